@@ -5,7 +5,7 @@ protocol: it asks by Admin, and works against any Kafka.
 
 Of users it knows the passwords of SCRAM (`pybroker.cli.scram_options`).
 
-Not done: quotas of users, clients, ips, client-metrics, broker-loggers and `--bootstrap-controller`; they are refused.
+Not done: quotas of users, clients, ips, client-metrics and broker-loggers; they are refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.cli.cluster_access import add_cluster_options, open_admin
+from pybroker.cli.cluster_access import add_node_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.cli.scram_options import parse_credential
@@ -76,7 +76,7 @@ class _Entity(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_cluster_options(parser)
+    add_node_options(parser)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--describe", action="store_true", help="show settings that somebody changed")
     action.add_argument("--alter", action="store_true", help="change settings")

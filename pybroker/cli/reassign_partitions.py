@@ -3,9 +3,8 @@
 Owns the order of what is asked, and the output, which are those of Kafka 4.3's tool. Must not know the protocol: it
 asks by Admin, and works against any Kafka.
 
-What --generate proposes is `reassignment_plan`'s, throttles are `reassignment_throttles`'.
-
-Not done: `--bootstrap-controller`.
+What --generate proposes is `reassignment_plan`'s, throttles are `reassignment_throttles`'. Of controllers
+(`--bootstrap-controller`) only --list asks nothing else than what they answer; all else is refused as by Kafka's tool.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pybroker.cli.cluster_access import add_cluster_options, open_admin
+from pybroker.cli.cluster_access import add_node_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_text, java_words
 from pybroker.cli.reassignment_file import Plan, build_file, check_executable, name_of, parse_plan
@@ -77,7 +76,7 @@ _PAUSE_S = 0.1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_cluster_options(parser)
+    add_node_options(parser)
     action = parser.add_mutually_exclusive_group(required=True)
     for name, what in (
         ("generate", "propose other replicas for the topics of a file"),

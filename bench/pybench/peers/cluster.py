@@ -29,6 +29,10 @@ class ClusterPeer(Protocol):
         """The addresses of all nodes, by id, also of those that do not run."""
 
     @property
+    def bootstrap_controllers(self) -> str:
+        """The addresses of all nodes' controllers, by id."""
+
+    @property
     def pids(self) -> tuple[int, ...]:
         """The processes that run, by id."""
 

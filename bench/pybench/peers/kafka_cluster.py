@@ -67,6 +67,11 @@ class KafkaCluster:
         return ",".join(f"127.0.0.1:{node.port}" for node in self._nodes.values())
 
     @property
+    def bootstrap_controllers(self) -> str:
+        """The addresses of all nodes' controllers, by id."""
+        return ",".join(f"127.0.0.1:{node.controller_port}" for node in self._nodes.values())
+
+    @property
     def pids(self) -> tuple[int, ...]:
         """The processes that run, by id."""
         return tuple(node.process.pid for node in self._nodes.values() if node.process is not None)

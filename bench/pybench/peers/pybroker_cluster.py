@@ -34,6 +34,11 @@ class PybrokerCluster:
         return self._local.bootstrap_servers
 
     @property
+    def bootstrap_controllers(self) -> str:
+        """The addresses of all nodes' controllers, by id."""
+        return ",".join(f"127.0.0.1:{node.ports.controller}" for node in self._local.nodes)
+
+    @property
     def pids(self) -> tuple[int, ...]:
         """The processes that run, by id."""
         marks = [self._local.process(number).mark for number in self._local.running]
