@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import socket
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pybroker.security.scram import SCRAM_BY_NAME, client_proof, salted_password
+from pybroker.testing import Broker
+from tests.support import programs
 from tests.support.wire import Wire
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -36,6 +41,32 @@ def settings(port: int, plain_port: int) -> dict[str, str]:
     for mechanism in MECHANISMS[1:]:
         given[f"listener.name.sasl.{mechanism.lower()}.sasl.jaas.config"] = SCRAM_JAAS
     return given
+
+
+@contextmanager
+def sasl_server(is_kafka: bool) -> Iterator[tuple[str, str]]:
+    """The address of the listener that asks, and of the plain one, of a server of its own."""
+    port, plain_port = free_ports(2)
+    if not is_kafka:
+        with Broker(properties=settings(port, plain_port)):
+            yield f"127.0.0.1:{port}", f"127.0.0.1:{plain_port}"
+        return
+    from pybench.peers.kafka import Kafka
+
+    class SaslKafka(Kafka):
+        """Apache Kafka with a second listener, beside the port that it is found ready at."""
+
+        def _write_config(self, controller_port: int) -> Path:
+            given = settings(port, self.port)
+            given["listeners"] += f",CONTROLLER://127.0.0.1:{controller_port}"
+            given["listener.security.protocol.map"] += ",CONTROLLER:PLAINTEXT"
+            given["advertised.listeners"] = f"SASL://127.0.0.1:{port},PLAINTEXT://127.0.0.1:{self.port}"
+            self._overrides = given
+            return super()._write_config(controller_port)
+
+    programs.kafka_tools()
+    with SaslKafka(ready_timeout_s=300) as kafka:
+        yield f"127.0.0.1:{port}", kafka.bootstrap_servers
 
 
 def handshake(wire: Wire, mechanism: str) -> Any:

@@ -13,17 +13,16 @@ import pytest
 
 from pybroker.client.admin import Admin
 from pybroker.client.user_admin import ScramPassword
-from tests.conformance.conftest import AGAINST_KAFKA, serving
+from tests.conformance.conftest import AGAINST_KAFKA
 from tests.conformance.sasl_clients import (
     ILLEGAL_SASL_STATE,
     MECHANISMS,
     NONE,
     SASL_AUTHENTICATION_FAILED,
     UNSUPPORTED_SASL_MECHANISM,
-    free_ports,
     handshake,
+    sasl_server,
     scram_last,
-    settings,
     token,
 )
 from tests.support.conditions import wait_until
@@ -37,10 +36,7 @@ PASSWORD = "alice secret"
 @pytest.fixture(scope="module")
 def addresses() -> Iterator[tuple[str, str]]:
     """The listener of SASL, and the plain one, of a server in which alice has every mechanism."""
-    port, plain_port = free_ports(2)
-    peer = "kafka" if AGAINST_KAFKA else "broker"
-    with serving(settings(port, plain_port), peer):
-        asked, plain = f"127.0.0.1:{port}", f"127.0.0.1:{plain_port}"
+    with sasl_server(AGAINST_KAFKA) as (asked, plain):
         with Admin(plain) as admin:
             for mechanism in MECHANISMS[1:]:
                 admin.alter_scram_user("alice", give=ScramPassword(mechanism, PASSWORD, 8192))
@@ -145,6 +141,8 @@ def test_a_wrong_password_and_a_user_that_there_is_not_are_one(addresses: tuple[
     "other", [{}, {"r": "other"}, {"p": "AAAA"}], ids=["wrong password", "another nonce", "a short proof"]
 )
 def test_a_wrong_proof_is_refused(addresses: tuple[str, str], other: dict[str, str]) -> None:
+    if AGAINST_KAFKA and "p" in other:
+        pytest.skip("Kafka closes the connection without an answer: its comparison fails")
     first = "n,,n=alice,r=abcdef"
     with Wire(addresses[0]) as wire:
         handshake(wire, "SCRAM-SHA-256")
