@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from pybroker.cli.main import main
+from pybroker.client.admin import Admin
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.bootstrap import read_bootstrap
 from pybroker.controller.quorum.snapshots import newest_snapshot
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
+from pybroker.protocol.messages.records.user_scram_credential import UserScramCredentialRecord
 from pybroker.storage.meta_properties import MetaProperties, id_bytes, read_meta_properties
+from pybroker.testing import Broker
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 ID = "JEXY6aqzQY-32P5TStzaFg"
@@ -194,7 +197,7 @@ def test_data_without_an_identity_is_not_given_one(files: Files) -> None:
         ({}, ["-s"], "a quorum needs controller.listener.names and controller.quorum.bootstrap.servers"),
         (BOTH, ["-I", "1"], "No @ found in dynamic voter string."),
         (BOTH, ["-s", "-r", "9"], "Unknown metadata.version '9'."),
-        (BOTH, ["-s", "-S", "SCRAM-SHA-256=[name=a,password=b]"], "--add-scram: this version has no SCRAM"),
+        (BOTH, ["-s", "-S", "SCRAM-SHA-256=[password=b]"], "You must supply 'name' to add-scram"),
         (BOTH | {"listeners": "PLAINTEXT://:0,CONTROLLER://:0"}, ["-s"], "expected a port that other nodes can dial"),
         (BOTH | {"node.id": "x"}, ["-s"], "node.id=x: expected a whole number"),
     ],
@@ -207,6 +210,18 @@ def test_what_contradicts_the_settings_is_refused_before_anything_is_written(
     assert sentence in err
     assert err.count("\n") == 1
     assert files.is_untouched()
+
+
+def test_a_user_of_scram_is_the_clusters_from_its_first_start_on(files: Files) -> None:
+    given = {"listeners": "PLAINTEXT://127.0.0.1:0"}
+    status, out, err = files.format(given, "-S", "SCRAM-SHA-512=[name=alice,password=secret,iterations=5000]")
+    assert (status, err) == (0, "")
+    assert "secret" not in out
+    (user,) = [one for one in read_bootstrap(files.first) or [] if isinstance(one, UserScramCredentialRecord)]
+    assert (user.name, user.mechanism, user.iterations) == ("alice", 2, 5000)
+    broker = Broker(directory=files.first)
+    with broker, Admin(broker.bootstrap_servers) as admin:
+        assert admin.describe_scram_users() == {"alice": {"SCRAM-SHA-512": 5000}}
 
 
 @pytest.mark.parametrize("cluster", ["", "a b", "a\\b", "a\nnode.id=7", "\u00e4"])
