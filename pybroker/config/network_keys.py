@@ -107,6 +107,14 @@ class NetworkKeys(Settings):
     connection_failed_authentication_delay_ms = integer(
         100, "Pause in ms before a connection that failed to authenticate is answered and closed.", at_least=0
     )
+    connections_max_reauth_ms = long(
+        0,
+        "A client has to authenticate again within this many ms (KIP-368), or its connection is closed; 0 for never. "
+        "listener.name.<name>.<mechanism>.connections.max.reauth.ms sets it for one listener and mechanism.",
+    )
+    sasl_server_max_receive_size = integer(
+        524_288, "Largest frame in bytes of a connection that has not authenticated.", at_least=1
+    )
     request_timeout_ms = integer(30000, "Longest wait in ms for an answer from another node.", acts=False)
     fetch_max_bytes = integer(55 * 1024**2, "Most bytes that one Fetch is answered with.", at_least=1024)
     max_incremental_fetch_session_cache_slots = integer(

@@ -7,7 +7,7 @@ of them can pass for a protection that is not there. Must not know listeners.
 
 from __future__ import annotations
 
-from pybroker.config.key import class_name, double, integer, listing, long, optional_string, password, short, string
+from pybroker.config.key import class_name, double, listing, long, optional_string, password, short, string
 from pybroker.config.settings import Settings
 
 
@@ -18,18 +18,10 @@ class SecurityKeys(Settings):
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
         "The class that makes a principal of a connection; only the default is taken.",
     )
-    connections_max_reauth_ms = long(
-        0,
-        "A client has to authenticate again within this many ms (KIP-368), or its connection is closed; 0 for never. "
-        "listener.name.<name>.<mechanism>.connections.max.reauth.ms sets it for one listener and mechanism.",
-    )
     sasl_jaas_config = password(
         "Login modules in JAAS form; the users of PLAIN are options user_<name>=<password> of its PlainLoginModule. "
         "listener.name.<name>.<mechanism>.sasl.jaas.config sets it for one listener and mechanism.",
         acts=True,
-    )
-    sasl_server_max_receive_size = integer(
-        524_288, "Largest frame in bytes of a connection that has not authenticated.", at_least=1
     )
     sasl_kerberos_kinit_cmd = string("/usr/bin/kinit", "Path of kinit.", acts=False, dynamic=True)
     sasl_kerberos_min_time_before_relogin = long(

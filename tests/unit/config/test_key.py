@@ -20,15 +20,18 @@ OURS = {
     "process.roles": "broker,controller",
     "node.id": "1",
 }
+# Kafka reads connections.max.reauth.ms and sasl.server.max.receive.size, and describes neither.
 NOT_IN_KAFKA = {
     "auto.create.topics.max.per.request",
     "broker.death.grace.ms",
     "congestion.control",
+    "connections.max.reauth.ms",
     "controller.quorum.death.grace.ms",
     "flush",
     "leader.imbalance.per.broker.percentage",
     "queued.max.response.bytes",
     "queued.max.response.bytes.per.connection",
+    "sasl.server.max.receive.size",
     "socket.request.max.elements",
     "super.users",
 }

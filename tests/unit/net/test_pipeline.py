@@ -32,6 +32,7 @@ class Request:
     peer_port: int = 1
     principal: tuple[str, str] | None = None
     body: bytes = b""
+    ends_connection: bool = False
 
     @property
     def api(self) -> int:
@@ -444,6 +445,16 @@ async def test_a_reply_that_outlasts_the_wake_up_is_held_and_takes_no_room() -> 
     replies[2](None, ValueError("no"))
     await running.pipeline.finish()
     assert running.data_plane.answered()[-1] == (2, 1)
+
+
+async def test_a_connection_that_its_answer_ends_is_closed_behind_it() -> None:
+    running = Running(Api(answer))
+    running.pipeline.start()
+    running.data_plane.happen(Request(1, 1), Request(2, 1, ends_connection=True), Request(3, 1))
+    done = running.data_plane.done
+    await running.until(lambda: len(done) == 4)
+    assert [one for one in done if one[1] == 2] == [("respond", 2, 1, EMPTY), ("close", 2)]
+    assert [one[0] for one in done].count("close") == 1
 
 
 async def test_answers_before_a_malformed_request_are_sent_before_its_connection_is_closed() -> None:
