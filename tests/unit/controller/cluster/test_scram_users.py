@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from pybroker.controller.cluster.events import AlteredUser, AlterScramUsers, ScramDeletion, ScramUpsertion
 from pybroker.controller.cluster.machine import ClusterMachine
 from pybroker.metadata.delta import MetadataDelta
@@ -26,8 +28,7 @@ def alter(
     outcome = machine.handle(AlterScramUsers(deletions or [], upsertions), 0)
     for record in outcome.records:
         machine.apply(record)
-    reply: list[AlteredUser] = outcome.reply
-    return reply
+    return cast("list[AlteredUser]", outcome.reply)
 
 
 def test_a_user_comes_changes_and_goes() -> None:
