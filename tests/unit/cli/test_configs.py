@@ -114,7 +114,7 @@ def test_what_is_not_there_is_reported(configs: Configs, capsys: pytest.CaptureF
         (["--alter", "--entity-type", "brokers", "--add-config", "flush.ms=1"], "An entity-name or default entity"),
         (["--describe", "--entity-type", "topics", "--entity-default"], "--entity-default must not be specified"),
         (["--describe"], "At least one entity type must be specified"),
-        (["--describe", "--entity-type", "users"], "entity type users is not served"),
+        (["--describe", "--entity-type", "clients"], "entity type clients is not served"),
         (["--describe", "--entity-type", "planets"], "Invalid entity type planets"),
         (["--describe", "--entity-type", "topics", "--topic", "x"], "should not be used in conjunction"),
         (["--describe", "--broker", "one"], "must be a valid integer broker id, but it is: one"),
