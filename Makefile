@@ -23,7 +23,7 @@ TEST_PROCESSES ?= 4
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
 .DEFAULT_GOAL := all
-.PHONY: all help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak chaos upgrade audit-large simulate fuzz micro changelog clean
+.PHONY: all acl-oracle help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak chaos upgrade audit-large simulate fuzz micro changelog clean
 
 all: fmt build lint test ## Format, build, lint and test: the round before every commit
 
@@ -105,6 +105,9 @@ audit-large: build $(STAMPS)/test ## Send 100,000,000 stamped records and audit 
 simulate: build $(STAMPS)/test ## Play whole clusters, each from a seed: make simulate SEEDS=1000 FIRST=0
 	PYBROKER_SIMULATED_SEEDS=$(or $(SEEDS),1000) PYBROKER_FIRST_SEED=$(or $(FIRST),0) \
 		$(BIN)/pytest -n $(TEST_PROCESSES) tests/simulation/test_whole_clusters.py
+
+acl-oracle: build $(STAMPS)/test ## Compare 100,000 decisions about access control entries with Kafka's StandardAuthorizer (needs Java)
+	PYBROKER_ACL_QUESTIONS=100000 .venv/bin/pytest -q -n 0 tests/property/security/test_acls.py
 
 fuzz: ## Fuzz every decoder for a minute each (long; needs a nightly toolchain with cargo-fuzz)
 	cd native/fuzz && for target in $$(cargo fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done

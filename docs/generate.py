@@ -54,7 +54,8 @@ them all before it connects, and raises `SettingError`, a ValueError, for the fi
 RIGHTS = """\
 The last column has the operations of Kafka's ACLs that an API requires, and the types of resources. Each API's list
 says what they are for (a whole request, one of its items, or what only the answer names), and by which fields the
-request names the resources. There is no authorizer yet: every principal may do all of them."""
+request names the resources. Without `authorizer.class.name` every principal may do
+all of them."""
 
 
 def configs() -> str:

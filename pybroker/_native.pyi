@@ -305,8 +305,15 @@ class DataPlane:
     def hold(self, connection: int, request: int) -> None:
         """Says that the answer to a control request waits for what others do: until then it takes none of the room that
         `queued_max_requests` bounds."""
-    def retry(self, connection: int, request: int) -> None:
-        """Evaluates an unresolved request again, against the table published last; topics still unknown are errors."""
+    def retry(self, connection: int, request: int, allowed: list[str | bytes] = ..., version: int = 0) -> None:
+        """Evaluates an unresolved request again, against the table published last; topics still unknown are errors.
+
+        Once `set_rights` has been called, the client may use the topics in `allowed` alone, each as the request names
+        it; 16 zero bytes stand for the cluster. That is remembered for as long as `version` is in force; 0: it is
+        not."""
+    def set_rights(self, *, decisions: int, version: int) -> None:
+        """Has Produce and Fetch ask what their clients may do, by rules of `version`, which is not 0. About `decisions`
+        are remembered, 8 bytes each, as they come. A later call changes the version alone."""
     def close_connection(self, connection: int) -> None:
         """Closes a connection when its queued answers are written."""
     def intercept(self, api_keys: list[int]) -> None:
@@ -473,7 +480,8 @@ class InterceptedRequest:
 
 @final
 class UnresolvedRequest:
-    """A Produce or Fetch that names topics which the table lacks; its connection stands still until `retry`."""
+    """A Produce or Fetch that names topics which the table lacks, or whose client is to be judged; its connection
+    stands still until `retry`."""
 
     @property
     def connection(self) -> int:
@@ -484,6 +492,18 @@ class UnresolvedRequest:
     @property
     def api_key(self) -> int:
         """0 (Produce) or 1 (Fetch)."""
+    @property
+    def principal(self) -> tuple[str, str] | None:
+        """Who the client is, as kind and name."""
+    @property
+    def client_host(self) -> str:
+        """The client's address."""
+    @property
+    def operation(self) -> int | None:
+        """The operation that the client is to be judged for, numbered as Kafka's AclOperation; None for none."""
+    @property
+    def judged(self) -> list[str | bytes]:
+        """The topics to judge it for, by name or by id, 16 bytes each."""
     @property
     def topics(self) -> list[str]:
         """Unknown topics named by name."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from pybroker.broker.producer_ids import ProducerIds
+from pybroker.config.errors import ConfigError
 from pybroker.handlers.context import Contexts, Services
 from pybroker.handlers.encoded_topics import EncodedTopics
 from pybroker.handlers.registry import registered_apis
@@ -17,8 +18,10 @@ from pybroker.net.dispatch import Dispatch
 from pybroker.net.listeners import advertised
 from pybroker.net.native import ReplicaDeletedRecords
 from pybroker.net.pipeline import Pipeline
+from pybroker.net.rights import Verdict
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.replica.no_partitions import NoPartitions
+from pybroker.security import authorizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,9 +41,11 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import MetadataImage
     from pybroker.net.listeners import OpenListener
     from pybroker.net.native import ControlRequest, DataPlane, ReplicaEvent, UnresolvedRequest
+    from pybroker.net.rights import Rights
     from pybroker.replica.deletions import Deletions
     from pybroker.replica.in_sync import InSyncReplicas
     from pybroker.replica.publisher import PartitionPublisher
+    from pybroker.security.authorizer import Judge
     from pybroker.security.sasl.server import SaslServer
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.upkeep import Upkeep
@@ -70,6 +75,8 @@ class Parts(Protocol):
     deletions: Deletions
     suspects: Suspects | None
     sasl: SaslServer | None
+    authorizer: Judge | None
+    rights: Rights
     upkeep: Upkeep
 
     @property
@@ -83,6 +90,16 @@ class Parts(Protocol):
     @property
     def failures(self) -> Failures:
         """What the broker does not survive."""
+
+
+def build_authorizer(config: BrokerConfig) -> Judge | None:
+    """Return who decides what clients may do. Raises ConfigError for a class that cannot be loaded."""
+    name = config.authorizer_class_name
+    try:
+        return authorizer.build(name, config.super_users, config.given, if_none=config.allow_everyone_if_no_acl_found)
+    except Exception as error:
+        words = f"a class that can be loaded and called with the node's properties: {error!r}"
+        raise ConfigError("authorizer.class.name", name, words) from error
 
 
 def build_services(parts: Parts) -> Services:
@@ -106,6 +123,7 @@ def build_services(parts: Parts) -> Services:
         advertised=advertised(parts.listeners),
         suspects=parts.suspects,
         sasl=parts.sasl,
+        authorizer=parts.authorizer,
     )
 
 
@@ -119,9 +137,10 @@ def build_pipeline(
     source, groups, publisher, upkeep = parts.source, parts.groups, parts.publisher, parts.upkeep
     failures = parts.failures
 
-    async def decide(_request: UnresolvedRequest) -> None:
+    async def decide(request: UnresolvedRequest) -> Verdict:
         # Topics that the image has are in the table once it is published; for all others the table's word holds.
         await publisher.published(source.image.offset)
+        return parts.rights.verdict(request, source.image)
 
     def of_replica(event: ReplicaEvent) -> None:
         if isinstance(event, ReplicaDeletedRecords):
@@ -199,12 +218,14 @@ def build_controller_pipeline(parts: ControllerParts) -> Pipeline:
         death_watch=watch,
         voter=controller,
         controller_listeners=names,
+        authorizer=build_authorizer(parts.config),
     )
     contexts = Contexts(services)
     parts.live.subscribe(contexts.reconfigure)
 
-    async def decide(_request: UnresolvedRequest) -> None:
+    async def decide(_request: UnresolvedRequest) -> Verdict:
         """Nothing is unresolved: no request is worked on in the data plane of controllers."""
+        return Verdict([], 0)
 
     return Pipeline(
         parts.data_plane,

@@ -13,6 +13,7 @@ from importlib import import_module
 from pybroker.cli.errors import CommandError
 
 COMMANDS = {
+    "acls": "add, remove and list access control entries",
     "cluster": "run a cluster of brokers on this machine; ask any cluster who it is",
     "configs": "show and change the settings of topics and brokers",
     "consumer-groups": "list, describe, reset and delete consumer groups",

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from pybroker.client.acl_admin import Acl, AclFilter
 from pybroker.client.async_admin import AsyncAdmin, wait_for_leaders
 from pybroker.client.closing import Closing
 from pybroker.client.errors import BrokerError, ClientError
@@ -120,6 +121,18 @@ class Admin(Closing):
     def unregister_broker(self, node_id: int) -> None:
         """As `AsyncAdmin.unregister_broker`."""
         self._run(self._async.unregister_broker(node_id))
+
+    def describe_acls(self, wanted: AclFilter | None = None) -> list[Acl]:
+        """As `AsyncAdmin.describe_acls`."""
+        return self._run(self._async.describe_acls(wanted))
+
+    def create_acls(self, acls: Sequence[Acl]) -> None:
+        """As `AsyncAdmin.create_acls`."""
+        self._run(self._async.create_acls(acls))
+
+    def delete_acls(self, filters: Sequence[AclFilter]) -> list[Acl]:
+        """As `AsyncAdmin.delete_acls`."""
+        return self._run(self._async.delete_acls(filters))
 
     def describe_features(self) -> dict[str, FeatureDescription]:
         """As `AsyncAdmin.describe_features`."""

@@ -4,7 +4,7 @@ Owns what is asked of whom; errors name the server that answered and the topic o
 groups are `pybroker.client.group_admin`'s, those about settings and deletions `pybroker.client.config_admin`'s,
 those about log directories `pybroker.client.log_dir_admin`'s, those about reassignments
 `pybroker.client.reassignment_admin`'s, those about the cluster and its quorum `pybroker.client.cluster_admin`'s,
-that about one replica `pybroker.client.replica_admin`'s.
+that about one replica `pybroker.client.replica_admin`'s, those about ACLs `pybroker.client.acl_admin`'s.
 `pybroker.client.admin` is the same for blocking code.
 """
 
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Self
 
+from pybroker.client.acl_admin import AclCalls
 from pybroker.client.closing import AsyncClosing
 from pybroker.client.cluster import ANY, Cluster, raise_first, raise_refused, retried
 from pybroker.client.cluster_admin import ClusterCalls
@@ -49,7 +50,15 @@ _OFTEN = Backoff(10, 10)
 
 
 class AsyncAdmin(
-    ClusterCalls, ConfigCalls, GroupCalls, LogDirCalls, ReassignmentCalls, ReplicaCalls, UserCalls, AsyncClosing
+    AclCalls,
+    ClusterCalls,
+    ConfigCalls,
+    GroupCalls,
+    LogDirCalls,
+    ReassignmentCalls,
+    ReplicaCalls,
+    UserCalls,
+    AsyncClosing,
 ):
     """`async with AsyncAdmin("127.0.0.1:9092") as admin: await admin.list_topics()`."""
 

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from pybroker.config.key import Kind, boolean, integer, listing, long, optional_string, unserved
+import re
+
+from pybroker.config.key import Key, Kind, boolean, integer, listing, long, optional_string
 from pybroker.config.settings import Settings
+
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+_PYTHON_CLASS = re.compile(r"[\w.]+:\w+")
+
+
+def _users(text: str) -> list[str]:
+    return [user for user in text.split(";") if user.strip()]
 
 
 class NodeKeys(Settings):
@@ -45,10 +54,26 @@ class NodeKeys(Settings):
         dynamic=True,
         acts=False,
     )
-    authorizer_class_name = unserved(
-        Kind.STRING, "The authorizer. A broker that cannot check rights refuses to pretend."
+    authorizer_class_name = Key(
+        Kind.STRING,
+        None,
+        "Who decides what clients may do; none allows everything. Kafka's StandardAuthorizer decides by access control "
+        "entries; module:Class is a Python class of your own (docs/guides/authorization.md).",
+        parse=lambda text: text or None,
+        check=lambda value: value is None or value == STANDARD_AUTHORIZER or bool(_PYTHON_CLASS.fullmatch(value)),
+        expected=f"{STANDARD_AUTHORIZER}, a Python class as module:Class, or nothing: no Java class can be loaded",
     )
-    super_users = unserved(Kind.STRING, "Principals that may do everything.")
+    super_users = Key(
+        Kind.STRING,
+        None,
+        "Principals that may do everything, parted by semicolons.",
+        parse=lambda text: text or None,
+        check=lambda value: value is None or all(all(user.strip().partition(":")) for user in _users(value)),
+        expected="principals as User:name, parted by semicolons",
+    )
+    allow_everyone_if_no_acl_found = boolean(
+        False, "Whether StandardAuthorizer allows everybody what no access control entry is about."
+    )
     sasl_enabled_mechanisms = listing(
         ("GSSAPI",),
         "SASL mechanisms that listeners offer: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. The default cannot be honoured, so "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pybroker.controller.cluster.acls import DeletedAcls
     from pybroker.controller.cluster.events import (
         AlteredUser,
         ConfigChange,
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
         ScramUpsertion,
     )
     from pybroker.controller.quorum.voter_set import VoterEndpoint, VoterNode
+    from pybroker.metadata.image import AccessControlEntry
     from pybroker.metadata.in_sync import InSyncChange, InSyncResult
+    from pybroker.security.acl_filter import Filter
 
 
 class QuorumReplica(NamedTuple):
@@ -110,6 +113,12 @@ class ControllerChannel(Protocol):
         self, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
     ) -> list[AlteredUser]:
         """Change credentials of users; each succeeds or fails by itself."""
+
+    async def create_acls(self, entries: Sequence[AccessControlEntry]) -> list[Result]:
+        """Make access control entries; each succeeds or fails by itself, results in their order."""
+
+    async def delete_acls(self, filters: Sequence[Filter]) -> list[DeletedAcls]:
+        """Delete the access control entries that filters match; results in the order of `filters`."""
 
     async def unregister_broker(self, broker_id: int) -> Result:
         """Forget a broker."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from pybroker.controller.cluster.acls import CreateAcls, DeleteAcls
 from pybroker.controller.cluster.brokers import session_key
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pybroker.controller.channel import QuorumState
+    from pybroker.controller.cluster.acls import DeletedAcls
     from pybroker.controller.cluster.events import (
         AlteredUser,
         ConfigChange,
@@ -66,7 +68,9 @@ if TYPE_CHECKING:
     )
     from pybroker.controller.quorum.voter_set import VoterNode
     from pybroker.controller.service import Controller
+    from pybroker.metadata.image import AccessControlEntry
     from pybroker.metadata.in_sync import InSyncChange
+    from pybroker.security.acl_filter import Filter
 
 _CHANGE_WEIGHT = 20
 """What the change of a resource's configurations weighs, of which all are judged anew."""
@@ -288,6 +292,17 @@ class LocalChannel:
         for part in parts(changes, lambda _: _CHANGE_WEIGHT):
             results += await self._controller.submit(AlterConfigs(part, validate_only))
         return results
+
+    async def create_acls(self, entries: Sequence[AccessControlEntry]) -> list[Result]:
+        """Make access control entries; each succeeds or fails by itself, results in their order."""
+        results: list[Result] = []
+        for part in parts(entries, lambda _: 1):
+            results += await self._controller.submit(CreateAcls(part, [_fresh_id() for _ in part]))
+        return results
+
+    async def delete_acls(self, filters: Sequence[Filter]) -> list[DeletedAcls]:
+        """Delete the access control entries that filters match; results in the order of `filters`."""
+        return cast("list[DeletedAcls]", await self._controller.submit(DeleteAcls(filters)))
 
     async def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> Result:
         """Finalize feature levels, all or none."""

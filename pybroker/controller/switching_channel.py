@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from pybroker.controller.channel import QuorumState
+    from pybroker.controller.cluster.acls import DeletedAcls
     from pybroker.controller.cluster.events import (
         AlteredUser,
         ConfigChange,
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
     from pybroker.controller.forwarding_channel import ForwardingChannel
     from pybroker.controller.local_channel import LocalChannel
     from pybroker.controller.quorum.voter_set import VoterNode
+    from pybroker.metadata.image import AccessControlEntry
     from pybroker.metadata.in_sync import InSyncChange, InSyncResult
+    from pybroker.security.acl_filter import Filter
 
 Reply = TypeVar("Reply")
 
@@ -120,6 +123,14 @@ class SwitchingChannel:
     ) -> list[AlteredUser]:
         """Change credentials of users; each succeeds or fails by itself."""
         return await self._here().alter_scram_users(deletions, upsertions)
+
+    async def create_acls(self, entries: Sequence[AccessControlEntry]) -> list[Result]:
+        """Make access control entries; each succeeds or fails by itself, results in their order."""
+        return await self._here().create_acls(entries)
+
+    async def delete_acls(self, filters: Sequence[Filter]) -> list[DeletedAcls]:
+        """Delete the access control entries that filters match; results in the order of `filters`."""
+        return await self._here().delete_acls(filters)
 
     async def unregister_broker(self, broker_id: int) -> Result:
         """Forget a broker."""

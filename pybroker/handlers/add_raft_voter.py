@@ -21,7 +21,7 @@ Version notes
     - Version 1: without ack_when_committed the answer does not wait for the commit.
 
 Not done
-    - Rights.
+    - None.
 """
 
 from __future__ import annotations

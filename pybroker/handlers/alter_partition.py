@@ -20,7 +20,7 @@ Version notes
     - Epochs of the brokers that are to be in sync: version 3.
 
 Not done
-    - Rights.
+    - None.
 """
 
 from __future__ import annotations

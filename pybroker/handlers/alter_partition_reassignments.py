@@ -21,7 +21,6 @@ Version notes
     - From version 1 on the request may forbid another number of replicas, answered with INVALID_REPLICATION_FACTOR.
 
 Not done
-    - Rights.
     - timeout_ms is not looked at.
 """
 

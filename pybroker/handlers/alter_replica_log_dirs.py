@@ -27,7 +27,7 @@ Version notes
 
 Not done
     - A target without room ends the move and is not taken offline, as it is by Kafka: removing the copy makes room.
-    - Rights, throttling of the request.
+    - Throttling of the request.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Version notes
     - None.
 
 Not done
-    - Rights.
+    - None.
 """
 
 from __future__ import annotations

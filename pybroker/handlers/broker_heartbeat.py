@@ -22,7 +22,6 @@ Version notes
 Not done
     - Cordoned log directories are not looked at: metadata.version 25 has no record of them.
     - A broker that stops may go as soon as it leads nothing. Kafka also waits until the others know of their leaders.
-    - Rights.
 """
 
 from __future__ import annotations

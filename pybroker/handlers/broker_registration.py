@@ -21,7 +21,7 @@ Version notes
       and later; with it, what the broker had counts as kept (KIP-966).
 
 Not done
-    - Rights.
+    - None.
 """
 
 from __future__ import annotations

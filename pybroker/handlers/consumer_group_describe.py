@@ -16,7 +16,7 @@ Version notes
     - Version 1 says which protocol a member speaks.
 
 Not done
-    - Rights: authorized operations name all of them. Throttling: throttle_time_ms is always 0.
+    - Throttling: throttle_time_ms is always 0.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pybroker.coordinator.group.modern.describe import DescribeConsumerGroups
 from pybroker.coordinator.group.service import by_partition
 from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.handlers.errors import ApiError, WireError, wire_error
+from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
 from pybroker.metadata.features import GROUP_VERSION
 from pybroker.protocol.errors import ErrorCode
@@ -55,6 +56,20 @@ def _refused(group_ids: Iterable[str], error: WireError) -> list[DescribedGroup]
     ]
 
 
+def _without_hidden_topics(group: DescribedGroup, context: RequestContext) -> DescribedGroup:
+    """Return a refusal in place of a group that has topics which the client may not describe."""
+    topics = {
+        topic.topic_name
+        for member in group.members
+        for assignment in (member.assignment, member.target_assignment)
+        for topic in assignment.topic_partitions
+    }
+    if all(may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, is_asked=False) for name in topics):
+        return group
+    words = "The group has described topic(s) that the client is not authorized to describe."
+    return DescribedGroup(group_id=group.group_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=words)
+
+
 @handles(
     ConsumerGroupDescribeRequest,
     requires=[
@@ -80,9 +95,10 @@ async def consumer_group_describe(
         except CoordinatorError as error:
             groups = _refused(group_ids, wire_error(error))
         described.update((group.group_id, group) for group in groups)
+    if context.authorizer is not None:
+        described = {group_id: _without_hidden_topics(group, context) for group_id, group in described.items()}
     if request.include_authorized_operations:
-        operations = authorized_operations(context, ResourceType.GROUP)
         for group in described.values():
             if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = operations
+                group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group.group_id)
     return ConsumerGroupDescribeResponse(groups=[described[group_id] for group_id in asked])

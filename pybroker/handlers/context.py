@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pybroker.replica.deletions import Deletions
     from pybroker.replica.no_partitions import NoPartitions
     from pybroker.replica.publisher import PartitionPublisher
+    from pybroker.security.authorizer import Judge
     from pybroker.security.sasl.server import SaslServer
     from pybroker.storage.moves import LogMoves
     from pybroker.storage.partitions import Partitions
@@ -102,6 +103,7 @@ class Services(NamedTuple):
     voter: Controller | None = None  # this node's own controller, where it has one
     sasl: SaslServer | None = None  # of a node with a listener that asks who its clients are
     controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
+    authorizer: Judge | None = None  # who decides what clients may do; without one they may do everything
 
 
 class Contexts:
@@ -163,6 +165,19 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
         if own is None:
             raise NotControllerError("this node has no controller")
         return own
+
+    @property
+    def authorizer(self) -> Judge | None:
+        """Who decides what the client may do, by the newest entries; None where everything is allowed."""
+        judge = self.services.authorizer
+        if judge is not None:
+            judge.follow(self.services.image().acls)
+        return judge
+
+    @property
+    def api_key(self) -> int:
+        """Key of the API that is asked."""
+        return self.origin.api_key
 
     @property
     def client_id(self) -> str | None:

@@ -17,7 +17,6 @@ Version notes
 
 Not done
     - zk_migration_ready is not looked at: there is no way from ZooKeeper.
-    - Rights.
 """
 
 from __future__ import annotations

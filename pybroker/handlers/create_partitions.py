@@ -20,7 +20,7 @@ Version notes
     - None.
 
 Not done
-    - Rights, controller mutation quotas (KIP-599).
+    - Controller mutation quotas (KIP-599).
     - timeout_ms is not looked at.
 """
 

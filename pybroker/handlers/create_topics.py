@@ -21,7 +21,7 @@ Version notes
     - Partition count, replication factor and configuration are returned from version 5 on, the id from 7 on.
 
 Not done
-    - Rights, controller mutation quotas (KIP-599), create.topic.policy.class.name.
+    - Controller mutation quotas (KIP-599), create.topic.policy.class.name.
     - timeout_ms is not looked at: creation takes as long as it takes.
 """
 
@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 from pybroker.config.topic import TopicConfig
 from pybroker.handlers.config_entries import topic_entries
 from pybroker.handlers.errors import WireError
+from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
@@ -102,6 +103,16 @@ def _describe(
     if failure is not None:
         words = f"topic {result.name} was created, but {failure}"
         return _failed_topic(result.name, WireError(ErrorCode.KAFKA_STORAGE_ERROR, words))
+    if not may(context, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, result.name, is_asked=False):
+        return CreatableTopicResult(
+            name=result.name,
+            topic_id=result.topic_id,
+            error_message=None,
+            topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            num_partitions=-1,
+            replication_factor=-1,
+            configs=[],
+        )
     configs = {config.name: config.value or "" for config in topic.configs}
     return CreatableTopicResult(
         name=result.name,

@@ -14,7 +14,7 @@ Version notes
     - None.
 
 Not done
-    - Rights. Throttling: throttle_time_ms is always 0.
+    - Throttling: throttle_time_ms is always 0.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ Version notes
     - None.
 
 Not done
-    - Rights, throttling.
+    - Throttling.
 """
 
 from __future__ import annotations

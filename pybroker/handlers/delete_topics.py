@@ -17,7 +17,7 @@ Version notes
     - By name in versions 1-5; by name or id in 6.
 
 Not done
-    - Rights, controller mutation quotas (KIP-599).
+    - Controller mutation quotas (KIP-599).
     - timeout_ms is not looked at.
 """
 
@@ -63,8 +63,22 @@ def _result(name: str | None, topic_id: bytes, error: WireError) -> DeletableTop
 @handles(
     DeleteTopicsRequest,
     requires=[
-        of_items(Operation.DELETE, ResourceType.TOPIC, "topics.name", "topics.topic_id", "topic_names"),
-        of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", "topics.topic_id", "topic_names"),
+        of_items(
+            Operation.DELETE,
+            ResourceType.TOPIC,
+            "topics.name",
+            "topics.topic_id",
+            "topic_names",
+            unless=Operation.DELETE,
+        ),
+        of_items(
+            Operation.DESCRIBE,
+            ResourceType.TOPIC,
+            "topics.name",
+            "topics.topic_id",
+            "topic_names",
+            unless=Operation.DELETE,
+        ),
     ],
     failed=_failed,
     listeners=ListenerRole.BOTH,

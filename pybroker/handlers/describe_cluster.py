@@ -15,7 +15,6 @@ Version notes
     - Endpoint type: version 1 and later. Fenced brokers on demand: version 2 and later.
 
 Not done
-    - Rights: authorized operations name all of them.
     - Throttling: throttle_time_ms is always 0.
 """
 

@@ -16,7 +16,7 @@ Version notes
     - A group that is unknown, or of another type, is a dead group; from version 6 on GROUP_ID_NOT_FOUND (KIP-1043).
 
 Not done
-    - Rights: authorized operations name all of them. Throttling: throttle_time_ms is always 0.
+    - Throttling: throttle_time_ms is always 0.
 """
 
 from __future__ import annotations
@@ -60,8 +60,7 @@ async def describe_groups(request: DescribeGroupsRequest, context: RequestContex
             groups = _refused(group_ids, wire_error(error).code)
         described.update((group.group_id, group) for group in groups)
     if request.include_authorized_operations:
-        operations = authorized_operations(context, ResourceType.GROUP)
         for group in described.values():
             if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = operations
+                group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group.group_id)
     return DescribeGroupsResponse(groups=[described[group_id] for group_id in asked])

@@ -19,7 +19,7 @@ Version notes
 
 Not done
     - Cordoning (KIP-1066): is_cordoned is always false.
-    - Rights, throttling.
+    - Throttling.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ Version notes
     - Times: version 1 and later. Words of errors, directory ids and nodes: version 2 and later.
 
 Not done
-    - Rights.
+    - None.
 """
 
 from __future__ import annotations

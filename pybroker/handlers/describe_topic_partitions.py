@@ -23,7 +23,6 @@ Version notes
     - None.
 
 Not done
-    - Rights: every topic is visible, and authorized operations name all of them.
     - Throttling: throttle_time_ms is always 0.
     - The empty name is INVALID_TOPIC_EXCEPTION; Kafka fails such a request with UNKNOWN_SERVER_ERROR.
 """
@@ -34,6 +33,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.controller.cluster.topic_names import name_fault
 from pybroker.handlers.errors import ApiError
+from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses
 from pybroker.metadata.image import NO_LEADER
@@ -75,6 +75,7 @@ def _failed(
         of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics are asked for"),
     ],
     failed=_failed,
+    judges_itself=True,
 )
 def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: RequestContext) -> Reply:
     """Describe what fits, from the cursor on."""
@@ -90,15 +91,21 @@ def _describe_all(
     first = {} if request.cursor is None else {request.cursor.topic_name: request.cursor.partition_index}
     describe = _Describer(context)
     response = DescribeTopicPartitionsResponse(topics=[])
+    hides = context.authorizer is not None
     for name in names:
         yield
+        if hides and not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, is_asked=bool(request.topics)):
+            # What nobody has named is not named; what somebody has is refused without a word on whether it is there.
+            if request.topics:
+                response.topics.append(_hidden(name))
+            continue
         if room == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
         begin = first.get(name, 0)
         topic = context.image.topics.by_name.get(name)
         if topic is None:
-            response.topics.append(_unknown(name, describe.operations))
+            response.topics.append(_unknown(name, describe.operations(name)))
             continue
         described = describe(topic, begin, room)
         response.topics.append(described)
@@ -139,6 +146,12 @@ def _order(name: str) -> bytes:
     return name.encode("utf-16-be", "surrogatepass")
 
 
+def _hidden(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, is_internal=name in INTERNAL_TOPICS
+    )
+
+
 def _unknown(name: str, operations: int) -> DescribeTopicPartitionsResponseTopic:
     known = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return DescribeTopicPartitionsResponseTopic(
@@ -155,7 +168,11 @@ class _Describer:
     def __init__(self, context: RequestContext) -> None:
         self._reachable = {broker.node_id for broker in broker_addresses(context)}
         self._working = directories_by_broker(context.image.cluster)
-        self.operations = authorized_operations(context, ResourceType.TOPIC)
+        self._context = context
+
+    def operations(self, name: str) -> int:
+        """Return what the client may do to a topic."""
+        return authorized_operations(self._context, ResourceType.TOPIC, name)
 
     def __call__(self, topic: TopicImage, begin: int, room: int) -> DescribeTopicPartitionsResponseTopic:
         """Describe up to `room` partitions."""
@@ -165,7 +182,7 @@ class _Describer:
             topic_id=topic.topic_id,
             is_internal=topic.name in INTERNAL_TOPICS,
             partitions=[self._partition(index, topic.partitions[index]) for index in range(begin, end)],
-            topic_authorized_operations=self.operations,
+            topic_authorized_operations=self.operations(topic.name),
         )
 
     def _partition(self, index: int, partition: PartitionImage) -> DescribeTopicPartitionsResponsePartition:

@@ -23,7 +23,7 @@ Version notes
     - Version 0 elects preferred leaders only and has no top-level error code.
 
 Not done
-    - Rights, throttling.
+    - Throttling.
     - Eligible leader replicas (KIP-966) are not kept, so none of them is elected.
     - timeout_ms is not looked at.
 """

@@ -22,7 +22,7 @@ Version notes
     - None.
 
 Not done
-    - Rights: a peer that reaches a controller's listener may name any principal.
+    - None.
 """
 
 from __future__ import annotations

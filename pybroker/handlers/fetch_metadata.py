@@ -27,7 +27,6 @@ Version notes
 
 Not done
     - Fetch sessions: each request is whole, and session_id is 0 in the answer. Voters get entries by RaftMessages.
-    - Rights.
 """
 
 from __future__ import annotations

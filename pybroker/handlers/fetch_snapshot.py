@@ -19,7 +19,7 @@ Version notes
     - Endpoints of leaders, and the directory of the follower: version 1.
 
 Not done
-    - Rights.
+    - None.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Version notes
     - Version 3 and later name the instance id of a static member (KIP-345).
 
 Not done
-    - Rights. Throttling: throttle_time_ms is always 0.
+    - Throttling: throttle_time_ms is always 0.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ Not done
       config.providers ...) and cordoned.log.dirs are refused unless they ask for nothing; as is a key for one listener
       that is neither ssl.* nor sasl.*, such as listener.name.NAME.max.connections.
     - Keys that are read when a broker starts (num.network.threads, max.connections, listeners ...) are refused.
-    - Rights, alter.config.policy.class.name.
+    - alter.config.policy.class.name.
 """
 
 from __future__ import annotations

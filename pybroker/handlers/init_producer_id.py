@@ -31,6 +31,7 @@ from pybroker.handlers.errors import NO_TRANSACTIONS, ApiError
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from pybroker.security.authorizer import allowed_on_any, allowed_on_cluster
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
@@ -68,6 +69,9 @@ def init_producer_id(
         raise ApiError(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
+    is_writer = allowed_on_any(context, Operation.WRITE, ResourceType.TOPIC)
+    if not is_writer and not allowed_on_cluster(context, Operation.IDEMPOTENT_WRITE):
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     producer_id = context.services.producer_ids.take()
     if producer_id is not None:
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

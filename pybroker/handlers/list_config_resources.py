@@ -16,7 +16,6 @@ Version notes
 
 Not done
     - Client metrics: this broker keeps no settings of them, so none are listed.
-    - Rights.
 """
 
 from __future__ import annotations

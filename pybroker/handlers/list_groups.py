@@ -15,7 +15,7 @@ Version notes
     - States, and a filter by them, from version 4 on (KIP-518); types from version 5 on (KIP-848).
 
 Not done
-    - Rights. Throttling: throttle_time_ms is always 0.
+    - Throttling: throttle_time_ms is always 0.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.events import ListGroups
+from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
 from pybroker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.authorizer import allowed
+from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
 from pybroker.security.requirements import of_answer
 
 if TYPE_CHECKING:
@@ -47,4 +49,10 @@ async def list_groups(request: ListGroupsRequest, context: RequestContext) -> Li
     states = frozenset(state.strip().lower() for state in request.states_filter)
     types = frozenset(kind.strip().lower() for kind in request.types_filter)
     listed = await context.services.groups.submit_all(ListGroups(states, types))
-    return ListGroupsResponse(groups=[group for groups in listed for group in groups])
+    found = [group for groups in listed for group in groups]
+    if not allowed(context, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME, is_asked=False):
+        # What may not be described is not named.
+        found = [
+            one for one in found if may(context, Operation.DESCRIBE, ResourceType.GROUP, one.group_id, is_asked=False)
+        ]
+    return ListGroupsResponse(groups=found)

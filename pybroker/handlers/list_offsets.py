@@ -26,7 +26,7 @@ Version notes
 
 Not done
     - Replicas asking (replica_id >= 0) are answered like clients: followers here ask by Fetch alone.
-    - Rights, throttling; timeout_ms (version 10) has nothing to wait for without tiered storage.
+    - Throttling; timeout_ms (version 10) has nothing to wait for without tiered storage.
 """
 
 from __future__ import annotations

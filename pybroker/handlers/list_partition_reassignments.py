@@ -16,7 +16,6 @@ Version notes
     - None.
 
 Not done
-    - Rights.
     - timeout_ms is not looked at.
 """
 

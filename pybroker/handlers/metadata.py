@@ -24,7 +24,6 @@ Version notes
     - Topics by id: 12 and later. In 10 and 11 an id is INVALID_REQUEST.
 
 Not done
-    - Rights: every topic is visible, and authorized operations name all of them.
     - Throttling: throttle_time_ms is always 0.
     - Rebootstrap (version 13's top-level error) is never asked for.
 """
@@ -32,7 +31,10 @@ Not done
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.controller.cluster.topic_names import name_fault
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC, build_offsets_topic
@@ -45,6 +47,7 @@ from pybroker.handlers.encoded_topics import (
     encode_topic,
 )
 from pybroker.handlers.errors import ApiError
+from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, brokers_shown, controller_shown
 from pybroker.metadata.replica_directories import directories_by_broker, offline_replicas
@@ -60,13 +63,13 @@ from pybroker.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from pybroker.protocol.schema import ZERO_UUID
-from pybroker.security.authorizer import NOT_ASKED, authorized_operations
-from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.authorizer import EVERY_OPERATION, NOT_ASKED, allowed, authorized_operations
+from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
 from pybroker.security.quotas import throttle_time_ms
 from pybroker.security.requirements import of_answer, of_items
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Collection, Iterator, Mapping
+    from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 
     from pybroker.broker.suspects import Suspects
     from pybroker.handlers.context import RequestContext
@@ -109,18 +112,88 @@ def _failed(request: MetadataRequest, version: int, error: WireError) -> Metadat
         of_answer(Operation.DESCRIBE, ResourceType.CLUSTER, when="the cluster's authorized operations are asked for"),
     ],
     failed=_failed,
+    judges_itself=True,
 )
 def metadata(request: MetadataRequest, context: RequestContext) -> Reply | Awaitable[bytes]:
     """Describe brokers and topics, creating topics where that is asked for."""
     _check(request, context.version)
+    if context.authorizer is not None:
+        return _describe_to_some(request, context)
+    return _describe_to_all(request, context)
+
+
+async def _describe_to_some(request: MetadataRequest, context: RequestContext) -> bytes:
+    """Answer a client that may not describe everything: what it has not named is not named either."""
+    divided = await context.services.slices.run(_divide(request, context))
+    request, refused = divided
+    if not request.topics and refused:
+        # An empty list is all topics in the first versions.
+        outcome: bytes = await context.services.slices.run(
+            _build_response(request, context, context.image, {}, refused)
+        )
+        return outcome
+    return await _describe_to_all(request, context, refused)
+
+
+def _divide(
+    request: MetadataRequest, context: RequestContext
+) -> Sliced[tuple[MetadataRequest, list[MetadataResponseTopic]]]:
+    """Return the request for what its client may describe, and what is answered for the rest of what it names."""
+    if _asks_for_all(request, context.version):
+        described = []
+        for topic in context.image.topics.by_name.values():
+            yield
+            if may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name, is_asked=False):
+                described.append(MetadataRequestTopic(name=topic.name))
+        return msgspec.structs.replace(request, topics=described, allow_auto_topic_creation=False), []
+    allowed, refused = [], []
+    creates = _may_create(request, context)
+    for asked in request.topics or ():
+        yield
+        name, by_id = asked.name, asked.topic_id != ZERO_UUID
+        found = _lookup(asked, context.image)
+        if by_id:
+            # The name of a topic that may not be described is not given away, nor whether an id is one.
+            visible = found is None or may(context, Operation.DESCRIBE, ResourceType.TOPIC, found.name)
+        else:
+            visible = may(context, Operation.DESCRIBE, ResourceType.TOPIC, name or "")
+            if visible and found is None and creates and not _may_make(name or "", context):
+                visible = False
+        if visible:
+            allowed.append(asked)
+        else:
+            nameless = None if context.version >= _FIRST_VERSION_WITH_TOPIC_IDS else ""
+            refused.append(
+                MetadataResponseTopic(
+                    name=nameless if by_id else name,
+                    topic_id=asked.topic_id,
+                    error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                    is_internal=name in INTERNAL_TOPICS,
+                )
+            )
+    return msgspec.structs.replace(request, topics=allowed), refused
+
+
+def _may_make(name: str, context: RequestContext) -> bool:
+    is_creator = allowed(context, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME, is_asked=False)
+    return is_creator or may(context, Operation.CREATE, ResourceType.TOPIC, name)
+
+
+def _asks_for_all(request: MetadataRequest, version: int) -> bool:
+    return request.topics is None or (version < _FIRST_VERSION_WITH_NULL_TOPICS and not request.topics)
+
+
+def _describe_to_all(
+    request: MetadataRequest, context: RequestContext, refused: Sequence[MetadataResponseTopic] = ()
+) -> Reply | Awaitable[bytes]:
     if request.topics and _may_create(request, context):
         known = context.image.topics.by_name
         if any(topic.name not in known and topic.topic_id == ZERO_UUID for topic in request.topics):
-            return _create_and_describe(request, context)
+            return _create_and_describe(request, context, refused)
     suspects = context.services.suspects
     if suspects and suspects.among(_leaders(request, context.image)):
-        return _wait_and_describe(request, context, suspects)
-    return context.services.slices.run(_build_response(request, context, context.image, {}))
+        return _wait_and_describe(request, context, suspects, refused)
+    return context.services.slices.run(_build_response(request, context, context.image, {}, refused))
 
 
 def _leaders(request: MetadataRequest, image: MetadataImage) -> Iterator[int]:
@@ -129,14 +202,16 @@ def _leaders(request: MetadataRequest, image: MetadataImage) -> Iterator[int]:
     return (partition.leader for topic in asked if topic is not None for partition in topic.partitions.values())
 
 
-async def _wait_and_describe(request: MetadataRequest, context: RequestContext, suspects: Suspects) -> bytes:
+async def _wait_and_describe(
+    request: MetadataRequest, context: RequestContext, suspects: Suspects, refused: Sequence[MetadataResponseTopic]
+) -> bytes:
     """Describe when no leader is suspected any more to be dead, which lasts a moment."""
     services = context.services
     image = context.image
     while suspects.among(_leaders(request, image)):
         await suspects.changed()
         image = services.image()
-    response: bytes = await services.slices.run(_build_response(request, context, image, {}))
+    response: bytes = await services.slices.run(_build_response(request, context, image, {}, refused))
     return response
 
 
@@ -178,7 +253,9 @@ def _creatable(name: str, context: RequestContext) -> CreatableTopic:
     return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
 
 
-async def _create_and_describe(request: MetadataRequest, context: RequestContext) -> bytes:
+async def _create_and_describe(
+    request: MetadataRequest, context: RequestContext, refused: Sequence[MetadataResponseTopic]
+) -> bytes:
     services = context.services
     names = await services.slices.run(_missing(request.topics or [], context))
     most = services.config.auto_create_topics_max_per_request
@@ -200,12 +277,16 @@ async def _create_and_describe(request: MetadataRequest, context: RequestContext
         for result in results
         if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
     }
-    response: bytes = await services.slices.run(_build_response(request, context, image, errors))
+    response: bytes = await services.slices.run(_build_response(request, context, image, errors, refused))
     return response
 
 
 def _build_response(
-    request: MetadataRequest, context: RequestContext, image: MetadataImage, errors: Mapping[str, ErrorCode]
+    request: MetadataRequest,
+    context: RequestContext,
+    image: MetadataImage,
+    errors: Mapping[str, ErrorCode],
+    refused: Sequence[MetadataResponseTopic],
 ) -> Sliced[bytes]:
     version = context.version
     has_operations = version >= FIRST_VERSION_WITH_OPERATIONS
@@ -215,7 +296,7 @@ def _build_response(
         and version <= LAST_VERSION_WITH_CLUSTER_OPERATIONS
         and request.include_cluster_authorized_operations
     )
-    form = Form(version, authorized_operations(context, ResourceType.TOPIC) if asks_of_topics else NOT_ASKED)
+    form = Form(version, EVERY_OPERATION[ResourceType.TOPIC] if asks_of_topics else NOT_ASKED)
     working = directories_by_broker(image.cluster)
 
     def describe(topic: TopicImage) -> MetadataResponseTopic:
@@ -223,18 +304,21 @@ def _build_response(
 
     kept = context.services.topics
     topics: list[bytes]
-    if request.topics is None or (version < _FIRST_VERSION_WITH_NULL_TOPICS and not request.topics):
+    if _asks_for_all(request, version) and not refused and context.authorizer is None:
         topics = yield from kept.all_of(form, image, describe)
     else:
         encoded = kept.lookup(form, image, describe)
+        if asks_of_topics and context.authorizer is not None:
+            encoded = partial(_encoded_to_one, context, working)
         topics, seen = [], set()
-        for asked in request.topics:
+        for asked in request.topics or ():
             key = (asked.topic_id, asked.name)
             if key not in seen:
                 seen.add(key)
                 found = _lookup(asked, image)
                 topics.append(encode_topic(_unknown(asked, errors), version) if found is None else encoded(found))
                 yield
+        topics += [encode_topic(topic, version) for topic in refused]
     addresses = brokers_shown(context)
     response = MetadataResponse(
         throttle_time_ms=throttle_time_ms(context),
@@ -249,6 +333,12 @@ def _build_response(
         ),
     )
     return response_prefix(MetadataResponse.__message__.api_key, version) + encode_response(response, topics, version)
+
+
+def _encoded_to_one(context: RequestContext, working: Mapping[int, Collection[bytes]], topic: TopicImage) -> bytes:
+    """Encode a topic with what this client may do to it, which is not kept."""
+    operations = authorized_operations(context, ResourceType.TOPIC, topic.name)
+    return encode_topic(_describe(topic, working, operations), context.version)
 
 
 def _lookup(asked: MetadataRequestTopic, image: MetadataImage) -> TopicImage | None:

@@ -17,7 +17,7 @@ Version notes
     - None.
 
 Not done
-    - Rights. Throttling: throttle_time_ms is always 0.
+    - Throttling: throttle_time_ms is always 0.
 """
 
 from __future__ import annotations
@@ -54,6 +54,21 @@ def _failed(_request: OffsetDeleteRequest, _version: int, error: WireError) -> O
     return OffsetDeleteResponse(error_code=error.code)
 
 
+def _refused(request: OffsetDeleteRequest, _version: int, error: WireError) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(
+        topics=[
+            OffsetDeleteResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetDeleteResponsePartition(partition_index=partition.partition_index, error_code=error.code)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
 @handles(
     OffsetDeleteRequest,
     requires=[
@@ -61,6 +76,7 @@ def _failed(_request: OffsetDeleteRequest, _version: int, error: WireError) -> O
         of_items(Operation.READ, ResourceType.TOPIC, "topics.name"),
     ],
     failed=_failed,
+    refused=_refused,
 )
 def offset_delete(request: OffsetDeleteRequest, context: RequestContext) -> Reply | Awaitable[OffsetDeleteResponse]:
     """Forget what can be forgotten."""

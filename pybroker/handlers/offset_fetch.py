@@ -19,7 +19,7 @@ Version notes
       topic of the same name is none.
 
 Not done
-    - Rights. Throttling: throttle_time_ms is always 0.
+    - Throttling: throttle_time_ms is always 0.
     - require_stable (KIP-447): with it and without, nothing is shown that is not committed. There are no transactions
       yet whose open offsets it could hold back.
 """
@@ -32,7 +32,8 @@ import msgspec
 
 from pybroker.coordinator.group.events import FetchOffsets
 from pybroker.coordinator.runtime.errors import CoordinatorError
-from pybroker.handlers.errors import wire_error
+from pybroker.handlers.errors import ApiError, wire_error
+from pybroker.handlers.judging import may, may_by_id
 from pybroker.handlers.registry import handles
 from pybroker.machine.parts import MANY, MAX_WEIGHT, length_of_lists, parts, parts_of_lists
 from pybroker.protocol.errors import ErrorCode
@@ -93,11 +94,14 @@ def _failed(request: OffsetFetchRequest, version: int, error: WireError) -> Offs
         of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics of a group are asked for"),
     ],
     failed=_failed,
+    judges_itself=True,
 )
 def offset_fetch(
     request: OffsetFetchRequest, context: RequestContext
 ) -> OffsetFetchResponse | Reply | Awaitable[OffsetFetchResponse]:
     """Return the committed offsets of one group, or of several."""
+    if context.authorizer is not None:
+        return _fetch_judged(request, context)
     if context.version >= FIRST_VERSION_WITH_MANY_GROUPS:
         return _fetch_many(request.groups, context)
     topics = None
@@ -111,6 +115,61 @@ def offset_fetch(
         return _fetch_one(group, context)
     reply = context.services.groups.submit(request.group_id, FetchOffsets(group))
     return reply.through(_of_one)
+
+
+async def _fetch_judged(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+    """Return the offsets of the groups and topics that the client may describe, and refusals for the others."""
+    if context.version >= FIRST_VERSION_WITH_MANY_GROUPS:
+        answers = [await _fetch_group(group, context) for group in request.groups]
+        return OffsetFetchResponse(groups=answers)
+    topics = None
+    if request.topics is not None:
+        topics = [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ]
+    answer = await _fetch_group(OffsetFetchRequestGroup(group_id=request.group_id, topics=topics), context)
+    if answer.error_code:
+        raise ApiError(ErrorCode(answer.error_code))
+    return _of_one(answer)
+
+
+async def _fetch_group(group: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponseGroup:
+    if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if group.topics is None:
+        (answer,) = (await _fetch_many([group], context)).groups
+        answer.topics = [topic for topic in answer.topics if _may_describe(topic, context, is_asked=False)]
+        return answer
+    visible: list[OffsetFetchRequestTopics] = []
+    hidden: list[OffsetFetchRequestTopics] = []
+    for topic in group.topics:
+        (visible if _may_describe(topic, context) else hidden).append(topic)
+    (answer,) = (await _fetch_many([msgspec.structs.replace(group, topics=visible)], context)).groups
+    return answer if answer.error_code else _with_hidden(answer, hidden)
+
+
+def _may_describe(
+    topic: OffsetFetchRequestTopics | OffsetFetchResponseTopics, context: RequestContext, *, is_asked: bool = True
+) -> bool:
+    if not topic.name and topic.topic_id != ZERO_UUID:
+        return may_by_id(context, Operation.DESCRIBE, topic.topic_id)
+    return may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name, is_asked=is_asked)
+
+
+def _with_hidden(answer: OffsetFetchResponseGroup, hidden: list[OffsetFetchRequestTopics]) -> OffsetFetchResponseGroup:
+    for topic in hidden:
+        partitions = [
+            OffsetFetchResponsePartitions(
+                partition_index=index,
+                committed_offset=-1,
+                metadata="",
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            )
+            for index in topic.partition_indexes
+        ]
+        answer.topics.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+    return answer
 
 
 def _of_one(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:

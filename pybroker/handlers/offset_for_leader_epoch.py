@@ -16,7 +16,7 @@ Version notes
     - Version 3 adds the replica that asks, which is answered like a consumer; version 4 is flexible.
 
 Not done
-    - Versions 0 and 1, as in Kafka 4. Rights (Describe on the topic for consumers, ClusterAction for replicas).
+    - Versions 0 and 1, as in Kafka 4.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ Version notes
     - Kafka has no such API; its Vote, BeginQuorumEpoch, EndQuorumEpoch and Fetch among voters carry the same.
 
 Not done
-    - Rights.
+    - None.
 """
 
 from __future__ import annotations

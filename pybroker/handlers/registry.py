@@ -30,11 +30,13 @@ H = TypeVar("H", bound="Callable[[Any, RequestContext], Any]")
 SUPPORT = frozenset(
     {
         "__init__",
+        "acl_entries",
         "config_changes",
         "config_entries",
         "context",
         "encoded_topics",
         "errors",
+        "judging",
         "leaders",
         "metadata_log",
         "registry",
@@ -95,6 +97,8 @@ def handles(
     listeners: ListenerRole = ListenerRole.BROKER,
     forwarded: bool = False,
     judge_here: Callable[[Any, RequestContext], Any] | None = None,
+    judges_itself: bool = False,
+    refused: Callable[[Any, int, WireError], Any] | None = None,
 ) -> Callable[[H], H]:
     """Register the decorated function as the handler of `request_type`, in all versions that the message declares.
 
@@ -102,7 +106,8 @@ def handles(
     listeners.
 
     `requires` says which operations on which resources a request needs. What its whole needs is asked here, before the
-    function is called; what single items need is for the function to ask about.
+    function is called. Items that may not be are answered by `refused`, which is `failed` where it is not given, and
+    the function gets the others, unless it `judges_itself`; what an answer may name is for the function to ask about.
 
     `listeners` are the roles of the listeners that serve it, as Kafka's schema of the request has them. `forwarded`
     says that the active controller decides, so that a request which comes to any broker is forwarded there. Before
@@ -125,7 +130,7 @@ def handles(
                 max_version=declared.last if max_version is None else max_version,
                 request_type=request_type,
                 requires=required,
-                handle=_authorized(handle, required),
+                handle=_authorized(handle if judges_itself else _judged(handle, required, refused or failed), required),
                 answer_failure=failed,
                 answer_unsupported=unsupported,
                 in_data_plane=False,
@@ -141,6 +146,12 @@ def handles(
 
 def _declared(requires: Sequence[Requirement] | NothingRequired) -> Requirements:
     return requires if isinstance(requires, NothingRequired) else tuple(requires)
+
+
+def _judged(handle: Callable[[Any, RequestContext], Any], requires: Requirements, failed: Any) -> Any:
+    from pybroker.handlers.judging import judged  # it knows more packages than a registration needs
+
+    return handle if isinstance(requires, NothingRequired) else judged(handle, requires, failed)
 
 
 def _authorized(

@@ -20,7 +20,7 @@ Version notes
     - None.
 
 Not done
-    - Rights.
+    - None.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Version notes
     - From version 5 on protocol type and name are sent and have to be the group's (KIP-559).
 
 Not done
-    - Rights. Throttling: throttle_time_ms is always 0.
+    - Throttling: throttle_time_ms is always 0.
 """
 
 from __future__ import annotations

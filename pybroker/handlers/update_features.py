@@ -21,7 +21,7 @@ Version notes
 Not done
     - metadata.version does not fall: records are written in the versions of the highest level. Kafka lets it fall as
       far as no record's meaning has changed.
-    - Rights, throttling.
+    - Throttling.
     - timeout_ms is not looked at.
 """
 

@@ -19,7 +19,7 @@ Version notes
     - None.
 
 Not done
-    - Rights.
+    - None.
 """
 
 from __future__ import annotations

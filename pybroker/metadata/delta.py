@@ -15,6 +15,8 @@ from pybroker.metadata.cluster_delta import ClusterDelta
 from pybroker.metadata.errors import RecordError
 from pybroker.metadata.image import (
     TOPIC_RESOURCE,
+    AccessControlEntry,
+    AclsImage,
     ConfigResource,
     ConfigsImage,
     FeaturesImage,
@@ -27,9 +29,11 @@ from pybroker.metadata.topics_delta import TopicsDelta
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pybroker.protocol.messages.records.access_control_entry import AccessControlEntryRecord
     from pybroker.protocol.messages.records.config import ConfigRecord
     from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
     from pybroker.protocol.messages.records.producer_ids import ProducerIdsRecord
+    from pybroker.protocol.messages.records.remove_access_control_entry import RemoveAccessControlEntryRecord
     from pybroker.protocol.messages.records.remove_topic import RemoveTopicRecord
     from pybroker.protocol.schema import Message
 
@@ -43,6 +47,7 @@ class MetadataDelta:
         "_features_epoch",
         "_next_producer_id",
         "_offset",
+        "acls",
         "base",
         "cluster",
         "configs",
@@ -57,6 +62,8 @@ class MetadataDelta:
         self.scram = ScramDelta(base.scram)
         # Configurations as they become of each resource that something happened to; empty where none are left.
         self.configs: dict[ConfigResource, dict[str, str]] = {}
+        # Entries that are new, and None for those that are gone, by id.
+        self.acls: dict[bytes, AccessControlEntry | None] = {}
         self._features: dict[str, int] | None = None
         # Invariant: the offset of the batch that changed a level last; None while that batch's end is not reached.
         self._features_epoch: int | None = base.features.epoch
@@ -88,6 +95,8 @@ class MetadataDelta:
         for resource in before.keys() | after.keys():
             if before.get(resource) != after.get(resource):
                 self.configs[resource] = dict(after.get(resource, {}))
+        old, new = base.acls.by_id, image.acls.by_id
+        self.acls = {key: new.get(key) for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
         if image.features != base.features:
             self._features = dict(image.features.levels)
             self._features_epoch = image.features.epoch
@@ -110,7 +119,14 @@ class MetadataDelta:
                 else ProducerIdsImage(next_producer_id=self._next_producer_id)
             ),
             scram=self.scram.build(),
+            acls=self._build_acls(),
         )
+
+    def _build_acls(self) -> AclsImage:
+        if not self.acls:
+            return self.base.acls
+        merged = {**self.base.acls.by_id, **self.acls}
+        return AclsImage(by_id={key: entry for key, entry in merged.items() if entry is not None})
 
     def _build_configs(self) -> ConfigsImage:
         if not self.configs:
@@ -151,12 +167,34 @@ class MetadataDelta:
             raise RecordError(f"{record}: producer ids are given out up to {self._next_producer_id}")
         self._next_producer_id = record.next_producer_id
 
+    def _apply_acl(self, record: AccessControlEntryRecord) -> None:
+        if self._acl(record.id) is not None:
+            raise RecordError(f"{record}: there is an access control entry with this id")
+        self.acls[record.id] = AccessControlEntry(
+            record.resource_type,
+            record.resource_name,
+            record.pattern_type,
+            record.principal,
+            record.host,
+            record.operation,
+            record.permission_type,
+        )
+
+    def _apply_remove_acl(self, record: RemoveAccessControlEntryRecord) -> None:
+        if self._acl(record.id) is None:
+            raise RecordError(f"{record}: there is no access control entry with this id")
+        self.acls[record.id] = None
+
+    def _acl(self, acl_id: bytes) -> AccessControlEntry | None:
+        return self.acls[acl_id] if acl_id in self.acls else self.base.acls.by_id.get(acl_id)
+
     def _apply_nothing(self, record: Message) -> None:
         """Keep the log moving (KIP-835): the record says nothing about metadata."""
 
 
 # By class name, so that the modules of records that never occur are not imported.
 _CHANGES: dict[str, Callable[[MetadataDelta, Any], None]] = {
+    "AccessControlEntryRecord": MetadataDelta._apply_acl,
     "BrokerRegistrationChangeRecord": lambda delta, record: delta.cluster.apply_change(record),
     "ClearElrRecord": lambda delta, record: delta.topics.apply_clear_elr(record),
     "ConfigRecord": MetadataDelta._apply_config,
@@ -167,6 +205,7 @@ _CHANGES: dict[str, Callable[[MetadataDelta, Any], None]] = {
     "ProducerIdsRecord": MetadataDelta._apply_producer_ids,
     "RegisterBrokerRecord": lambda delta, record: delta.cluster.apply_register(record),
     "RegisterControllerRecord": lambda delta, record: delta.cluster.apply_register_controller(record),
+    "RemoveAccessControlEntryRecord": MetadataDelta._apply_remove_acl,
     "RemoveTopicRecord": MetadataDelta._apply_remove_topic,
     "RemoveUserScramCredentialRecord": lambda delta, record: delta.scram.apply_remove(record),
     "TopicRecord": lambda delta, record: delta.topics.apply_topic(record),

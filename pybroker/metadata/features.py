@@ -29,6 +29,7 @@ INITIAL_LEVELS: dict[str, int] = {METADATA_VERSION: 25, GROUP_VERSION: 1}
 """What a new cluster begins with: the newest level all of whose meaning is there, Kafka's 4.0-IV3."""
 
 RECORD_VERSIONS: dict[str, int] = {
+    "AccessControlEntryRecord": 0,
     "BrokerRegistrationChangeRecord": 2,
     "ClearElrRecord": 0,
     "ConfigRecord": 0,
@@ -39,6 +40,7 @@ RECORD_VERSIONS: dict[str, int] = {
     "ProducerIdsRecord": 0,
     "RegisterBrokerRecord": 3,
     "RegisterControllerRecord": 0,
+    "RemoveAccessControlEntryRecord": 0,
     "RemoveTopicRecord": 0,
     "RemoveUserScramCredentialRecord": 0,
     "TopicRecord": 0,

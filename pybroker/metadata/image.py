@@ -1,4 +1,4 @@
-"""The metadata image: brokers, topics, configurations, features, producer ids and SCRAM users at
+"""The metadata image: brokers, topics, configurations, features, producer ids, SCRAM users and ACLs at
 one offset of the metadata log.
 
 Owns the shapes alone. Every class is frozen, every mapping is never written after it is in an image, and what did not
@@ -191,6 +191,27 @@ class ScramImage(msgspec.Struct, frozen=True):
 _NO_CREDENTIALS: Mapping[str, ScramCredential] = {}
 
 
+class AccessControlEntry(NamedTuple):
+    """A rule: who may do, or may not do, what to which resources (Kafka's StandardAcl)."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    """3 for a literal name, 4 for what names begin with."""
+    principal: str
+    host: str
+    """An address, or `*`."""
+    operation: int
+    permission_type: int
+    """2 denies, 3 allows."""
+
+
+class AclsImage(msgspec.Struct, frozen=True):
+    """The access control entries, by their ids of 16 bytes. Entries of two ids differ."""
+
+    by_id: Mapping[bytes, AccessControlEntry] = {}
+
+
 class MetadataImage(msgspec.Struct, frozen=True):
     """Everything the metadata log says up to an offset."""
 
@@ -204,6 +225,7 @@ class MetadataImage(msgspec.Struct, frozen=True):
     features: FeaturesImage = FeaturesImage()
     producer_ids: ProducerIdsImage = ProducerIdsImage()
     scram: ScramImage = ScramImage()
+    acls: AclsImage = AclsImage()
 
 
 EMPTY_IMAGE = MetadataImage()

@@ -2,8 +2,8 @@
 
 Owns the order of the records, which is that of Kafka's `MetadataImage.write`: levels of features first, as they say in
 which versions the rest is written, then brokers and controllers, topics each with its partitions, configurations,
-producer ids, SCRAM users. Applied to an empty image in this order they make the image again. Must not know files,
-offsets or batches, nor in which version a record is written.
+producer ids, SCRAM users, access control entries. Applied to an empty image in this order they make the image again.
+Must not know files, offsets or batches, nor in which version a record is written.
 
 Yields one record after the other, so that the encoder can stop between any two.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.metadata.features import METADATA_VERSION
+from pybroker.protocol.messages.records.access_control_entry import AccessControlEntryRecord
 from pybroker.protocol.messages.records.config import ConfigRecord
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
 from pybroker.protocol.messages.records.partition import PartitionRecord
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pybroker.metadata.image import (
+        AclsImage,
         BrokerRegistration,
         ClusterImage,
         ConfigsImage,
@@ -66,6 +68,7 @@ def state_records(image: MetadataImage) -> Iterator[Message]:
     yield from _config_records(image.configs)
     yield from _producer_id_records(image.producer_ids)
     yield from _scram_records(image.scram)
+    yield from _acl_records(image.acls)
 
 
 def _cluster_records(cluster: ClusterImage) -> Iterator[Message]:
@@ -159,3 +162,8 @@ def _scram_records(scram: ScramImage) -> Iterator[UserScramCredentialRecord]:
                 server_key=credential.server_key,
                 iterations=credential.iterations,
             )
+
+
+def _acl_records(acls: AclsImage) -> Iterator[AccessControlEntryRecord]:
+    for acl_id, entry in acls.by_id.items():
+        yield AccessControlEntryRecord(id=acl_id, **entry._asdict())

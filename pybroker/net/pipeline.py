@@ -40,6 +40,7 @@ from pybroker.net.native import (
     SegmentRolled,
     UnresolvedRequest,
 )
+from pybroker.net.rights import Verdict
 from pybroker.net.turns import Turns
 from pybroker.net.work import Way, Work, build_way
 from pybroker.protocol.errors import MalformedMessage, TooManyElements
@@ -73,7 +74,7 @@ class Pipeline:
         dispatch: Dispatch,
         *,
         new_context: Callable[[ControlRequest], Any],
-        decide: Callable[[UnresolvedRequest], Awaitable[None]],
+        decide: Callable[[UnresolvedRequest], Awaitable[Verdict]],
         directory_failed: Callable[[LogDirectoryFailed], None],
         exhausted: Callable[[Exhausted], None],
         segment_rolled: Callable[[SegmentRolled], None],
@@ -403,13 +404,15 @@ class Pipeline:
             self._complete(work, response, None)
 
     async def _step_unresolved(self, event: UnresolvedRequest) -> None:
+        verdict = Verdict([], 0)
         try:
-            await self._decide(event)
+            verdict = await self._decide(event)
         except Exception:
             # The data plane answers by its table, which lacks the topics: an error after which clients try again.
+            # With an authorizer it refuses all, as nobody has allowed anything.
             log.exception("a request for the topics %s could not be decided about", ", ".join(event.topics))
         finally:
-            self._data_plane.retry(event.connection, event.request)
+            self._data_plane.retry(event.connection, event.request, *verdict)
             self._settle(1)
 
     def _failure(self, way: Way, request: Any, context: Any, error: Exception) -> Any:

@@ -33,6 +33,7 @@ from pybroker.net.dispatch import Dispatch
 from pybroker.net.forwarding import Forwarding
 from pybroker.net.listeners import OpenListener, open_listeners
 from pybroker.net.native import DataPlane
+from pybroker.net.rights import Rights
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.replica.deletions import Deletions
@@ -41,7 +42,7 @@ from pybroker.replica.lag_checks import LagChecks
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.replica.sources import build_replication_settings
 from pybroker.security.sasl.server import SaslServer
-from pybroker.serving import build_pipeline, build_services
+from pybroker.serving import build_authorizer, build_pipeline, build_services
 from pybroker.storage.native import PartitionLog
 from pybroker.storage.partitions import Partitions
 from pybroker.storage.upkeep import Upkeep
@@ -77,6 +78,7 @@ class BrokerPart:
         """`intercepted` decides about the requests of the APIs that `data_plane.intercept` names."""
         self._foundation = foundation
         self._intercepted = intercepted
+        self.authorizer = build_authorizer(foundation.config)
         self.config = foundation.config
         self.live = foundation.live
         self.suspects: Suspects | None = None
@@ -101,6 +103,7 @@ class BrokerPart:
         data_plane = self.data_plane = DataPlane(build_data_plane_settings(config, self._foundation.shares))
         end(Stage.ACCEPTING, data_plane, data_plane.stop_accepting)
         end(Stage.CONNECTIONS, data_plane, lambda: close_connections(data_plane))
+        self.rights = Rights(data_plane, self.authorizer)
         self.listeners = open_listeners(
             data_plane,
             config.broker_endpoints,
@@ -129,7 +132,8 @@ class BrokerPart:
         live.subscribe(publisher.reconfigure)
         live.subscribe(lambda config: self.groups.reconfigure(build_settings(config)))
         self._api_versions = ApiVersionsPublisher(self.data_plane)
-        return [publisher, self._api_versions]
+        # Rules come first: nobody finds a topic that is newer than they are.
+        return [self.rights, publisher, self._api_versions]
 
     def suspect(self, controller: Controller) -> Suspects:
         """Have the voters that this node's controller finds dead suspected, until the metadata knows; a publisher."""

@@ -1,27 +1,138 @@
 """The one place that says what a principal may do.
 
-Owns the answer for a broker without an authorizer, which is every broker yet: everything is allowed, as in Kafka while
-`authorizer.class.name` is empty. (Another value of that key is refused at the start.) Must not know handlers; who is
-denied something is answered by the API's own handler.
+Owns the authorizer that `authorizer.class.name` names, and the audit log. Without one everything is allowed, as in
+Kafka. Must not know handlers; who is denied something is answered by the API's own handler.
+
+`org.apache.kafka.metadata.authorizer.StandardAuthorizer` is `StandardAuthorizer` here. `module:Class` is a class of the
+user's: called with the node's properties, it has to have the method `authorize` of `Authorizer`. What it raises denies.
+
+The audit log is the logger `pybroker.authorizer`: what is denied at INFO, what is allowed at DEBUG, in Kafka's words.
 """
 
 from __future__ import annotations
 
+import logging
+from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from pybroker.security.operations import OPERATIONS
+from pybroker.protocol.api_keys import ApiKey
+from pybroker.security.acls import AclIndex, Decision, allows_on_any, decide
+from pybroker.security.operations import CLUSTER_NAME, OPERATIONS, RESOURCE_NAMES, Operation, ResourceType
+from pybroker.security.requirements import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pybroker.security.operations import ResourceType
+    from pybroker.metadata.image import AclsImage
     from pybroker.security.principals import Principal
-    from pybroker.security.requirements import Action
 
+log = logging.getLogger("pybroker.authorizer")
+
+STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 NOT_ASKED = -(2**31)
 """What a response carries in place of authorized operations when the client did not ask for them (KIP-430)."""
 
-_ALL = {kind: sum(1 << operation for operation in operations) for kind, operations in OPERATIONS.items()}
+EVERY_OPERATION = {kind: sum(1 << operation for operation in operations) for kind, operations in OPERATIONS.items()}
+
+
+class Authorizer(Protocol):
+    """What an authorizer of the user's has to have."""
+
+    def authorize(self, principal: str, host: str, operation: str, resource_type: str, name: str) -> bool:
+        """Whether `User:alice` at an address may do `READ` to the `TOPIC` of that name. Called on the event loop."""
+
+
+class Judge(Protocol):
+    """What decides here."""
+
+    version: int
+    """Grows when decisions may be others than before; 0: none is to be remembered."""
+
+    def follow(self, acls: AclsImage) -> None:
+        """Decide by these entries from now on."""
+
+    def decide(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> Decision:
+        """Decide about one operation on one resource."""
+
+    def allows_on_any(self, principal: str, host: str, operation: Operation, kind: ResourceType) -> bool:
+        """Whether there is any resource of a type on which an operation is allowed."""
+
+
+class StandardAuthorizer:
+    """Decides by the access control entries of the metadata image."""
+
+    def __init__(self, super_users: Iterable[str] = (), *, allow_if_none: bool = False) -> None:
+        """`super_users` may do everything; `allow_if_none` is `allow.everyone.if.no.acl.found`."""
+        self._super_users = frozenset(super_users)
+        self._if_none = allow_if_none
+        self._index = AclIndex()
+        self._acls: AclsImage | None = None
+        self.version = 1
+
+    def follow(self, acls: AclsImage) -> None:
+        """Decide by these entries from now on."""
+        if acls is not self._acls:
+            self._index.update({} if self._acls is None else self._acls.by_id, acls.by_id)
+            self._acls = acls
+            self.version += 1
+
+    def decide(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> Decision:
+        """Decide about one operation on one resource."""
+        if principal in self._super_users:
+            return Decision(True, "SuperUser")
+        return decide(self._index, principal, host, operation, kind, name, if_none=self._if_none)
+
+    def allows_on_any(self, principal: str, host: str, operation: Operation, kind: ResourceType) -> bool:
+        """Whether there is any resource of a type on which an operation is allowed."""
+        if principal in self._super_users:
+            return True
+        return allows_on_any(self._index, principal, host, operation, kind, if_none=self._if_none)
+
+
+class ForeignAuthorizer:
+    """Asks an authorizer of the user's. What it says is not remembered, as nobody says when it would say otherwise."""
+
+    version = 0
+
+    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+        """`name` is `module:Class`. Raises what the import and the class raise."""
+        module, _, attribute = name.partition(":")
+        self._name = name
+        self._authorizer: Authorizer = getattr(import_module(module), attribute)(properties)
+
+    def follow(self, acls: AclsImage) -> None:
+        """Nothing: entries are not what it decides by."""
+
+    def decide(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> Decision:
+        """Decide about one operation on one resource; an exception denies."""
+        try:
+            allowed = self._authorizer.authorize(principal, host, operation.name, kind.name, name) is True
+        except Exception:
+            log.exception("the authorizer %s failed, which denies", self._name)
+            allowed = False
+        return Decision(allowed, self._name)
+
+    def allows_on_any(self, principal: str, host: str, operation: Operation, kind: ResourceType) -> bool:
+        """Whether the operation is allowed on a resource that nobody has named, by the name `*`."""
+        return self.decide(principal, host, operation, kind, "*").allowed
+
+
+def build(name: str | None, super_users: str | None, properties: Mapping[str, str], *, if_none: bool) -> Judge | None:
+    """Return the authorizer of a node, None for none."""
+    if name is None:
+        return None
+    if name == STANDARD:
+        return StandardAuthorizer(parse_super_users(super_users or ""), allow_if_none=if_none)
+    return ForeignAuthorizer(name, properties)
+
+
+def parse_super_users(text: str) -> list[str]:
+    """Return the principals of `super.users`, which semicolons part; raises ValueError for what is no principal."""
+    users = [user.strip() for user in text.split(";") if user.strip()]
+    for user in users:
+        if not all(user.partition(":")):
+            raise ValueError(f"expected a string in format principalType:principalName but got {user}")
+    return users
 
 
 class Requester(Protocol):
@@ -35,12 +146,71 @@ class Requester(Protocol):
     def client_host(self) -> str:
         """The client's address."""
 
+    @property
+    def api_key(self) -> int:
+        """What is asked."""
 
-def denied(_requester: Requester, _actions: Iterable[Action]) -> Sequence[Action]:
-    """Return those of the actions that are not allowed: none, so that there is no need to look at them."""
-    return ()
+    @property
+    def authorizer(self) -> Judge | None:
+        """Who decides, by the newest entries; None where everything is allowed."""
 
 
-def authorized_operations(_requester: Requester, resource_type: ResourceType) -> int:
-    """Return the operations that are allowed on resources of a type, as the bit field of responses (KIP-430): all."""
-    return _ALL[resource_type]
+def denied(requester: Requester, actions: Iterable[Action]) -> Sequence[Action]:
+    """Return those of the actions that are not allowed. Names are text here: ids have been looked up."""
+    if requester.authorizer is None:
+        return ()
+    return [action for action in actions if not allowed(requester, *action)]
+
+
+def allowed(
+    requester: Requester, operation: Operation, kind: ResourceType, name: str | bytes, *, is_asked: bool = True
+) -> bool:
+    """Whether an operation on a resource is allowed; `is_asked` is false where a denial is no attempt of the client."""
+    judge = requester.authorizer
+    if judge is None:
+        return True
+    text = name.decode(errors="replace") if isinstance(name, bytes) else name
+    principal, host = str(requester.principal), requester.client_host
+    decision = judge.decide(principal, host, operation, kind, text)
+    level = logging.DEBUG if decision.allowed or not is_asked else logging.INFO
+    if log.isEnabledFor(level):
+        log.log(
+            level,
+            "Principal = %s is %s operation = %s from host = %s on resource = %s:LITERAL:%s for request = %s "
+            "with resourceRefCount = 1 based on rule %s",
+            principal,
+            "Allowed" if decision.allowed else "Denied",
+            operation.name,
+            host,
+            _camel(RESOURCE_NAMES[kind]),
+            text,
+            _camel(ApiKey(requester.api_key).name),
+            decision.rule,
+        )
+    return decision.allowed
+
+
+def allowed_on_cluster(requester: Requester, operation: Operation) -> bool:
+    """Whether an operation on the cluster is allowed."""
+    return allowed(requester, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def allowed_on_any(requester: Requester, operation: Operation, kind: ResourceType) -> bool:
+    """Whether there is any resource of a type on which the requester may do something (KIP-679)."""
+    judge = requester.authorizer
+    return judge is None or judge.allows_on_any(str(requester.principal), requester.client_host, operation, kind)
+
+
+def authorized_operations(requester: Requester, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
+    """Return the operations that are allowed on a resource, as the bit field of responses (KIP-430)."""
+    if requester.authorizer is None:
+        return EVERY_OPERATION[resource_type]
+    return sum(
+        1 << operation
+        for operation in OPERATIONS[resource_type]
+        if allowed(requester, operation, resource_type, name, is_asked=False)
+    )
+
+
+def _camel(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))

@@ -23,6 +23,9 @@ class Operation(IntEnum):
     DESCRIBE_CONFIGS = 10
     ALTER_CONFIGS = 11
     IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
 
 
 class ResourceType(IntEnum):
@@ -32,6 +35,42 @@ class ResourceType(IntEnum):
     GROUP = 3
     CLUSTER = 4
     TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(IntEnum):
+    """How a name stands for resources, numbered as in Kafka's PatternType."""
+
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class Permission(IntEnum):
+    """What an entry does, numbered as in Kafka's AclPermissionType."""
+
+    DENY = 2
+    ALLOW = 3
+
+
+ANY = 1
+"""What matches every resource type, pattern, operation or permission of a filter."""
+ALL = 2
+"""The operation that stands for all operations, Kafka's `AclOperation.ALL`."""
+WILDCARD = "*"
+"""The literal name that stands for all resources of a type, and the host that stands for all hosts."""
+
+_NO_NAMES = {0: "UNKNOWN", ANY: "ANY"}
+RESOURCE_NAMES = _NO_NAMES | {kind.value: kind.name for kind in ResourceType}
+PATTERN_NAMES = _NO_NAMES | {kind.value: kind.name for kind in PatternType}
+OPERATION_NAMES = _NO_NAMES | {ALL: "ALL"} | {operation.value: operation.name for operation in Operation}
+PERMISSION_NAMES = _NO_NAMES | {permission.value: permission.name for permission in Permission}
+
+
+def name_of(names: dict[int, str], number: int) -> str:
+    """Return Kafka's name for a number; UNKNOWN for one that has none."""
+    return names.get(number, "UNKNOWN")
 
 
 CLUSTER_NAME = "kafka-cluster"
@@ -65,5 +104,7 @@ OPERATIONS = {
         Operation.IDEMPOTENT_WRITE,
     ),
     ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
+    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
 }
 """The operations of each type of resource."""

@@ -38,7 +38,10 @@ EVERYWHERE = {
     "AlterUserScramCredentials",
     "ApiVersions",
     "CreatePartitions",
+    "CreateAcls",
     "CreateTopics",
+    "DeleteAcls",
+    "DescribeAcls",
     "DeleteTopics",
     "DescribeCluster",
     "DescribeConfigs",
@@ -56,6 +59,7 @@ EVERYWHERE = {
 """The APIs that Kafka's schemas give to listeners of both roles."""
 DECIDED_WHERE_ASKED = {
     "ApiVersions",
+    "DescribeAcls",
     "DescribeCluster",
     "DescribeConfigs",
     "Fetch",

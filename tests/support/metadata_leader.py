@@ -20,7 +20,8 @@ CLUSTER_ID = "c"
 def context_of(voter: Controller | None, voters: tuple[QuorumVoter, ...] = ()) -> Any:
     """What the handlers of the metadata log look at."""
     config = SimpleNamespace(quorum_voters=voters)
-    return SimpleNamespace(services=SimpleNamespace(voter=voter, cluster_id=CLUSTER_ID, config=config), version=17)
+    services = SimpleNamespace(voter=voter, cluster_id=CLUSTER_ID, config=config)
+    return SimpleNamespace(services=services, version=17, authorizer=None)
 
 
 def answer_of(key: int, context: Any) -> Answer:

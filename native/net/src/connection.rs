@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::accepted::Accepted;
 use super::events::ControlRequest;
-use super::hot_path::HotPathApi;
+use super::hot_path::{HotPathApi, Rights, Who};
 use super::identity::Authentication;
 use super::response::{Progress, Response};
 pub use super::slot::{Asked, Parked, Slot};
@@ -66,6 +66,8 @@ pub struct Connection {
     pub number: u64,
     /// Where it came from.
     pub accepted: Accepted,
+    /// Who the peer is to an authorizer, once that was asked.
+    who: Option<Who>,
     /// The frame that waits for the control plane; nothing further is read meanwhile.
     pub parked: Option<Parked>,
     /// Whether the next frame waits for a decision of the control plane; nothing further is read meanwhile.
@@ -121,6 +123,7 @@ impl Connection {
         Self {
             number,
             accepted,
+            who: None,
             parked: None,
             intercepted: false,
             unanswered: None,
@@ -235,6 +238,18 @@ impl Connection {
     /// Whether the control plane answers every request of this connection.
     pub fn is_control_only(&self) -> bool {
         self.accepted.control_only
+    }
+
+    /// Takes the connection for who it has proved to be.
+    pub fn become_proved(&mut self, authentication: Authentication) {
+        (self.accepted.authentication, self.who) = (authentication, None);
+    }
+
+    /// Who the peer is to an authorizer.
+    pub fn who(&mut self, rights: &Rights) -> Who {
+        let Accepted { authentication, peer, .. } = &self.accepted;
+        let identity = || authentication.identity().map(|identity| &**identity);
+        *self.who.get_or_insert_with(|| rights.who(identity(), peer.ip()))
     }
 
     /// The largest frame that it may send now, where `max` is the largest of all.

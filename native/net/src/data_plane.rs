@@ -5,8 +5,8 @@ mod tests;
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -22,7 +22,7 @@ use super::cross_thread;
 use super::events::EventQueue;
 use super::flush_outcomes::FlushOutcomes;
 use super::follower::ReplicaFetchers;
-use super::hot_path::HotPath;
+use super::hot_path::{HotPath, Rights, Verdict};
 use super::identity::{Authentication, Identity};
 use super::inbox::Message;
 use super::inboxes::Inboxes;
@@ -102,8 +102,14 @@ impl DataPlane {
     }
 
     /// Lets an unresolved request be evaluated again.
-    pub fn retry(&self, waiter: Waiter) {
-        self.reactor.inboxes.post(waiter.connection, Message::Retry(waiter));
+    pub fn retry(&self, waiter: Waiter, verdict: Verdict) {
+        self.reactor.inboxes.post(waiter.connection, Message::Retry { waiter, verdict });
+    }
+
+    /// Has Produce and Fetch ask what their clients may do from now on, by rules of `version`; about `decisions` are
+    /// remembered. A second call changes the version alone.
+    pub fn set_rights(&self, decisions: usize, version: u64) {
+        self.reactor.hot_path.rights.get_or_init(|| Rights::new(decisions, version)).set_version(version);
     }
 
     /// Closes a connection, when its queued answers are written.
@@ -116,7 +122,7 @@ impl DataPlane {
     pub fn authenticate(&self, connection: u64, identity: Identity, lifetime_ms: Option<u64>) {
         if let Some(open) = self.reactor.open.get(connection) {
             let until = lifetime_ms.map(|lifetime| self.reactor.clock.now().saturating_add(lifetime));
-            open.lock().accepted.authentication = Authentication::Proved { identity: Arc::new(identity), until };
+            open.lock().become_proved(Authentication::Proved { identity: Arc::new(identity), until });
         }
     }
 
@@ -274,6 +280,7 @@ fn reactor(settings: Arc<Settings>) -> io::Result<Reactor> {
         replication: ArcSwapOption::empty(),
         leader_throttle: ReplicationThrottle::new(ThrottleLimit::NONE),
         read_replicas: ArcSwapOption::empty(),
+        rights: OnceLock::new(),
         clock: Arc::clone(&clock),
         events: Arc::clone(&events),
     };

@@ -11,7 +11,7 @@ use crossbeam_queue::SegQueue;
 use super::identity::Identity;
 use super::wake_up::WakeUp;
 use pybroker_record::{BrokerId, LeaderEpoch, PartitionIndex};
-use pybroker_wire::ApiKey;
+use pybroker_wire::{ApiKey, TopicRef};
 
 /// How often it is said that descriptors or memory have run out.
 const EXHAUSTED_EVERY_MS: u64 = 100;
@@ -52,7 +52,7 @@ pub struct ControlRequest {
     pub body: Vec<u8>,
 }
 
-/// A Produce or Fetch that names topics which the table lacks. Its connection stands still until it is retried.
+/// A Produce or Fetch that names topics which the table lacks, or whose client is to be judged. Its connection stands still until it is retried.
 #[derive(Debug)]
 pub struct UnresolvedRequest {
     /// The connection's number.
@@ -61,10 +61,17 @@ pub struct UnresolvedRequest {
     pub request: u64,
     /// The API key: 0 or 1.
     pub api_key: ApiKey,
+    /// Who the client is.
+    pub identity: Option<Arc<Identity>>,
+    /// The client's address.
+    pub peer: SocketAddr,
     /// Unknown topics named by name.
     pub topics: Vec<String>,
     /// Unknown topics named by id.
     pub topic_ids: Vec<[u8; 16]>,
+    /// The operation that the client has to have the right to, numbered as Kafka's `AclOperation`, and the topics on which;
+    /// `None` where there is nothing to judge.
+    pub judge: Option<(i8, Vec<TopicRef>)>,
 }
 
 /// A follower that has all that is committed of a partition whose leader this broker is, and is not in sync.

@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use crossbeam_queue::SegQueue;
 
 use super::accepted::Accepted;
+use super::hot_path::Verdict;
 use super::interception::Decision;
 use super::wake_up::WakeUp;
 use pybroker_replica::Waiter;
@@ -27,7 +28,12 @@ pub enum Message {
     /// A waiting fetch was satisfied.
     Wake(Waiter),
     /// An unresolved request is to be evaluated again.
-    Retry(Waiter),
+    Retry {
+        /// Which request of which connection.
+        waiter: Waiter,
+        /// Which of its topics its client may use.
+        verdict: Verdict,
+    },
     /// The control plane wants a connection closed.
     Close {
         /// Its number.

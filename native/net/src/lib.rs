@@ -46,6 +46,7 @@ pub use acceptor::ListenError;
 pub use counters::{ApiCounters, CountersSnapshot, ProcessorCounters};
 pub use data_plane::DataPlane;
 pub use events::{CaughtUpReplica, ControlRequest, Event, EventQueue, Level, UnresolvedRequest};
+pub use hot_path::Verdict;
 pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS};
 pub use identity::Identity;
 pub use interception::Decision;

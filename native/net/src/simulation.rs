@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::clock::Clock;
 use super::counters::Counters;
 use super::events::{Event, EventQueue};
-use super::hot_path::{self, HotPath, HotPathRequest, Outcome, PendingFetch, PendingProduce};
+use super::hot_path::{self, HotPath, HotPathRequest, Outcome, PendingFetch, PendingProduce, Verdict};
 use super::response::Response;
 use pybroker_replica::{
     BrokerId, FetchSessionCache, FetcherSettings, FlushListener, FollowerListener, Following, GroupFlush, Partition,
@@ -76,6 +76,7 @@ impl SimulatedDataPlane {
             replication: ArcSwapOption::empty(),
             leader_throttle: ReplicationThrottle::new(ThrottleLimit::NONE),
             read_replicas: ArcSwapOption::empty(),
+            rights: OnceLock::new(),
             clock: Arc::new(Clock::standing_still()),
             events: Arc::new(EventQueue::new()?),
         };
@@ -188,7 +189,7 @@ impl SimulatedDataPlane {
         self.requests += 1;
         let number = self.requests;
         let waiter = Waiter { connection: 0, request: number };
-        let request = HotPathRequest { api, head: &head, waiter, decided: true };
+        let request = HotPathRequest { api, head: &head, waiter, who: None, decided: Some(&Verdict::default()) };
         let woken = &mut self.woken;
         let mut wake = |waiter: Waiter| {
             woken.insert(waiter.request);
@@ -197,7 +198,7 @@ impl SimulatedDataPlane {
             Outcome::Answer(response) => answer(&response),
             Outcome::Silent => Served::Silent,
             Outcome::Close(why) => Served::Closed(why),
-            Outcome::Unresolved { .. } => Served::Closed("a topic is not in the table".to_owned()),
+            Outcome::Unresolved(_) => Served::Closed("a topic is not in the table".to_owned()),
             Outcome::Wait(pending) => self.wait(number, Pending::Fetch(pending)),
             Outcome::WaitForAcknowledgement(pending) => self.wait(number, Pending::Produce(pending)),
         }

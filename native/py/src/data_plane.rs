@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use pybroker_net::{DataPlane, Decision};
+use pybroker_net::{DataPlane, Decision, Verdict};
 use pybroker_replica::Waiter;
+use pybroker_wire::TopicRef;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -18,6 +19,22 @@ use crate::events::into_python;
 use crate::listening::{Listening, identity};
 use crate::replication::{self, PyReplicationSettings, Source};
 use crate::topic_table::PyTopicTable;
+
+/// A topic as a request names it.
+#[derive(FromPyObject)]
+enum NamedTopic {
+    Name(String),
+    Id([u8; 16]),
+}
+
+impl NamedTopic {
+    fn into_ref(self) -> TopicRef {
+        match self {
+            Self::Name(name) => TopicRef::Name(name.into()),
+            Self::Id(id) => TopicRef::Id(id),
+        }
+    }
+}
 
 /// The data plane of one broker; see `_native.pyi`.
 #[pyclass(frozen, name = "DataPlane", module = "pybroker._native")]
@@ -82,9 +99,15 @@ impl PyDataPlane {
         self.inner.hold(Waiter { connection, request });
     }
 
-    #[pyo3(signature = (connection, request))]
-    fn retry(&self, connection: u64, request: u64) {
-        self.inner.retry(Waiter { connection, request });
+    #[pyo3(signature = (connection, request, allowed=vec![], version=0))]
+    fn retry(&self, connection: u64, request: u64, allowed: Vec<NamedTopic>, version: u64) {
+        let allowed = allowed.into_iter().map(NamedTopic::into_ref).collect();
+        self.inner.retry(Waiter { connection, request }, Verdict { allowed, version });
+    }
+
+    #[pyo3(signature = (*, decisions, version))]
+    fn set_rights(&self, decisions: usize, version: u64) {
+        self.inner.set_rights(decisions, version);
     }
 
     #[pyo3(signature = (connection))]

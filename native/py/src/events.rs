@@ -1,9 +1,10 @@
 //! What comes up from the data plane: one frozen class an event.
 
-use pybroker_net::{Event, Level, UnresolvedRequest};
+use pybroker_net::{Event, Identity, Level, UnresolvedRequest};
+use pybroker_wire::TopicRef;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyString};
 
 use crate::control_request::PyControlRequest;
 use crate::replication::{PyReplicaCaughtUp, PyReplicaDeletedRecords};
@@ -35,6 +36,30 @@ impl PyUnresolvedRequest {
     #[getter]
     fn api_key(&self) -> i16 {
         self.inner.api_key.0
+    }
+
+    #[getter]
+    fn principal(&self) -> Option<(&str, &str)> {
+        self.inner.identity.as_deref().map(|Identity { kind, name }| (&**kind, &**name))
+    }
+
+    #[getter]
+    fn client_host(&self) -> String {
+        self.inner.peer.ip().to_string()
+    }
+
+    #[getter]
+    fn operation(&self) -> Option<i8> {
+        self.inner.judge.as_ref().map(|(operation, _)| *operation)
+    }
+
+    #[getter]
+    fn judged<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
+        let named = |topic: &TopicRef| match topic {
+            TopicRef::Name(name) => PyString::new(py, name).into_any(),
+            TopicRef::Id(id) => PyBytes::new(py, id).into_any(),
+        };
+        self.inner.judge.as_ref().map_or_else(Vec::new, |(_, topics)| topics.iter().map(named).collect())
     }
 
     #[getter]

@@ -235,6 +235,13 @@ impl FetchSessionCache {
         Ok(session)
     }
 
+    /// The session of an owner as it stands; its epoch is not moved on.
+    pub fn peek(&self, owner: SessionOwner, id: FetchSessionId) -> Option<Arc<Mutex<FetchSession>>> {
+        let session = self.inner.lock().by_id.get(&id.0).cloned()?;
+        let is_owned = session.lock().owner == owner;
+        is_owned.then_some(session)
+    }
+
     /// Ends a session of this owner. Nothing happens if there is none.
     pub fn end(&self, owner: SessionOwner, id: i32) {
         let mut inner = self.inner.lock();

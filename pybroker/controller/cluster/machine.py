@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pybroker.controller.cluster import (
+    acls,
     brokers,
     configs,
     controllers,
@@ -23,6 +24,7 @@ from pybroker.controller.cluster import (
     scram_users,
     topics,
 )
+from pybroker.controller.cluster.acls import CreateAcls, DeleteAcls
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
     AlterConfigs,
@@ -63,8 +65,10 @@ Event = (
     | AlterScramUsers
     | AssignReplicas
     | BalanceLeaders
+    | CreateAcls
     | CreatePartitions
     | CreateTopics
+    | DeleteAcls
     | DeleteTopics
     | ElectLeaders
     | ElectUncleanly
@@ -158,5 +162,9 @@ class ClusterMachine:
                 return producer_ids.allocate_producer_ids(image, event)
             case AlterScramUsers():
                 return scram_users.alter_scram_users(image, event)
+            case CreateAcls():
+                return acls.create_acls(image, event)
+            case DeleteAcls():
+                return acls.delete_acls(image, event)
             case UpdateFeatures():
                 return features.update_features(image, event, settings)

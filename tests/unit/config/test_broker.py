@@ -60,7 +60,11 @@ def test_overrides_win_over_the_file(tmp_path: Path) -> None:
             "log.cleaner.dedupe.buffer.size=1048576: expected more than 1048576 for each of 1 log.cleaner.threads",
         ),
         ("log.cleaner.threads", "128", "log.cleaner.dedupe.buffer.size=134217728: expected more than 1048576"),
-        ("authorizer.class.name", "a.B", "expected no value, as this version cannot honour it"),
+        (
+            "authorizer.class.name",
+            "a.B",
+            "expected org.apache.kafka.metadata.authorizer.StandardAuthorizer, a Python class as",
+        ),
     ],
 )
 def test_a_wrong_value_is_reported_in_one_line(key: str, value: str, message: str) -> None:

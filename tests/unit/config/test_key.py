@@ -22,6 +22,7 @@ OURS = {
 }
 # Kafka reads connections.max.reauth.ms and sasl.server.max.receive.size, and describes neither.
 NOT_IN_KAFKA = {
+    "allow.everyone.if.no.acl.found",
     "auto.create.topics.max.per.request",
     "broker.death.grace.ms",
     "congestion.control",

@@ -14,6 +14,7 @@ import pytest
 from pybroker.machine.reply import Reply
 from pybroker.net import pipeline
 from pybroker.net.dispatch import Dispatch
+from pybroker.net.rights import Verdict
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import TooManyElements
 from pybroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -108,8 +109,8 @@ class DataPlane:
     def hold(self, connection: int, request: int) -> None:
         self.done.append(("hold", connection, request))
 
-    def retry(self, connection: int, request: int) -> None:
-        self.done.append(("retry", connection, request))
+    def retry(self, connection: int, request: int, allowed: list[str | bytes], version: int) -> None:
+        self.done.append(("retry", connection, request, allowed, version))
 
     def close_connection(self, connection: int) -> None:
         self.done.append(("close", connection))
@@ -191,10 +192,11 @@ class Running:
         for call in self.when_drained:
             call()
 
-    async def _decide(self, event: Any) -> None:
+    async def _decide(self, event: Any) -> Verdict:
         self.decided.append(event)
         if self.deciding is not None:
             raise self.deciding
+        return Verdict(["mine"], 7)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(5):
@@ -351,7 +353,7 @@ async def test_an_unresolved_request_is_taken_up_again_when_it_is_decided() -> N
     running.pipeline.start()
     running.data_plane.happen(Unresolved(1, 5))
     await running.until(lambda: bool(running.data_plane.done))
-    assert running.data_plane.done == [("retry", 1, 5)]
+    assert running.data_plane.done == [("retry", 1, 5, ["mine"], 7)]
     assert running.decided == [Unresolved(1, 5)]
 
 
@@ -379,7 +381,7 @@ async def test_a_request_that_nobody_can_decide_about_is_answered_and_the_reason
     running.data_plane.happen(Unresolved(1, 5), Unresolved(2, 1))
     await running.until(lambda: len(running.data_plane.done) == 2)
     await running.pipeline.finish()
-    assert running.data_plane.done == [("retry", 1, 5), ("retry", 2, 1)]
+    assert running.data_plane.done == [("retry", 1, 5, [], 0), ("retry", 2, 1, [], 0)]
     words = "a request for the topics lacking could not be decided about"
     logged = [record for record in caplog.records if record.getMessage() == words]
     assert len(logged) == 2

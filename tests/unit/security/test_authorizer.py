@@ -19,6 +19,8 @@ from tests.support.wire import Wire
 class Someone:
     principal = ANONYMOUS
     client_host = "127.0.0.1"
+    api_key = 3
+    authorizer = None
 
 
 def test_without_an_authorizer_nothing_is_denied() -> None:

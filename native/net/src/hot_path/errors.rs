@@ -1,24 +1,35 @@
 //! From meaning to Kafka's error codes: the one place of the hot path where a refusal becomes a number.
 
 use super::super::events::Event;
-use super::{HotPath, Outcome};
+use super::{HotPath, Outcome, Right, Unresolved};
 use pybroker_record::InvalidBatch;
 use pybroker_replica::{Awaited, NotAppended, Partition, PartitionSlot, Standing, TopicTable};
 use pybroker_storage::AppendError;
 use pybroker_wire::produce::ProducedPartition;
-use pybroker_wire::{ApiKey, BrokerEndpoint, ErrorCode, LeaderAndEpoch, TopicRef};
+use pybroker_wire::{BrokerEndpoint, ErrorCode, LeaderAndEpoch, TopicRef};
 
-/// The outcome for topics that the table lacks, or `None` when there is none.
-pub fn unresolved<'a>(api_key: ApiKey, unknown: impl Iterator<Item = &'a TopicRef>) -> Option<Outcome> {
-    let (mut topics, mut topic_ids) = (Vec::new(), Vec::new());
-    for topic in unknown {
-        match topic {
-            TopicRef::Name(name) => topics.push(name.to_string()),
-            TopicRef::Id(id) => topic_ids.push(*id),
-        }
-    }
-    let any = !topics.is_empty() || !topic_ids.is_empty();
-    any.then_some(Outcome::Unresolved { api_key, topics, topic_ids })
+fn unknown<'a>(table: &TopicTable, topics: impl Iterator<Item = &'a TopicRef>) -> Vec<TopicRef> {
+    topics.filter(|topic| table.find(topic).is_none()).cloned().collect()
+}
+
+/// The outcome for a request with topics that the table lacks; `None` when there is none.
+pub fn unresolved<'a>(table: &TopicTable, topics: impl Iterator<Item = &'a TopicRef>) -> Option<Outcome> {
+    let unknown = unknown(table, topics);
+    let any = !unknown.is_empty();
+    any.then(|| Outcome::Unresolved(Box::new(Unresolved { unknown, judge: None })))
+}
+
+/// The outcome for a request of which it is not known whether its client has `right` on all of its topics.
+pub fn to_be_judged<'a>(
+    table: &TopicTable,
+    topics: impl Iterator<Item = &'a TopicRef> + Clone,
+    right: Right,
+) -> Outcome {
+    let unknown = unknown(table, topics.clone());
+    let mut named: Vec<TopicRef> = topics.cloned().collect();
+    named.sort_unstable();
+    named.dedup();
+    Outcome::Unresolved(Box::new(Unresolved { unknown, judge: Some((right, named)) }))
 }
 
 /// Where the leaders are that an answer names, each once.

@@ -9,20 +9,21 @@ use super::super::response::{Response, Slice};
 use super::errors;
 use super::fetch_plan::{Plan, Read, Sent, Throttled, note_offsets, note_sent};
 use super::fetcher::{FetchedBy, locate, note_positions, nothing_fetched, preferred_replica, throttled};
+use super::rights::{Judged, Refused};
 use super::throttle::throttle_time_ms;
-use super::{HotPath, HotPathApi, Outcome};
+use super::{HotPath, HotPathApi, HotPathRequest, Outcome, Right, Verdict, Who};
 use pybroker_record::{Compression, Offset};
 use pybroker_replica::{
     Agreement, FetchSession, FetchSessionId, Isolation, Partition, SessionPartition, SessionRefused, TopicTable,
     Waiter, WaitingFetch,
 };
 use pybroker_storage::{ConvertedSlice, NotConverted, ReadError};
+use pybroker_wire::ErrorCode;
 use pybroker_wire::fetch::{
     DivergingEpoch, FetchPartition, FetchRequest, FetchedHead, FetchedPartition, names_by_id, newest_format,
     write_response,
 };
 use pybroker_wire::frame::RequestHead;
-use pybroker_wire::{ApiKey, ErrorCode};
 
 /// First Fetch version whose clients know zstd (KIP-110).
 const ZSTD_VERSION: i16 = 10;
@@ -48,6 +49,8 @@ pub struct PendingFetch {
     fetched_by: FetchedBy,
     /// The consumer's rack, where another broker is there.
     rack: Option<Arc<str>>,
+    /// What it may not read.
+    refused: Refused,
     source: Source,
     /// What it waits as, once it waits, and where.
     waiting: Option<Arc<WaitingFetch>>,
@@ -57,26 +60,22 @@ pub struct PendingFetch {
 /// Reads what a Fetch asks for and answers it, or lets it wait.
 pub fn handle(
     hot_path: &HotPath,
-    head: &RequestHead,
+    asked: HotPathRequest<'_>,
     frame: &[u8],
-    decided: bool,
-    waiter: Waiter,
     wake: &mut dyn FnMut(Waiter),
     counters: &ThreadCounters,
 ) -> Outcome {
+    let HotPathRequest { head, waiter, who, decided, .. } = asked;
     let request = match FetchRequest::parse(frame, head.body, head.api_version) {
         Ok(request) => request,
         Err(error) => return Outcome::Close(format!("malformed Fetch version {}: {error}", head.api_version)),
     };
-    if !decided {
-        let table = hot_path.table.load();
-        let unknown = request.partitions.iter().map(|p| &p.topic).filter(|topic| table.find(topic).is_none());
-        if let Some(outcome) = errors::unresolved(ApiKey::FETCH, unknown) {
-            return outcome;
-        }
-    }
+    let refused = match judge(hot_path, who, &request, decided) {
+        Ok(refused) => refused,
+        Err(outcome) => return outcome,
+    };
     let (min_bytes, max_wait_ms) = (i64::from(request.min_bytes), request.max_wait_ms.max(0) as u64);
-    let mut pending = match begin(hot_path, head, request, wake) {
+    let mut pending = match begin(hot_path, head, request, refused, wake) {
         Ok(pending) => pending,
         Err(refused) => return Outcome::Answer(refuse(head, refused, counters)),
     };
@@ -100,11 +99,36 @@ pub fn handle(
     Outcome::Wait(Box::new(pending))
 }
 
+/// Judges what a fetch reads, the partitions of its session included; the outcome where the control plane has to look first.
+fn judge(
+    hot_path: &HotPath,
+    who: Option<Who>,
+    request: &FetchRequest<'_>,
+    decided: Option<&Verdict>,
+) -> Result<Refused, Outcome> {
+    let fetched_by = FetchedBy::of(request);
+    let right = if fetched_by.is_replica() { Right::ClusterAction } else { Right::Read };
+    let table = hot_path.table.load();
+    let named = request.partitions.iter().map(|partition| &partition.topic);
+    let session = who
+        .filter(|_| request.session_epoch > 0)
+        .and_then(|_| hot_path.sessions.peek(fetched_by.session_owner(), FetchSessionId(request.session_id)));
+    let session = session.as_ref().map(|session| session.lock());
+    let kept = session.as_ref().map_or(&[][..], |session| session.partitions());
+    let topics = named.clone().chain(kept.iter().map(|partition| &partition.asked.topic));
+    match hot_path.judge(who, right, &table, topics.clone(), decided) {
+        Judged::Known(refused) if decided.is_some() => Ok(refused),
+        Judged::Known(refused) => errors::unresolved(&table, named).map_or(Ok(refused), Err),
+        Judged::Unknown => Err(errors::to_be_judged(&table, topics, right)),
+    }
+}
+
 /// Finds or makes the session that a request speaks of (KIP-227).
 fn begin(
     hot_path: &HotPath,
     head: &RequestHead,
     request: FetchRequest<'_>,
+    refused: Refused,
     wake: &mut dyn FnMut(Waiter),
 ) -> Result<PendingFetch, SessionRefused> {
     let fetched_by = FetchedBy::of(&request);
@@ -112,6 +136,9 @@ fn begin(
     let by_id = names_by_id(head.api_version);
     let now = hot_path.wall_ms();
     let source = match (request.session_id, request.session_epoch) {
+        // Who may read nothing keeps no session, and drives out nobody's.
+        (_, 0 | -1) if matches!(refused, Refused::Everything) => Source::Request(request.partitions),
+        _ if matches!(refused, Refused::Everything) => return Err(SessionRefused::NotFound),
         (id, epoch @ (0 | -1)) => {
             if id != 0 {
                 hot_path.sessions.end(owner, id);
@@ -150,6 +177,7 @@ fn begin(
         max_bytes: if fetched_by.is_replica() { max_bytes } else { max_bytes.min(hot_path.fetch_max_bytes) },
         fetched_by,
         rack,
+        refused,
         source,
         waiting: None,
         registered: Vec::new(),
@@ -244,7 +272,9 @@ impl PendingFetch {
 
     /// Notes what a follower's request says of its logs, once for each request.
     fn note_positions(&self, hot_path: &HotPath, table: &TopicTable, wake: &mut dyn FnMut(Waiter)) {
-        if let FetchedBy::Replica(replica) = self.fetched_by {
+        if let FetchedBy::Replica(replica) = self.fetched_by
+            && !matches!(self.refused, Refused::Everything)
+        {
             let now_ms = hot_path.wall_ms();
             self.source.each(|_, asked, _| note_positions(hot_path, table, replica, asked, now_ms, wake));
         }
@@ -282,6 +312,10 @@ impl PendingFetch {
         taken: i64,
     ) -> Read {
         let mut fetched = nothing_fetched(partition);
+        if self.refused.contains(&partition.topic) {
+            fetched.error = ErrorCode::TOPIC_AUTHORIZATION_FAILED;
+            return Read::nothing(place, fetched);
+        }
         let replica = match locate(table, partition, self.fetched_by, self.version) {
             Ok(replica) => replica,
             Err((error, leader)) => {

@@ -7,15 +7,18 @@ mod fetch;
 mod fetch_plan;
 mod fetcher;
 mod produce;
+mod rights;
 mod throttle;
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
 pub use fetch::PendingFetch;
 pub use produce::PendingProduce;
+use rights::{Judged, Refused};
+pub use rights::{Right, Rights, Verdict, Who};
 
 use super::clock::Clock;
 use super::counters::ThreadCounters;
@@ -23,8 +26,8 @@ use super::events::EventQueue;
 use super::response::Response;
 use super::settings::ReplicationSettings;
 use pybroker_replica::{FetchSessionCache, GroupFlush, ReadReplicas, ReplicationThrottle, TopicTable, Waiter};
-use pybroker_wire::ApiKey;
 use pybroker_wire::frame::RequestHead;
+use pybroker_wire::{ApiKey, TopicRef};
 
 /// Produce versions that the hot path answers.
 pub const PRODUCE_VERSIONS: RangeInclusive<i16> = 0..=13;
@@ -48,6 +51,8 @@ pub struct HotPath {
     pub leader_throttle: ReplicationThrottle,
     /// Where consumers are sent that are of another rack; none where the leader alone is read from.
     pub read_replicas: ArcSwapOption<ReadReplicas>,
+    /// What clients may do, as far as it is remembered; none without an authorizer, where everybody may do everything.
+    pub rights: OnceLock<Rights>,
     /// The time of appends and fetch sessions.
     pub clock: Arc<Clock>,
     /// The way up.
@@ -58,6 +63,21 @@ impl HotPath {
     /// Whether followers learn at once what is committed.
     fn is_high_watermark_eager(&self) -> bool {
         self.replication.load().as_ref().is_some_and(|settings| settings.eager_high_watermark)
+    }
+
+    /// Judges a request that names topics; without an authorizer nothing is refused.
+    fn judge<'a>(
+        &self,
+        who: Option<Who>,
+        right: Right,
+        table: &TopicTable,
+        topics: impl Iterator<Item = &'a TopicRef>,
+        verdict: Option<&Verdict>,
+    ) -> Judged {
+        match (who, self.rights.get()) {
+            (Some(who), Some(rights)) => rights::judge(rights, who, right, table, topics, verdict),
+            _ => Judged::Known(Refused::Nothing),
+        }
     }
 
     /// Milliseconds since 1970, for record timestamps and fetch sessions.
@@ -120,15 +140,19 @@ pub enum Outcome {
     Wait(Box<PendingFetch>),
     /// It waits until what it appended may be acknowledged.
     WaitForAcknowledgement(Box<PendingProduce>),
-    /// It names topics that the table lacks: Python looks at it once.
-    Unresolved {
-        api_key: ApiKey,
-        /// Topics by name.
-        topics: Vec<String>,
-        topic_ids: Vec<[u8; 16]>,
-    },
+    /// It names topics that the table lacks, or that nobody has said whether its client may use: Python looks at it once.
+    Unresolved(Box<Unresolved>),
     /// The connection has to be closed, and why.
     Close(String),
+}
+
+/// What Python is to look at.
+#[derive(Debug)]
+pub struct Unresolved {
+    /// Topics that the table lacks.
+    pub unknown: Vec<TopicRef>,
+    /// The right that the client needs, and the topics on which; `None` where there is nothing to judge.
+    pub judge: Option<(Right, Vec<TopicRef>)>,
 }
 
 /// A request of the hot path whose head has been read.
@@ -137,8 +161,10 @@ pub struct HotPathRequest<'a> {
     pub api: HotPathApi,
     pub head: &'a RequestHead,
     pub waiter: Waiter,
-    /// The control plane has looked already, so that topics still unknown are answered as unknown.
-    pub decided: bool,
+    /// Who asks; `None` where there is no authorizer that would be asked.
+    pub who: Option<Who>,
+    /// What the control plane has said where it has looked already: topics still unknown are answered as unknown.
+    pub decided: Option<&'a Verdict>,
 }
 
 /// Works on a request and its `frame`. `wake` is called with what an append satisfies; errors of the
@@ -150,9 +176,8 @@ pub fn handle(
     wake: &mut dyn FnMut(Waiter),
     counters: &ThreadCounters,
 ) -> Outcome {
-    let HotPathRequest { api, head, waiter, decided } = request;
-    match api {
-        HotPathApi::Produce => produce::handle(hot_path, head, frame, decided, waiter, wake, counters),
-        HotPathApi::Fetch => fetch::handle(hot_path, head, frame, decided, waiter, wake, counters),
+    match request.api {
+        HotPathApi::Produce => produce::handle(hot_path, request, frame, wake, counters),
+        HotPathApi::Fetch => fetch::handle(hot_path, request, frame, wake, counters),
     }
 }

@@ -6,13 +6,14 @@ use super::super::counters::ThreadCounters;
 use super::super::events::Event;
 use super::super::response::Response;
 use super::errors;
+use super::rights::Judged;
 use super::throttle::throttle_time_ms;
-use super::{HotPath, HotPathApi, Outcome};
+use super::{HotPath, HotPathApi, HotPathRequest, Outcome, Right};
 use pybroker_record::{Compression, InvalidBatch, SentRecords};
 use pybroker_replica::{Awaited, Partition, Produced, Topic, TopicTable, Waiter, WaitingProduce};
 use pybroker_wire::frame::RequestHead;
 use pybroker_wire::produce::{ProduceRequest, ProducedPartition, write_response};
-use pybroker_wire::{ApiKey, ErrorCode, TopicRef};
+use pybroker_wire::{ErrorCode, TopicRef};
 
 /// First Produce version that carries v2 batches, and them alone.
 const BATCH_VERSION: i16 = 3;
@@ -91,24 +92,37 @@ fn answer(
 /// to the only replica is at once, and under `flush=group` until it is durable.
 pub fn handle(
     shared: &HotPath,
-    head: &RequestHead,
+    asked: HotPathRequest<'_>,
     frame: &mut [u8],
-    decided: bool,
-    waiter: Waiter,
     wake: &mut dyn FnMut(Waiter),
     counters: &ThreadCounters,
 ) -> Outcome {
+    let HotPathRequest { head, waiter, who, decided, .. } = asked;
     let request = match ProduceRequest::parse(frame, head.body, head.api_version) {
         Ok(request) => request,
         Err(error) => return Outcome::Close(format!("malformed Produce version {}: {error}", head.api_version)),
     };
     let table = shared.table.load();
-    if !decided && let Some(outcome) = unknown(&table, &request) {
-        return outcome;
-    }
+    let topics = request.topics.iter().map(|topic| &topic.topic);
+    let refused = match shared.judge(who, Right::Write, &table, topics.clone(), decided) {
+        Judged::Known(refused) => {
+            if decided.is_none()
+                && let Some(outcome) = errors::unresolved(&table, topics)
+            {
+                return outcome;
+            }
+            refused
+        }
+        Judged::Unknown => return errors::to_be_judged(&table, topics, Right::Write),
+    };
     let mut unacknowledged = Vec::new();
     let mut answered = Vec::with_capacity(request.topics.len());
     for (at, topic) in request.topics.iter().enumerate() {
+        if refused.contains(&topic.topic) {
+            let partitions = topic.partitions.iter().map(|(index, _)| not_allowed(*index)).collect();
+            answered.push((topic.topic.clone(), partitions));
+            continue;
+        }
         let found = table.find(&topic.topic);
         let mut partitions = Vec::with_capacity(topic.partitions.len());
         for (index, records) in &topic.partitions {
@@ -159,16 +173,30 @@ fn wait(
     Outcome::WaitForAcknowledgement(Box::new(pending))
 }
 
-fn unknown(table: &TopicTable, request: &ProduceRequest) -> Option<Outcome> {
-    let unknown = request.topics.iter().map(|topic| &topic.topic).filter(|topic| table.find(topic).is_none());
-    errors::unresolved(ApiKey::PRODUCE, unknown)
-}
-
 /// First Produce version whose clients know KAFKA_STORAGE_ERROR (KIP-112).
 const STORAGE_ERROR_VERSION: i16 = 4;
 
 /// The replica where an append may not be acknowledged yet, and what it lacks.
 type Pending = (Arc<Partition>, Awaited);
+
+/// The answer for a partition that nothing has happened to.
+fn untouched(index: i32) -> ProducedPartition {
+    ProducedPartition {
+        index,
+        error: ErrorCode::NONE,
+        base_offset: -1,
+        log_append_time: -1,
+        log_start_offset: -1,
+        record_errors: Vec::new(),
+        error_message: None,
+        current_leader: None,
+    }
+}
+
+/// The answer for a partition of a topic that the client may not write to.
+fn not_allowed(index: i32) -> ProducedPartition {
+    ProducedPartition { error: ErrorCode::TOPIC_AUTHORIZATION_FAILED, ..untouched(index) }
+}
 
 /// The answer for one partition.
 fn produce(
@@ -180,16 +208,7 @@ fn produce(
     records: Option<&mut [u8]>,
     wake: &mut dyn FnMut(Waiter),
 ) -> (ProducedPartition, Option<Pending>) {
-    let mut answer = ProducedPartition {
-        index,
-        error: ErrorCode::NONE,
-        base_offset: -1,
-        log_append_time: -1,
-        log_start_offset: -1,
-        record_errors: Vec::new(),
-        error_message: None,
-        current_leader: None,
-    };
+    let mut answer = untouched(index);
     if !(-1..=1).contains(&request.acks) {
         answer.error = ErrorCode::INVALID_REQUIRED_ACKS;
         answer.error_message = Some(format!("acks is {}; it has to be -1 (all), 0 or 1", request.acks));

@@ -138,7 +138,7 @@ impl Processor {
                 Message::Answer { to, payload } => self.answer(to, &payload),
                 Message::Hold(waiter) => self.hold(waiter),
                 Message::Wake(waiter) => self.woken.push_back(waiter),
-                Message::Retry(waiter) => self.retry(waiter),
+                Message::Retry { waiter, verdict } => self.retry(waiter, &verdict),
                 Message::Close { connection } => self.close_when_written(connection),
                 Message::Settle { connection } => self.settle_written(connection),
                 Message::Resume { connection } => self.resume(connection),

@@ -8,13 +8,13 @@ use crate::connection_number::{CONTROL_PLANE, processor_of};
 use crate::counters::API_KEYS;
 use crate::cross_thread;
 use crate::events::{Event, UnresolvedRequest};
-use crate::hot_path::{self, HotPathApi, HotPathRequest, Outcome};
+use crate::hot_path::{self, HotPathApi, HotPathRequest, Outcome, Unresolved, Verdict, Who};
 use crate::interception::Decision;
 use crate::reactor::Reactor;
 use crate::response::Response;
 use pybroker_replica::Waiter;
-use pybroker_wire::ApiKey;
 use pybroker_wire::frame::RequestHead;
+use pybroker_wire::{ApiKey, TopicRef};
 
 /// Appends of larger frames wake the owner of a fetch on another thread: to send what they brought would keep the
 /// appending processor from its own.
@@ -46,12 +46,17 @@ impl Processor {
                 hot_path::check_version(api, head.api_version).map_err(End::Refused)?;
                 self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
                 let waiter = Waiter { connection: connection.number, request: connection.next_request() };
-                let request = HotPathRequest { api, head: &head, waiter, decided: false };
+                let request = HotPathRequest { api, head: &head, waiter, who: self.who(connection), decided: None };
                 let outcome = self.evaluate(request, connection.frame_mut(at.clone()));
                 self.conclude(connection, api, outcome, Some((head, at)))
             }
             None => self.hand_up(connection, &head, at),
         }
+    }
+
+    /// Who a connection is to an authorizer; `None` where there is none.
+    fn who(&self, connection: &mut Connection) -> Option<Who> {
+        self.reactor.hot_path.rights.get().map(|rights| connection.who(rights))
     }
 
     /// Has the hot path evaluate a request; what an append satisfies is woken.
@@ -99,14 +104,14 @@ impl Processor {
                 let max_wait_ms = produce.max_wait_ms();
                 self.let_wait(connection, Slot::Produce(produce), max_wait_ms, request, at.is_some());
             }
-            (Outcome::Unresolved { topics, topic_ids, api_key }, Some((head, at))) => {
+            (Outcome::Unresolved(unresolved), Some((head, at))) => {
                 connection.parked = Some(Parked { request, api, head, frame: connection.frame_mut(at).to_vec() });
                 connection.open(Slot::Parked(api));
                 connection.known_above = true;
-                let event = UnresolvedRequest { connection: connection.number, request, api_key, topics, topic_ids };
+                let event = unresolved_event(connection, request, api, *unresolved);
                 self.reactor.events.push(Event::Unresolved(event));
             }
-            (Outcome::Unresolved { .. }, None) => {
+            (Outcome::Unresolved(_), None) => {
                 return Err(End::Refused("a request that stays unresolved after its retry".into()));
             }
             (Outcome::Close(why), at) => {
@@ -240,13 +245,14 @@ impl Processor {
         self.settle(&mut connection, done);
     }
 
-    pub(super) fn retry(&mut self, waiter: Waiter) {
+    pub(super) fn retry(&mut self, waiter: Waiter, verdict: &Verdict) {
         let Some(open) = self.reactor.open.get(waiter.connection) else { return };
         let mut connection = open.lock();
         let mut done = Ok(());
+        let who = self.who(&mut connection);
         if let Some(mut parked) = connection.parked.take_if(|parked| parked.request == waiter.request) {
             let api = parked.api;
-            let request = HotPathRequest { api, head: &parked.head, waiter, decided: true };
+            let request = HotPathRequest { api, head: &parked.head, waiter, who, decided: Some(verdict) };
             let outcome = self.evaluate(request, &mut parked.frame);
             connection.parked = Some(parked);
             done = self.conclude(&mut connection, api, outcome, None);
@@ -286,6 +292,27 @@ impl Processor {
         }
         let done = self.work(&mut connection);
         self.settle(&mut connection, done);
+    }
+}
+
+/// What the control plane is to look at.
+fn unresolved_event(connection: &Connection, request: u64, api: HotPathApi, found: Unresolved) -> UnresolvedRequest {
+    let (mut topics, mut topic_ids) = (Vec::new(), Vec::new());
+    for topic in found.unknown {
+        match topic {
+            TopicRef::Name(name) => topics.push(name.to_string()),
+            TopicRef::Id(id) => topic_ids.push(id),
+        }
+    }
+    UnresolvedRequest {
+        connection: connection.number,
+        request,
+        api_key: api.key(),
+        identity: connection.accepted.authentication.identity().cloned(),
+        peer: connection.accepted.peer,
+        topics,
+        topic_ids,
+        judge: found.judge.map(|(right, named)| (right as i8, named)),
     }
 }
 

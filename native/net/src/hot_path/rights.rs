@@ -1,0 +1,260 @@
+//! What clients may do to topics, as the control plane has decided it: what every Produce and Fetch asks where there is an
+//! authorizer (docs/adr/0059).
+//!
+//! Owns decisions that are remembered, each in 63 bits of a keyed hash over who asks, for what, of which topic, by which
+//! version of the rules, and one bit that is the answer. A new version makes all of them unknown. Must not know rules: what is
+//! not remembered is asked of the control plane. A lookup takes no lock.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::super::identity::Identity;
+use pybroker_replica::TopicTable;
+use pybroker_wire::{TopicId, TopicRef};
+
+/// Decisions that take memory together: 4 KiB.
+const PAGE: usize = 512;
+
+/// Stands for the cluster where a topic's id would stand.
+pub const CLUSTER: TopicId = [0; 16];
+
+/// An operation, numbered as Kafka's `AclOperation`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Right {
+    Read = 3,
+    Write = 4,
+    ClusterAction = 9,
+}
+
+/// A client: the hash of its principal and its address under this process's secret key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Who(u64, u64);
+
+/// What the control plane says of an unresolved request. Without an authorizer nobody reads it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// The topics that the client may use, as the request names them, or [`CLUSTER`]; it may use no other.
+    pub allowed: HashSet<TopicRef>,
+    /// The version of the rules by which that was decided; 0: it is not to be remembered.
+    pub version: u64,
+}
+
+/// The topics of a request that its client may not use.
+#[derive(Clone, Debug, Default)]
+pub enum Refused {
+    #[default]
+    Nothing,
+    These(HashSet<TopicRef>),
+    Everything,
+}
+
+impl Refused {
+    /// Whether a topic is among them.
+    pub fn contains(&self, topic: &TopicRef) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::These(topics) => topics.contains(topic),
+            Self::Everything => true,
+        }
+    }
+}
+
+/// The decisions that are remembered.
+#[derive(Debug)]
+pub struct Rights {
+    pages: Box<[OnceLock<Box<[AtomicU64]>>]>,
+    version: AtomicU64,
+    keys: [RandomState; 2],
+}
+
+impl Rights {
+    /// Remembers up to about `decisions`; memory is taken as they come, 8 bytes for each.
+    pub fn new(decisions: usize, version: u64) -> Self {
+        let pages = (0..decisions.div_ceil(PAGE).max(1)).map(|_| OnceLock::new()).collect();
+        Self { pages, version: AtomicU64::new(version), keys: [RandomState::new(), RandomState::new()] }
+    }
+
+    /// The version of the rules in force.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Puts another version of the rules in force: what was decided by others counts no longer.
+    pub fn set_version(&self, version: u64) {
+        self.version.store(version, Ordering::Release);
+    }
+
+    /// A client by what decisions are remembered of it.
+    pub fn who(&self, identity: Option<&Identity>, host: std::net::IpAddr) -> Who {
+        let client = (identity, host);
+        Who(self.keys[0].hash_one(client), self.keys[1].hash_one(client))
+    }
+
+    /// Whether a client has a right on a topic; `None`: that is to be decided.
+    pub fn known(&self, who: Who, right: Right, topic: &TopicId, version: u64) -> Option<bool> {
+        let (page, at, entry) = self.place(who, right, topic, version);
+        let page = page.get()?;
+        let found = |at: usize| Some(page.get(at)?.load(Ordering::Relaxed)).filter(|found| found | 1 == entry);
+        found(at).or_else(|| found(at ^ 1)).map(|found| found & 1 == 1)
+    }
+
+    /// Remembers a decision, in place of another where there is no room.
+    pub fn note(&self, who: Who, right: Right, topic: &TopicId, version: u64, allowed: bool) {
+        let (page, at, entry) = self.place(who, right, topic, version);
+        let page = page.get_or_init(|| (0..PAGE).map(|_| AtomicU64::new(0)).collect());
+        let known = |at: usize| page[at].load(Ordering::Relaxed);
+        // The decision itself first, so that it never stands in two places.
+        let is_here = |at: usize| known(at) | 1 == entry;
+        let free =
+            [at, at ^ 1].into_iter().find(|&at| is_here(at)).or([at, at ^ 1].into_iter().find(|&at| known(at) == 0));
+        page[free.unwrap_or(at)].store(entry - u64::from(!allowed), Ordering::Relaxed);
+    }
+
+    /// Where a decision is, and what it looks like if it is that it is allowed: odd, and never 0 when it is not.
+    fn place(
+        &self,
+        who: Who,
+        right: Right,
+        topic: &TopicId,
+        version: u64,
+    ) -> (&OnceLock<Box<[AtomicU64]>>, usize, u64) {
+        let entry = self.keys[0].hash_one((who, right as u8, topic, version)) | 3;
+        // Which place is taken is no secret: a client that aims at one drives out a decision, which is taken again.
+        let (high, low) = topic.split_at(8);
+        let word = |half: &[u8]| half.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+        let mixed = (who.1 ^ word(high).rotate_left(32) ^ word(low) ^ right as u64 ^ version.rotate_left(17))
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let page = ((u128::from(mixed) * self.pages.len() as u128) >> 64) as usize;
+        (&self.pages[page], (mixed as usize >> 8) & (PAGE - 1), entry)
+    }
+}
+
+/// What is known of a request's topics, or which of them the control plane has to judge.
+pub enum Judged {
+    Known(Refused),
+    Unknown,
+}
+
+/// Judges a request that names topics, by what is remembered or by the verdict that it has come back with.
+pub fn judge<'a>(
+    rights: &Rights,
+    who: Who,
+    right: Right,
+    table: &TopicTable,
+    topics: impl Iterator<Item = &'a TopicRef>,
+    verdict: Option<&Verdict>,
+) -> Judged {
+    if let Some(verdict) = verdict {
+        return Judged::Known(by_verdict(rights, who, right, table, topics, verdict));
+    }
+    let version = rights.version();
+    if right == Right::ClusterAction {
+        return match rights.known(who, right, &CLUSTER, version) {
+            Some(true) => Judged::Known(Refused::Nothing),
+            Some(false) => Judged::Known(Refused::Everything),
+            None => Judged::Unknown,
+        };
+    }
+    let mut refused = HashSet::new();
+    let mut last = None;
+    for topic in topics {
+        // Partitions of a topic stand together.
+        if last == Some(topic) {
+            continue;
+        }
+        last = Some(topic);
+        match table.find(topic).and_then(|found| rights.known(who, right, &found.id, version)) {
+            Some(true) => {}
+            Some(false) => {
+                refused.insert(topic.clone());
+            }
+            None => return Judged::Unknown,
+        }
+    }
+    Judged::Known(of(refused))
+}
+
+fn of(refused: HashSet<TopicRef>) -> Refused {
+    if refused.is_empty() { Refused::Nothing } else { Refused::These(refused) }
+}
+
+fn by_verdict<'a>(
+    rights: &Rights,
+    who: Who,
+    right: Right,
+    table: &TopicTable,
+    topics: impl Iterator<Item = &'a TopicRef>,
+    verdict: &Verdict,
+) -> Refused {
+    if right == Right::ClusterAction {
+        let allowed = verdict.allowed.contains(&TopicRef::Id(CLUSTER));
+        if verdict.version != 0 {
+            rights.note(who, right, &CLUSTER, verdict.version, allowed);
+        }
+        return if allowed { Refused::Nothing } else { Refused::Everything };
+    }
+    let mut refused = HashSet::new();
+    let mut last = None;
+    for topic in topics {
+        if last == Some(topic) {
+            continue;
+        }
+        last = Some(topic);
+        let allowed = verdict.allowed.contains(topic);
+        if let Some(found) = table.find(topic).filter(|_| verdict.version != 0) {
+            rights.note(who, right, &found.id, verdict.version, allowed);
+        }
+        if !allowed {
+            refused.insert(topic.clone());
+        }
+    }
+    of(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decision_holds_for_its_client_right_topic_and_version_alone() {
+        let rights = Rights::new(4096, 1);
+        let alice = Identity { kind: "User".into(), name: "alice".into() };
+        let host = |text: &str| text.parse().unwrap();
+        let who = rights.who(Some(&alice), host("10.0.0.1"));
+        rights.note(who, Right::Read, &[1; 16], 1, true);
+        rights.note(who, Right::Write, &[1; 16], 1, false);
+        assert_eq!(rights.known(who, Right::Read, &[1; 16], 1), Some(true));
+        assert_eq!(rights.known(who, Right::Write, &[1; 16], 1), Some(false));
+        assert_eq!(rights.known(who, Right::Read, &[2; 16], 1), None);
+        assert_eq!(rights.known(who, Right::Read, &[1; 16], 2), None);
+        for other in [rights.who(Some(&alice), host("10.0.0.2")), rights.who(None, host("10.0.0.1"))] {
+            assert_eq!(rights.known(other, Right::Read, &[1; 16], 1), None);
+        }
+        rights.note(who, Right::Read, &[1; 16], 1, false);
+        assert_eq!(rights.known(who, Right::Read, &[1; 16], 1), Some(false));
+    }
+
+    #[test]
+    fn more_decisions_than_there_is_room_for_drive_out_others_and_are_never_mistaken() {
+        let rights = Rights::new(1024, 1);
+        let who = rights.who(None, "10.0.0.1".parse().unwrap());
+        let topic = |number: u32| {
+            let mut id = [0; 16];
+            id[..4].copy_from_slice(&number.to_be_bytes());
+            id
+        };
+        let mut remembered = 0;
+        for number in 0..100_000 {
+            rights.note(who, Right::Read, &topic(number), 1, number % 3 == 0);
+        }
+        for number in 0..100_000 {
+            if let Some(allowed) = rights.known(who, Right::Read, &topic(number), 1) {
+                assert_eq!(allowed, number % 3 == 0);
+                remembered += 1;
+            }
+        }
+        assert!((512..=1024).contains(&remembered), "{remembered}");
+    }
+}

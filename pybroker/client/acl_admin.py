@@ -1,0 +1,127 @@
+"""Admin's calls about access control entries: made, found and deleted on any Kafka. `AsyncAdmin` has these calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pybroker.client.cluster import ANY, Cluster, raise_refused, retried
+from pybroker.protocol.messages import create_acls as create
+from pybroker.protocol.messages import delete_acls as delete
+from pybroker.protocol.messages import describe_acls as describe
+
+
+class AclPattern(NamedTuple):
+    """The resources that an entry is about, by Kafka's numbers."""
+
+    resource_type: int
+    name: str
+    pattern_type: int
+    """3 for a literal name, 4 for what names begin with."""
+
+
+class Acl(NamedTuple):
+    """One access control entry."""
+
+    pattern: AclPattern
+    principal: str
+    host: str
+    """An address, or `*`."""
+    operation: int
+    permission: int
+    """2 denies, 3 allows."""
+
+
+class AclFilter(NamedTuple):
+    """What entries are meant: 1 (any) and None stand for whatever there is."""
+
+    resource_type: int = 1
+    name: str | None = None
+    pattern_type: int = 1
+    """2 (match) stands for every pattern that the name matches."""
+    principal: str | None = None
+    host: str | None = None
+    operation: int = 1
+    permission: int = 1
+
+
+class AclCalls:
+    """The calls about access control entries."""
+
+    cluster: Cluster
+
+    @retried
+    async def describe_acls(self, wanted: AclFilter | None = None) -> list[Acl]:
+        """The entries that a filter matches; without one all. Raises BrokerError."""
+        request = describe.DescribeAclsRequest(**_filter(wanted or AclFilter()))
+        async with self.cluster.node(ANY) as connection:
+            answer = await connection.ask(request, describe.DescribeAclsResponse)
+            raise_refused(connection.server, [("the ACLs", answer.error_code, answer.error_message)])
+        return [
+            Acl(
+                AclPattern(resource.resource_type, resource.resource_name, resource.pattern_type),
+                entry.principal,
+                entry.host,
+                entry.operation,
+                entry.permission_type,
+            )
+            for resource in answer.resources
+            for entry in resource.acls
+        ]
+
+    @retried
+    async def create_acls(self, acls: Sequence[Acl]) -> None:
+        """Make entries; one that is there already is no error. Raises BrokerError for the first that is refused."""
+        creations = [
+            create.AclCreation(
+                resource_type=acl.pattern.resource_type,
+                resource_name=acl.pattern.name,
+                resource_pattern_type=acl.pattern.pattern_type,
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission,
+            )
+            for acl in acls
+        ]
+        async with self.cluster.node(ANY) as connection:
+            answer = await connection.ask(create.CreateAclsRequest(creations=creations), create.CreateAclsResponse)
+            outcomes = zip(acls, answer.results, strict=True)
+            raise_refused(
+                connection.server, [(f"the ACL {acl}", one.error_code, one.error_message) for acl, one in outcomes]
+            )
+
+    @retried
+    async def delete_acls(self, filters: Sequence[AclFilter]) -> list[Acl]:
+        """Delete the entries that filters match, and return them. Raises BrokerError for the first that is refused."""
+        request = delete.DeleteAclsRequest(filters=[delete.DeleteAclsFilter(**_filter(one)) for one in filters])
+        async with self.cluster.node(ANY) as connection:
+            answer = await connection.ask(request, delete.DeleteAclsResponse)
+            outcomes = zip(filters, answer.filter_results, strict=True)
+            raise_refused(
+                connection.server, [(f"the filter {one}", got.error_code, got.error_message) for one, got in outcomes]
+            )
+        return [
+            Acl(
+                AclPattern(entry.resource_type, entry.resource_name, entry.pattern_type),
+                entry.principal,
+                entry.host,
+                entry.operation,
+                entry.permission_type,
+            )
+            for result in answer.filter_results
+            for entry in result.matching_acls
+        ]
+
+
+def _filter(one: AclFilter) -> dict[str, Any]:
+    names = (
+        "resource_type_filter",
+        "resource_name_filter",
+        "pattern_type_filter",
+        "principal_filter",
+        "host_filter",
+        "operation",
+        "permission_type",
+    )
+    return dict(zip(names, one, strict=True))

@@ -1,0 +1,183 @@
+"""Items of one request, judged one by one: what its client may not do is answered, and the others are worked on.
+
+Owns how a request is divided by what its handler declares (`of_items`), and how the two answers become one. A handler
+whose items do not stand in a list of the request judges them itself. Must not know any particular API.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from pybroker.machine.reply import Reply
+from pybroker.protocol.schema import ZERO_UUID
+from pybroker.security import authorizer
+from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
+from pybroker.security.requirements import Scope, steps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.protocol.errors import ErrorCode
+    from pybroker.protocol.schema import Message
+    from pybroker.security.requirements import Requirement
+
+Handle = "Callable[[Any, RequestContext], Any]"
+Failed = "Callable[[Any, int, WireError], Any]"
+
+
+class _Items(NamedTuple):
+    """Items of a request that a requirement is about."""
+
+    requirement: Requirement
+    list_name: str
+    choose: Callable[[Any, Any], bool]
+    """Whether the requirement is about an item of a request."""
+    name: Callable[[Any], Any]
+
+
+def may(context: RequestContext, operation: Operation, kind: ResourceType, name: str, *, is_asked: bool = True) -> bool:
+    """Whether the client may do something to a resource."""
+    return authorizer.allowed(context, operation, kind, name, is_asked=is_asked)
+
+
+def may_by_id(context: RequestContext, operation: Operation, topic_id: bytes) -> bool:
+    """Whether the client may do something to the topic of an id; one that nobody has is answered as unknown."""
+    topic = context.image.topics.by_id.get(topic_id)
+    return topic is None or may(context, operation, ResourceType.TOPIC, topic.name)
+
+
+def judged(handle: Callable[[Any, RequestContext], Any], requirements: tuple[Requirement, ...], failed: Any) -> Any:
+    """Put before a handler the judgement of the items of its requests; the handler itself where it has none."""
+    of_items = tuple(needed for needed in requirements if needed.scope is Scope.ITEM and needed.when is None)
+    if not of_items:
+        return handle
+
+    def handle_judged(request: Any, context: RequestContext) -> Any:
+        if context.authorizer is None:
+            return handle(request, context)
+        refused = _refused(of_items, request, context)
+        if not refused:
+            return handle(request, context)
+        return _divide(handle, failed, request, context, refused)
+
+    return handle_judged
+
+
+def _refused(
+    requirements: tuple[Requirement, ...], request: Any, context: RequestContext
+) -> dict[ErrorCode, dict[str, set[int]]]:
+    """Return which items are refused: by code, then by the list that they are in, their places."""
+    from pybroker.handlers.errors import denial  # errors know more packages than a registration needs
+
+    refused: dict[ErrorCode, dict[str, set[int]]] = {}
+    known: dict[tuple[Operation, ResourceType, Any], bool] = {}
+    taken: set[tuple[str, int]] = set()
+    for needed in requirements:
+        if needed.unless is not None and authorizer.allowed(
+            context, needed.unless, ResourceType.CLUSTER, CLUSTER_NAME, is_asked=False
+        ):
+            continue
+        for list_name, place, name in _named(needed, request, context.version):
+            key = needed.operation, needed.resource_type, name
+            allowed = known.get(key)
+            if allowed is None:
+                allowed = known[key] = _allowed(context, needed, name)
+            if allowed or (list_name, place) in taken:
+                continue
+            code = denial(needed.resource_type).code
+            if list_name == "":
+                raise denial(needed.resource_type)
+            taken.add((list_name, place))
+            refused.setdefault(code, {}).setdefault(list_name, set()).add(place)
+    return refused
+
+
+def _allowed(context: RequestContext, needed: Requirement, name: Any) -> bool:
+    if isinstance(name, bytes):
+        return may_by_id(context, needed.operation, name)
+    return may(context, needed.operation, needed.resource_type, name)
+
+
+def _named(needed: Requirement, request: Message, version: int) -> Iterator[tuple[str, int, Any]]:
+    """Yield the list, the place in it and the name of each resource; no list for one that the whole request names."""
+    for path in needed.fields:
+        steps = steps_of(type(request), path, version)
+        if steps is None:
+            continue
+        *before, last = steps
+        first = steps[0]
+        if first.field is None:  # a condition on the request
+            if first.chosen_by is not None and getattr(request, first.chosen_by) != first.value:
+                continue
+            before = before[1:]
+        field = (before[0] if before else last).field
+        if field is None:
+            continue
+        if not field.array:
+            name = getattr(request, field.name)
+            if name:
+                yield "", 0, name
+            continue
+        chooser = before[0] if before else last
+        inner = last.field.name if before and last.field is not None else None
+        for place, item in enumerate(getattr(request, field.name) or ()):
+            if chooser.chosen_by is not None and getattr(item, chooser.chosen_by) != chooser.value:
+                continue
+            if needed.resource_type is ResourceType.CLUSTER:
+                yield field.name, place, CLUSTER_NAME
+                continue
+            name = item if inner is None else getattr(item, inner)
+            if name is not None and name != ZERO_UUID and (name != "" or inner is None):
+                yield field.name, place, name
+
+
+def _divide(
+    handle: Callable[[Any, RequestContext], Any],
+    failed: Callable[[Any, int, WireError], Any],
+    request: Any,
+    context: RequestContext,
+    refused: dict[ErrorCode, dict[str, set[int]]],
+) -> Any:
+    from pybroker.handlers.errors import WireError
+
+    lists = {name for places in refused.values() for name in places}
+    gone: dict[str, set[int]] = {name: set() for name in lists}
+    answers = []
+    for code, places in refused.items():
+        some = {
+            name: [item for place, item in enumerate(getattr(request, name)) if place in places.get(name, ())]
+            for name in lists
+        }
+        answers.append(failed(msgspec.structs.replace(request, **some), context.version, WireError(code, None)))
+        for name, numbers in places.items():
+            gone[name] |= numbers
+    left = {
+        name: [item for place, item in enumerate(getattr(request, name)) if place not in gone[name]] for name in lists
+    }
+    if not any(left.values()):
+        first, *others = answers
+        return _joined(first, others)
+    outcome = handle(msgspec.structs.replace(request, **left), context)
+    if type(outcome) is Reply:
+        return _after(outcome, answers)
+    if hasattr(outcome, "__await__"):
+        return _after(outcome, answers)
+    return _joined(outcome, answers)
+
+
+async def _after(outcome: Any, answers: list[Any]) -> Any:
+    return _joined(await outcome, answers)
+
+
+def _joined(response: Any, answers: list[Any]) -> Any:
+    """Add the items of other answers to those of a response."""
+    for answer in answers:
+        for name in response.__struct_fields__:
+            items = getattr(response, name)
+            if isinstance(items, list):
+                setattr(response, name, [*items, *getattr(answer, name)])
+    return response

@@ -1,0 +1,68 @@
+"""Which access control entries a filter matches (KIP-290).
+
+Must not know who filters, nor why. Source: Kafka's ResourcePatternFilter and AccessControlEntryFilter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.security.operations import (
+    ANY,
+    OPERATION_NAMES,
+    PATTERN_NAMES,
+    PERMISSION_NAMES,
+    RESOURCE_NAMES,
+    WILDCARD,
+    PatternType,
+    name_of,
+)
+
+if TYPE_CHECKING:
+    from pybroker.metadata.image import AccessControlEntry
+
+
+class Filter(NamedTuple):
+    """What entries have to be; 1 (ANY) and None match whatever there is."""
+
+    resource_type: int
+    resource_name: str | None
+    pattern_type: int
+    """ANY for every pattern of the name, MATCH (2) for every pattern that the name matches."""
+    principal: str | None
+    host: str | None
+    operation: int
+    permission_type: int
+
+    def fault(self) -> str | None:
+        """Return Kafka's words for a filter that has a number which nobody knows."""
+        resource, pattern = name_of(RESOURCE_NAMES, self.resource_type), name_of(PATTERN_NAMES, self.pattern_type)
+        if "UNKNOWN" in (resource, pattern):
+            return "Unknown patternFilter."
+        operation = name_of(OPERATION_NAMES, self.operation)
+        if "UNKNOWN" in (operation, name_of(PERMISSION_NAMES, self.permission_type)):
+            return "Unknown entryFilter."
+        return None
+
+    def matches(self, entry: AccessControlEntry) -> bool:
+        """Whether an entry is what this looks for."""
+        return (
+            self.resource_type in (ANY, entry.resource_type)
+            and self.operation in (ANY, entry.operation)
+            and self.permission_type in (ANY, entry.permission_type)
+            and self.principal in (None, entry.principal)
+            and self.host in (None, entry.host)
+            and self._matches_pattern(entry)
+        )
+
+    def _matches_pattern(self, entry: AccessControlEntry) -> bool:
+        name, pattern = self.resource_name, self.pattern_type
+        if pattern not in (ANY, PatternType.MATCH, entry.pattern_type):
+            return False
+        if name is None:
+            return True
+        if pattern != PatternType.MATCH:
+            return name == entry.resource_name
+        if entry.pattern_type == PatternType.PREFIXED:
+            return name.startswith(entry.resource_name)
+        return entry.resource_name in (name, WILDCARD)
