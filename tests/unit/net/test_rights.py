@@ -1,0 +1,58 @@
+"""What the data plane is given of the authorizer's decisions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pybroker.metadata.image import EMPTY_IMAGE, AccessControlEntry, AclsImage, TopicImage, TopicsImage
+from pybroker.net.rights import Rights
+from pybroker.security.authorizer import StandardAuthorizer
+
+A, B, UNKNOWN = b"a" * 16, b"b" * 16, b"u" * 16
+READ, CLUSTER_ACTION = 3, 9
+
+
+class DataPlane:
+    def __init__(self) -> None:
+        self.versions: list[int] = []
+
+    def set_rights(self, *, decisions: int, version: int) -> None:
+        self.versions.append(version)
+
+
+class Unresolved(NamedTuple):
+    operation: int | None
+    judged: list[str | bytes]
+    principal: tuple[str, str] | None = ("User", "alice")
+    client_host: str = "10.0.0.1"
+    api_key: int = 1
+
+
+def image() -> Any:
+    topics = {topic.topic_id: topic for topic in (TopicImage("a", A, {}), TopicImage("b", B, {}))}
+    by_name = {topic.name: topic for topic in topics.values()}
+    acls = AclsImage({b"1" * 16: AccessControlEntry(2, "a", 3, "User:alice", "*", READ, 3)})
+    return type(EMPTY_IMAGE)(topics=TopicsImage(by_name=by_name, by_id=topics), acls=acls)
+
+
+def test_a_request_comes_back_with_what_its_client_may_use_and_the_version_of_the_rules() -> None:
+    plane: Any = DataPlane()
+    rights = Rights(plane, StandardAuthorizer())
+    request: Any = Unresolved(READ, ["a", "b", "c", A, B, UNKNOWN])
+    verdict = rights.verdict(request, image())
+    assert verdict.allowed == ["a", A, UNKNOWN]
+    assert verdict.version == plane.versions[-1] > plane.versions[0]
+
+
+def test_a_follower_is_judged_by_the_cluster() -> None:
+    plane: Any = DataPlane()
+    request: Any = Unresolved(CLUSTER_ACTION, ["a"])
+    assert Rights(plane, StandardAuthorizer()).verdict(request, image()).allowed == []
+    assert Rights(plane, StandardAuthorizer(["User:alice"])).verdict(request, image()).allowed == [bytes(16)]
+
+
+def test_without_an_authorizer_the_data_plane_asks_nothing() -> None:
+    plane: Any = DataPlane()
+    request: Any = Unresolved(None, [])
+    assert Rights(plane, None).verdict(request, image()) == ([], 0)
+    assert plane.versions == []
