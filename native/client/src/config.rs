@@ -8,6 +8,8 @@ use rustc_hash::FxHashMap;
 
 use crate::error::ClientError;
 use crate::producer::partitioner::Partitioner;
+use crate::sasl::Credentials;
+use crate::tls::Tls;
 use pybroker_record::Compression;
 
 /// What every connection to a cluster needs. Field names are Kafka's keys.
@@ -35,6 +37,10 @@ pub struct ConnectionConfig {
     pub receive_buffer_bytes: Option<usize>,
     pub metrics_sample_window: Duration,
     pub metrics_num_samples: usize,
+    /// `security.protocol` SSL or SASL_SSL.
+    pub tls: Option<Tls>,
+    /// `security.protocol` SASL_PLAINTEXT or SASL_SSL.
+    pub credentials: Option<Credentials>,
 }
 
 impl ConnectionConfig {

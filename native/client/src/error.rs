@@ -31,6 +31,14 @@ pub enum ClientError {
         /// How it ended.
         detail: String,
     },
+    /// The broker and this client do not agree on who they are; another try with the same settings ends alike.
+    #[error("{server}: {detail}")]
+    AuthenticationFailed {
+        /// `host:port` of the broker.
+        server: String,
+        /// What was refused, and by whom.
+        detail: String,
+    },
     /// The broker serves no version of an API that this client speaks.
     #[error("{server} serves {api} in versions {theirs_min}-{theirs_max}; this client speaks {ours_min}-{ours_max}")]
     UnsupportedVersion {

@@ -21,8 +21,11 @@ mod metrics;
 mod network;
 mod producer;
 mod random;
+pub mod sasl;
+mod secret;
 #[cfg(test)]
 mod tests;
+pub mod tls;
 mod wait;
 
 pub use clock::{now_ms, now_us};
@@ -42,4 +45,5 @@ pub use producer::partitioner::Partitioner;
 pub use producer::since::Since;
 pub use producer::{Outcome, Producer};
 pub use random::split_mix;
+pub use secret::Secret;
 pub use wait::interrupt_waits_when;

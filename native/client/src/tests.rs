@@ -41,6 +41,8 @@ fn connection_config() -> ConnectionConfig {
         receive_buffer_bytes: None,
         metrics_sample_window: Duration::from_secs(30),
         metrics_num_samples: 2,
+        tls: None,
+        credentials: None,
     }
 }
 

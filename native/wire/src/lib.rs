@@ -17,6 +17,7 @@ pub mod list_offsets;
 pub mod metadata;
 pub mod primitives;
 pub mod produce;
+pub mod sasl;
 pub mod schema;
 mod topics;
 pub mod tree;

@@ -23,6 +23,9 @@ pub const FETCH_BY_NAME: Api = Api { max: 12, ..FETCH };
 pub const LIST_OFFSETS: Api = Api { key: ApiKey::LIST_OFFSETS, name: "ListOffsets", min: 1, max: 7 };
 pub const METADATA: Api = Api { key: ApiKey::METADATA, name: "Metadata", min: 1, max: 13 };
 pub const API_VERSIONS: Api = Api { key: ApiKey::API_VERSIONS, name: "ApiVersions", min: 0, max: 3 };
+/// Version 0 is followed by tokens without frames.
+pub const SASL_HANDSHAKE: Api = Api { key: ApiKey::SASL_HANDSHAKE, name: "SaslHandshake", min: 1, max: 1 };
+pub const SASL_AUTHENTICATE: Api = Api { key: ApiKey::SASL_AUTHENTICATE, name: "SaslAuthenticate", min: 0, max: 2 };
 pub const INIT_PRODUCER_ID: Api = Api { key: ApiKey::INIT_PRODUCER_ID, name: "InitProducerId", min: 0, max: 4 };
 
 impl Api {

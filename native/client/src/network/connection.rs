@@ -4,7 +4,7 @@
 //! Never blocks: it does what the socket allows and reports what it waits for.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -14,13 +14,15 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::pool::BufferPool;
 use super::request::Segment;
+use super::transport::Transport;
 use crate::config::ConnectionConfig;
+use crate::tls::TlsSession;
 
 /// Responses up to this size are read together with what follows them.
 const STAGING: usize = 16 * 1024;
 /// A response longer than this is refused as nonsense.
 const LONGEST_RESPONSE: usize = 1 << 30;
-/// The first response, to ApiVersions, is no longer: what says so is no Kafka broker.
+/// A response before a connection is ready, to ApiVersions or to a token, is no longer: what says so is no Kafka broker.
 const LONGEST_FIRST_RESPONSE: usize = 1 << 20;
 /// Segments per `writev`.
 const SLICES: usize = 16;
@@ -73,7 +75,7 @@ pub struct Pending<T> {
 /// A connection and what is under way on it.
 #[derive(Debug)]
 pub struct Connection<T> {
-    socket: Socket,
+    transport: Transport,
     pub connected: bool,
     out: VecDeque<Segment>,
     /// Bytes of the first segment that are gone.
@@ -86,14 +88,19 @@ pub struct Connection<T> {
     staged: usize,
     /// A response that is longer than what was staged: the buffer and how much of it is there.
     partial: Option<(Frame, usize)>,
-    /// No response has begun yet.
-    is_first: bool,
+    /// The broker was asked nothing yet but what it serves and whom it lets in.
+    pub is_new: bool,
     pool: Arc<BufferPool>,
 }
 
 impl<T> Connection<T> {
-    /// Begin to connect; `connected` stays false until the socket is writable.
-    pub fn open(address: SocketAddr, config: &ConnectionConfig, pool: Arc<BufferPool>) -> io::Result<Self> {
+    /// Begin to connect, through TLS where a session is given; `connected` stays false until the socket is writable.
+    pub fn open(
+        address: SocketAddr,
+        config: &ConnectionConfig,
+        session: Option<TlsSession>,
+        pool: Arc<BufferPool>,
+    ) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
@@ -109,7 +116,7 @@ impl<T> Connection<T> {
             Err(e) => return Err(e),
         }
         Ok(Self {
-            socket,
+            transport: Transport::new(socket, session),
             connected: false,
             out: VecDeque::new(),
             out_offset: 0,
@@ -119,14 +126,14 @@ impl<T> Connection<T> {
             staging: vec![0; STAGING].into_boxed_slice(),
             staged: 0,
             partial: None,
-            is_first: true,
+            is_new: true,
             pool,
         })
     }
 
     /// The socket was reported writable for the first time: did connecting succeed?
     pub fn finish_connecting(&mut self) -> io::Result<()> {
-        if let Some(error) = self.socket.take_error()? {
+        if let Some(error) = self.transport.take_error()? {
             return Err(error);
         }
         self.connected = true;
@@ -135,7 +142,8 @@ impl<T> Connection<T> {
 
     /// Whether there are bytes that wait for the socket to take them, or a connection to be made.
     pub fn wants_write(&self) -> bool {
-        !self.connected || !self.out.is_empty()
+        let waits = self.transport.wants_write() || (!self.out.is_empty() && self.transport.takes_requests());
+        !self.connected || waits
     }
 
     /// Requests that were not answered yet.
@@ -175,6 +183,7 @@ impl<T> Connection<T> {
 
     /// Send what the socket takes now.
     pub fn flush(&mut self) -> io::Result<()> {
+        self.transport.flush()?;
         while !self.out.is_empty() {
             let mut slices: [IoSlice<'_>; SLICES] = std::array::from_fn(|_| IoSlice::new(&[]));
             let mut count = 0;
@@ -183,7 +192,7 @@ impl<T> Connection<T> {
                 *slice = IoSlice::new(&segment.bytes()[skip..]);
                 count += 1;
             }
-            match self.socket.write_vectored(&slices[..count]) {
+            match self.transport.write_vectored(&slices[..count]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(sent) => self.advance(sent),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -218,9 +227,10 @@ impl<T> Connection<T> {
             let (result, room) = match &mut self.partial {
                 Some((frame, have)) => {
                     let rest = &mut frame.buffer[*have..frame.len];
-                    ((&self.socket).read(rest), frame.len - *have)
+                    let room = rest.len();
+                    (self.transport.read(rest), room)
                 }
-                None => ((&self.socket).read(&mut self.staging[self.staged..]), STAGING - self.staged),
+                None => (self.transport.read(&mut self.staging[self.staged..]), STAGING - self.staged),
             };
             let count = match result {
                 Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the broker closed the connection")),
@@ -242,7 +252,7 @@ impl<T> Connection<T> {
             self.take_frames(received)?;
             // A short read means that the socket is empty: asking again would cost a call for nothing. After a whole
             // long response the next one is worth a poll, not a try.
-            if count < room || whole_frame {
+            if (count < room || whole_frame) && !self.transport.may_hold_more() {
                 return Ok(());
             }
         }
@@ -264,10 +274,9 @@ impl<T> Connection<T> {
             if !(4..=LONGEST_RESPONSE).contains(&len) {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, not_kafka(size)));
             }
-            if self.is_first && len > LONGEST_FIRST_RESPONSE {
+            if self.is_new && len > LONGEST_FIRST_RESPONSE {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, not_kafka(size)));
             }
-            self.is_first = false;
             at += 4;
             let have = len.min(self.staged - at);
             let mut frame = self.new_frame(len);
@@ -318,7 +327,7 @@ fn not_kafka(size: [u8; 4]) -> String {
         }
         // A TLS record: an alert (21) or a handshake (22), of version 3.x.
         [21 | 22, 3, 0..=4, _] => {
-            "it answers with TLS: this listener expects TLS, which this client does not speak yet".to_owned()
+            "it answers with TLS: this listener expects security.protocol=SSL or SASL_SSL".to_owned()
         }
         _ => {
             let (len, begin) = (u32::from_be_bytes(size), size.map(|byte| format!("{byte:02x}")).join(" "));
@@ -336,6 +345,6 @@ impl<T> Pending<T> {
 
 impl<T> AsFd for Connection<T> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.transport.as_fd()
     }
 }

@@ -25,7 +25,7 @@ impl<T> Network<T> {
     /// are asked last, those that failed most often are connected to last.
     pub fn any_ready(&mut self, now: Instant) -> Option<NodeId> {
         let asked = self.asking.asked.map(|(node, _)| node);
-        let connected = self.links.iter().filter(|(node, l)| l.versions.is_some() && Some(**node) != asked);
+        let connected = self.links.iter().filter(|(node, l)| l.is_ready() && Some(**node) != asked);
         let best = connected
             .min_by_key(|(node, l)| (l.connection.is_silent(now), l.connection.in_flight(), **node < 0, **node));
         let found = best.map(|(node, link)| (*node, link.connection.is_silent(now)));
@@ -34,7 +34,7 @@ impl<T> Network<T> {
         }
         let patience = self.patience();
         let in_vain = |since: Instant| now.saturating_duration_since(since) >= patience;
-        if self.links.values().all(|link| link.versions.is_some() || in_vain(link.began)) {
+        if self.links.values().all(|link| link.is_ready() || in_vain(link.began)) {
             self.connect_to_another(now);
         }
         found.map(|(node, _)| node)

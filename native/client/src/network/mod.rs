@@ -10,6 +10,8 @@ pub mod connection;
 mod metadata_asking;
 pub mod pool;
 pub mod request;
+mod signing_in;
+mod transport;
 pub mod waker;
 
 use std::net::ToSocketAddrs;
@@ -26,10 +28,13 @@ use self::cluster::{Cluster, NodeId};
 use self::connection::{Connection, Frame, Pending};
 use self::pool::BufferPool;
 use self::request::{Encoded, Segment};
+use self::signing_in::SigningIn;
+use self::transport::tls_failure;
 use self::waker::Waker;
 use crate::config::{ConnectionConfig, doubled};
 use crate::counters::{Counters, Total};
 use crate::error::ClientError;
+use crate::tls::TlsError;
 use pybroker_wire::ErrorCode;
 use pybroker_wire::api_versions::{self, ApiVersionsResponse, ClientSoftware, ServedVersions};
 use pybroker_wire::frame::{NewRequest, RESPONSE_BODY};
@@ -41,6 +46,10 @@ const SOFTWARE: ClientSoftware<'static> = ClientSoftware { name: "pybroker", ver
 #[derive(Debug)]
 enum Purpose<T> {
     Handshake,
+    /// SaslHandshake.
+    Mechanism,
+    /// SaslAuthenticate.
+    Token,
     Metadata,
     Caller(T),
 }
@@ -87,6 +96,16 @@ struct Link<T> {
     versions: Option<Vec<ServedVersions>>,
     began: Instant,
     deadline: Option<Instant>,
+    signing_in: Option<SigningIn>,
+    /// When the session has to be renewed.
+    renews_at: Option<Instant>,
+}
+
+impl<T> Link<T> {
+    /// Whether requests of callers can be sent.
+    fn is_ready(&self) -> bool {
+        self.versions.is_some() && self.signing_in.is_none()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -109,6 +128,8 @@ pub struct Network<T> {
     asking: Asking,
     /// Why the last connection failed; for messages.
     pub last_failure: Option<ClientError>,
+    /// The last connection failed because one side does not believe the other: waiting longer is in vain.
+    pub refusal: Option<ClientError>,
 }
 
 impl<T> Network<T> {
@@ -125,6 +146,7 @@ impl<T> Network<T> {
             next_correlation_id: 1,
             asking: Asking::default(),
             last_failure: None,
+            refusal: None,
         }
     }
 
@@ -143,7 +165,7 @@ impl<T> Network<T> {
     /// Whether a node can be asked now; begins to connect when it is not connected and need not be left alone.
     pub fn ready(&mut self, node: NodeId, now: Instant) -> bool {
         if let Some(link) = self.links.get(&node) {
-            return link.versions.is_some();
+            return link.is_ready();
         }
         if self.backoffs.get(&node).and_then(|b| b.until).is_none_or(|until| until <= now) {
             self.connect(node, now);
@@ -230,7 +252,9 @@ impl<T> Network<T> {
         };
         let attempt = self.backoffs.get(&node).map_or(0, |b| b.failures);
         let opened = resolve(&server, attempt).and_then(|address| {
-            Connection::open(address, &self.config, Arc::clone(&self.pool))
+            let session = self.config.tls.as_ref().map(|tls| tls.session(host(&server))).transpose();
+            let session = session.map_err(|e| refused(server.clone(), &e))?;
+            Connection::open(address, &self.config, session, Arc::clone(&self.pool))
                 .map_err(|e| ClientError::Disconnected { server, detail: e.to_string() })
         });
         match opened {
@@ -238,7 +262,8 @@ impl<T> Network<T> {
                 self.counters.add(Total::ConnectionsMade, 1);
                 let (first, longest) = (self.config.connection_setup_timeout, self.config.connection_setup_timeout_max);
                 let deadline = Some(now + doubled(first, attempt, longest));
-                self.links.insert(node, Link { connection, versions: None, began: now, deadline });
+                let link = Link { connection, versions: None, began: now, deadline, signing_in: None, renews_at: None };
+                self.links.insert(node, link);
                 self.shake_hands(node, API_VERSIONS.max, now);
             }
             Err(error) => self.count_failure(node, error, now),
@@ -254,6 +279,9 @@ impl<T> Network<T> {
 
     fn count_failure(&mut self, node: NodeId, error: ClientError, now: Instant) {
         log::debug!("{error}");
+        if matches!(error, ClientError::AuthenticationFailed { .. }) {
+            self.refusal = Some(error.clone());
+        }
         self.last_failure = Some(error);
         let backoff = self.backoffs.entry(node).or_default();
         let wait = doubled(self.config.reconnect_backoff, backoff.failures, self.config.reconnect_backoff_max);
@@ -267,6 +295,7 @@ impl<T> Network<T> {
     pub fn poll(&mut self, wake_at: Instant, events: &mut Vec<Event<T>>, work_waits: impl FnOnce() -> bool) {
         let now = Instant::now();
         let wake_at = wake_at.min(self.refresh_metadata(now, events));
+        let renewal = self.renew_sessions(now, events);
         self.flush_all(now, events);
         let in_flight = self.links.values().map(|link| link.connection.in_flight()).sum();
         self.counters.look(self.links.len(), in_flight, now);
@@ -274,7 +303,7 @@ impl<T> Network<T> {
             self.links.values().filter_map(|l| [l.deadline, l.connection.deadline()].into_iter().flatten().min()).min();
         let silent = self.links.values().filter_map(|l| l.connection.silent_at()).filter(|at| *at > now).min();
         let rest = self.backoffs.values().filter_map(|b| b.until).filter(|until| *until > now).min();
-        let wake_at = [deadline, silent, rest].into_iter().flatten().fold(wake_at, Instant::min);
+        let wake_at = [deadline, silent, rest, renewal].into_iter().flatten().fold(wake_at, Instant::min);
         self.waker.will_sleep();
         let wait =
             if work_waits() || !events.is_empty() { Duration::ZERO } else { wake_at.saturating_duration_since(now) };
@@ -294,13 +323,13 @@ impl<T> Network<T> {
                 && link.connection.wants_write()
                 && let Err(error) = link.connection.flush()
             {
-                broken.push((*node, error.to_string()));
+                broken.push((*node, error));
             }
             pop_written(*node, link, events);
         }
-        for (node, detail) in broken {
-            let server = self.server(node);
-            self.drop_link(node, ClientError::Disconnected { server, detail }, now, events);
+        for (node, failure) in broken {
+            let error = self.broken(node, &failure);
+            self.drop_link(node, error, now, events);
         }
     }
 
@@ -346,9 +375,30 @@ impl<T> Network<T> {
             }
             self.take_answer(node, pending, frame, now, events);
         }
-        if let Err(error) = result {
-            let server = self.server(node);
-            self.drop_link(node, ClientError::Disconnected { server, detail: error.to_string() }, now, events);
+        if let Err(failure) = result {
+            let error = self.broken(node, &failure);
+            self.drop_link(node, error, now, events);
+        }
+    }
+
+    /// What a transport's failure is to callers. Before a connection is ready TLS fails because one side does not believe
+    /// the other.
+    fn broken(&self, node: NodeId, failure: &std::io::Error) -> ClientError {
+        let server = self.server(node);
+        let is_new = self.links.get(&node).is_some_and(|link| link.connection.is_new);
+        match tls_failure(failure) {
+            Some(failure) if is_new => refused(server, failure),
+            _ => ClientError::Disconnected { server, detail: failure.to_string() },
+        }
+    }
+
+    /// A connection has come to where requests can be sent.
+    fn become_ready(&mut self, node: NodeId) {
+        self.backoffs.remove(&node);
+        self.refusal = None;
+        if let Some(link) = self.links.get_mut(&node) {
+            link.deadline = None;
+            link.connection.is_new = false;
         }
     }
 
@@ -366,15 +416,18 @@ impl<T> Network<T> {
                 events.push(Event::Answered { node, token, version, frame: Some(frame) });
             }
             Purpose::Metadata => self.take_metadata(node, version, &frame, now, events),
+            Purpose::Mechanism => self.take_mechanism(node, &frame, now, events),
+            Purpose::Token => self.take_token(node, version, &frame, now, events),
             Purpose::Handshake => match ApiVersionsResponse::parse(frame.bytes(), RESPONSE_BODY, version) {
                 Ok(ApiVersionsResponse { error: ErrorCode::UNSUPPORTED_VERSION, .. }) if version > 0 => {
                     self.shake_hands(node, 0, now);
                 }
                 Ok(ApiVersionsResponse { served, .. }) => {
-                    self.backoffs.remove(&node);
                     if let Some(link) = self.links.get_mut(&node) {
                         link.versions = Some(served);
-                        link.deadline = None;
+                    }
+                    if !self.maybe_sign_in(node, now, events) {
+                        self.become_ready(node);
                     }
                 }
                 Err(error) => {
@@ -390,7 +443,7 @@ impl<T> Network<T> {
         let overdue = |l: &Link<T>| [l.deadline, l.connection.deadline()].into_iter().flatten().any(|d| d <= now);
         let late: Vec<NodeId> = self.links.iter().filter(|(_, l)| overdue(l)).map(|(n, _)| *n).collect();
         for node in late {
-            let connecting = self.links.get(&node).is_some_and(|l| l.versions.is_none());
+            let connecting = self.links.get(&node).is_some_and(|l| l.connection.is_new);
             let (what, limit) = if connecting {
                 ("no connection within socket.connection.setup.timeout.ms", self.config.connection_setup_timeout)
             } else {
@@ -432,7 +485,7 @@ impl<T> Network<T> {
         silent.map(|(node, link)| {
             let tokens = link.connection.awaited().filter_map(|purpose| match purpose {
                 Purpose::Caller(token) => Some(token),
-                Purpose::Handshake | Purpose::Metadata => None,
+                Purpose::Handshake | Purpose::Mechanism | Purpose::Token | Purpose::Metadata => None,
             });
             (*node, tokens)
         })
@@ -453,6 +506,16 @@ fn pop_written<T>(node: NodeId, link: &mut Link<T>, events: &mut Vec<Event<T>>) 
             events.push(Event::Answered { node, token, version: pending.version, frame: None });
         }
     }
+}
+
+/// The host of `host:port`, as certificates name it.
+fn host(server: &str) -> &str {
+    let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+fn refused(server: String, failure: &TlsError) -> ClientError {
+    ClientError::AuthenticationFailed { server, detail: failure.to_string() }
 }
 
 /// The address to try: a name with several (::1 and 127.0.0.1 for localhost) gets the next one after each failure.

@@ -1,0 +1,151 @@
+//! How a connection says who it is: SaslHandshake, SaslAuthenticate until the mechanism ends, and again before the session
+//! ends (KIP-368).
+//!
+//! A connection that signs in anew finishes what was asked before, in the order of its requests, and takes nothing else
+//! until the broker has answered. A refusal is an answer ([`ClientError::AuthenticationFailed`]): who waits for the network
+//! gets it at once, while the connection is tried again at the pace of `reconnect.backoff.ms`.
+
+use std::time::{Duration, Instant};
+
+use pybroker_wire::ErrorCode;
+use pybroker_wire::frame::RESPONSE_BODY;
+use pybroker_wire::sasl::{self, SaslAuthenticateResponse, SaslHandshakeResponse};
+
+use super::apis::{Api, SASL_AUTHENTICATE, SASL_HANDSHAKE};
+use super::cluster::NodeId;
+use super::connection::Frame;
+use super::{Event, Network, Purpose, Wait};
+use crate::clock::now_ms;
+use crate::error::ClientError;
+use crate::random::split_mix;
+use crate::sasl::{Exchange, Step};
+
+/// The share of a session's life after which it is renewed, in percent: from here on, and as far.
+const RENEWED_FROM: u64 = 85;
+const RENEWED_WITHIN: u64 = 10;
+
+/// Where a connection stands.
+#[derive(Debug)]
+pub enum SigningIn {
+    /// The broker has yet to take the mechanism.
+    Mechanism,
+    /// Tokens go to and fro.
+    Tokens(Exchange),
+}
+
+impl<T> Network<T> {
+    /// Begin, where the cluster wants to know who connects; false where it does not.
+    pub(super) fn maybe_sign_in(&mut self, node: NodeId, now: Instant, events: &mut Vec<Event<T>>) -> bool {
+        let Some(credentials) = self.config.credentials.clone() else { return false };
+        if let Some(link) = self.links.get_mut(&node) {
+            link.signing_in = Some(SigningIn::Mechanism);
+            link.renews_at = None;
+        }
+        let write = |out: &mut Vec<u8>| sasl::write_handshake(out, credentials.mechanism());
+        self.ask_to_sign_in(node, SASL_HANDSHAKE, Purpose::Mechanism, now, events, write);
+        true
+    }
+
+    /// Begin again on connections whose sessions end soon; returns when the next one does.
+    pub(super) fn renew_sessions(&mut self, now: Instant, events: &mut Vec<Event<T>>) -> Option<Instant> {
+        let due = self.links.iter().filter(|(_, link)| link.renews_at.is_some_and(|at| at <= now));
+        let due: Vec<NodeId> = due.map(|(node, _)| *node).collect();
+        for node in due {
+            self.maybe_sign_in(node, now, events);
+        }
+        self.links.values().filter_map(|link| link.renews_at).min()
+    }
+
+    fn ask_to_sign_in(
+        &mut self,
+        node: NodeId,
+        api: Api,
+        purpose: Purpose<T>,
+        now: Instant,
+        events: &mut Vec<Event<T>>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        match self.target(node, api) {
+            Ok(target) => self.request(target, purpose, Wait::of(self.config.request_timeout), now, write),
+            Err(error) => self.refuse_to_go_on(node, error.to_string(), now, events),
+        }
+    }
+
+    fn send_token(&mut self, node: NodeId, token: &[u8], now: Instant, events: &mut Vec<Event<T>>) {
+        let version = self.target(node, SASL_AUTHENTICATE).map_or(0, |target| target.version);
+        let write = |out: &mut Vec<u8>| sasl::write_authenticate(out, version, token);
+        self.ask_to_sign_in(node, SASL_AUTHENTICATE, Purpose::Token, now, events, write);
+    }
+
+    /// The broker has judged the mechanism.
+    pub(super) fn take_mechanism(&mut self, node: NodeId, frame: &Frame, now: Instant, events: &mut Vec<Event<T>>) {
+        let Some(credentials) = self.config.credentials.clone() else { return };
+        let mechanism = credentials.mechanism();
+        let begun = match SaslHandshakeResponse::parse(frame.bytes(), RESPONSE_BODY) {
+            Err(error) => Err(format!("unreadable SaslHandshake response: {error}")),
+            Ok(SaslHandshakeResponse { error: ErrorCode::UNSUPPORTED_SASL_MECHANISM, mechanisms }) => Err(format!(
+                "the listener has not enabled sasl.mechanism={mechanism}; it has {}",
+                mechanisms.join(", ")
+            )),
+            Ok(SaslHandshakeResponse { error: ErrorCode::ILLEGAL_SASL_STATE, .. }) => {
+                Err("the listener takes no SASL: security.protocol names the wrong one".to_owned())
+            }
+            Ok(SaslHandshakeResponse { error, .. }) if error != ErrorCode::NONE => Err(error.to_string()),
+            Ok(_) => credentials.begin(now_ms()).map_err(|error| error.to_string()),
+        };
+        match begun {
+            Ok((exchange, token)) => {
+                if let Some(link) = self.links.get_mut(&node) {
+                    link.signing_in = Some(SigningIn::Tokens(exchange));
+                }
+                self.send_token(node, &token, now, events);
+            }
+            Err(detail) => self.refuse_to_go_on(node, detail, now, events),
+        }
+    }
+
+    /// The broker has answered to a token.
+    pub(super) fn take_token(
+        &mut self,
+        node: NodeId,
+        version: i16,
+        frame: &Frame,
+        now: Instant,
+        events: &mut Vec<Event<T>>,
+    ) {
+        let Some(link) = self.links.get_mut(&node) else { return };
+        let Some(SigningIn::Tokens(exchange)) = &mut link.signing_in else { return };
+        let answer = match SaslAuthenticateResponse::parse(frame.bytes(), RESPONSE_BODY, version) {
+            Ok(answer) => answer,
+            Err(error) => {
+                let detail = format!("unreadable SaslAuthenticate response: {error}");
+                return self.refuse_to_go_on(node, detail, now, events);
+            }
+        };
+        if answer.error != ErrorCode::NONE {
+            let said = exchange.failure().map(|said| format!(" ({said})")).unwrap_or_default();
+            let words = answer.message.unwrap_or_else(|| answer.error.to_string());
+            return self.refuse_to_go_on(node, format!("{words}{said}"), now, events);
+        }
+        match exchange.step(answer.token) {
+            Ok(Step::Send(token)) => self.send_token(node, &token, now, events),
+            Ok(Step::Done) => {
+                link.signing_in = None;
+                let lifetime = u64::try_from(answer.session_lifetime_ms).unwrap_or(0);
+                let mut seed = self.next_correlation_id as u64;
+                let share = RENEWED_FROM + split_mix(&mut seed) % RENEWED_WITHIN;
+                let lasts = Duration::from_millis(lifetime / 100 * share + lifetime % 100 * share / 100);
+                link.renews_at = (lifetime > 0).then(|| now + lasts);
+                self.become_ready(node);
+            }
+            Err(error) => self.refuse_to_go_on(node, error.to_string(), now, events),
+        }
+    }
+
+    fn refuse_to_go_on(&mut self, node: NodeId, detail: String, now: Instant, events: &mut Vec<Event<T>>) {
+        let mechanism = self.config.credentials.as_ref().map_or("SASL", |credentials| credentials.mechanism());
+        let detail = format!("authentication by {mechanism} failed: {detail}");
+        let error = ClientError::AuthenticationFailed { server: self.server(node), detail };
+        self.drop_link(node, error, now, events);
+    }
+}

@@ -1,0 +1,172 @@
+//! SASL from the client's side: what is said to a broker so that it knows who connects.
+//!
+//! Owns the mechanisms as machines without I/O: a token in, a token out. Must not know frames, sockets or where credentials
+//! come from. The network drives an exchange through SaslHandshake and SaslAuthenticate
+//! (`crate::network::logging_in`); Python's connections drive the same exchanges through `native/py`.
+
+mod bearer;
+mod scram;
+
+use std::sync::Arc;
+
+use aws_lc_rs::rand;
+use parking_lot::RwLock;
+
+pub use self::bearer::Bearer;
+pub use self::scram::Hash;
+use self::scram::Scram;
+use crate::secret::Secret;
+
+/// Random bytes of a nonce: 144 bits, as RFC 5802 leaves to the client.
+const NONCE_BYTES: usize = 18;
+
+/// Why an exchange ended without success. None is better at the next try with the same credentials.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SaslError {
+    /// The server's token cannot be read.
+    #[error("the server's {what} cannot be read")]
+    Malformed {
+        /// Which of its messages.
+        what: &'static str,
+    },
+    /// The server's nonce does not go on from the client's.
+    #[error("the server answers to another exchange: its nonce does not begin with the client's")]
+    ForeignNonce,
+    /// An iteration count that nobody should compute with.
+    #[error("the server asks for {asked} iterations, and {least} to {most} are taken")]
+    Iterations { asked: u64, least: u32, most: u32 },
+    /// The server does not know the password either.
+    #[error("the server did not prove that it knows the password: its signature is wrong")]
+    WrongSignature,
+    /// The server ended the exchange.
+    #[error("the server refused: {detail}")]
+    Refused { detail: String },
+    /// The server goes on where the mechanism ends.
+    #[error("the server goes on where {mechanism} ends")]
+    Endless { mechanism: &'static str },
+    /// There is no token, or it has run out.
+    #[error("there is no valid token: {detail}")]
+    NoToken { detail: String },
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes")]
+    NoRandomness,
+}
+
+/// Where the present bearer token lies; who renews it replaces it.
+#[derive(Debug, Default)]
+pub struct TokenCell {
+    current: RwLock<Option<Arc<Bearer>>>,
+}
+
+impl TokenCell {
+    /// The token of connections that are made from now on; `None`: there is none.
+    pub fn set(&self, bearer: Option<Bearer>) {
+        *self.current.write() = bearer.map(Arc::new);
+    }
+}
+
+/// Who connects, and by which mechanism that is shown.
+#[derive(Debug, Clone)]
+pub enum Credentials {
+    /// RFC 4616.
+    Plain { username: String, password: Secret },
+    /// RFC 5802 and RFC 7677. `is_token`: a delegation token's id and HMAC (KIP-48).
+    Scram { hash: Hash, username: String, password: Secret, is_token: bool },
+    /// RFC 7628.
+    OauthBearer(Arc<TokenCell>),
+}
+
+impl Credentials {
+    /// The mechanism's name in SaslHandshake.
+    pub fn mechanism(&self) -> &'static str {
+        match self {
+            Self::Plain { .. } => "PLAIN",
+            Self::Scram { hash, .. } => hash.mechanism(),
+            Self::OauthBearer(_) => "OAUTHBEARER",
+        }
+    }
+
+    /// A new exchange and its first token. `now_ms` (Unix time) decides whether a bearer token is still good.
+    ///
+    /// # Errors
+    /// `NoToken`, `NoRandomness`.
+    pub fn begin(&self, now_ms: i64) -> Result<(Exchange, Vec<u8>), SaslError> {
+        let mut nonce = [0; NONCE_BYTES];
+        rand::fill(&mut nonce).map_err(|_| SaslError::NoRandomness)?;
+        self.begin_with(&scram::encoded(&nonce), now_ms)
+    }
+
+    /// The same with a nonce of the caller's, of printable characters without a comma.
+    ///
+    /// # Errors
+    /// `NoToken`.
+    pub fn begin_with(&self, nonce: &str, now_ms: i64) -> Result<(Exchange, Vec<u8>), SaslError> {
+        match self {
+            Self::Plain { username, password } => {
+                let token = format!("\0{username}\0{}", password.expose());
+                Ok((Exchange::Plain, token.into_bytes()))
+            }
+            Self::Scram { hash, username, password, is_token } => {
+                let (scram, first) = Scram::begin(*hash, username, password, *is_token, nonce);
+                Ok((Exchange::Scram(scram), first))
+            }
+            Self::OauthBearer(cell) => {
+                let current = cell.current.read().clone();
+                let bearer = current.ok_or_else(|| SaslError::NoToken { detail: "none was given yet".to_owned() })?;
+                bearer.check(now_ms)?;
+                Ok((Exchange::OauthBearer { failure: None }, bearer.first_token()))
+            }
+        }
+    }
+}
+
+/// What comes after a token of the server's.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step {
+    /// This token is sent, and another one awaited.
+    Send(Vec<u8>),
+    /// The client has what it needs; the exchange is over.
+    Done,
+}
+
+/// One exchange that has begun.
+#[derive(Debug)]
+pub enum Exchange {
+    Plain,
+    Scram(Scram),
+    /// `failure`: what the server said of the token; it gets an empty answer and then fails the exchange (RFC 7628, 3.2.3).
+    OauthBearer {
+        failure: Option<String>,
+    },
+}
+
+impl Exchange {
+    /// Decides about a token of the server's. An exchange that failed is of no use afterwards.
+    ///
+    /// # Errors
+    /// See [`SaslError`].
+    pub fn step(&mut self, token: &[u8]) -> Result<Step, SaslError> {
+        match self {
+            Self::Plain if token.is_empty() => Ok(Step::Done),
+            Self::Plain => Err(SaslError::Endless { mechanism: "PLAIN" }),
+            Self::Scram(scram) => scram.step(token),
+            Self::OauthBearer { failure: None } if token.is_empty() => Ok(Step::Done),
+            Self::OauthBearer { failure: failure @ None } => {
+                *failure = Some(bearer::described(token));
+                Ok(Step::Send(vec![bearer::SEPARATOR]))
+            }
+            Self::OauthBearer { failure: Some(detail) } => Err(SaslError::Refused { detail: std::mem::take(detail) }),
+        }
+    }
+
+    /// What the server said of the credentials before it failed the exchange, where the mechanism lets it say so.
+    pub fn failure(&self) -> Option<&str> {
+        match self {
+            Self::OauthBearer { failure } => failure.as_deref(),
+            Self::Plain | Self::Scram(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

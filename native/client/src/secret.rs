@@ -1,0 +1,25 @@
+//! A text that no log line, error or debug output shows.
+
+use std::fmt;
+
+/// See the module.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps a text.
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text, for who must have it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
