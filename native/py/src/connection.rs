@@ -7,6 +7,8 @@ use std::time::Duration;
 use pybroker_client::ConnectionConfig;
 use pyo3::prelude::*;
 
+use crate::secure::{PyClientTls, PySaslCredentials};
+
 /// The attributes of `pybroker.client.settings.ConnectionSettings`.
 #[derive(FromPyObject)]
 pub struct ConnectionSettings {
@@ -27,6 +29,8 @@ pub struct ConnectionSettings {
     receive_buffer_bytes: i64,
     metrics_sample_window_ms: u64,
     metrics_num_samples: usize,
+    tls: Option<Py<PyClientTls>>,
+    credentials: Option<Py<PySaslCredentials>>,
 }
 
 impl ConnectionSettings {
@@ -51,6 +55,8 @@ impl ConnectionSettings {
             receive_buffer_bytes: usize::try_from(self.receive_buffer_bytes).ok(),
             metrics_sample_window: Duration::from_millis(self.metrics_sample_window_ms),
             metrics_num_samples: self.metrics_num_samples,
+            tls: self.tls.map(|tls| tls.get().inner.clone()),
+            credentials: self.credentials.map(|credentials| credentials.get().inner.clone()),
         }
     }
 }

@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 
 use crate::interrupt::take_raised;
 
+import_exception!(pybroker.client.errors, AuthenticationError);
 import_exception!(pybroker.client.errors, BrokerError);
 import_exception!(pybroker.client.errors, BufferFullError);
 import_exception!(pybroker.client.errors, ClosedError);
@@ -176,6 +177,7 @@ fn client_error_saying(error: ClientError, text: String) -> PyErr {
         ClientError::PartlySent { source, .. } => client_error_saying(*source, text),
         ClientError::Interrupted => take_raised(),
         ClientError::Unreachable { .. } => UnreachableError::new_err(text),
+        ClientError::AuthenticationFailed { .. } => AuthenticationError::new_err(text),
         ClientError::Disconnected { .. } | ClientError::Malformed { .. } => ConnectionLostError::new_err(text),
         ClientError::UnsupportedVersion { .. } => UnservedApiError::new_err(text),
         ClientError::Broker { code, .. } | ClientError::UnknownTopic { code, .. } => {

@@ -45,6 +45,7 @@ mod recovery_progress;
 mod replication;
 mod retention;
 mod role;
+mod secure;
 mod sending;
 mod settlements;
 #[cfg(feature = "simulation")]
@@ -107,6 +108,10 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<measured_producer::MeasuredProducer>()?;
     m.add_class::<producer::Outgoing>()?;
     m.add_class::<producer::Producer>()?;
+    m.add_class::<secure::PyClientTls>()?;
+    m.add_class::<secure::PySaslCredentials>()?;
+    m.add_class::<secure::PySaslExchange>()?;
+    m.add_class::<secure::PyTlsSession>()?;
     m.add_class::<settlements::Settlements>()?;
     m.add_class::<quorum::Quorum>()?;
     m.add_class::<quorum_ready::QuorumReady>()?;

@@ -56,6 +56,7 @@ impl Fetcher {
             pool,
             counters,
             closed,
+            refusal: Mutex::new(None),
         });
         let reader = Reader::new(Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("pybroker-fetcher".to_owned()).spawn(move || reader.run());
@@ -126,6 +127,9 @@ impl Fetcher {
             }
             if self.shared.closed.load(Ordering::Acquire) {
                 return Err(ClientError::Closed { what: "fetcher" });
+            }
+            if let Some(refusal) = self.shared.refusal.lock().clone() {
+                return Err(refusal);
             }
             if wait_until(&self.shared.arrived, &mut inbox, deadline)? && inbox.is_empty() {
                 return Ok(None);

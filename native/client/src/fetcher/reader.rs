@@ -68,6 +68,7 @@ impl Reader {
             for event in events.drain(..) {
                 self.step(event, Instant::now());
             }
+            self.shared.set_refusal(self.network.refusal.clone());
             self.shared.counters.set_leader_changes(self.network.cluster.leader_changes);
         }
     }

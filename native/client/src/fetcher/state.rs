@@ -25,6 +25,8 @@ pub struct FetcherState {
     pub pool: Arc<BufferPool>,
     pub counters: Arc<Counters>,
     pub closed: AtomicBool,
+    /// One side does not believe the other: nothing will arrive.
+    pub refusal: Mutex<Option<ClientError>>,
 }
 
 impl FetcherState {
@@ -49,6 +51,15 @@ impl FetcherState {
     /// Report to the caller a failure that a partition met.
     pub fn deliver_error(&self, mark: Mark, error: ClientError) {
         if self.inbox.lock().deliver_error(mark, error) {
+            self.announce();
+        }
+    }
+
+    /// Report to the caller that no broker will let this client in, or that one did.
+    pub fn set_refusal(&self, refusal: Option<ClientError>) {
+        let is_refused = refusal.is_some();
+        let was_refused = std::mem::replace(&mut *self.refusal.lock(), refusal).is_some();
+        if is_refused && !was_refused {
             self.announce();
         }
     }

@@ -68,6 +68,7 @@ impl Producer {
             waker,
             first_failure: Mutex::new(None),
             network_failure: Mutex::new(None),
+            refusal: Mutex::new(None),
             identity: Mutex::new(None),
             identity_changed: Condvar::new(),
         });
@@ -95,6 +96,9 @@ impl Producer {
             if self.shared.accumulator.closed.load(Ordering::Acquire) {
                 return Err(ClientError::Closed { what: "producer" });
             }
+            if let Some(refusal) = self.shared.refusal.lock().clone() {
+                return Err(refusal);
+            }
             if late || code.is_some_and(|c| !c.is_retriable()) {
                 return Err(self.unknown(topic, code, began.elapsed()));
             }
@@ -113,6 +117,9 @@ impl Producer {
         let code = directory.refused.get(topic).copied();
         if code.is_some_and(|c| !c.is_retriable()) {
             return Err(self.unknown(topic, code, Duration::ZERO));
+        }
+        if let Some(refusal) = self.shared.refusal.lock().clone() {
+            return Err(refusal);
         }
         directory.ask(topic);
         drop(directory);
@@ -240,6 +247,9 @@ impl Producer {
                     return Err(ClientError::Closed { what: "producer" });
                 }
                 None => {}
+            }
+            if let Some(refusal) = self.shared.refusal.lock().clone() {
+                return Err(refusal);
             }
             if wait_until(&self.shared.identity_changed, &mut identity, deadline)? && identity.is_none() {
                 let failure = self.shared.network_failure.lock().clone();

@@ -103,6 +103,7 @@ impl Sender {
             }
             self.shared.accumulator.counters.set_leader_changes(self.network.cluster.leader_changes);
             *self.shared.network_failure.lock() = self.network.last_failure.clone();
+            self.shared.set_refusal(self.network.refusal.clone());
         }
     }
 

@@ -25,6 +25,8 @@ pub struct ProducerState {
     pub first_failure: Mutex<Option<ClientError>>,
     /// Why no broker can be reached at present.
     pub network_failure: Mutex<Option<ClientError>>,
+    /// One side does not believe the other: waiting is in vain.
+    pub refusal: Mutex<Option<ClientError>>,
     /// What the broker last said to InitProducerId.
     pub identity: Mutex<Option<Result<ProducerIdentity, ClientError>>>,
     pub identity_changed: Condvar,
@@ -35,6 +37,16 @@ impl ProducerState {
     pub fn notify_topics(&self) {
         self.directory_changed.notify_all();
         self.accumulator.signal.raise();
+    }
+
+    /// Wake the callers that wait where no broker will let this client in.
+    pub fn set_refusal(&self, refusal: Option<ClientError>) {
+        let is_refused = refusal.is_some();
+        let was_refused = std::mem::replace(&mut *self.refusal.lock(), refusal).is_some();
+        if is_refused && !was_refused {
+            self.notify_topics();
+            self.identity_changed.notify_all();
+        }
     }
 
     /// Set what the broker answered to InitProducerId, and wake the callers that wait for it; `None` while it is being

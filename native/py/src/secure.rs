@@ -1,0 +1,221 @@
+//! TLS and SASL of clients as Python has them: key material in, sessions and exchanges out.
+//!
+//! Owns no behaviour. What connections of the native engine and of asyncio share is made once for a client and handed to
+//! both. No `repr` shows a secret.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use pybroker_client::Secret;
+use pybroker_client::sasl::{Bearer, Credentials, Exchange, Hash, Step, TokenCell};
+use pybroker_client::tls::{
+    KeyMaterial, Tls, TlsError, TlsSession, TlsSettings, Trust, certificates_of_pem, key_of_pem, read_pkcs12,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::{AuthenticationError, SettingError};
+
+/// Plaintext that one call of a session reads.
+const PIECE: usize = 16 * 1024;
+
+/// The attributes of `pybroker.client.security.tls.KeyMaterial`; stores are bytes, with a password where they are PKCS #12.
+#[derive(FromPyObject)]
+struct Material {
+    trusted_pem: Option<Vec<u8>>,
+    trusted_pkcs12: Option<(Vec<u8>, String)>,
+    chain_pem: Option<Vec<u8>>,
+    key_pem: Option<Vec<u8>>,
+    key_password: Option<String>,
+    key_pkcs12: Option<(Vec<u8>, String)>,
+    verifies_name: bool,
+    protocols: Vec<String>,
+    cipher_suites: Option<Vec<String>>,
+}
+
+impl Material {
+    fn settings(self) -> Result<TlsSettings, TlsError> {
+        let trust = match (self.trusted_pem, self.trusted_pkcs12) {
+            (Some(pem), _) => Trust::Certificates(certificates_of_pem(&pem)?),
+            (None, Some((bytes, password))) => {
+                let certificates = read_pkcs12(&bytes, &password)?.certificates;
+                if certificates.is_empty() {
+                    let detail = "no entry is a trusted certificate; keytool -importcert makes one".to_owned();
+                    return Err(TlsError::Material { what: "PKCS12", detail });
+                }
+                Trust::Certificates(certificates)
+            }
+            (None, None) => Trust::System,
+        };
+        let identity = match (self.chain_pem, self.key_pem, self.key_pkcs12) {
+            (Some(chain), Some(key), _) => Some(KeyMaterial {
+                chain: certificates_of_pem(&chain)?,
+                key: key_of_pem(&key, self.key_password.as_deref())?,
+            }),
+            (_, _, Some((bytes, password))) => Some(read_pkcs12(&bytes, &password)?.identity.ok_or_else(|| {
+                let detail = "no entry is a private key with its certificate".to_owned();
+                TlsError::Material { what: "PKCS12", detail }
+            })?),
+            _ => None,
+        };
+        let (verifies_name, protocols, cipher_suites) = (self.verifies_name, self.protocols, self.cipher_suites);
+        Ok(TlsSettings { trust, identity, verifies_name, protocols, cipher_suites })
+    }
+}
+
+/// What all connections of a client share that go through TLS.
+#[pyclass(frozen, name = "ClientTls", module = "pybroker._native")]
+pub struct PyClientTls {
+    pub(crate) inner: Tls,
+}
+
+#[pymethods]
+impl PyClientTls {
+    #[new]
+    fn new(material: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let material: Material = material.extract()?;
+        let made = material.settings().and_then(Tls::new);
+        Ok(Self { inner: made.map_err(|error| SettingError::new_err(error.to_string()))? })
+    }
+
+    fn session(&self, host: &str) -> PyResult<PyTlsSession> {
+        let session = self.inner.session(host).map_err(tls_error)?;
+        Ok(PyTlsSession { session: Mutex::new(session) })
+    }
+}
+
+/// One connection's TLS, without its socket.
+#[pyclass(frozen, name = "TlsSession", module = "pybroker._native")]
+pub struct PyTlsSession {
+    session: Mutex<TlsSession>,
+}
+
+#[pymethods]
+impl PyTlsSession {
+    #[getter]
+    fn is_handshaking(&self) -> bool {
+        self.session.lock().is_handshaking()
+    }
+
+    fn receive<'py>(&self, py: Python<'py>, ciphertext: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        let mut session = self.session.lock();
+        let mut plaintext = Vec::new();
+        let mut at = 0;
+        loop {
+            drain(&mut session, &mut plaintext);
+            if at == ciphertext.len() {
+                return Ok(PyBytes::new(py, &plaintext));
+            }
+            at += session.take(&ciphertext[at..]).map_err(tls_error)?;
+        }
+    }
+
+    fn send(&self, plaintext: &[u8]) -> PyResult<usize> {
+        Ok(self.session.lock().write(&[IoSlice::new(plaintext)])?)
+    }
+
+    fn end(&self) {
+        self.session.lock().end();
+    }
+
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut session = self.session.lock();
+        let mut ciphertext = Vec::new();
+        while session.wants_write() {
+            session.write_tls(&mut ciphertext)?;
+        }
+        Ok(PyBytes::new(py, &ciphertext))
+    }
+}
+
+/// Appends what can be read.
+fn drain(session: &mut TlsSession, plaintext: &mut Vec<u8>) {
+    loop {
+        let begin = plaintext.len();
+        plaintext.resize(begin + PIECE, 0);
+        let count = session.read(&mut plaintext[begin..]).unwrap_or(0);
+        plaintext.truncate(begin + count);
+        if count == 0 {
+            return;
+        }
+    }
+}
+
+/// Who connects, and how that is shown.
+#[pyclass(frozen, name = "SaslCredentials", module = "pybroker._native")]
+pub struct PySaslCredentials {
+    pub(crate) inner: Credentials,
+}
+
+#[pymethods]
+impl PySaslCredentials {
+    #[staticmethod]
+    fn plain(username: String, password: String) -> Self {
+        Self { inner: Credentials::Plain { username, password: Secret::new(password) } }
+    }
+
+    #[staticmethod]
+    fn scram(mechanism: &str, username: String, password: String, is_token: bool) -> PyResult<Self> {
+        let hash = [Hash::Sha256, Hash::Sha512].into_iter().find(|hash| hash.mechanism() == mechanism);
+        let hash = hash.ok_or_else(|| PyValueError::new_err(format!("{mechanism:?} is no mechanism of SCRAM")))?;
+        Ok(Self { inner: Credentials::Scram { hash, username, password: Secret::new(password), is_token } })
+    }
+
+    #[staticmethod]
+    fn oauthbearer() -> Self {
+        Self { inner: Credentials::OauthBearer(Arc::new(TokenCell::default())) }
+    }
+
+    #[pyo3(signature = (token, expires_ms, extensions))]
+    fn set_token(&self, token: String, expires_ms: Option<i64>, extensions: Vec<(String, String)>) -> PyResult<()> {
+        match &self.inner {
+            Credentials::OauthBearer(cell) => {
+                cell.set(Some(Bearer::new(Secret::new(token), expires_ms, extensions)));
+                Ok(())
+            }
+            other => Err(PyValueError::new_err(format!("{} has no tokens", other.mechanism()))),
+        }
+    }
+
+    #[getter]
+    fn mechanism(&self) -> &'static str {
+        self.inner.mechanism()
+    }
+
+    fn begin<'py>(&self, py: Python<'py>) -> PyResult<(PySaslExchange, Bound<'py, PyBytes>)> {
+        let (exchange, token) = self.inner.begin(pybroker_client::now_ms()).map_err(sasl_error)?;
+        Ok((PySaslExchange { exchange: Mutex::new(exchange) }, PyBytes::new(py, &token)))
+    }
+}
+
+/// One exchange that has begun.
+#[pyclass(frozen, name = "SaslExchange", module = "pybroker._native")]
+pub struct PySaslExchange {
+    exchange: Mutex<Exchange>,
+}
+
+#[pymethods]
+impl PySaslExchange {
+    fn step<'py>(&self, py: Python<'py>, token: Vec<u8>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let step = py.detach(|| self.exchange.lock().step(&token)).map_err(sasl_error)?;
+        Ok(match step {
+            Step::Send(token) => Some(PyBytes::new(py, &token)),
+            Step::Done => None,
+        })
+    }
+
+    #[getter]
+    fn failure(&self) -> Option<String> {
+        self.exchange.lock().failure().map(str::to_owned)
+    }
+}
+
+fn tls_error(error: TlsError) -> PyErr {
+    AuthenticationError::new_err(error.to_string())
+}
+
+fn sasl_error(error: pybroker_client::sasl::SaslError) -> PyErr {
+    AuthenticationError::new_err(error.to_string())
+}
