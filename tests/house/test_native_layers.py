@@ -17,9 +17,10 @@ MAY_USE = {
     "wire": {"record"},
     "storage": {"record", "sys"},
     "quorum": {"record"},
+    "tls": set[str](),
     "replica": {"record", "wire", "storage", "sys"},
-    "net": {"record", "wire", "storage", "replica", "sys"},
-    "client": {"record", "wire"},
+    "net": {"record", "wire", "storage", "replica", "sys", "tls"},
+    "client": {"record", "wire", "tls"},
     "load": {"client"},
 }
 

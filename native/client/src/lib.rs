@@ -25,7 +25,7 @@ pub mod sasl;
 mod secret;
 #[cfg(test)]
 mod tests;
-pub mod tls;
+pub use pybroker_tls as tls;
 mod wait;
 
 pub use clock::{now_ms, now_us};

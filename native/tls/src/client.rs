@@ -8,13 +8,11 @@ use std::sync::Arc;
 
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{
-    AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, RootCertStore,
-};
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, RootCertStore};
 
 use crate::material::KeyMaterial;
 use crate::verifier::{self, Verifier};
-use crate::{TlsError, provider, protocols};
+use crate::{TlsError, protocols, provider};
 
 /// Sessions that are remembered to be resumed, of all servers of a client.
 const REMEMBERED: usize = 256;
@@ -143,7 +141,9 @@ impl TlsSession {
         let before = ciphertext.len();
         self.connection.read_tls(&mut ciphertext).map_err(|error| TlsError::Session { detail: error.to_string() })?;
         let is_first = self.connection.protocol_version().is_none();
-        self.connection.process_new_packets().map_err(|error| TlsError::Session { detail: describe(&error, is_first) })?;
+        self.connection
+            .process_new_packets()
+            .map_err(|error| TlsError::Session { detail: describe(&error, is_first) })?;
         Ok(before - ciphertext.len())
     }
 
@@ -161,7 +161,9 @@ impl TlsSession {
 /// What a failure means to who set the client up. `is_first`: no version was agreed on yet.
 fn describe(error: &Error, is_first: bool) -> String {
     match error {
-        Error::InvalidCertificate(certificate) => format!("the broker's certificate is refused: {}", fault(certificate)),
+        Error::InvalidCertificate(certificate) => {
+            format!("the broker's certificate is refused: {}", fault(certificate))
+        }
         Error::InvalidMessage(_) if is_first => {
             format!("what answers there speaks no TLS, its listener may be PLAINTEXT or SASL_PLAINTEXT ({error})")
         }
@@ -188,4 +190,3 @@ fn fault(error: &CertificateError) -> String {
         other => other.to_string(),
     }
 }
-

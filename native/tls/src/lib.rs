@@ -60,7 +60,6 @@ fn protocol(name: &str) -> Result<&'static SupportedProtocolVersion, TlsError> {
     }
 }
 
-
 fn protocols(names: &[String]) -> Result<Vec<&'static SupportedProtocolVersion>, TlsError> {
     names.iter().map(|name| protocol(name)).collect()
 }

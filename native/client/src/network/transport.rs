@@ -144,7 +144,8 @@ impl Secured {
     /// The broker's socket has ended. Frames carry their lengths, so that a session without an end loses nothing unseen.
     fn ended(&self) -> io::Result<usize> {
         if self.session.is_handshaking() {
-            let detail = "the broker closed the connection in the middle of the TLS handshake: its listener may speak no TLS";
+            let detail =
+                "the broker closed the connection in the middle of the TLS handshake: its listener may speak no TLS";
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, detail));
         }
         Ok(0)
