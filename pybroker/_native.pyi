@@ -1052,6 +1052,70 @@ class Delivery:
         Ctrl-C ends the wait. Releases the GIL.
         """
 
+@final
+class ClientTls:
+    """What all connections of a client share that go through TLS: trust, identity, and the sessions to resume."""
+
+    def __new__(cls, material: object) -> Self:
+        """Takes the attributes of `pybroker.client.security.tls.KeyMaterial`. Raises `SettingError`."""
+    def session(self, host: str) -> TlsSession:
+        """A session to a host, by the name or address that was connected to. Raises `AuthenticationError`."""
+
+@final
+class TlsSession:
+    """One connection's TLS, without its socket."""
+
+    @property
+    def is_handshaking(self) -> bool:
+        """Whether nothing of a request has left yet."""
+    def receive(self, ciphertext: bytes) -> bytes:
+        """Take what came, and return the plaintext in it. Raises `AuthenticationError`; the alert is to be sent then."""
+    def send(self, plaintext: bytes) -> int:
+        """Take plaintext, and return how much there was room for; none: take ciphertext first."""
+    def take(self) -> bytes:
+        """The ciphertext that is to be sent now; it may be empty."""
+    def end(self) -> None:
+        """Announce that nothing more comes."""
+
+@final
+class SaslCredentials:
+    """Who connects, and how that is shown. Shows no secret."""
+
+    @staticmethod
+    def plain(username: str, password: str) -> SaslCredentials:
+        """Of PLAIN (RFC 4616)."""
+    @staticmethod
+    def scram(mechanism: str, username: str, password: str, is_token: bool) -> SaslCredentials:
+        """Of SCRAM-SHA-256 or SCRAM-SHA-512; `is_token`: of a delegation token (KIP-48)."""
+    @staticmethod
+    def oauthbearer() -> SaslCredentials:
+        """Of OAUTHBEARER, without a token yet."""
+    def set_token(self, token: str, expires_ms: int | None, extensions: list[tuple[str, str]]) -> None:
+        """The token of connections that are made from now on, and when it ends in milliseconds of Unix time."""
+    def share(self) -> SaslCredentials:
+        """Other credentials that share the token with these."""
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether nobody else shares the token."""
+    @property
+    def mechanism(self) -> str:
+        """The mechanism's name."""
+    def begin(self) -> tuple[SaslExchange, bytes]:
+        """A new exchange and its first token. Raises `AuthenticationError` where there is no valid token to show."""
+
+@final
+class SaslExchange:
+    """One exchange that has begun."""
+
+    def step(self, token: bytes) -> bytes | None:
+        """Decide about a token of the server's: the next one to send, or None at the end. Raises `AuthenticationError`.
+
+        Releases the interpreter lock: with SCRAM it takes milliseconds.
+        """
+    @property
+    def failure(self) -> str | None:
+        """What the server said of the credentials before it failed the exchange, where the mechanism lets it."""
+
 @disjoint_base
 class Producer(MeasuredProducer):
     """Sends records on an I/O thread of its own; see `pybroker.client.Producer`."""

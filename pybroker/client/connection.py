@@ -1,6 +1,6 @@
 """Requests of the declared protocol to one broker, over asyncio.
 
-Owns one stream, the versions that the broker serves, and the match of answers to requests. Knows no API's meaning; the
+Owns one stream (`pybroker.client.stream`), the versions that the broker serves, and the match of answers to requests. Knows no API's meaning; the
 native engine has connections of its own for Produce and Fetch.
 """
 
@@ -12,10 +12,18 @@ from collections import deque
 from typing import Self, TypeVar
 
 from pybroker import __version__
-from pybroker.client.errors import ConnectionLostError, UnsendableError, UnservedApiError
+from pybroker.client.errors import (
+    AuthenticationError,
+    ClientError,
+    ConnectionLostError,
+    UnsendableError,
+    UnservedApiError,
+)
 from pybroker.client.field_ranges import first_misfit
 from pybroker.client.retrying import time_left_ms
 from pybroker.client.settings import ConnectionSettings
+from pybroker.client.signing_in import sign_in
+from pybroker.client.stream import Stream
 from pybroker.client.topics import FeatureDescription
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode, ProtocolError
@@ -29,18 +37,16 @@ Response = TypeVar("Response", bound=Message)
 _API_VERSIONS = 18
 _LONGEST_RESPONSE = 1 << 30
 _LONGEST_FIRST_RESPONSE = 1 << 20
-"""The first response, to ApiVersions, is no longer: what says so is no Kafka broker."""
+"""A response before a connection is of use, to ApiVersions or a token, is no longer: what says so is no Kafka broker."""
 
 
 class Connection:
     """One open connection; requests may be under way together and are answered in their order."""
 
-    def __init__(
-        self, server: str, settings: ConnectionSettings, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    def __init__(self, server: str, settings: ConnectionSettings, stream: Stream) -> None:
         self.server = server
         self._settings = settings
-        self._reader, self._writer = reader, writer
+        self._stream = stream
         self._correlation_ids = itertools.count(1)
         self._waiting: deque[tuple[int, asyncio.Future[bytes], float]] = deque()
         """By correlation id, the requests that are not answered, and until when the broker may keep an answer back."""
@@ -49,27 +55,56 @@ class Connection:
         """What the broker said of the cluster's features when it was asked last (`learn_versions`)."""
         self._given_up = ""
         """Why it is of no use any more, where that is not the broker's doing."""
+        self._is_new = True
+        """The broker was asked nothing yet but what it serves and whom it lets in."""
+        self._renewal: asyncio.Task[None] | None = None
+        """While the session is renewed, or waits for it: other requests follow (KIP-368)."""
+        self._renewal_due: asyncio.TimerHandle | None = None
         self._receiver = asyncio.create_task(self._receive())
 
     @classmethod
     async def open(cls, server: str, settings: ConnectionSettings) -> Self:
-        """Connect and ask what the broker serves. Raises ConnectionLostError."""
+        """Connect, ask what the broker serves, and say who connects. Raises ConnectionLostError, AuthenticationError."""
         host, _, port = server.rpartition(":")
         timeout_s = time_left_ms(settings.socket_connection_setup_timeout_ms) / 1000
         try:
             async with asyncio.timeout(timeout_s):
-                reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+                stream = await Stream.open(host.strip("[]"), int(port), settings.tls)
+        except AuthenticationError as error:
+            raise AuthenticationError(f"{server}: {error}") from None
         except (OSError, TimeoutError, ValueError) as error:
             raise ConnectionLostError(
                 f"{server}: {error or f'no connection within {timeout_s * 1000:.0f} ms'}"
             ) from None
-        connection = cls(server, settings, reader, writer)
+        connection = cls(server, settings, stream)
         try:
             await connection.learn_versions()
+            await connection._sign_in()
+            connection._is_new = False
         except BaseException:
             await connection.close()
             raise
         return connection
+
+    async def _sign_in(self) -> None:
+        if self._settings.credentials is None:
+            return
+        again_s = await sign_in(self, self._settings.credentials)
+        if again_s is not None:
+            self._renewal_due = asyncio.get_running_loop().call_later(again_s, self._begin_renewal)
+
+    def _begin_renewal(self) -> None:
+        if self.usable:
+            self._renewal = asyncio.create_task(self._renew())
+
+    async def _renew(self) -> None:
+        """Sign in anew; what was asked before is answered before, as answers keep the order of requests."""
+        try:
+            await self._sign_in()
+        except ClientError as error:
+            self.give_up(str(error).removeprefix(f"{self.server}: "))
+        finally:
+            self._renewal = None
 
     async def ask(
         self, request: Message, response: type[Response], max_version: int = 32767, *, timeout_ms: int | None = None
@@ -81,6 +116,8 @@ class Connection:
         """
         key = request.__message__.api_key
         assert key is not None
+        if self._renewal is not None and self._renewal is not asyncio.current_task():
+            await asyncio.wait([self._renewal])
         version = self._choose(key, max_version)
         raw = await self._exchange(key, version, request, timeout_ms or time_left_ms(self._settings.request_timeout_ms))
         try:
@@ -159,7 +196,7 @@ class Connection:
         held_ms = timeout_ms if timeout_ms > self._settings.request_timeout_ms else 0
         silent_at = loop.time() + (held_ms + self._settings.retry_backoff_max_ms) / 1000
         self._waiting.append((correlation_id, answered, silent_at))
-        self._writer.write(len(frame).to_bytes(4, "big") + frame)
+        self._stream.write(len(frame).to_bytes(4, "big") + frame)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 return await answered
@@ -169,14 +206,15 @@ class Connection:
 
     async def _receive(self) -> None:
         failure = f"{self.server}: the broker closed the connection"
+        kind: type[ClientError] = ConnectionLostError
         try:
             while True:
-                head = await self._reader.readexactly(4)
+                head = await self._stream.readexactly(4)
                 size = int.from_bytes(head, "big", signed=True)
-                if not 4 <= size <= (_LONGEST_RESPONSE if self._served else _LONGEST_FIRST_RESPONSE):
+                if not 4 <= size <= (_LONGEST_FIRST_RESPONSE if self._is_new else _LONGEST_RESPONSE):
                     failure = f"{self.server}: {_not_kafka(head)}"
                     return
-                frame = await self._reader.readexactly(size)
+                frame = await self._stream.readexactly(size)
                 correlation_id, answered, _ = self._waiting.popleft()
                 if int.from_bytes(frame[:4], "big", signed=True) != correlation_id:
                     failure = f"{self.server}: a response to another request than {correlation_id}"
@@ -188,13 +226,18 @@ class Connection:
             pass
         except OSError as error:
             failure = f"{self.server}: {error}"
+        except AuthenticationError as error:
+            # What TLS says of a connection that was of use is a broken connection.
+            failure, kind = f"{self.server}: {error}", AuthenticationError if self._is_new else ConnectionLostError
         finally:
             failure = self._given_up or failure
             while self._waiting:
                 _, answered, _ = self._waiting.popleft()
                 if not answered.done():
-                    answered.set_exception(ConnectionLostError(failure))
-            self._writer.close()
+                    answered.set_exception(kind(failure))
+            if self._renewal_due is not None:
+                self._renewal_due.cancel()
+            self._stream.close()
 
     @property
     def usable(self) -> bool:
@@ -215,7 +258,7 @@ class Connection:
         self._receiver.cancel()
         await asyncio.gather(self._receiver, return_exceptions=True)
         try:
-            await self._writer.wait_closed()
+            await self._stream.wait_closed()
         except OSError:
             return
 
@@ -226,6 +269,6 @@ def _not_kafka(head: bytes) -> str:
         return 'something other than Kafka answers there: its answer begins with "HTTP"'
     if head[0] in (21, 22) and head[1] == 3 and head[2] <= 4:
         # A TLS record: an alert or a handshake, of version 3.x.
-        return "it answers with TLS: this listener expects TLS, which this client does not speak yet"
+        return "it answers with TLS: this listener expects security.protocol=SSL or SASL_SSL"
     size = int.from_bytes(head, "big")
     return f"a response of {size} bytes: something other than Kafka answers there (it begins with {head.hex(' ')})"

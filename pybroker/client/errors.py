@@ -3,6 +3,7 @@
     ClientError
     ├── UnreachableError     no broker answered in time; names the servers and the last failure
     ├── ConnectionLostError  a connection ended while an answer was awaited; names the server
+    ├── AuthenticationError  a broker and this client do not believe each other; another try ends alike
     ├── UnservedApiError     the broker serves no version of an API that this client speaks
     ├── BrokerError          a broker answered with an error code: `.code` is the `ErrorCode`
     │   └── CommitFailedError  offsets were not committed, because the committer is not, or not any more, who it says
@@ -45,6 +46,10 @@ class UnreachableError(ClientError):
 
 class ConnectionLostError(ClientError):
     """A connection ended while an answer was awaited."""
+
+
+class AuthenticationError(ClientError):
+    """TLS or SASL failed: a certificate, a mechanism or credentials are refused by one side."""
 
 
 class UnservedApiError(ClientError):

@@ -7,6 +7,7 @@ Load generation is a part that an extension may be built without
 from __future__ import annotations
 
 from pybroker._native import (
+    ClientTls,
     ColumnReader,
     Delivery,
     Fetcher,
@@ -15,7 +16,10 @@ from pybroker._native import (
     Received,
     Record,
     RecordColumns,
+    SaslCredentials,
+    SaslExchange,
     Settlements,
+    TlsSession,
 )
 from pybroker.client.errors import LoadUnavailableError
 
@@ -33,6 +37,7 @@ except ImportError:
     KeyedStamps = LatencyHistogram = Tally = _WithoutLoad  # type: ignore[misc, assignment]
 
 __all__ = [
+    "ClientTls",
     "ColumnReader",
     "Delivery",
     "Fetcher",
@@ -43,6 +48,9 @@ __all__ = [
     "Received",
     "Record",
     "RecordColumns",
+    "SaslCredentials",
+    "SaslExchange",
     "Settlements",
     "Tally",
+    "TlsSession",
 ]

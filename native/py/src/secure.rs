@@ -179,6 +179,16 @@ impl PySaslCredentials {
         }
     }
 
+    /// Other credentials that share the token with these.
+    fn share(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+
+    #[getter]
+    fn is_abandoned(&self) -> bool {
+        matches!(&self.inner, Credentials::OauthBearer(cell) if Arc::strong_count(cell) == 1)
+    }
+
     #[getter]
     fn mechanism(&self) -> &'static str {
         self.inner.mechanism()

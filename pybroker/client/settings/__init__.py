@@ -6,7 +6,8 @@ Must not know a broker, a socket or a record.
 
     base              how properties become settings; unknown keys, keys of other clients
     keys              keys that hold one value only, because the client does no other
-    connection        what every client has, and what an admin has beside it
+    security          how connections are encrypted, and who connects
+    connection        what every client has beside that, and what an admin has beside it
     producer          producers
     consumer          fetchers and consumers
     offset_reset      `auto.offset.reset` and its durations

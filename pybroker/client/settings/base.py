@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 
 from pybroker.client.errors import SettingError
 from pybroker.client.servers import parse_servers
-from pybroker.client.settings.keys import UNSERVED, UNSERVED_BECAUSE
 from pybroker.client.settings.librdkafka_names import KAFKAS_NAMES
 from pybroker.config.errors import ConfigError
 from pybroker.config.key import string
@@ -21,6 +20,9 @@ from pybroker.config.settings import Settings, suggestion
 _log = logging.getLogger("pybroker.client")
 
 _SERVERS = "bootstrap.servers"
+TOKEN_PROVIDER = "sasl.oauthbearer.token.provider"
+"""The key of every client whose value is a function."""
+_SECRET = ("password", "secret", "jaas", "passphrase", "keystore.key", "key.pem", "token")
 
 
 class ClientSettings(Settings):
@@ -57,7 +59,7 @@ class ClientSettings(Settings):
             if value is None:
                 continue
             cls._check_key(key, value)
-            if key in cls.keys and key not in cls.objects:
+            if key in cls.keys and key not in cls.objects and not (key == TOKEN_PROVIDER and callable(value)):
                 texts[key] = _text_of(value)
         if not texts.get(_SERVERS):
             raise SettingError(f"{_SERVERS} is not set: name at least one host:port")
@@ -67,7 +69,10 @@ class ClientSettings(Settings):
         except ConfigError as error:
             raise SettingError(f"{error.name}={error.value}: must be {error.expected}") from None
         made.__dict__["named"] = frozenset(key for key, value in properties.items() if value is not None)
+        provider = properties.get(TOKEN_PROVIDER)
+        made.__dict__["token_provider"] = provider if callable(provider) else None
         made._complete()
+        made._check_security()
         return made
 
     @classmethod
@@ -92,7 +97,8 @@ class ClientSettings(Settings):
             raise SettingError(f"{_SERVERS}={_text_of(other)}: the client is given other servers, {servers}, beside it")
         settings = cls.from_properties({**(defaults or {}), **given, _SERVERS: servers})
         for key in cls.without_effect(given):
-            _log.warning("%s=%s has no effect on %s", key, given[key], cls.client)
+            _log.warning("%s=%s has no effect on %s", key, shown(key, given[key]), cls.client)
+        settings._open_security()
         return settings
 
     @classmethod
@@ -121,20 +127,29 @@ class ClientSettings(Settings):
         """Refuse a key that nobody knows, or that cannot be honoured. Raises SettingError."""
         if not isinstance(key, str):
             raise SettingError(f"{key!r} is no setting: keys are texts, like {_SERVERS}")
-        if key.startswith(UNSERVED):
-            raise SettingError(f"{key}: not supported, {UNSERVED_BECAUSE}")
         if any(key in kind.keys for kind in cls.kinds):
             return
         if key in KAFKAS_NAMES:
             name = KAFKAS_NAMES[key]
             what = "this client has nothing of the kind" if name is None else f"Kafka's name is {name}"
-            raise SettingError(f"{key}={value}: a setting of librdkafka; {what}")
+            raise SettingError(f"{key}={shown(key, value)}: a setting of librdkafka; {what}")
         near = suggestion(key.replace("_", "."), cls.keys) or suggestion(key, _all_keys())
         hint = "" if near is None else f"; is {near} meant?"
-        raise SettingError(f"{key}={value}: {cls.client} has no such setting{hint}")
+        raise SettingError(f"{key}={shown(key, value)}: {cls.client} has no such setting{hint}")
 
     def _complete(self) -> None:
         """Hold the values against each other, and derive what depends on several. Raises SettingError."""
+
+    def _check_security(self) -> None:
+        """Hold the values of `ssl.*` and `sasl.*` against each other. Raises SettingError."""
+
+    def _open_security(self) -> None:
+        """Make what connections are encrypted with and sign in with; files are read here. Raises SettingError."""
+
+
+def shown(key: str, value: object) -> str:
+    """Return a value for a message: of a key that may hold a secret, none of it."""
+    return "[hidden]" if any(word in key.lower() for word in _SECRET) else str(value)
 
 
 def _all_keys() -> dict[str, object]:

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from pybroker.client.errors import SettingError
-from pybroker.client.settings.base import ClientSettings
-from pybroker.client.settings.keys import UNSERVED_BECAUSE, fixed, no_classes
+from pybroker.client.settings.keys import fixed, no_classes
+from pybroker.client.settings.security import SecuritySettings
 from pybroker.config.key import integer, long, string
 
 _CONTROLLERS = "bootstrap.controllers"
 _ANY_TRUTH = ("true", "false")
 
 
-class ConnectionSettings(ClientSettings):
+class ConnectionSettings(SecuritySettings):
     """What it takes to find a cluster, to ask its brokers, and to wait for them."""
 
     client_id = string("pybroker", "The name of this client in requests, and in the broker's logs and quotas.")
@@ -32,9 +32,6 @@ class ConnectionSettings(ClientSettings):
     send_buffer_bytes = integer(131_072, "SO_SNDBUF of connections; -1 leaves the system's.", at_least=-1)
     receive_buffer_bytes = integer(65_536, "SO_RCVBUF of connections; -1 leaves the system's.", at_least=-1)
 
-    security_protocol = fixed(
-        "PLAINTEXT", "How connections are secured.", only=("PLAINTEXT",), because=UNSERVED_BECAUSE
-    )
     security_providers = fixed(None, "Java's security providers.", because="there is no JVM here")
     client_dns_lookup = fixed(
         "use_all_dns_ips",

@@ -8,10 +8,6 @@ from __future__ import annotations
 
 from pybroker.config.key import Key, Kind
 
-UNSERVED = ("ssl.", "sasl.")
-"""Beginnings of keys that are refused whatever their value."""
-UNSERVED_BECAUSE = "this client speaks PLAINTEXT only: it neither encrypts nor signs in (no TLS, no SASL)"
-
 
 def fixed(default: str | None, doc: str, *, only: tuple[str, ...] = (), because: str) -> Key[str | None]:
     """Declare a key that may hold these texts, in any case, or be absent; another is refused with the reason.

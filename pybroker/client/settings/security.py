@@ -1,0 +1,247 @@
+"""The settings by which a client's connections are encrypted and say who connects: `security.protocol`, `ssl.*`, `sasl.*`.
+
+Owns the keys, which are all that Kafka's clients have of these, and librdkafka's names for some; and the rules between
+them. Each is honoured or refused by name. Must not read a file: `pybroker.client.security` makes sessions and exchanges
+of these values.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pybroker.client.errors import SettingError
+from pybroker.client.settings.base import ClientSettings
+from pybroker.client.settings.keys import fixed
+from pybroker.config.key import (
+    Key,
+    Kind,
+    boolean,
+    double,
+    integer,
+    long,
+    optional_integer,
+    optional_listing,
+    optional_string,
+    password,
+    short,
+    string,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pybroker.client import native
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+_VERSIONS = ("TLSv1.2", "TLSv1.3")
+_STORES = ("JKS", "PKCS12", "PEM")
+_NO_JVM = "there is no JVM here"
+_NO_KERBEROS = "There is no Kerberos in this client."
+_ASSERTIONS = "a token is fetched with a client's id and secret, not with an assertion"
+_BROKERS = "brokers look at it"
+_LIBRDKAFKA = "librdkafka's name of "
+
+
+def _choice(default: str, doc: str, one_of: tuple[str, ...]) -> Key[str]:
+    """Declare one of some words in capital letters, which may be written in any case."""
+    expected = "one of " + ", ".join(one_of)
+    return Key(Kind.STRING, default, doc, parse=str.upper, check=lambda word: word in one_of, expected=expected)
+
+
+def _kerberos(default: str) -> Key[str]:
+    key = string(default, _NO_KERBEROS)
+    key.acts = False
+    return key
+
+
+def _assertion(default: str | None) -> Key[str | None]:
+    only = () if default is None else (default,)
+    return fixed(default, "How a client signs an assertion.", only=only, because=_ASSERTIONS)
+
+
+def _secret(doc: str, *, ours: bool = False) -> Key[str | None]:
+    key = password(doc, acts=True)
+    key.ours = ours
+    return key
+
+
+def _alias(doc: str) -> Key[str | None]:
+    key = optional_string(doc)
+    key.ours = True
+    return key
+
+
+class SecuritySettings(ClientSettings):
+    """How connections are encrypted, whom the client believes, and what it shows of itself."""
+
+    security_protocol = _choice(
+        "PLAINTEXT", "How connections are secured: by TLS (`SSL`), by SASL, by both, or not at all.", PROTOCOLS
+    )
+
+    ssl_protocol = fixed(
+        "TLSv1.3", "The newest version of TLS; `ssl.enabled.protocols` has all.", only=_VERSIONS, because=_NO_JVM
+    )
+    ssl_provider = fixed(None, "A security provider of Java's.", because=_NO_JVM)
+    ssl_cipher_suites = optional_listing("Cipher suites by IANA's names. Unset: all that are safe.")
+    ssl_enabled_protocols = optional_listing("Versions of TLS, of TLSv1.2 and TLSv1.3. Unset: both.")
+    ssl_keystore_type = _choice("JKS", "The form of the key store: PKCS12 or PEM.", _STORES)
+    ssl_keystore_location = optional_string("A file with the client's key and certificates; `ssl.keystore.type`.")
+    ssl_keystore_password = _secret("The password of a key store in PKCS12.")
+    ssl_key_password = _secret("The password of a key in PEM, where it is encrypted.")
+    ssl_keystore_key = _secret("The client's key itself, as PEM.")
+    ssl_keystore_certificate_chain = _secret("The client's certificates themselves, as PEM.")
+    ssl_truststore_type = _choice("JKS", "The form of the trust store: PKCS12 or PEM.", _STORES)
+    ssl_truststore_location = optional_string(
+        "A file with the certificates to believe. Unset: those of the operating system."
+    )
+    ssl_truststore_password = _secret("The password of a trust store in PKCS12.")
+    ssl_truststore_certificates = _secret("The certificates to believe themselves, as PEM.")
+    ssl_endpoint_identification_algorithm = string(
+        "https",
+        "Whether a broker's certificate has to be for the host that was connected to: `https`, or empty for no.",
+        one_of=("https", "", "none"),
+        any_case=True,
+    )
+    ssl_engine_factory_class = fixed(None, "A Java class that makes TLS.", because=_NO_JVM)
+    ssl_keymanager_algorithm = fixed("SunX509", "How Java finds keys.", only=("SunX509", "PKIX"), because=_NO_JVM)
+    ssl_trustmanager_algorithm = fixed("PKIX", "How Java judges certificates.", only=("PKIX",), because=_NO_JVM)
+    ssl_secure_random_implementation = fixed(None, "Java's source of random numbers.", because=_NO_JVM)
+    ssl_ca_location = _alias(f"{_LIBRDKAFKA}`ssl.truststore.location` in PEM.")
+    ssl_ca_pem = _secret(f"{_LIBRDKAFKA}`ssl.truststore.certificates`.", ours=True)
+    ssl_certificate_location = _alias("librdkafka's key: a file with the client's certificates, as PEM.")
+    ssl_certificate_pem = _secret(f"{_LIBRDKAFKA}`ssl.keystore.certificate.chain`.", ours=True)
+    ssl_key_location = _alias("librdkafka's key: a file with the client's key, as PEM.")
+    ssl_key_pem = _secret(f"{_LIBRDKAFKA}`ssl.keystore.key`.", ours=True)
+
+    sasl_mechanism = string("GSSAPI", f"How the client shows who it is: {', '.join(MECHANISMS)}.")
+    sasl_mechanisms = _alias(f"{_LIBRDKAFKA}`sasl.mechanism`.")
+    sasl_jaas_config = _secret("A login module with its options, as Kafka's clients take it.")
+    sasl_username = _alias("librdkafka's key: the user of PLAIN and SCRAM.")
+    sasl_password = _secret("librdkafka's key: the user's password.", ours=True)
+    sasl_client_callback_handler_class = fixed(None, "A Java class with credentials.", because=_NO_JVM)
+    sasl_login_callback_handler_class = fixed(
+        None,
+        "A Java class with credentials. Kafka's for OAUTHBEARER is what `sasl.oauthbearer.token.endpoint.url` does here.",
+        only=("org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",),
+        because=_NO_JVM,
+    )
+    sasl_login_class = fixed(None, "A Java class that signs in.", because=_NO_JVM)
+    sasl_kerberos_service_name = fixed(None, _NO_KERBEROS, because="there is no Kerberos in this client")
+    sasl_kerberos_kinit_cmd = _kerberos("/usr/bin/kinit")
+    sasl_kerberos_ticket_renew_window_factor = double(0.8, _NO_KERBEROS, acts=False)
+    sasl_kerberos_ticket_renew_jitter = double(0.05, _NO_KERBEROS, acts=False)
+    sasl_kerberos_min_time_before_relogin = long(60_000, _NO_KERBEROS, acts=False)
+    sasl_login_refresh_window_factor = double(
+        0.8, "The share of a token's life after which it is fetched anew.", at_least=0.5, at_most=1.0
+    )
+    sasl_login_refresh_window_jitter = double(
+        0.05, "The largest random share that is added to it.", at_least=0.0, at_most=0.25
+    )
+    sasl_login_refresh_min_period_seconds = short(
+        60, "A token is not fetched anew before so many seconds.", at_least=0, at_most=900
+    )
+    sasl_login_refresh_buffer_seconds = short(
+        300, "A token is fetched anew so many seconds before it ends.", at_least=0, at_most=3600
+    )
+    sasl_login_connect_timeout_ms = optional_integer("The longest wait for the server of tokens to take a connection.")
+    sasl_login_read_timeout_ms = optional_integer("The longest wait for its answer.")
+    sasl_login_retry_backoff_ms = long(100, "The rest before a token is asked for again; it doubles each time.")
+    sasl_login_retry_backoff_max_ms = long(10_000, "The longest that this rest becomes.")
+    sasl_oauthbearer_token_provider = string(
+        "", "A function without arguments that returns a `BearerToken`; it is called again before the token ends.",
+        ours=True,
+    )  # fmt: skip
+    sasl_oauthbearer_token_endpoint_url = optional_string(
+        "Where a token is fetched (`https:`, `http:`), or lies (`file:`)."
+    )
+    sasl_oauthbearer_client_credentials_client_id = optional_string("The client's id there.")
+    sasl_oauthbearer_client_credentials_client_secret = _secret("The client's secret there.")
+    sasl_oauthbearer_scope = optional_string("The scope that is asked for.")
+    sasl_oauthbearer_header_urlencode = boolean(False, "Whether id and secret are encoded as RFC 6749 has it.")
+    sasl_oauthbearer_scope_claim_name = string("scope", _BROKERS, acts=False)
+    sasl_oauthbearer_sub_claim_name = string("sub", _BROKERS, acts=False)
+    sasl_oauthbearer_clock_skew_seconds = integer(30, _BROKERS, acts=False)
+    sasl_oauthbearer_expected_audience = optional_listing(_BROKERS)
+    sasl_oauthbearer_expected_issuer = optional_string(_BROKERS)
+    sasl_oauthbearer_jwks_endpoint_url = optional_string(_BROKERS)
+    sasl_oauthbearer_jwks_endpoint_refresh_ms = long(3_600_000, _BROKERS, acts=False)
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_ms = long(100, _BROKERS, acts=False)
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms = long(10_000, _BROKERS, acts=False)
+    sasl_oauthbearer_jwt_retriever_class = fixed(
+        "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
+        "A Java class that fetches tokens.",
+        only=(
+            "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
+            "org.apache.kafka.common.security.oauthbearer.ClientCredentialsJwtRetriever",
+        ),
+        because=_NO_JVM,
+    )
+    sasl_oauthbearer_jwt_validator_class = fixed(
+        "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
+        "A Java class that looks at fetched tokens.",
+        only=(
+            "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
+            "org.apache.kafka.common.security.oauthbearer.ClientJwtValidator",
+        ),
+        because=_NO_JVM,
+    )
+    sasl_oauthbearer_assertion_algorithm = _assertion("RS256")
+    sasl_oauthbearer_assertion_claim_aud = _assertion(None)
+    sasl_oauthbearer_assertion_claim_exp_seconds = _assertion("300")
+    sasl_oauthbearer_assertion_claim_iss = _assertion(None)
+    sasl_oauthbearer_assertion_claim_jti_include = _assertion("false")
+    sasl_oauthbearer_assertion_claim_nbf_seconds = _assertion("60")
+    sasl_oauthbearer_assertion_claim_sub = _assertion(None)
+    sasl_oauthbearer_assertion_file = _assertion(None)
+    sasl_oauthbearer_assertion_private_key_file = _assertion(None)
+    sasl_oauthbearer_assertion_private_key_passphrase = _assertion(None)
+    sasl_oauthbearer_assertion_template_file = _assertion(None)
+
+    tls: native.ClientTls | None = None
+    """What connections go through; None: they are not encrypted, or the client was not made yet."""
+    credentials: native.SaslCredentials | None = None
+    """Who connects; None: nobody asks, or the client was not made yet."""
+
+    token_provider: Callable[[], Any] | None
+    """`sasl.oauthbearer.token.provider`."""
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether connections go through TLS."""
+        return self.security_protocol.endswith("SSL")
+
+    @property
+    def signs_in(self) -> bool:
+        """Whether connections say who connects."""
+        return self.security_protocol.startswith("SASL_")
+
+    @property
+    def mechanism(self) -> str:
+        """How they say so."""
+        return self.sasl_mechanisms or self.sasl_mechanism
+
+    def _open_security(self) -> None:
+        # What opens files and makes sessions is not needed to judge settings.
+        from pybroker.client.security import open_credentials, open_tls
+
+        self.__dict__["tls"] = open_tls(self) if self.is_encrypted else None
+        self.__dict__["credentials"] = open_credentials(self) if self.signs_in else None
+
+    def _check_security(self) -> None:
+        if self.ssl_enabled_protocols is not None:
+            for name in self.ssl_enabled_protocols:
+                if name not in _VERSIONS:
+                    raise SettingError(f"ssl.enabled.protocols={name}: must be of {', '.join(_VERSIONS)}")
+        if self.signs_in and self.mechanism not in MECHANISMS:
+            named = "" if {"sasl.mechanism", "sasl.mechanisms"} & self.named else " (the default)"
+            raise SettingError(
+                f"sasl.mechanism={self.mechanism}{named}: must be one of {', '.join(MECHANISMS)}"
+                + (": there is no Kerberos in this client" if self.mechanism == "GSSAPI" else "")
+            )
+        if self.signs_in and self.sasl_jaas_config and (self.sasl_username or self.sasl_password):
+            raise SettingError("sasl.jaas.config and sasl.username, sasl.password: give the user in one of both ways")
+
+
+SECRETS = frozenset(name for name, key in SecuritySettings.keys.items() if key.kind is Kind.PASSWORD)
+"""The keys whose values nobody sees."""

@@ -1,0 +1,63 @@
+"""How a connection over asyncio says who it is: SaslHandshake, SaslAuthenticate until the mechanism ends (KIP-43, KIP-152).
+
+Owns the order of the requests and the sentences of refusals. The mechanisms are native, and the same that the native
+engine's connections go through (`native/client/src/network/signing_in.rs`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING
+
+from pybroker.client.errors import AuthenticationError
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from pybroker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+if TYPE_CHECKING:
+    from pybroker.client import native
+    from pybroker.client.connection import Connection
+
+_RENEWED_FROM, _RENEWED_UNTIL = 0.85, 0.95
+"""The share of a session's life after which it is renewed (KIP-368)."""
+
+
+async def sign_in(connection: Connection, credentials: native.SaslCredentials) -> float | None:
+    """Say who connects; return after how many seconds to say it again, None: never. Raises AuthenticationError."""
+    mechanism = credentials.mechanism
+    refused = f"{connection.server}: authentication by {mechanism} failed"
+    handshake = await connection.ask(SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse)
+    if handshake.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        enabled = ", ".join(handshake.mechanisms)
+        raise AuthenticationError(
+            f"{refused}: the listener has not enabled sasl.mechanism={mechanism}; it has {enabled}"
+        )
+    if handshake.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+        raise AuthenticationError(f"{refused}: the listener takes no SASL: security.protocol names the wrong one")
+    if handshake.error_code:
+        raise AuthenticationError(f"{refused}: {_words(handshake.error_code)}")
+    try:
+        exchange, token = credentials.begin()
+        while True:
+            answer = await connection.ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
+            if answer.error_code:
+                said = f" ({exchange.failure})" if exchange.failure else ""
+                raise AuthenticationError(f"{answer.error_message or _words(answer.error_code)}{said}")
+            # SCRAM computes for milliseconds: not on the loop.
+            next_token = await asyncio.to_thread(exchange.step, answer.auth_bytes)
+            if next_token is None:
+                break
+            token = next_token
+    except AuthenticationError as error:
+        raise AuthenticationError(f"{refused}: {error}") from None
+    lasts_s = answer.session_lifetime_ms / 1000
+    return lasts_s * random.uniform(_RENEWED_FROM, _RENEWED_UNTIL) if lasts_s > 0 else None
+
+
+def _words(code: int) -> str:
+    try:
+        known = ErrorCode(code)
+    except ValueError:
+        return f"error code {code}, not known to this client"
+    return f"{known.name}: {known.message}"

@@ -1,0 +1,92 @@
+"""The bytes of one connection over asyncio: as they are, or through TLS.
+
+Owns the streams, and the native session between them and whoever reads and writes frames. Must not know frames.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Self
+
+from pybroker.client import native
+from pybroker.client.errors import AuthenticationError
+
+_PIECE = 65_536
+
+
+class Stream:
+    """A connected socket; with a session its bytes are encrypted."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, session: native.TlsSession | None
+    ) -> None:
+        self._reader, self._writer = reader, writer
+        self._session = session
+        self._plaintext = bytearray()
+
+    @classmethod
+    async def open(cls, host: str, port: int, tls: native.ClientTls | None) -> Self:
+        """Connect, and do the handshake of TLS. Raises OSError, AuthenticationError."""
+        reader, writer = await asyncio.open_connection(host, port)
+        try:
+            stream = cls(reader, writer, None if tls is None else tls.session(host))
+            await stream._shake_hands()
+        except BaseException:
+            writer.close()
+            raise
+        return stream
+
+    async def _shake_hands(self) -> None:
+        session = self._session
+        while session is not None and session.is_handshaking:
+            self._writer.write(session.take())
+            ciphertext = await self._reader.read(_PIECE)
+            if not ciphertext:
+                raise ConnectionResetError(
+                    "the broker closed the connection in the middle of the TLS handshake: its listener may speak no TLS"
+                )
+            self._take(session, ciphertext)
+        if session is not None:
+            self._writer.write(session.take())
+
+    def _take(self, session: native.TlsSession, ciphertext: bytes) -> None:
+        try:
+            self._plaintext += session.receive(ciphertext)
+        except AuthenticationError:
+            self._writer.write(session.take())
+            raise
+
+    def write(self, frame: bytes) -> None:
+        """Send bytes; they leave in the order of the calls."""
+        if self._session is None:
+            self._writer.write(frame)
+            return
+        at = 0
+        while at < len(frame):
+            at += self._session.send(frame[at:])
+            self._writer.write(self._session.take())
+
+    async def readexactly(self, size: int) -> bytes:
+        """Read so many bytes. Raises IncompleteReadError at the end, OSError, AuthenticationError."""
+        if self._session is None:
+            return await self._reader.readexactly(size)
+        while len(self._plaintext) < size:
+            ciphertext = await self._reader.read(_PIECE)
+            if not ciphertext:
+                raise asyncio.IncompleteReadError(bytes(self._plaintext), size)
+            self._take(self._session, ciphertext)
+            self._writer.write(self._session.take())
+        taken = bytes(self._plaintext[:size])
+        del self._plaintext[:size]
+        return taken
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._session is not None and not self._writer.is_closing():
+            self._session.end()
+            self._writer.write(self._session.take())
+        self._writer.close()
+
+    async def wait_closed(self) -> None:
+        """Wait until it has ended. Raises OSError where that was not in order."""
+        await self._writer.wait_closed()
