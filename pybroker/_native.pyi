@@ -1069,7 +1069,7 @@ class TlsSession:
     def is_handshaking(self) -> bool:
         """Whether nothing of a request has left yet."""
     def receive(self, ciphertext: bytes) -> bytes:
-        """Take what came, and return the plaintext in it. Raises `AuthenticationError`; the alert is to be sent then."""
+        """Take what came, and return the plaintext in it. Raises `AuthenticationError`: an alert waits to be sent."""
     def send(self, plaintext: bytes) -> int:
         """Take plaintext, and return how much there was room for; none: take ciphertext first."""
     def take(self) -> bytes:

@@ -1,7 +1,7 @@
 """Requests of the declared protocol to one broker, over asyncio.
 
-Owns one stream (`pybroker.client.stream`), the versions that the broker serves, and the match of answers to requests. Knows no API's meaning; the
-native engine has connections of its own for Produce and Fetch.
+Owns one stream (`pybroker.client.stream`), the versions that the broker serves, and the match of answers to requests.
+Knows no API's meaning; the native engine has connections of its own for Produce and Fetch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Response = TypeVar("Response", bound=Message)
 _API_VERSIONS = 18
 _LONGEST_RESPONSE = 1 << 30
 _LONGEST_FIRST_RESPONSE = 1 << 20
-"""A response before a connection is of use, to ApiVersions or a token, is no longer: what says so is no Kafka broker."""
+"""A response before a connection is of use, to ApiVersions or a token, is no longer: else it is no Kafka broker's."""
 
 
 class Connection:
@@ -64,7 +64,7 @@ class Connection:
 
     @classmethod
     async def open(cls, server: str, settings: ConnectionSettings) -> Self:
-        """Connect, ask what the broker serves, and say who connects. Raises ConnectionLostError, AuthenticationError."""
+        """Connect, ask what is served, and say who connects. Raises ConnectionLostError, AuthenticationError."""
         host, _, port = server.rpartition(":")
         timeout_s = time_left_ms(settings.socket_connection_setup_timeout_ms) / 1000
         try:

@@ -1,4 +1,4 @@
-"""How a connection over asyncio says who it is: SaslHandshake, SaslAuthenticate until the mechanism ends (KIP-43, KIP-152).
+"""How a connection over asyncio says who it is: SaslHandshake, then SaslAuthenticate (KIP-43, KIP-152).
 
 Owns the order of the requests and the sentences of refusals. The mechanisms are native, and the same that the native
 engine's connections go through (`native/client/src/network/signing_in.rs`).

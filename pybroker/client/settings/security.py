@@ -1,4 +1,4 @@
-"""The settings by which a client's connections are encrypted and say who connects: `security.protocol`, `ssl.*`, `sasl.*`.
+"""The settings by which connections are encrypted and say who connects: `security.protocol`, `ssl.*`, `sasl.*`.
 
 Owns the keys, which are all that Kafka's clients have of these, and librdkafka's names for some; and the rules between
 them. Each is honoured or refused by name. Must not read a file: `pybroker.client.security` makes sessions and exchanges
@@ -122,7 +122,7 @@ class SecuritySettings(ClientSettings):
     sasl_client_callback_handler_class = fixed(None, "A Java class with credentials.", because=_NO_JVM)
     sasl_login_callback_handler_class = fixed(
         None,
-        "A Java class with credentials. Kafka's for OAUTHBEARER is what `sasl.oauthbearer.token.endpoint.url` does here.",
+        "A Java class with credentials; Kafka's for OAUTHBEARER does what this client does without.",
         only=("org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",),
         because=_NO_JVM,
     )
