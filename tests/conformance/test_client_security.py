@@ -1,0 +1,154 @@
+"""The clients over TLS and SASL against Apache Kafka: native engine, Admin and consumer groups, each mechanism, and
+what they say where one side does not believe the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pybroker.client import Admin, Consumer, NewTopic, Producer
+from pybroker.client.errors import AuthenticationError, ClientError
+from pybroker.client.security import BearerToken
+from pybroker.testing.certificates import Authority
+from tests.support import programs
+from tests.support.secured_kafka import SecuredKafka, unsecured_token
+
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("secured kafka")]
+
+_numbers = itertools.count(1)
+JAAS = 'org.apache.kafka.common.security.{module} required username="alice" password="alice-secret";'
+PLAIN = {"sasl.mechanism": "PLAIN", "sasl.jaas.config": JAAS.format(module="plain.PlainLoginModule")}
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture(scope="module")
+def kafka(authority: Authority) -> Iterator[SecuredKafka]:
+    programs.kafka_tools()
+    with SecuredKafka(authority, {"connections.max.reauth.ms": "2000"}) as kafka:
+        yield kafka
+
+
+def exchange(server: str, properties: dict[str, Any]) -> None:
+    """A topic made, records sent, and read by a group: every kind of connection that clients open."""
+    topic = f"secured-{next(_numbers)}"
+    with Admin(server, properties) as admin:
+        admin.create_topics([NewTopic(topic, 1, 1)])
+    with Producer(server, properties) as producer:
+        for number in range(100):
+            producer.send(topic, b"%d" % number)
+    group = {"group.id": topic, "auto.offset.reset": "earliest"}
+    with Consumer(server, {**properties, **group}) as consumer:
+        consumer.subscribe([topic])
+        seen: list[bytes | None] = []
+        deadline = time.monotonic() + 30
+        while len(seen) < 100 and time.monotonic() < deadline:
+            seen += [record.value for record in consumer.poll(1.0)]
+    assert seen == [b"%d" % number for number in range(100)]
+
+
+def scram(mechanism: str) -> dict[str, Any]:
+    return {"sasl.mechanism": mechanism, "sasl.jaas.config": JAAS.format(module="scram.ScramLoginModule")}
+
+
+def bearer() -> dict[str, Any]:
+    def provide() -> BearerToken:
+        return BearerToken(unsecured_token("alice", time.time() + 600))
+
+    return {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.provider": provide}
+
+
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
+@pytest.mark.parametrize(
+    "credentials",
+    [PLAIN, scram("SCRAM-SHA-256"), scram("SCRAM-SHA-512"), bearer()],
+    ids=lambda it: it["sasl.mechanism"],
+)
+def test_each_mechanism_lets_every_client_in(
+    kafka: SecuredKafka, authority: Authority, protocol: str, credentials: dict[str, Any]
+) -> None:
+    trust = {"ssl.truststore.certificates": authority.pem} if protocol == "SASL_SSL" else {}
+    exchange(kafka.at(protocol), {"security.protocol": protocol, **credentials, **trust})
+
+
+@pytest.mark.parametrize("versions", ["TLSv1.2", "TLSv1.3", None])
+def test_tls_alone_with_stores_of_files(
+    kafka: SecuredKafka, authority: Authority, tmp_path: Path, versions: str | None
+) -> None:
+    (tmp_path / "ca.pem").write_text(authority.pem)
+    (tmp_path / "client.p12").write_bytes(authority.issue("alice").pkcs12("store secret"))
+    properties = {
+        "security.protocol": "ssl",
+        "ssl.ca.location": str(tmp_path / "ca.pem"),
+        "ssl.keystore.location": str(tmp_path / "client.p12"),
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.password": "store secret",
+        "ssl.enabled.protocols": versions,
+    }
+    exchange(kafka.at("SSL"), properties)
+
+
+def test_a_session_is_renewed_while_records_flow(kafka: SecuredKafka) -> None:
+    server, topic = kafka.at("SASL_PLAINTEXT"), f"secured-{next(_numbers)}"
+    properties = {"security.protocol": "SASL_PLAINTEXT", **scram("SCRAM-SHA-256")}
+    with Admin(server, properties) as admin, Producer(server, {**properties, "retries": "0"}) as producer:
+        admin.create_topics([NewTopic(topic, 1, 1)])
+        until, sent = time.monotonic() + 5, 0
+        while time.monotonic() < until:
+            producer.send(topic, b"x").result()
+            sent += 1
+            if sent % 200 == 0:
+                assert topic in admin.list_topics()
+        assert producer.metrics()["connection-close-total"] <= 1, "only the bootstrap server's name is left"
+
+
+REFUSED = [
+    (
+        "SASL_PLAINTEXT",
+        {**PLAIN, "sasl.jaas.config": None, "sasl.username": "alice", "sasl.password": "wr0ng"},
+        "PLAIN",
+    ),
+    ("SASL_PLAINTEXT", {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "bob", "sasl.password": "wr0ng"}, "SCRAM"),
+    ("SSL", {}, "certificate"),
+]
+
+
+@pytest.mark.parametrize(("protocol", "credentials", "words"), REFUSED, ids=["plain", "scram", "unknown issuer"])
+def test_a_refusal_comes_at_once_and_says_why(
+    kafka: SecuredKafka, protocol: str, credentials: dict[str, Any], words: str
+) -> None:
+    properties = {"security.protocol": protocol, "ssl.truststore.certificates": Authority().pem, **credentials}
+    server, began = kafka.at(protocol), time.monotonic()
+    with Admin(server, properties) as admin, pytest.raises(AuthenticationError, match=words) as error:
+        admin.list_topics()
+    assert "wr0ng" not in str(error.value)
+    assert server in str(error.value)
+    with Producer(server, properties) as producer, pytest.raises(AuthenticationError, match=words):
+        producer.send("any", b"x").result()
+    with Consumer(server, properties) as consumer, pytest.raises(AuthenticationError, match=words):
+        consumer.partitions_for("any")
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("asked", "there", "words"),
+    [("PLAINTEXT", "SSL", "TLS"), ("SSL", "PLAINTEXT", "TLS"), ("SASL_PLAINTEXT", "PLAINTEXT", "SASL")],
+)
+def test_the_wrong_protocol_is_named(
+    kafka: SecuredKafka, authority: Authority, asked: str, there: str, words: str
+) -> None:
+    properties = {
+        "security.protocol": asked, "ssl.truststore.certificates": authority.pem, "default.api.timeout.ms": "2000",
+        "request.timeout.ms": "2000", **(PLAIN if asked.startswith("SASL") else {}),
+    }  # fmt: skip
+    with Admin(kafka.at(there), properties) as admin, pytest.raises(ClientError, match=words):
+        admin.list_topics()
