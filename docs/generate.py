@@ -45,8 +45,8 @@ them all before it connects, and raises `SettingError`, a ValueError, for the fi
 
 - a key that no client has, with the nearest one; librdkafka's other names for a key, with Kafka's;
 - a value of another type or out of range, and values that do not go together;
-- a value that this client cannot honour: what such a key may hold is in the column *valid*. Keys that begin with `ssl.`
-  or `sasl.` are refused altogether.
+- a value that this client cannot honour: what such a key may hold is in the column *valid*;
+- stores and keys that cannot be read, and credentials that lack a part. No message shows a secret.
 
 *Accepted* keys are checked and change nothing; another value than the default is logged at WARN, by the logger
 `pybroker.client`, and so is a key that only other kinds of clients have."""

@@ -16,7 +16,7 @@ Must not know a broker, a socket or a record.
 
 from __future__ import annotations
 
-from pybroker.client.settings.base import ClientSettings
+from pybroker.client.settings.base import ClientSettings, shown
 from pybroker.client.settings.connection import AdminSettings, ConnectionSettings
 from pybroker.client.settings.consumer import ConsumerSettings, FetcherSettings
 from pybroker.client.settings.offset_reset import parse_duration_ms
@@ -30,4 +30,5 @@ __all__ = [
     "FetcherSettings",
     "ProducerSettings",
     "parse_duration_ms",
+    "shown",
 ]

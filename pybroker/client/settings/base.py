@@ -22,7 +22,7 @@ _log = logging.getLogger("pybroker.client")
 _SERVERS = "bootstrap.servers"
 TOKEN_PROVIDER = "sasl.oauthbearer.token.provider"
 """The key of every client whose value is a function."""
-_SECRET = ("password", "secret", "jaas", "passphrase", "keystore.key", "key.pem", "token")
+_SECRET = ("passw", "secret", "jaas", "passphrase", "keystore.key", "key.pem", "token")
 
 
 class ClientSettings(Settings):

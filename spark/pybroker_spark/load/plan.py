@@ -23,7 +23,7 @@ class ProducerPlan:
     """One producer."""
 
     bootstrap_servers: str
-    properties: Mapping[str, str]
+    properties: Mapping[str, str] = field(repr=False)
     topic: str
     partitions: tuple[int, ...] = ()
     """Those it goes round in; none: the one that the client is filling, which cannot be stamped."""
@@ -54,7 +54,7 @@ class ConsumerPlan:
     """One consumer: of assigned partitions, or a member of a group."""
 
     bootstrap_servers: str
-    properties: Mapping[str, str]
+    properties: Mapping[str, str] = field(repr=False)
     topic: str
     """Its name, or what a report calls several of them."""
     assigned: Mapping[tuple[str, int], int] = field(default_factory=dict)

@@ -11,12 +11,12 @@ import difflib
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from pybroker.client import EARLIEST, LATEST, TopicPartition
 from pybroker.client.errors import SettingError
-from pybroker.client.settings import ConnectionSettings, FetcherSettings, ProducerSettings
+from pybroker.client.settings import ConnectionSettings, FetcherSettings, ProducerSettings, shown
 from pybroker_spark.source.errors import OptionError
 from pybroker_spark.source.offsets import (
     AtOffsets,
@@ -116,7 +116,7 @@ class ReadOptions:
     fetch_attempts: int = 3
     fetch_retry_s: float = 1.0
     bootstrap_servers: str = ""
-    properties: Mapping[str, str]
+    properties: Mapping[str, str] = field(repr=False)
     """What `kafka.*` options set, without `bootstrap.servers`."""
     given: frozenset[str] = frozenset()
     """The names that were given, in their own spelling."""
@@ -152,7 +152,7 @@ class WriteOptions:
     topic: str | None
     """Where all rows go; None: each row goes where its `topic` column says."""
     bootstrap_servers: str
-    properties: Mapping[str, str]
+    properties: Mapping[str, str] = field(repr=False)
 
 
 def parse_read(options: Mapping[str, str]) -> ReadOptions:
@@ -294,12 +294,7 @@ def _kafka(given: _Given, refused: Mapping[str, str], side: str) -> tuple[str, d
     }
     for name, advice in refused.items():
         if name in properties:
-            raise OptionError(f"kafka.{name}={properties[name]}: not supported; {advice}")
-    for name, value in properties.items():
-        if name == "security.protocol" and value.upper() != "PLAINTEXT":
-            raise OptionError(f"kafka.{name}={value}: this client speaks PLAINTEXT only")
-        if name.startswith(("sasl.", "ssl.")):
-            raise OptionError(f"kafka.{name}: this client speaks PLAINTEXT only; leave it out")
+            raise OptionError(f"kafka.{name}={shown(name, properties[name])}: not supported; {advice}")
     servers = properties.pop(_SERVERS, "")
     if not servers:
         raise OptionError(f"kafka.{_SERVERS} is not given: the {side} needs at least one host:port")
@@ -318,7 +313,7 @@ def warn_of_unused(settings: type[ConnectionSettings], properties: Mapping[str, 
     """Log each `kafka.*` option that the client does not have, as Kafka's clients do."""
     for key in settings.without_effect(properties):
         if key != "group.id":
-            _log.warning("option %s%s=%s has no effect on this client", _KAFKA, key, properties[key])
+            _log.warning("option %s%s=%s has no effect on this client", _KAFKA, key, shown(key, properties[key]))
 
 
 def _delay_s(given: _Given) -> float:

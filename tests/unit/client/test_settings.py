@@ -67,9 +67,12 @@ def test_properties_are_checked_without_knowing_the_servers() -> None:
     [
         ({"client.ip": "x"}, "client.ip=x: {} has no such setting; is client.id meant?"),
         ({"client_id": "x"}, "client_id=x: {} has no such setting; is client.id meant?"),
-        ({"security.protocol": "SSL"}, "security.protocol=SSL: must be PLAINTEXT: this client speaks PLAINTEXT only"),
-        ({"sasl.jaas.config": "password"}, "sasl.jaas.config: not supported, this client speaks PLAINTEXT only"),
-        ({"ssl.truststore.location": "x"}, "ssl.truststore.location: not supported"),
+        (
+            {"security.protocol": "TLS"},
+            "security.protocol=TLS: must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+        ),
+        ({"ssl.provider": "x"}, "ssl.provider=x: must be absent: there is no JVM here"),
+        ({"sasl.passwort": "x"}, "sasl.passwort=[hidden]: {} has no such setting; is sasl.password meant?"),
         ({"metric.reporters": "a.B"}, "metric.reporters=a.B: must be empty or org.apache.kafka.common"),
         ({"socket.timeout.ms": 5}, "socket.timeout.ms=5: a setting of librdkafka; Kafka's name is request.timeout.ms"),
         ({"stats_cb": 5}, "stats_cb=5: a setting of librdkafka; this client has nothing of the kind"),
@@ -97,7 +100,7 @@ def test_servers_come_before_settings(client: Callable[..., Any]) -> None:
 
 def test_a_password_is_not_repeated() -> None:
     with pytest.raises(SettingError) as refused:
-        Producer(NOWHERE, {"sasl.jaas.config": "s3cret"})
+        Producer(NOWHERE, {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": "s3cret"})
     assert "s3cret" not in str(refused.value)
 
 

@@ -84,8 +84,7 @@ def test_a_delay_is_read_as_spark_reads_times(text: str, seconds: float) -> None
         ({"kafka.interceptor.classes": "a.B"}, "kafka.interceptor.classes=a.B: not supported"),
         ({"kafka.key.deserializer": "a.B"}, "kafka.key.deserializer=a.B: not supported; keys come as binary"),
         ({"kafka.value.deserializer": "a.B"}, "kafka.value.deserializer=a.B: not supported; values come as binary"),
-        ({"kafka.security.protocol": "SSL"}, "kafka.security.protocol=SSL: this client speaks PLAINTEXT only"),
-        ({"kafka.sasl.mechanism": "PLAIN"}, "kafka.sasl.mechanism: this client speaks PLAINTEXT only"),
+        ({"kafka.security.protocol": "TLS"}, "kafka.security.protocol=TLS: must be one of PLAINTEXT, SSL"),
         ({"kafka.bootstrap.servers": ""}, "kafka.bootstrap.servers is not given: the consumer needs"),
         ({"subscribe": " , "}, "subscribe=,: must name at least one topic"),
         (

@@ -45,7 +45,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     ({"sasl.mechanism": "PLAIN", "sasl.username": "a", "sasl.password": "s3cret\0"}, "NUL"),
     ({"sasl.mechanism": "OAUTHBEARER"}, "sasl.oauthbearer.token.endpoint.url"),
-    ({"sasl.mechanism": "PLAIN", "sasl.passwort": "s3cret"}, r"sasl.passwort=|no such setting"),
+    ({"sasl.mechanism": "PLAIN", "sasl.passwort": "s3cret"}, "no such setting"),
     ({"sasl.kerberos.service.name": "kafka"}, "no Kerberos"),
 ]
 
@@ -54,8 +54,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_what_cannot_sign_in_is_refused_without_a_secret(properties: dict[str, Any], words: str) -> None:
     with pytest.raises(SettingError, match=words) as error:
         AdminSettings.of_client("h:1", {"security.protocol": "SASL_PLAINTEXT", **properties})
-    if "sasl.passwort" not in properties:
-        assert "s3cret" not in str(error.value)
+    assert "s3cret" not in str(error.value)
 
 
 def test_no_repr_and_no_warning_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:
