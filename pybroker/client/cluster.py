@@ -17,6 +17,7 @@ from pybroker.client.coordinator_watch import CoordinatorWatch
 from pybroker.client.errors import BrokerError, ClientError, ClosedError, ConnectionLostError, UnreachableError
 from pybroker.client.retry_budget import is_retriable
 from pybroker.client.retrying import retry, time_left_ms
+from pybroker.client.security import open_security
 from pybroker.client.server_list import ServerList
 from pybroker.client.settings import ConnectionSettings
 from pybroker.client.topics import TopicPartition
@@ -51,6 +52,7 @@ class Cluster:
     """One client's view of a cluster; for one event loop."""
 
     def __init__(self, settings: ConnectionSettings, *, asks_controllers: bool = False) -> None:
+        open_security(settings)
         self.settings = settings
         self.asks_controllers = asks_controllers
         """Whether the servers are controllers (KIP-919), which know no topic's leader."""

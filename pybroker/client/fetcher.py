@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pybroker.client import native
 from pybroker.client.closing import AsyncClosing, Closing
 from pybroker.client.errors import ClientError, SettingError
+from pybroker.client.security import open_security
 from pybroker.client.settings import FetcherSettings
 from pybroker.client.topics import EARLIEST, LATEST, TopicPartition
 
@@ -22,6 +23,7 @@ Record = native.Record
 
 def make_native(settings: FetcherSettings) -> native.Fetcher:
     """A native fetcher by its settings. Raises SettingError."""
+    open_security(settings)
     try:
         return native.Fetcher(settings)
     except (ValueError, OverflowError) as error:

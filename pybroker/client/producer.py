@@ -18,6 +18,7 @@ from pybroker.client.delivery_callbacks import DeliveryCallbacks, OnDelivery
 from pybroker.client.errors import ClientError, SettingError
 from pybroker.client.record_functions import Functions, Partitioner, Serializer
 from pybroker.client.record_metadata import RecordMetadata
+from pybroker.client.security import open_security
 from pybroker.client.settings import ProducerSettings
 from pybroker.client.topics import TopicPartition
 
@@ -82,7 +83,9 @@ def read_settings(
             raise SettingError(f"partitioner={named}: the producer is given another one beside its settings")
         if isinstance(functions.partitioner, str):
             given["partitioner"] = functions.partitioner
-    return ProducerSettings.of_client(bootstrap_servers, given)
+    settings = ProducerSettings.of_client(bootstrap_servers, given)
+    open_security(settings)
+    return settings
 
 
 def native_arguments(

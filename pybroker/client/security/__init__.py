@@ -10,8 +10,24 @@ Owns the reading of stores and credentials, and the renewal of bearer tokens. Th
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pybroker.client.security.bearer import BearerToken
 from pybroker.client.security.sasl import open_credentials
 from pybroker.client.security.tls import open_tls
 
-__all__ = ["BearerToken", "open_credentials", "open_tls"]
+if TYPE_CHECKING:
+    from pybroker.client.settings.security import SecuritySettings
+
+__all__ = ["BearerToken", "open_credentials", "open_security", "open_tls"]
+
+
+def open_security(settings: SecuritySettings) -> None:
+    """Make what a client's connections are encrypted with and sign in with, once; files are read here.
+
+    Sets `tls` and `credentials`. Raises SettingError, and AuthenticationError where no token can be had.
+    """
+    if settings.is_encrypted and settings.tls is None:
+        settings.__dict__["tls"] = open_tls(settings)
+    if settings.signs_in and settings.credentials is None:
+        settings.__dict__["credentials"] = open_credentials(settings)

@@ -98,7 +98,6 @@ class ClientSettings(Settings):
         settings = cls.from_properties({**(defaults or {}), **given, _SERVERS: servers})
         for key in cls.without_effect(given):
             _log.warning("%s=%s has no effect on %s", key, shown(key, given[key]), cls.client)
-        settings._open_security()
         return settings
 
     @classmethod
@@ -142,9 +141,6 @@ class ClientSettings(Settings):
 
     def _check_security(self) -> None:
         """Hold the values of `ssl.*` and `sasl.*` against each other. Raises SettingError."""
-
-    def _open_security(self) -> None:
-        """Make what connections are encrypted with and sign in with; files are read here. Raises SettingError."""
 
 
 def shown(key: str, value: object) -> str:

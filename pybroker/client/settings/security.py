@@ -221,13 +221,6 @@ class SecuritySettings(ClientSettings):
         """How they say so."""
         return self.sasl_mechanisms or self.sasl_mechanism
 
-    def _open_security(self) -> None:
-        # What opens files and makes sessions is not needed to judge settings.
-        from pybroker.client.security import open_credentials, open_tls
-
-        self.__dict__["tls"] = open_tls(self) if self.is_encrypted else None
-        self.__dict__["credentials"] = open_credentials(self) if self.signs_in else None
-
     def _check_security(self) -> None:
         if self.ssl_enabled_protocols is not None:
             for name in self.ssl_enabled_protocols:

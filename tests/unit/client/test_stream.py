@@ -13,6 +13,7 @@ import pytest
 
 from pybroker.client import native
 from pybroker.client.errors import AuthenticationError, SettingError
+from pybroker.client.security import open_security
 from pybroker.client.settings import AdminSettings
 from pybroker.client.stream import Stream
 from pybroker.testing.certificates import Authority, Certificate
@@ -27,6 +28,7 @@ def authority() -> Authority:
 
 def tls_of(**properties: Any) -> native.ClientTls:
     settings = AdminSettings.of_client("h:1", {"security.protocol": "SSL", **properties})
+    open_security(settings)
     assert settings.tls is not None
     return settings.tls
 

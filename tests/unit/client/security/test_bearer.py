@@ -14,14 +14,16 @@ import pytest
 
 from pybroker.client import native
 from pybroker.client.errors import AuthenticationError, SettingError
-from pybroker.client.security import BearerToken
+from pybroker.client.security import BearerToken, open_security
 from pybroker.client.settings import AdminSettings
 from tests.support.conditions import wait_until
 
 
 def credentials(**properties: Any) -> native.SaslCredentials:
     given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER", **properties}
-    made = AdminSettings.of_client("h:1", given).credentials
+    settings = AdminSettings.of_client("h:1", given)
+    open_security(settings)
+    made = settings.credentials
     assert made is not None
     return made
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pybroker.client.errors import SettingError
+from pybroker.client.security import open_security
 from pybroker.client.settings import AdminSettings
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -16,7 +17,9 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 def first_token(mechanism: str, **properties: Any) -> bytes:
     given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, **properties}
-    credentials = AdminSettings.of_client("h:1", given).credentials
+    settings = AdminSettings.of_client("h:1", given)
+    open_security(settings)
+    credentials = settings.credentials
     assert credentials is not None
     assert credentials.mechanism == mechanism
     return credentials.begin()[1]
@@ -53,7 +56,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("properties", "words"), WRONG, ids=lambda it: str(it)[:50])
 def test_what_cannot_sign_in_is_refused_without_a_secret(properties: dict[str, Any], words: str) -> None:
     with pytest.raises(SettingError, match=words) as error:
-        AdminSettings.of_client("h:1", {"security.protocol": "SASL_PLAINTEXT", **properties})
+        open_security(AdminSettings.of_client("h:1", {"security.protocol": "SASL_PLAINTEXT", **properties}))
     assert "s3cret" not in str(error.value)
 
 
@@ -67,4 +70,5 @@ def test_no_repr_and_no_warning_shows_a_secret(caplog: pytest.LogCaptureFixture)
     }
     with caplog.at_level(logging.DEBUG):
         settings = AdminSettings.of_client("h:1", properties)
+        open_security(settings)
     assert "s3cret" not in repr(settings) + repr(settings.credentials) + str(settings.credentials) + caplog.text
