@@ -102,6 +102,7 @@ def _ask(request: urllib.request.Request, extensions: Mapping[str, str], timeout
         with urllib.request.urlopen(request, timeout=timeout_s) as answer:
             found = json.loads(answer.read(_LONGEST_ANSWER))
     except urllib.error.HTTPError as error:
+        error.close()
         raise AuthenticationError(f"{request.full_url}: the server of tokens answered {error.code}") from None
     except (OSError, ValueError) as error:
         raise AuthenticationError(f"{request.full_url}: no token: {error}") from None

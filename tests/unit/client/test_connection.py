@@ -17,7 +17,7 @@ TLS_ALERT = bytes.fromhex("15030300020228")
 SSH = b"SSH-2.0-OpenSSH_9.2\r\n"
 SAID = [
     (HTTP, 'something other than Kafka answers there: its answer begins with "HTTP"'),
-    (TLS_ALERT, "it answers with TLS: this listener expects TLS"),
+    (TLS_ALERT, "it answers with TLS: this listener expects security.protocol=SSL"),
     (SSH, r"a response of 1397966893 bytes: something other than Kafka answers there \(it begins with 53 53 48 2d\)"),
 ]
 

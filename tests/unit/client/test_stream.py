@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -83,7 +85,7 @@ async def test_bytes_come_back_as_they_were(authority: Authority, tmp_path: Path
 
 
 REFUSED = {
-    "another authority": (lambda own: Authority().issue("server"), "nobody who is trusted has signed it"),
+    "another authority": (lambda own: Authority("another").issue("server"), "nobody who is trusted|BadSignature"),
     "another host": (lambda own: own.issue("server", ["elsewhere.test"]), "not valid for name"),
     "ended": (lambda own: own.issue("server", days=-2), "expired"),
 }
@@ -102,7 +104,7 @@ async def test_names_do_not_matter_where_no_algorithm_compares_them(authority: A
     async with echo(tmp_path, authority.issue("server", ["elsewhere.test"])) as port:
         assert await exchanged(port, tls_of(**trust))
     async with echo(tmp_path, Authority().issue("server")) as port:
-        with pytest.raises(AuthenticationError, match="nobody who is trusted"):
+        with pytest.raises(AuthenticationError, match=r"nobody who is trusted|BadSignature"):
             await exchanged(port, tls_of(**trust))
 
 
@@ -138,9 +140,27 @@ async def test_the_client_shows_its_certificate(authority: Authority, tmp_path: 
 
 
 async def test_a_server_that_misses_the_clients_certificate_is_quoted(authority: Authority, tmp_path: Path) -> None:
-    async with echo(tmp_path, authority.issue("server"), asks=authority) as port:
+    """The server is blocking: asyncio's own drops the alert of a handshake that fails."""
+    server = authority.issue("server")
+    (tmp_path / "server.pem").write_text(server.key + server.certificate)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem")
+    context.verify_mode = ssl.CERT_REQUIRED
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            accepted, _ = listener.accept()
+            with contextlib.suppress(OSError), accepted, context.wrap_socket(accepted, server_side=True):
+                pass
+
+        serving = asyncio.create_task(asyncio.to_thread(serve))
+        stream = await Stream.open(
+            "127.0.0.1", listener.getsockname()[1], tls_of(**{"ssl.truststore.certificates": authority.pem})
+        )
         with pytest.raises(AuthenticationError, match="refused this client's certificate, or that it shows none"):
-            await exchanged(port, tls_of(**{"ssl.truststore.certificates": authority.pem}), size=256)
+            await stream.readexactly(1)
+        stream.close()
+        await serving
 
 
 async def test_a_server_without_tls_is_named(authority: Authority) -> None:
