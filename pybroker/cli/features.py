@@ -23,6 +23,7 @@ from pybroker.metadata.metadata_versions import NAMES
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Collection
 
 DESCRIPTION = "Show and change the levels of features. Options and output are those of kafka-features."
 
@@ -142,6 +143,8 @@ def _update(arguments: argparse.Namespace, updates: dict[str, FeatureUpdate]) ->
     if not updates:
         raise CommandError(f"You must specify at least one feature to {verb}")
     with open_admin(arguments) as admin:
+        if arguments.subcommand != "disable" and arguments.release_version is not None:
+            updates = _known(updates, admin.describe_features())
         refusals = admin.update_features(updates, validate_only=dry_run)
     for name, refusal in sorted(refusals.items()):
         level = updates[name].level
@@ -154,6 +157,16 @@ def _update(arguments: argparse.Namespace, updates: dict[str, FeatureUpdate]) ->
     failed = sum(refusal is not None for refusal in refusals.values())
     if failed:
         raise CommandError(f"{failed} out of {len(updates)} operation(s) failed.")
+
+
+def _known(updates: dict[str, FeatureUpdate], there: Collection[str]) -> dict[str, FeatureUpdate]:
+    """Return the updates of a release without the features that the cluster lacks, and say which these are.
+
+    An update with one of these would be refused whole; Kafka's tool sends it.
+    """
+    for name in sorted(updates.keys() - set(there)):
+        print(f"{name} is left out: the cluster does not have it.")
+    return {name: update for name, update in updates.items() if name in there}
 
 
 def _show_mapping(release: str) -> None:

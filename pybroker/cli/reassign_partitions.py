@@ -3,8 +3,8 @@
 Owns the order of what is asked, and the output, which are those of Kafka 4.3's tool. Must not know the protocol: it
 asks by Admin, and works against any Kafka.
 
-What --generate proposes is `reassignment_plan`'s, throttles are `reassignment_throttles`'. Of controllers
-(`--bootstrap-controller`) only --list asks nothing else than what they answer; all else is refused as by Kafka's tool.
+What --generate proposes is `reassignment_plan`'s, throttles are `reassignment_throttles`'. Controllers
+(`--bootstrap-controller`) know no log directories: they are asked by --list and --cancel alone, as by Kafka's tool.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _OPTIONS = {
         _FIXED,
     },
     "verify": {"reassignment-json-file", "preserve-throttles"},
-    "cancel": {"reassignment-json-file", "preserve-throttles", "timeout"},
-    "list": set[str](),
+    "cancel": {"reassignment-json-file", "preserve-throttles", "timeout", "bootstrap-controller"},
+    "list": {"bootstrap-controller"},
 }
 _REQUIRED = {
     "generate": ("topics-to-move-json-file", "broker-list"),
@@ -173,6 +173,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _check_options(arguments: argparse.Namespace) -> None:
     """Refuse options that do not go with the action; raises CommandError in the words of Kafka's tool."""
     given = {
+        "bootstrap-controller": arguments.bootstrap_controller is not None,
         "topics-to-move-json-file": arguments.topics_to_move_json_file is not None,
         "broker-list": arguments.broker_list is not None,
         "disable-rack-aware": arguments.disable_rack_aware,
@@ -324,6 +325,8 @@ def _places(
 ) -> dict[Replica, tuple[str | None, str | None]]:
     """Return where replicas lie, and where they are on their way to; None for what is not."""
     places: dict[Replica, tuple[str | None, str | None]] = dict.fromkeys(replicas, (None, None))
+    if not places:
+        return places
     for broker, directories in admin.describe_log_dirs(sorted({one.broker for one in places} & set(there))).items():
         for path, directory in directories.items():
             for partition, info in directory.replicas.items():

@@ -14,7 +14,14 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from pybroker.client.connection import Connection
 from pybroker.client.coordinator_watch import CoordinatorWatch
-from pybroker.client.errors import BrokerError, ClientError, ClosedError, ConnectionLostError, UnreachableError
+from pybroker.client.errors import (
+    BrokerError,
+    ClientError,
+    ClosedError,
+    ConnectionLostError,
+    ControllersAskedError,
+    UnreachableError,
+)
 from pybroker.client.retry_budget import is_retriable
 from pybroker.client.retrying import retry, time_left_ms
 from pybroker.client.security import open_security
@@ -80,8 +87,11 @@ class Cluster:
     ) -> tuple[str, MetadataResponse]:
         """Ask any broker about topics by name and by id, about none (both empty) or about all (None).
 
-        A topic that is missing is made only where `create` says so, and the broker allows it.
+        A topic that is missing is made only where `create` says so, and the broker allows it. Raises
+        ControllersAskedError.
         """
+        if self.asks_controllers:
+            raise ControllersAskedError
         topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
         if topics is not None:
             topics += [MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids]

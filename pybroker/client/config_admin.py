@@ -172,8 +172,11 @@ class ConfigCalls:
 
     @contextlib.asynccontextmanager
     async def _config_node(self, name: str, resource_type: int) -> AsyncIterator[Connection]:
-        """A connection to the node that knows a resource's settings: a broker for its own, else the controller."""
-        if resource_type == BROKER and name:
+        """A connection to the node that knows a resource's settings: a broker for its own, else the controller.
+
+        Where controllers are asked, the active one knows the settings of all.
+        """
+        if resource_type == BROKER and name and not self.cluster.asks_controllers:
             await self.cluster.metadata(())
             async with self.cluster.node(int(name)) as connection:
                 yield connection

@@ -5,6 +5,7 @@
     ├── ConnectionLostError  a connection ended while an answer was awaited; names the server
     ├── AuthenticationError  a broker and this client do not believe each other; another try ends alike
     ├── UnservedApiError     the broker serves no version of an API that this client speaks
+    ├── ControllersAskedError  a call asks brokers, and the servers are controllers
     ├── BrokerError          a broker answered with an error code: `.code` is the `ErrorCode`
     │   └── CommitFailedError  offsets were not committed, because the committer is not, or not any more, who it says
     ├── NoOffsetError        a partition has no committed offset, and auto.offset.reset=none
@@ -54,6 +55,14 @@ class AuthenticationError(ClientError):
 
 class UnservedApiError(ClientError):
     """No version of an API is spoken by both sides."""
+
+
+class ControllersAskedError(ClientError):
+    """A call asks brokers, and the bootstrap servers are controllers (KIP-919)."""
+
+    def __init__(self) -> None:
+        # The words of Kafka's AdminClient, which its tools print.
+        super().__init__("This Admin API is not yet supported when communicating directly with the controller quorum.")
 
 
 class BrokerError(ClientError):

@@ -306,9 +306,9 @@ class LocalChannel:
 
     async def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> Result:
         """Finalize feature levels, all or none."""
-        return cast(
-            "Result", await self._controller.submit(UpdateFeatures(updates, self._controller.node_id, validate_only))
-        )
+        controller = self._controller
+        event = UpdateFeatures(updates, controller.node_id, validate_only, int(controller.is_dynamic))
+        return cast("Result", await controller.submit(event))
 
 
 def _partitions_of_new(topic: NewTopic) -> int:

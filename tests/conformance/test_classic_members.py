@@ -24,7 +24,7 @@ from tests.conformance.classic_members import (
     UNKNOWN_MEMBER_ID,
     Member,
 )
-from tests.conformance.conftest import Server, Topic, serving
+from tests.conformance.conftest import Server, Topic, coordinated, serving
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire
 
@@ -222,14 +222,8 @@ def test_a_static_member_is_sent_away_by_its_instance_id(join: Callable[..., Mem
 
 def test_a_group_takes_no_more_members_than_group_max_size() -> None:
     with serving({"group.max.size": "1"}) as small, Wire(small.bootstrap_servers) as wire:
-        wait_until(
-            lambda: (
-                wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=["full"]).coordinators[0].error_code == OK
-            ),
-            within=60,
-            what="the coordinator is there",
-        )
-        first, second = Member(small, "full"), Member(small, "full")
+        group = coordinated(wire, small)
+        first, second = Member(small, group), Member(small, group)
         with first.wire, second.wire:
             first.join()
             first.sync_alone()

@@ -10,9 +10,10 @@ import aiokafka.structs
 import confluent_kafka
 import kafka
 import kafka.structs
+import pytest
 
 from tests.conformance.classic_members import OK, UNKNOWN_MEMBER_ID, Member
-from tests.conformance.conftest import Server, Topic, serving
+from tests.conformance.conftest import Server, Topic, coordinated, serving
 from tests.support.conditions import wait_until
 from tests.support.franz import run_corpus
 from tests.support.wire import Wire
@@ -108,6 +109,8 @@ def test_kafka_python_commits_in_a_group(server: Server, create: Callable[..., T
     again.close()
 
 
+# With several brokers it leaves the socket of a connection to the collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_aiokafka_commits_in_a_group(server: Server, create: Callable[..., Topic]) -> None:
     topic = create(partitions=PARTITIONS).name
     fill(server, topic)
@@ -144,18 +147,16 @@ def test_franz_go_goes_on_from_its_commits(server: Server, create: Callable[...,
 
 
 def test_a_consumer_may_come_when_the_first_one_left_during_the_initial_delay() -> None:
-    group, delay = "came-back", {"group.initial.rebalance.delay.ms": "4000"}
+    delay = {"group.initial.rebalance.delay.ms": "4000"}
     with serving(delay) as server, Wire(server.bootstrap_servers) as wire:
         topics = [{"name": "shared", "num_partitions": PARTITIONS, "replication_factor": 1}]
         wire.call("CreateTopics", 7, topics=topics, timeout_ms=30_000)
 
-        def is_found() -> bool:
-            return bool(wire.call("FindCoordinator", 3, key=group, key_type=0).error_code == OK)
+        group = coordinated(wire, server)
 
         def state() -> str:
             return str(wire.call("DescribeGroups", 5, groups=[group]).groups[0].group_state)
 
-        wait_until(is_found, within=PATIENCE_SECONDS, what="the coordinator is there")
         first = Member(server, group, kind="consumer", protocols={"custom": b"meta"})
         first.begin_join()
         first.id = first.end_join().member_id

@@ -38,6 +38,7 @@ _SETTINGS = {
 }
 ASSIGNED = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
 KAFKAS, OURS = "by Kafka's program", "by our program"
+TO_CONTROLLERS = "--bootstrap-controller"
 AT_THE_END = ("cluster",)
 """Tools that take the address after their first word."""
 NOT_HERE = ("share.version", "streams.version", "transaction.version")
@@ -144,7 +145,10 @@ def changed_alike(clusters: Clusters, capsys: pytest.CaptureFixture[str], reques
 
 
 def addressed(cluster: ClusterPeer, tool: str, words: tuple[str, ...]) -> list[str]:
+    """The words of a run: brokers are asked, or controllers where `TO_CONTROLLERS` is the first word."""
     at = ["--bootstrap-server", cluster.bootstrap_servers]
+    if words[:1] == (TO_CONTROLLERS,):
+        at, words = [TO_CONTROLLERS, cluster.bootstrap_controllers], words[1:]
     return [*words, *at] if tool in AT_THE_END else [*at, *words]
 
 
@@ -203,12 +207,37 @@ def test_the_metadata_quorum(alike: Alike, topic: str) -> None:
         label, colon, _ = line.partition(":")
         if label in ("LeaderId", "LeaderEpoch", "HighWatermark", "MaxFollowerLag", "MaxFollowerLagTimeMs"):
             return label + colon
-        # Endpoints of the voters: listeners of controllers, which brokers that are asked do not all know yet.
-        line = re.sub(r', "endpoints": \[[^]]*\]', "", line)
         return re.sub(r"^\d+ \t", "N\t", re.sub(r"\t\d+ *(?=\t)", "\tN", line)).replace("TIME", "N")
 
     alike("metadata-quorum", "describe", "--status", only=without_positions)
     assert len(alike("metadata-quorum", "describe", "--replication", only=without_positions).lines) == 4
+
+
+def test_controllers_that_are_asked(alike: Alike, topic: str, tmp_path: Path) -> None:
+    """KIP-919: what controllers answer without a broker between.
+
+    Kafka's fail at the settings of one broker once somebody has changed them, so that those of all are compared.
+    """
+    alike("cluster", TO_CONTROLLERS, "cluster-id")
+    assert len(alike("cluster", TO_CONTROLLERS, "list-endpoints").lines) == 4
+    alike("configs", TO_CONTROLLERS, "--describe", "--broker-defaults")
+    alike("reassign-partitions", TO_CONTROLLERS, "--list")
+    plan = tmp_path / "plan.json"
+    parts = [{"topic": topic, "partition": 0, "replicas": [2, 1, 3]}]
+    plan.write_text(json.dumps({"version": 1, "partitions": parts}))
+    named = ("--reassignment-json-file", str(plan))
+    assert alike("reassign-partitions", TO_CONTROLLERS, "--cancel", *named).status == 0
+    assert alike("reassign-partitions", TO_CONTROLLERS, "--cancel", "--preserve-throttles", *named).status == 0
+    assert alike("reassign-partitions", TO_CONTROLLERS, "--execute", *named).status == 1
+    assert alike("configs", TO_CONTROLLERS, "--describe", "--topic", topic).status == 1
+
+
+def test_settings_that_controllers_change(changed_alike: Alike, topic: str) -> None:
+    at = ("configs", TO_CONTROLLERS)
+    for of in (("--broker", "3"), ("--broker-defaults",), ("--topic", topic)):
+        key = "retention.ms" if "--topic" in of else "log.cleaner.threads"
+        assert changed_alike(*at, "--alter", *of, "--add-config", f"{key}=2").status == 0
+        assert changed_alike(*at, "--alter", *of, "--delete-config", key).status == 0
 
 
 def test_features(clusters: Clusters, topic: str) -> None:

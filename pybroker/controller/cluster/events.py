@@ -397,6 +397,8 @@ class UpdateFeatures(NamedTuple):
     controller_id: int
     """Who decides, for the words of a refusal."""
     validate_only: bool = False
+    kraft_version: int = 0
+    """The level of kraft.version, which is in control records and not in the image."""
 
 
 class ScramDeletion(NamedTuple):

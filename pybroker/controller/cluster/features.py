@@ -32,26 +32,26 @@ def update_features(image: MetadataImage, event: UpdateFeatures, settings: Clust
     """Decide about new levels, all or none; of two updates of a feature the later one counts."""
     updates = {update.name: update for update in event.updates}
     for update in updates.values():
-        fault = _fault(image, update, event.controller_id)
+        fault = _fault(image, update, event)
         if fault is not None:
             return Outcome((), Result(ErrorCode.INVALID_UPDATE_VERSION, f"{_FAILED}{fault}"))
-    changed = [one for one in updates.values() if image.features.levels.get(one.name, 0) != one.level]
+    changed = [one for one in updates.values() if _current(image, one.name, event) != one.level]
     records: list[Message] = [FeatureLevelRecord(name=one.name, feature_level=one.level) for one in changed]
     if any(one.name == ELIGIBLE_LEADER_REPLICAS_VERSION and one.level > 0 for one in changed):
         records += equalize_min_isr(image, settings)
     return Outcome(() if event.validate_only else tuple(records), Result())
 
 
-def _fault(image: MetadataImage, update: FeatureUpdate, controller_id: int) -> str | None:
+def _fault(image: MetadataImage, update: FeatureUpdate, event: UpdateFeatures) -> str | None:
     """Return what is wrong with an update, in the words of Kafka's controller."""
-    name, level, current = update.name, update.level, image.features.levels.get(update.name, 0)
+    name, level, current = update.name, update.level, _current(image, update.name, event)
     reason = None
     if update.upgrade_type not in set(UpgradeType):
         reason = "The controller does not support the given upgrade type."
     elif level < 0:
         reason = "A feature version cannot be less than 0."
     else:
-        reason = _lacking_support(image, name, level, controller_id)
+        reason = _lacking_support(image, name, level, event.controller_id)
     if reason is None and level < current and update.upgrade_type == UpgradeType.UPGRADE:
         reason = (
             "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
@@ -69,6 +69,10 @@ def _fault(image: MetadataImage, update: FeatureUpdate, controller_id: int) -> s
     if name == METADATA_VERSION and level < current:
         return f"Unsupported metadata.version downgrade from {current} to {level}. {_refusal(update.upgrade_type)}"
     return None
+
+
+def _current(image: MetadataImage, name: str, event: UpdateFeatures) -> int:
+    return event.kraft_version if name == KRAFT_VERSION else image.features.levels.get(name, 0)
 
 
 def _lacking_support(image: MetadataImage, name: str, level: int, controller_id: int) -> str | None:

@@ -36,6 +36,17 @@ def test_levels_are_shown_lowered_and_raised(server: str, capsys: pytest.Capture
     assert printed.err == "pybroker features: 1 out of 1 operation(s) failed.\n"
 
 
+def test_a_release_is_asked_for_without_the_features_that_the_cluster_lacks(
+    server: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The node's settings name its voters, so that it is kraft.version=1 that is refused, and all with it."""
+    assert features("--bootstrap-server", server, "upgrade", "--release-version", "4.0") == 1
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first == "transaction.version is left out: the cluster does not have it."
+    assert [line.split()[3] for line in others] == ["group.version", "kraft.version", "metadata.version"]
+    assert all("Invalid update version 1 for feature kraft.version" in line for line in others)
+
+
 def test_releases_and_needs_are_known_without_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert features("version-mapping", "--release-version", "4.0") == 0
     assert capsys.readouterr().out.splitlines() == [

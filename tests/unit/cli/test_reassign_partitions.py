@@ -74,6 +74,15 @@ def test_another_number_of_replicas_is_refused_where_the_option_says_so(
     assert refused in capsys.readouterr().err
 
 
+def test_controllers_are_asked_where_they_can_answer(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(text_of(item(0)))
+    at = ("reassign-partitions", "--bootstrap-controller", "127.0.0.1:1")
+    for action in ("--execute", "--verify"):
+        assert main([*at, action, "--reassignment-json-file", str(file)]) == 1
+        refused = f'Option "[bootstrap-controller]" can\'t be used with action "[{action.removeprefix("--")}]"'
+        assert refused in capsys.readouterr().err
+
+
 def test_what_is_not_there_is_verified_as_such(server: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(
         text_of(
