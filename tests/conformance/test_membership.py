@@ -91,3 +91,10 @@ def test_our_command_prints_the_same(cluster: DynamicCluster) -> None:
             return [line for line in lines if not line.startswith(("HighWatermark", "MaxFollowerLag"))]
 
         assert steady(ours("metadata-quorum", *way, "describe", "--status")) == steady(text.splitlines())
+
+
+def test_the_level_of_kraft_version_in_force_is_taken(cluster: DynamicCluster) -> None:
+    words = ("upgrade", "--feature", "kraft.version=1")
+    ran = java.run_java_tool("features", *at_controller(cluster), *words, timeout_s=60)
+    assert (ran.returncode, ran.stdout) == (0, "kraft.version was upgraded to 1.\n")
+    assert ours("features", *at_broker(cluster), *words) == ["kraft.version was upgraded to 1."]
