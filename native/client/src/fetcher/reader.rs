@@ -3,6 +3,7 @@
 //!
 //! Reads batch headers only, to know where the next Fetch starts; records are the caller's business.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -93,7 +94,8 @@ impl Reader {
     fn ask(&mut self, now: Instant) -> Instant {
         let mut wake_at = now + IDLE;
         let room = self.shared.has_room();
-        let mut by_node: FxHashMap<(NodeId, bool), Vec<usize>> = FxHashMap::default();
+        // Offsets come before records: a node that is asked for records again and again answers one request at a time.
+        let mut by_node: BTreeMap<(bool, NodeId), Vec<usize>> = BTreeMap::new();
         let (count, turn) = (self.parts.len(), self.turn);
         for index in (0..count).map(|i| (i + turn) % count) {
             let part = &mut self.parts[index];
@@ -115,12 +117,12 @@ impl Reader {
                 }
                 Some(leader) => {
                     let node = if fetch { part.source(leader, &self.network.cluster, now) } else { leader.node };
-                    by_node.entry((node, fetch)).or_default().push(index);
+                    by_node.entry((fetch, node)).or_default().push(index);
                 }
                 None => self.check_topic(index),
             }
         }
-        for ((node, fetch), parts) in by_node {
+        for ((fetch, node), parts) in by_node {
             if self.network.ready(node, now) && self.network.in_flight(node) == 0 {
                 if fetch { self.ask_records(node, parts, now) } else { self.ask_offsets(node, parts, now) }
             }
