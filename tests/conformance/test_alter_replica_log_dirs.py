@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from pybench.peers import java
-from tests.conformance.conftest import leads_all, serving
+from tests.conformance.conftest import PEER, leads_all, serving
 from tests.support import java_oracle, programs
 from tests.support.batches import batch_of, read_batches
 from tests.support.conditions import wait_until
@@ -29,6 +29,9 @@ BROKER = 4
 THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 REPLICATION_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 PROGRAM = Path(sys.executable).with_name("pybroker")
+
+# The directories are given by path, and those of three brokers are not the same.
+pytestmark = pytest.mark.skipif(PEER == "cluster", reason="about the directories of one server")
 
 _numbers = count(1)
 
