@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pybroker.client import EARLIEST, Admin, Fetcher, NewTopic, Producer, TopicPartition
+from pybroker.client.fetcher import Record
 from pybroker.testing import Cluster
 
 pytestmark = pytest.mark.process
@@ -35,7 +36,8 @@ def test_a_partition_begins_beside_one_of_the_same_leader_that_waits_for_records
     ended, new = (TopicPartition(TOPIC, 2 * (broker - 1) + at) for at in range(2))
     with Fetcher(cluster.bootstrap_servers) as fetcher:
         fetcher.assign({ended: 1, new: EARLIEST})
-        deadline, read = time.monotonic() + WAIT_S, []
+        deadline = time.monotonic() + WAIT_S
+        read: list[Record] = []
         while not read:
             assert time.monotonic() < deadline, "the partition has not begun"
             read = fetcher.poll(0.2)

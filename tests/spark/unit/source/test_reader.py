@@ -33,7 +33,7 @@ def begun(node: ScriptedNode, **options: str) -> tuple[list[int], Iterator[pyarr
     """What a task has read when a new leader begins its epoch without offsets 2 and 3, and the rest to read."""
     given = {"kafka.bootstrap.servers": node.bootstrap_servers, "subscribe": "t", **options}
     batches = read_range(parse_read(given), ("offset",), RangePartition(WANTED))
-    read = []
+    read: list[int] = []
     while len(read) < 4:
         read += next(batches).column(0).to_pylist()
     node.lead_anew(2)
