@@ -404,12 +404,10 @@ class Pipeline:
             self._complete(work, response, None)
 
     async def _step_unresolved(self, event: UnresolvedRequest) -> None:
-        verdict = Verdict([], 0)
+        verdict = Verdict([], 0)  # A failure allows nothing; without an authorizer the topics are answered as unknown.
         try:
             verdict = await self._decide(event)
         except Exception:
-            # The data plane answers by its table, which lacks the topics: an error after which clients try again.
-            # With an authorizer it refuses all, as nobody has allowed anything.
             log.exception("a request for the topics %s could not be decided about", ", ".join(event.topics))
         finally:
             self._data_plane.retry(event.connection, event.request, *verdict)
