@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pybroker.client.errors import AuthenticationError
 from pybroker.protocol.errors import ErrorCode
@@ -17,13 +17,24 @@ from pybroker.protocol.messages.sasl_handshake import SaslHandshakeRequest, Sasl
 
 if TYPE_CHECKING:
     from pybroker.client import native
-    from pybroker.client.connection import Connection
+    from pybroker.protocol.schema import Message
+
+Response = TypeVar("Response", bound="Message")
 
 _RENEWED_FROM, _RENEWED_UNTIL = 0.85, 0.95
 """The share of a session's life after which it is renewed (KIP-368)."""
 
 
-async def sign_in(connection: Connection, credentials: native.SaslCredentials) -> float | None:
+class Asking(Protocol):
+    """A connection, as far as it is needed here."""
+
+    server: str
+
+    async def ask(self, request: Message, response: type[Response]) -> Response:
+        """Send a request, and return its answer."""
+
+
+async def sign_in(connection: Asking, credentials: native.SaslCredentials) -> float | None:
     """Say who connects; return after how many seconds to say it again, None: never. Raises AuthenticationError."""
     mechanism = credentials.mechanism
     refused = f"{connection.server}: authentication by {mechanism} failed"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,13 +18,12 @@ if TYPE_CHECKING:
 _DAY = datetime.timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
 class Certificate:
     """A certificate and its key, as PEM texts."""
 
-    certificate: str
-    key: str = field(repr=False)
-    _parts: tuple[EllipticCurvePrivateKey, x509.Certificate] = field(repr=False)
+    def __init__(self, certificate: str, key: str, parts: tuple[EllipticCurvePrivateKey, x509.Certificate]) -> None:
+        self.certificate, self.key = certificate, key
+        self._parts = parts
 
     def pkcs12(self, password: str) -> bytes:
         """Both as a PKCS #12 store."""

@@ -38,7 +38,7 @@ def kafka(authority: Authority) -> Iterator[SecuredKafka]:
         yield kafka
 
 
-def exchange(server: str, properties: dict[str, Any]) -> None:
+def exchanged(server: str, properties: dict[str, Any]) -> bool:
     """A topic made, records sent, and read by a group: every kind of connection that clients open."""
     topic = f"secured-{next(_numbers)}"
     with Admin(server, properties) as admin:
@@ -53,7 +53,7 @@ def exchange(server: str, properties: dict[str, Any]) -> None:
         deadline = time.monotonic() + 30
         while len(seen) < 100 and time.monotonic() < deadline:
             seen += [record.value for record in consumer.poll(1.0)]
-    assert seen == [b"%d" % number for number in range(100)]
+    return seen == [b"%d" % number for number in range(100)]
 
 
 def scram(mechanism: str) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def test_each_mechanism_lets_every_client_in(
     kafka: SecuredKafka, authority: Authority, protocol: str, credentials: dict[str, Any]
 ) -> None:
     trust = {"ssl.truststore.certificates": authority.pem} if protocol == "SASL_SSL" else {}
-    exchange(kafka.at(protocol), {"security.protocol": protocol, **credentials, **trust})
+    assert exchanged(kafka.at(protocol), {"security.protocol": protocol, **credentials, **trust})
 
 
 @pytest.mark.parametrize("versions", ["TLSv1.2", "TLSv1.3", None])
@@ -94,7 +94,7 @@ def test_tls_alone_with_stores_of_files(
         "ssl.keystore.password": "store secret",
         "ssl.enabled.protocols": versions,
     }
-    exchange(kafka.at("SSL"), properties)
+    assert exchanged(kafka.at("SSL"), properties)
 
 
 def test_a_session_is_renewed_while_records_flow(kafka: SecuredKafka) -> None:

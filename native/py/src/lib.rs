@@ -21,6 +21,7 @@ mod events;
 mod fetcher;
 mod files;
 mod interrupt;
+mod key_material;
 mod listening;
 mod log;
 mod log_config;
@@ -108,10 +109,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<measured_producer::MeasuredProducer>()?;
     m.add_class::<producer::Outgoing>()?;
     m.add_class::<producer::Producer>()?;
-    m.add_class::<secure::PyClientTls>()?;
-    m.add_class::<secure::PySaslCredentials>()?;
-    m.add_class::<secure::PySaslExchange>()?;
-    m.add_class::<secure::PyTlsSession>()?;
+    add_security(m)?;
     m.add_class::<settlements::Settlements>()?;
     m.add_class::<quorum::Quorum>()?;
     m.add_class::<quorum_ready::QuorumReady>()?;
@@ -167,5 +165,14 @@ fn add_load(m: &Bound<'_, PyModule>) -> PyResult<()> {
 fn add_simulation(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<simulated_disk::PySimulatedDisk>()?;
     m.add_class::<simulation::PySimulatedDataPlane>()?;
+    Ok(())
+}
+
+/// TLS and SASL of clients.
+fn add_security(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<secure::PyClientTls>()?;
+    m.add_class::<secure::PySaslCredentials>()?;
+    m.add_class::<secure::PySaslExchange>()?;
+    m.add_class::<secure::PyTlsSession>()?;
     Ok(())
 }

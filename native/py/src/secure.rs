@@ -9,61 +9,16 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use pybroker_client::Secret;
 use pybroker_client::sasl::{Bearer, Credentials, Exchange, Hash, Step, TokenCell};
-use pybroker_client::tls::{
-    KeyMaterial, Tls, TlsError, TlsSession, TlsSettings, Trust, certificates_of_pem, key_of_pem, read_pkcs12,
-};
+use pybroker_client::tls::{Tls, TlsError, TlsSession};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error::{AuthenticationError, SettingError};
+use crate::key_material::Material;
 
 /// Plaintext that one call of a session reads.
 const PIECE: usize = 16 * 1024;
-
-/// The attributes of `pybroker.client.security.tls.KeyMaterial`; stores are bytes, with a password where they are PKCS #12.
-#[derive(FromPyObject)]
-struct Material {
-    trusted_pem: Option<Vec<u8>>,
-    trusted_pkcs12: Option<(Vec<u8>, String)>,
-    chain_pem: Option<Vec<u8>>,
-    key_pem: Option<Vec<u8>>,
-    key_password: Option<String>,
-    key_pkcs12: Option<(Vec<u8>, String)>,
-    verifies_name: bool,
-    protocols: Vec<String>,
-    cipher_suites: Option<Vec<String>>,
-}
-
-impl Material {
-    fn settings(self) -> Result<TlsSettings, TlsError> {
-        let trust = match (self.trusted_pem, self.trusted_pkcs12) {
-            (Some(pem), _) => Trust::Certificates(certificates_of_pem(&pem)?),
-            (None, Some((bytes, password))) => {
-                let certificates = read_pkcs12(&bytes, &password)?.certificates;
-                if certificates.is_empty() {
-                    let detail = "no entry is a trusted certificate; keytool -importcert makes one".to_owned();
-                    return Err(TlsError::Material { what: "PKCS12", detail });
-                }
-                Trust::Certificates(certificates)
-            }
-            (None, None) => Trust::System,
-        };
-        let identity = match (self.chain_pem, self.key_pem, self.key_pkcs12) {
-            (Some(chain), Some(key), _) => Some(KeyMaterial {
-                chain: certificates_of_pem(&chain)?,
-                key: key_of_pem(&key, self.key_password.as_deref())?,
-            }),
-            (_, _, Some((bytes, password))) => Some(read_pkcs12(&bytes, &password)?.identity.ok_or_else(|| {
-                let detail = "no entry is a private key with its certificate".to_owned();
-                TlsError::Material { what: "PKCS12", detail }
-            })?),
-            _ => None,
-        };
-        let (verifies_name, protocols, cipher_suites) = (self.verifies_name, self.protocols, self.cipher_suites);
-        Ok(TlsSettings { trust, identity, verifies_name, protocols, cipher_suites })
-    }
-}
 
 /// What all connections of a client share that go through TLS.
 #[pyclass(frozen, name = "ClientTls", module = "pybroker._native")]

@@ -28,13 +28,11 @@ use self::cluster::{Cluster, NodeId};
 use self::connection::{Connection, Frame, Pending};
 use self::pool::BufferPool;
 use self::request::{Encoded, Segment};
-use self::signing_in::SigningIn;
-use self::transport::tls_failure;
+use self::signing_in::{SigningIn, host, refused};
 use self::waker::Waker;
 use crate::config::{ConnectionConfig, doubled};
 use crate::counters::{Counters, Total};
 use crate::error::ClientError;
-use crate::tls::TlsError;
 use pybroker_wire::ErrorCode;
 use pybroker_wire::api_versions::{self, ApiVersionsResponse, ClientSoftware, ServedVersions};
 use pybroker_wire::frame::{NewRequest, RESPONSE_BODY};
@@ -381,27 +379,6 @@ impl<T> Network<T> {
         }
     }
 
-    /// What a transport's failure is to callers. Before a connection is ready TLS fails because one side does not believe
-    /// the other.
-    fn broken(&self, node: NodeId, failure: &std::io::Error) -> ClientError {
-        let server = self.server(node);
-        let is_new = self.links.get(&node).is_some_and(|link| link.connection.is_new);
-        match tls_failure(failure) {
-            Some(failure) if is_new => refused(server, failure),
-            _ => ClientError::Disconnected { server, detail: failure.to_string() },
-        }
-    }
-
-    /// A connection has come to where requests can be sent.
-    fn become_ready(&mut self, node: NodeId) {
-        self.backoffs.remove(&node);
-        self.refusal = None;
-        if let Some(link) = self.links.get_mut(&node) {
-            link.deadline = None;
-            link.connection.is_new = false;
-        }
-    }
-
     fn take_answer(
         &mut self,
         node: NodeId,
@@ -506,16 +483,6 @@ fn pop_written<T>(node: NodeId, link: &mut Link<T>, events: &mut Vec<Event<T>>) 
             events.push(Event::Answered { node, token, version: pending.version, frame: None });
         }
     }
-}
-
-/// The host of `host:port`, as certificates name it.
-fn host(server: &str) -> &str {
-    let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
-    host.trim_start_matches('[').trim_end_matches(']')
-}
-
-fn refused(server: String, failure: &TlsError) -> ClientError {
-    ClientError::AuthenticationFailed { server, detail: failure.to_string() }
 }
 
 /// The address to try: a name with several (::1 and 127.0.0.1 for localhost) gets the next one after each failure.

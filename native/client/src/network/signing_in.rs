@@ -14,11 +14,13 @@ use pybroker_wire::sasl::{self, SaslAuthenticateResponse, SaslHandshakeResponse}
 use super::apis::{Api, SASL_AUTHENTICATE, SASL_HANDSHAKE};
 use super::cluster::NodeId;
 use super::connection::Frame;
+use super::transport::tls_failure;
 use super::{Event, Network, Purpose, Wait};
 use crate::clock::now_ms;
 use crate::error::ClientError;
 use crate::random::split_mix;
 use crate::sasl::{Exchange, Step};
+use crate::tls::TlsError;
 
 /// The share of a session's life after which it is renewed, in percent: from here on, and as far.
 const RENEWED_FROM: u64 = 85;
@@ -148,4 +150,35 @@ impl<T> Network<T> {
         let error = ClientError::AuthenticationFailed { server: self.server(node), detail };
         self.drop_link(node, error, now, events);
     }
+
+    /// What a transport's failure is to callers. Before a connection is ready TLS fails because one side does not believe
+    /// the other.
+    pub(super) fn broken(&self, node: NodeId, failure: &std::io::Error) -> ClientError {
+        let server = self.server(node);
+        let is_new = self.links.get(&node).is_some_and(|link| link.connection.is_new);
+        match tls_failure(failure) {
+            Some(failure) if is_new => refused(server, failure),
+            _ => ClientError::Disconnected { server, detail: failure.to_string() },
+        }
+    }
+
+    /// A connection has come to where requests can be sent.
+    pub(super) fn become_ready(&mut self, node: NodeId) {
+        self.backoffs.remove(&node);
+        self.refusal = None;
+        if let Some(link) = self.links.get_mut(&node) {
+            link.deadline = None;
+            link.connection.is_new = false;
+        }
+    }
+}
+
+/// The host of `host:port`, as certificates name it.
+pub fn host(server: &str) -> &str {
+    let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+pub fn refused(server: String, failure: &TlsError) -> ClientError {
+    ClientError::AuthenticationFailed { server, detail: failure.to_string() }
 }

@@ -1,6 +1,6 @@
 //! OAUTHBEARER (RFC 7628): a token that somebody else has issued, with the extensions of KIP-342.
 
-use super::SaslError;
+use super::outcome::SaslError;
 use crate::secret::Secret;
 
 /// Between the fields of a message; alone it is the answer to a server that has refused.

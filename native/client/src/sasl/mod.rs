@@ -1,10 +1,10 @@
 //! SASL from the client's side: what is said to a broker so that it knows who connects.
 //!
 //! Owns the mechanisms as machines without I/O: a token in, a token out. Must not know frames, sockets or where credentials
-//! come from. The network drives an exchange through SaslHandshake and SaslAuthenticate
-//! (`crate::network::logging_in`); Python's connections drive the same exchanges through `native/py`.
+//! come from. The network drives an exchange through SaslHandshake and SaslAuthenticate; Python's connections drive the same exchanges through `native/py`.
 
 mod bearer;
+mod outcome;
 mod scram;
 
 use std::sync::Arc;
@@ -13,44 +13,13 @@ use aws_lc_rs::rand;
 use parking_lot::RwLock;
 
 pub use self::bearer::Bearer;
+pub use self::outcome::{SaslError, Step};
 pub use self::scram::Hash;
 use self::scram::Scram;
 use crate::secret::Secret;
 
 /// Random bytes of a nonce: 144 bits, as RFC 5802 leaves to the client.
 const NONCE_BYTES: usize = 18;
-
-/// Why an exchange ended without success. None is better at the next try with the same credentials.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SaslError {
-    /// The server's token cannot be read.
-    #[error("the server's {what} cannot be read")]
-    Malformed {
-        /// Which of its messages.
-        what: &'static str,
-    },
-    /// The server's nonce does not go on from the client's.
-    #[error("the server answers to another exchange: its nonce does not begin with the client's")]
-    ForeignNonce,
-    /// An iteration count that nobody should compute with.
-    #[error("the server asks for {asked} iterations, and {least} to {most} are taken")]
-    Iterations { asked: u64, least: u32, most: u32 },
-    /// The server does not know the password either.
-    #[error("the server did not prove that it knows the password: its signature is wrong")]
-    WrongSignature,
-    /// The server ended the exchange.
-    #[error("the server refused: {detail}")]
-    Refused { detail: String },
-    /// The server goes on where the mechanism ends.
-    #[error("the server goes on where {mechanism} ends")]
-    Endless { mechanism: &'static str },
-    /// There is no token, or it has run out.
-    #[error("there is no valid token: {detail}")]
-    NoToken { detail: String },
-    /// The system gives no random bytes.
-    #[error("the system gives no random bytes")]
-    NoRandomness,
-}
 
 /// Where the present bearer token lies; who renews it replaces it.
 #[derive(Debug, Default)]
@@ -118,15 +87,6 @@ impl Credentials {
             }
         }
     }
-}
-
-/// What comes after a token of the server's.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Step {
-    /// This token is sent, and another one awaited.
-    Send(Vec<u8>),
-    /// The client has what it needs; the exchange is over.
-    Done,
 }
 
 /// One exchange that has begun.

@@ -6,7 +6,7 @@ use aws_lc_rs::{constant_time, digest, hmac, pbkdf2};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::{SaslError, Step};
+use super::outcome::{SaslError, Step};
 use crate::secret::Secret;
 
 /// Fewer are refused, as Kafka's client does (RFC 7677, 4).
