@@ -53,7 +53,7 @@ pub fn log_error(error: LogError) -> PyErr {
     match error {
         LogError::Io { source, .. } | LogError::Exhausted { source, .. } => os_error(&source, text),
         LogError::Corrupt { .. } => PyValueError::new_err(text),
-        LogError::Offline { .. } => PyOSError::new_err((libc_eio(), text)),
+        LogError::Offline { .. } => PyOSError::new_err((EIO, text)),
     }
 }
 
@@ -98,7 +98,7 @@ pub fn append_error(error: AppendError) -> PyErr {
     let text = error.to_string();
     match error {
         AppendError::Io { source, .. } | AppendError::Exhausted { source, .. } => os_error(&source, text),
-        AppendError::Offline { .. } => PyOSError::new_err((libc_eio(), text)),
+        AppendError::Offline { .. } => PyOSError::new_err((EIO, text)),
         AppendError::Invalid(_)
         | AppendError::TooLarge { .. }
         | AppendError::OutOfOrderSequence { .. }
@@ -150,9 +150,7 @@ pub fn listen_error(error: ListenError) -> PyErr {
 }
 
 /// EIO: what an earlier failure of the device is reported as.
-fn libc_eio() -> i32 {
-    5
-}
+const EIO: i32 = 5;
 
 /// The exception with a note under it.
 fn noted(error: PyErr, text: String) -> PyErr {
