@@ -1,6 +1,6 @@
 """The bytes of one connection over asyncio: as they are, or through TLS.
 
-Owns the streams, and the native session between them and the connection that reads and writes frames. Must not know frames.
+Owns the streams, and the native session between them and the frames. Must not know what a frame is.
 """
 
 from __future__ import annotations

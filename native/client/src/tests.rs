@@ -248,7 +248,7 @@ fn connected() -> (Connection<u32>, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let pool = Arc::new(BufferPool::new(2));
     let address = listener.local_addr().unwrap();
-    let mut connection = Connection::open(address, &connection_config(), pool).unwrap();
+    let mut connection = Connection::open(address, &connection_config(), None, pool).unwrap();
     let (peer, _) = listener.accept().unwrap();
     connection.finish_connecting().unwrap();
     (connection, peer)
