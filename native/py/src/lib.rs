@@ -89,7 +89,6 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<files::PyFileSystem>()?;
     m.add_function(wrap_pyfunction!(files::close_idle_files, m)?)?;
     m.add_function(wrap_pyfunction!(files::close_logs, m)?)?;
-    m.add_class::<fetcher::Fetcher>()?;
     m.add_class::<received::Received>()?;
     m.add_class::<record::Record>()?;
     m.add_class::<log::Log>()?;
@@ -107,10 +106,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<partition_log::PartitionLog>()?;
     m.add_class::<delivery::Delivery>()?;
     m.add_class::<measured_producer::MeasuredProducer>()?;
-    m.add_class::<producer::Outgoing>()?;
-    m.add_class::<producer::Producer>()?;
-    add_security(m)?;
-    m.add_class::<settlements::Settlements>()?;
+    add_clients(m)?;
     m.add_class::<quorum::Quorum>()?;
     m.add_class::<quorum_ready::QuorumReady>()?;
     m.add_function(wrap_pyfunction!(quorum_ready::build_record_batch, m)?)?;
@@ -168,8 +164,12 @@ fn add_simulation(m: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// TLS and SASL of clients.
-fn add_security(m: &Bound<'_, PyModule>) -> PyResult<()> {
+/// Producers and fetchers, TLS and SASL of clients.
+fn add_clients(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<fetcher::Fetcher>()?;
+    m.add_class::<producer::Outgoing>()?;
+    m.add_class::<producer::Producer>()?;
+    m.add_class::<settlements::Settlements>()?;
     m.add_class::<secure::PyClientTls>()?;
     m.add_class::<secure::PySaslCredentials>()?;
     m.add_class::<secure::PySaslExchange>()?;

@@ -11,6 +11,7 @@ mod metadata_asking;
 pub mod pool;
 pub mod request;
 mod signing_in;
+mod standing;
 mod transport;
 pub mod waker;
 
@@ -28,7 +29,7 @@ use self::cluster::{Cluster, NodeId};
 use self::connection::{Connection, Frame, Pending};
 use self::pool::BufferPool;
 use self::request::{Encoded, Segment};
-use self::signing_in::{SigningIn, host, refused};
+use self::standing::{SigningIn, host, refused};
 use self::waker::Waker;
 use crate::config::{ConnectionConfig, doubled};
 use crate::counters::{Counters, Total};

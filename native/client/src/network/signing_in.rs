@@ -14,26 +14,17 @@ use pybroker_wire::sasl::{self, SaslAuthenticateResponse, SaslHandshakeResponse}
 use super::apis::{Api, SASL_AUTHENTICATE, SASL_HANDSHAKE};
 use super::cluster::NodeId;
 use super::connection::Frame;
+use super::standing::{SigningIn, refused};
 use super::transport::tls_failure;
 use super::{Event, Network, Purpose, Wait};
 use crate::clock::now_ms;
 use crate::error::ClientError;
 use crate::random::split_mix;
-use crate::sasl::{Exchange, Step};
-use crate::tls::TlsError;
+use crate::sasl::Step;
 
 /// The share of a session's life after which it is renewed, in percent: from here on, and as far.
 const RENEWED_FROM: u64 = 85;
 const RENEWED_WITHIN: u64 = 10;
-
-/// Where a connection stands.
-#[derive(Debug)]
-pub enum SigningIn {
-    /// The broker has yet to take the mechanism.
-    Mechanism,
-    /// Tokens go to and fro.
-    Tokens(Exchange),
-}
 
 impl<T> Network<T> {
     /// Begin, where the cluster wants to know who connects; false where it does not.
@@ -171,14 +162,4 @@ impl<T> Network<T> {
             link.connection.is_new = false;
         }
     }
-}
-
-/// The host of `host:port`, as certificates name it.
-pub fn host(server: &str) -> &str {
-    let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
-    host.trim_start_matches('[').trim_end_matches(']')
-}
-
-pub fn refused(server: String, failure: &TlsError) -> ClientError {
-    ClientError::AuthenticationFailed { server, detail: failure.to_string() }
 }
