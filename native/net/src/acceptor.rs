@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use rustix::event::{Timespec, epoll};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -18,7 +19,7 @@ use super::identity::Authentication;
 use super::inbox::Message;
 use super::inboxes::Inboxes;
 use super::room::Room;
-use super::settings::{ListenerSettings, Settings};
+use super::settings::{ListenerSettings, ListenerTls, Settings};
 use super::transport::Transport;
 
 /// How long the acceptor stands back when descriptors or memory have run out, unless a connection closes before.
@@ -77,6 +78,8 @@ struct Listener {
     control_only: bool,
     authentication: Authentication,
     unauthenticated_max_bytes: usize,
+    /// How its connections are encrypted from now on.
+    tls: ArcSwapOption<ListenerTls>,
 }
 
 /// What the acceptor works with.
@@ -148,8 +151,20 @@ impl Acceptor {
             control_only: listener.control_only,
             authentication: Authentication::of_listener(listener.identity.as_ref()),
             unauthenticated_max_bytes: listener.unauthenticated_max_bytes,
+            tls: ArcSwapOption::from_pointee(listener.tls.clone()),
         }));
         Ok(port)
+    }
+
+    /// Changes how connections that come to an encrypted listener from now on are encrypted; whether there is such a one.
+    pub fn set_tls(&self, name: &str, tls: &ListenerTls) -> bool {
+        let listeners = self.state.listeners.lock();
+        let encrypted = |it: &&Arc<Listener>| &*it.name == name && it.tls.load().is_some();
+        let found = listeners.iter().find(encrypted);
+        if let Some(listener) = found {
+            listener.tls.store(Some(Arc::new(tls.clone())));
+        }
+        found.is_some()
     }
 
     /// Buffers and congestion control are set on the listening socket: accepted connections inherit them.
@@ -284,7 +299,12 @@ impl State {
 
     fn place(&self, stream: TcpStream, peer: SocketAddr, listener: &Listener, count: &mut usize) {
         let local = stream.local_addr();
-        let (Ok(transport), Ok(local)) = (Transport::plaintext(stream), local) else {
+        let tls = listener.tls.load();
+        let transport = match &*tls {
+            Some(tls) => Transport::tls_server(stream, &tls.tls),
+            None => Transport::plaintext(stream),
+        };
+        let (Ok(transport), Ok(local)) = (transport, local) else {
             self.placing.room.give_back();
             return;
         };
@@ -294,6 +314,7 @@ impl State {
             control_only: listener.control_only,
             authentication: listener.authentication.clone(),
             unauthenticated_max_bytes: listener.unauthenticated_max_bytes,
+            handshake_timeout_ms: tls.as_ref().map(|tls| tls.handshake_timeout_ms),
             local,
             peer,
         };

@@ -16,7 +16,7 @@ use super::hot_path::{HotPathApi, Rights, Who};
 use super::identity::Authentication;
 use super::response::{Progress, Response};
 pub use super::slot::{Asked, Parked, Slot};
-use super::transport::Received;
+use super::transport::{Received, Transport};
 use pybroker_wire::frame::RequestHead;
 
 /// Bytes read at once when nothing is known of what comes.
@@ -72,6 +72,9 @@ pub struct Connection {
     pub parked: Option<Parked>,
     /// Whether the next frame waits for a decision of the control plane; nothing further is read meanwhile.
     pub intercepted: bool,
+    /// Whether it has shown a certificate of which the control plane has yet to say whose it is; nothing further is read
+    /// meanwhile.
+    pub unnamed: bool,
     /// From where on answers are dropped; `None` but after a decision of the control plane.
     pub unanswered: Option<Unanswered>,
     /// Whether it waits for room in the queue of control requests.
@@ -126,6 +129,7 @@ impl Connection {
             who: None,
             parked: None,
             intercepted: false,
+            unnamed: false,
             unanswered: None,
             throttled: false,
             has_room: false,
@@ -166,6 +170,7 @@ impl Connection {
             && self.closing.is_none()
             && self.parked.is_none()
             && !self.intercepted
+            && !self.unnamed
             && self.unanswered.is_none()
             && !self.throttled
             && !self.waits_for_memory
@@ -205,6 +210,11 @@ impl Connection {
         let room = self.missing().max(self.expected).clamp(READ_BYTES, READ_AHEAD_BYTES);
         self.input.reserve(room);
         self.accepted.transport.receive(&mut self.input)
+    }
+
+    /// Whether a size in front of a frame is the head of a TLS handshake (RFC 8446, 5.1): type 22, version 3.x.
+    pub fn speaks_tls(&self, size: i32) -> bool {
+        !matches!(self.accepted.transport, Transport::Tls(_)) && matches!(size.to_be_bytes(), [0x16, 3, 0..=4, _])
     }
 
     /// Bytes that the frame in the buffer still lacks, as far as its size is known.
@@ -447,6 +457,10 @@ impl Connection {
 
     /// Writes queued answers until none is left or the socket is full.
     pub fn write(&mut self, now: u64) -> Result<(), Errno> {
+        match self.accepted.transport.flush() {
+            Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
         loop {
             let more = self.out.len() > 1;
             let Some(front) = self.out.front_mut() else { break };

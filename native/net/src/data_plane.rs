@@ -32,7 +32,7 @@ use super::processor::Processor;
 use super::reactor::Reactor;
 use super::request_memory::RequestMemory;
 use super::room::Room;
-use super::settings::{FetchSource, ListenerSettings, ReplicationSettings, Settings};
+use super::settings::{FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
 use pybroker_replica::{
     FetchSessionCache, FlushCounts, GroupFlush, Partition, ReadReplicas, ReplicationThrottle, ThrottleLimit,
     TopicTable, Waiter, WaitingProduce,
@@ -124,6 +124,17 @@ impl DataPlane {
             let until = lifetime_ms.map(|lifetime| self.reactor.clock.now().saturating_add(lifetime));
             open.lock().become_proved(Authentication::Proved { identity: Arc::new(identity), until });
         }
+    }
+
+    /// Takes a connection whose peer has shown a certificate for `identity`, and goes on with it.
+    pub fn name_peer(&self, connection: u64, identity: Identity) {
+        let identity = Arc::new(identity);
+        self.reactor.inboxes.post(connection, Message::Named { connection, identity });
+    }
+
+    /// Changes how connections that come to an encrypted listener from now on are encrypted; whether there is such a one.
+    pub fn set_listener_tls(&self, listener: &str, tls: &ListenerTls) -> bool {
+        self.acceptor.lock().as_ref().is_some_and(|acceptor| acceptor.set_tls(listener, tls))
     }
 
     /// Has the control plane decide about the requests of these APIs, and of no others, before they are worked on: each

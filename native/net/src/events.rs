@@ -89,6 +89,19 @@ pub struct CaughtUpReplica {
     pub broker_epoch: i64,
 }
 
+/// A certificate that a client has shown, by which it is to be named.
+#[derive(Debug)]
+pub struct PeerCertificate {
+    /// The connection's number.
+    pub connection: u64,
+    /// The listener it came in by.
+    pub listener: Arc<str>,
+    /// The client's address.
+    pub peer: SocketAddr,
+    /// The certificate, DER.
+    pub certificate: Vec<u8>,
+}
+
 /// The events that the data plane sends to the control plane.
 #[derive(Debug)]
 pub enum Event {
@@ -98,6 +111,8 @@ pub enum Event {
     Intercepted(ControlRequest),
     /// A request to look at once.
     Unresolved(UnresolvedRequest),
+    /// A certificate whose owner is to be named by [`super::DataPlane::name_peer`]; its connection stands still until then.
+    PeerCertificate(PeerCertificate),
     /// A connection that had sent control requests is gone.
     ConnectionClosed {
         /// Its number.

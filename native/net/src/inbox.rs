@@ -2,11 +2,13 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use crossbeam_queue::SegQueue;
 
 use super::accepted::Accepted;
 use super::hot_path::Verdict;
+use super::identity::Identity;
 use super::interception::Decision;
 use super::wake_up::WakeUp;
 use pybroker_replica::Waiter;
@@ -56,6 +58,13 @@ pub enum Message {
     },
     /// Unread answers take more memory than they may: connections that hold most of it are to be closed.
     Shed,
+    /// It is known whose the certificate of a connection is.
+    Named {
+        /// The connection's number.
+        connection: u64,
+        /// Whose.
+        identity: Arc<Identity>,
+    },
     /// The control plane has decided about an intercepted request.
     Decide {
         /// Its connection's number.

@@ -47,9 +47,10 @@ pub use counters::{ApiCounters, CountersSnapshot, ProcessorCounters};
 pub use data_plane::DataPlane;
 pub use events::{CaughtUpReplica, ControlRequest, Event, EventQueue, Level, UnresolvedRequest};
 pub use hot_path::Verdict;
+pub use events::{CaughtUpReplica, ControlRequest, Event, EventQueue, Level, PeerCertificate, UnresolvedRequest};
 pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS};
 pub use identity::Identity;
 pub use interception::Decision;
-pub use settings::{FetchSource, ListenerSettings, ReplicationSettings, Settings};
+pub use settings::{FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
 #[cfg(feature = "simulation")]
 pub use simulation::{Served, SimulatedDataPlane};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::identity::Identity;
 use pybroker_replica::{BrokerId, FetcherSettings, ThrottleLimit};
+use pybroker_tls::ServerTls;
 
 /// Limits and sizes of the data plane, by Kafka's configuration keys.
 #[derive(Clone, Debug)]
@@ -44,6 +45,14 @@ pub struct Settings {
     pub fetch_session_eviction_ms: i64,
 }
 
+/// How the connections of a listener are encrypted.
+#[derive(Clone, Debug)]
+pub struct ListenerTls {
+    pub tls: ServerTls,
+    /// How long a handshake may take.
+    pub handshake_timeout_ms: u64,
+}
+
 /// One listener.
 #[derive(Clone, Debug)]
 pub struct ListenerSettings {
@@ -63,6 +72,8 @@ pub struct ListenerSettings {
     pub identity: Option<Arc<Identity>>,
     /// `sasl.server.max.receive.size`: the largest frame of a connection that has not authenticated.
     pub unauthenticated_max_bytes: usize,
+    /// How its connections are encrypted; `None`: not at all.
+    pub tls: Option<ListenerTls>,
 }
 
 /// How this broker replicates, by Kafka's configuration keys.

@@ -5,6 +5,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use pybroker_net::{DataPlane, Decision, Verdict};
+use pybroker_net::{DataPlane, Decision, ListenerTls};
 use pybroker_replica::Waiter;
 use pybroker_wire::TopicRef;
 use pyo3::exceptions::PyOSError;
@@ -16,6 +17,7 @@ use crate::counters::PyDataPlaneCounters;
 use crate::data_plane_settings::PyDataPlaneSettings;
 use crate::error::listen_error;
 use crate::events::into_python;
+use crate::listener_tls::PyServerTls;
 use crate::listening::{Listening, identity};
 use crate::replication::{self, PyReplicationSettings, Source};
 use crate::topic_table::PyTopicTable;
@@ -118,6 +120,17 @@ impl PyDataPlane {
     #[pyo3(signature = (connection, principal, lifetime_ms))]
     fn authenticate(&self, connection: u64, principal: (String, String), lifetime_ms: Option<u64>) {
         self.inner.authenticate(connection, identity(principal), lifetime_ms);
+    }
+
+    #[pyo3(signature = (connection, principal))]
+    fn name_peer(&self, connection: u64, principal: (String, String)) {
+        self.inner.name_peer(connection, identity(principal));
+    }
+
+    #[pyo3(signature = (listener, tls, handshake_timeout_ms))]
+    fn set_listener_tls(&self, listener: &str, tls: &PyServerTls, handshake_timeout_ms: u64) -> bool {
+        let tls = ListenerTls { tls: tls.inner.clone(), handshake_timeout_ms };
+        self.inner.set_listener_tls(listener, &tls)
     }
 
     #[pyo3(signature = (api_keys))]

@@ -2,6 +2,7 @@
 
 use pybroker_net::{Event, Identity, Level, UnresolvedRequest};
 use pybroker_wire::TopicRef;
+use pybroker_net::{Event, Level, PeerCertificate, UnresolvedRequest};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -85,6 +86,35 @@ pub struct PyConnectionClosed {
     connection: u64,
 }
 
+/// A certificate that a client has shown; see `_native.pyi`.
+#[pyclass(frozen, name = "PeerCertificate", module = "pybroker._native")]
+pub struct PyPeerCertificate {
+    inner: PeerCertificate,
+}
+
+#[pymethods]
+impl PyPeerCertificate {
+    #[getter]
+    fn connection(&self) -> u64 {
+        self.inner.connection
+    }
+
+    #[getter]
+    fn listener(&self) -> &str {
+        &self.inner.listener
+    }
+
+    #[getter]
+    fn peer(&self) -> String {
+        self.inner.peer.to_string()
+    }
+
+    #[getter]
+    fn certificate<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.inner.certificate)
+    }
+}
+
 /// A log directory failed; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "LogDirectoryFailed", module = "pybroker._native")]
 pub struct PyLogDirectoryFailed {
@@ -121,6 +151,7 @@ pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
             PyInterceptedRequest { request }.into_py_any(py)
         }
         Event::Unresolved(inner) => PyUnresolvedRequest { inner }.into_py_any(py),
+        Event::PeerCertificate(inner) => PyPeerCertificate { inner }.into_py_any(py),
         Event::ConnectionClosed { connection } => PyConnectionClosed { connection }.into_py_any(py),
         Event::LogDirectoryFailed { directory, error } => PyLogDirectoryFailed { directory, error }.into_py_any(py),
         Event::Exhausted { error } => PyExhausted { error }.into_py_any(py),

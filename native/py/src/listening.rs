@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use pybroker_net::{Identity, ListenerSettings};
+use pybroker_net::{Identity, ListenerSettings, ListenerTls};
 use pyo3::prelude::*;
+
+use crate::listener_tls::PyServerTls;
 
 /// See `_ListenerSettings` in `_native.pyi`.
 #[derive(FromPyObject)]
@@ -16,6 +18,7 @@ pub struct Listening {
     control_only: bool,
     principal: Option<(String, String)>,
     unauthenticated_max_bytes: usize,
+    tls: Option<(Py<PyServerTls>, u64)>,
 }
 
 impl From<Listening> for ListenerSettings {
@@ -30,6 +33,9 @@ impl From<Listening> for ListenerSettings {
             control_only,
             identity: listening.principal.map(|principal| Arc::new(identity(principal))),
             unauthenticated_max_bytes: listening.unauthenticated_max_bytes,
+            tls: listening
+                .tls
+                .map(|(tls, handshake_timeout_ms)| ListenerTls { tls: tls.get().inner.clone(), handshake_timeout_ms }),
         }
     }
 }

@@ -69,7 +69,7 @@ impl Processor {
         if !connection.muted && !self.stopped_reading(connection) {
             interest |= epoll::EventFlags::IN;
         }
-        if connection.blocked {
+        if connection.blocked || connection.accepted.transport.owes() {
             interest |= epoll::EventFlags::OUT;
         }
         if connection.interest != interest {

@@ -36,6 +36,7 @@ impl Processor {
         if connection.known_above {
             self.reactor.events.push(Event::ConnectionClosed { connection: number });
         }
+        connection.accepted.transport.end();
         // The socket closes when the last holder of the connection lets go; nothing is to be seen of it before that.
         connection.accepted.transport.unwatch(&self.epoll);
         self.reactor.room.give_back();

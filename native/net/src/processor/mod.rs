@@ -18,6 +18,7 @@ use std::sync::Arc;
 use rustix::event::epoll;
 use rustix::io::Errno;
 
+use super::connection::Connection;
 use super::counters::ThreadCounters;
 use super::inbox::Message;
 use super::reactor::Reactor;
@@ -36,6 +37,8 @@ enum Deadline {
     Waiting(Waiter),
     /// A connection may have idled too long.
     Idle(u64),
+    /// A connection may not have completed its handshake.
+    Handshake(u64),
     /// A connection may no longer need the buffer of a large request.
     Trim(u64),
 }
@@ -47,6 +50,13 @@ enum End {
     Gone,
     /// The peer broke the protocol: one line in the log.
     Refused(String),
+}
+
+impl Connection {
+    /// How it ends when its transport has failed.
+    fn failed(&mut self, error: Errno) -> End {
+        self.accepted.transport.take_failure().map_or(End::from(error), End::Refused)
+    }
 }
 
 impl From<Errno> for End {
@@ -144,6 +154,7 @@ impl Processor {
                 Message::Resume { connection } => self.resume(connection),
                 Message::Memory { connection } => self.resume_receiving(connection),
                 Message::Shed => self.shed(),
+                Message::Named { connection, identity } => self.named(connection, &identity),
                 Message::Decide { connection, decision } => self.decide(connection, decision),
                 Message::CloseAll => self.close_all(),
                 Message::Stop { grace_ms } => self.stop(grace_ms),

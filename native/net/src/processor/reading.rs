@@ -3,6 +3,8 @@
 //! Who sends much, reads little or says nothing is the one that waits; the others on the processor go on. Must not know
 //! what requests mean.
 
+use std::sync::Arc;
+
 use rustix::event::epoll;
 use rustix::io::Errno;
 
@@ -10,13 +12,17 @@ use super::{Deadline, End, Processor};
 use crate::accepted::Accepted;
 use crate::connection::{Connection, FIRST_INTEREST, Framing, Slot};
 use crate::connection_number::connection_number;
-use crate::events::Level;
+use crate::events::{Event, Level, PeerCertificate};
+use crate::identity::{Authentication, Identity};
 use crate::request_memory::Wish;
 use crate::transport::Received;
 use pybroker_replica::Waiter;
 
 /// Reads of one connection before the others get their turn.
 const READS_A_TURN: usize = 4;
+/// What is said to who sends a TLS handshake where none is expected.
+const TLS_TO_PLAINTEXT: &str = ". It begins as TLS does, which this listener does not speak: the client may be set to SSL \
+                                or SASL_SSL";
 /// How long a connection keeps the buffer of a large request without asking for another.
 pub(super) const TRIM_AFTER_MS: u64 = 1000;
 
@@ -31,6 +37,9 @@ impl Processor {
         let now = self.reactor.clock.now();
         if let Ok(idle) = u64::try_from(self.reactor.settings.connections_max_idle_ms) {
             self.deadlines.insert(now + idle, Deadline::Idle(number));
+        }
+        if let Some(handshake) = accepted.handshake_timeout_ms {
+            self.deadlines.insert(now + handshake, Deadline::Handshake(number));
         }
         self.reactor.open.insert(Connection::new(number, accepted, now));
     }
@@ -72,8 +81,9 @@ impl Processor {
                 Ok(Received { bytes: 0, .. }) => return Err(End::Gone),
                 Ok(Received { more, .. }) => more,
                 Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(connection.failed(error)),
             };
+            self.name_peer(connection);
             connection.last_active = self.reactor.clock.now();
             self.work(connection)?;
             if !more {
@@ -84,6 +94,31 @@ impl Processor {
         Ok(())
     }
 
+    /// Has the control plane say who has shown a certificate: its requests wait for that. One that has to authenticate by
+    /// SASL is who it proves to be there.
+    fn name_peer(&self, connection: &mut Connection) {
+        if let Some(certificate) = connection.accepted.transport.take_certificate()
+            && connection.accepted.authentication.identity().is_some()
+        {
+            connection.unnamed = true;
+            connection.known_above = true;
+            let (listener, peer) = (Arc::clone(&connection.accepted.listener), connection.accepted.peer);
+            let event = PeerCertificate { connection: connection.number, listener, peer, certificate };
+            self.reactor.events.push(Event::PeerCertificate(event));
+        }
+    }
+
+    /// Goes on with a connection of which it is known now who its certificate is.
+    pub(super) fn named(&mut self, number: u64, identity: &Arc<Identity>) {
+        let Some(open) = self.reactor.open.get(number) else { return };
+        let mut connection = open.lock();
+        if std::mem::take(&mut connection.unnamed) {
+            connection.accepted.authentication = Authentication::of_listener(Some(identity));
+            let done = self.work(&mut connection);
+            self.settle(&mut connection, done);
+        }
+    }
+
     /// Works on every whole frame in the input buffer.
     pub(super) fn work(&mut self, connection: &mut Connection) -> Result<(), End> {
         while !self.paused(connection) {
@@ -92,7 +127,8 @@ impl Processor {
                 Framing::Incomplete => break,
                 Framing::BadSize(size) => {
                     let key = connection.max_frame_key();
-                    let why = format!("a frame of {size} bytes; {key} allows 0 to {max}");
+                    let hint = if connection.speaks_tls(size) { TLS_TO_PLAINTEXT } else { "" };
+                    let why = format!("a frame of {size} bytes; {key} allows 0 to {max}{hint}");
                     return Err(End::Refused(why));
                 }
                 Framing::Frame(at) => self.begin(connection, at)?,
@@ -113,6 +149,7 @@ impl Processor {
         let settings = &self.reactor.settings;
         connection.parked.is_some()
             || connection.intercepted
+            || connection.unnamed
             || connection.throttled
             || connection.waits_for_memory
             || connection.blocked

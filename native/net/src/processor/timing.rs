@@ -45,6 +45,7 @@ impl Processor {
                 }
             }
             Deadline::Idle(number) => self.reap(number),
+            Deadline::Handshake(number) => self.end_slow_handshake(number),
             Deadline::Trim(number) => self.trim(number),
         }
     }
@@ -63,6 +64,16 @@ impl Processor {
         let text = format!("connection from {} closed: idle for {idle} ms", connection.accepted.peer);
         self.reactor.events.line(Level::Info, text);
         self.end(&mut connection, End::Gone);
+    }
+
+    fn end_slow_handshake(&mut self, number: u64) {
+        let Some(open) = self.reactor.open.get(number) else { return };
+        let mut connection = open.lock();
+        if connection.accepted.transport.is_handshaking() {
+            let within = connection.accepted.handshake_timeout_ms.unwrap_or(0);
+            let why = format!("it has not completed the TLS handshake within {within} ms");
+            self.end(&mut connection, End::Refused(why));
+        }
     }
 
     /// Gives back the buffer of a large request, unless another came meanwhile.

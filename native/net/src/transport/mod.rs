@@ -1,17 +1,12 @@
 //! Transports: how the bytes of a connection come and go. Everything that touches an accepted socket does it here.
 //!
-//! Plaintext is the one there is. The match on it costs nothing, as an enum of one variant has no tag; a second variant
-//! costs a predicted branch for each system call.
-//!
-//! What another transport has to keep, and TLS in particular:
-//! - `receive` says whether more may be there. TLS decrypts a record at a time: while decrypted bytes lie inside, epoll
-//!   says nothing, so `more` stays true until they are taken, and a connection that was paused meanwhile has to be read
-//!   again when it goes on, not only when epoll reports it.
-//! - `AGAIN` means: wait for what the call waits for. TLS may have to write before it can read and the other way round
-//!   (handshake, key update): `watch` and `watch_for` then translate what the connection wants into what the transport
-//!   needs.
-//! - `send_file` may not be `sendfile`: TLS reads a piece of the file and encrypts it, and what is encrypted has to be
-//!   taken whole by the socket before the next piece, whatever the caller does meanwhile.
+//! The match on the variant costs a predicted branch for each system call. What every transport keeps:
+//! - `receive` says whether more may be there. Nothing that has been decrypted stays inside, for epoll would say nothing of
+//!   it.
+//! - `AGAIN` means: wait until the socket is readable, or writable, and call again. A call to send that has said it is
+//!   repeated from the same position: TLS may have encrypted from there already.
+//! - What the transport itself has to say (a handshake, a ticket, an alert) leaves by `flush`; while `owes` says that
+//!   some is left, the socket is to be watched for room, whatever the connection waits for.
 //! - `at_end` looks at the socket without reading: the peer's end may come as an alert inside the stream.
 //!
 //! Must not know frames, requests or what a connection is in the middle of.
@@ -19,6 +14,7 @@
 #[cfg(test)]
 pub mod adversarial;
 mod plaintext;
+mod tls;
 
 use std::io;
 use std::net::TcpStream;
@@ -26,16 +22,21 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::epoll;
 use rustix::io::Errno;
+use rustls::pki_types::ServerName;
 
 use pybroker_storage::FileSlice;
+use pybroker_tls::{ServerTls, Tls as ClientTls};
 
 use plaintext::Plaintext;
+use tls::Tls;
 
 /// See the module.
 #[derive(Debug)]
 pub enum Transport {
     /// The bytes as they are.
     Plaintext(Plaintext),
+    /// Encrypted, over one of the others.
+    Tls(Box<Tls>),
     /// Plaintext that refuses, shortens and fails calls by a schedule.
     #[cfg(test)]
     Adversarial(Box<adversarial::Adversarial>),
@@ -57,6 +58,61 @@ impl Transport {
     /// When the socket is gone.
     pub fn plaintext(stream: TcpStream) -> io::Result<Self> {
         Plaintext::new(stream).map(Self::Plaintext)
+    }
+
+    /// The server's side of TLS over a socket, which is set up for it.
+    ///
+    /// # Errors
+    /// When the socket is gone.
+    pub fn tls_server(stream: TcpStream, tls: &ServerTls) -> io::Result<Self> {
+        let session = Tls::server(Self::plaintext(stream)?, tls.config());
+        Ok(Self::Tls(Box::new(session.map_err(io::Error::other)?)))
+    }
+
+    /// The client's side of TLS over a socket, which need not be connected yet, to a server of this name or address.
+    ///
+    /// # Errors
+    /// When the socket is gone, or no certificate can be for such a name.
+    pub fn tls_client(stream: TcpStream, tls: &ClientTls, host: &str) -> io::Result<Self> {
+        let no_name = |_| io::Error::new(io::ErrorKind::InvalidInput, format!("no certificate can be for {host:?}"));
+        let name = ServerName::try_from(host.to_owned()).map_err(no_name)?;
+        let session = Tls::client(Self::plaintext(stream)?, tls.config(), name);
+        Ok(Self::Tls(Box::new(session.map_err(io::Error::other)?)))
+    }
+
+    /// Whether nothing but a handshake can pass yet.
+    pub fn is_handshaking(&self) -> bool {
+        matches!(self, Self::Tls(tls) if tls.is_handshaking())
+    }
+
+    /// Whether the transport has to say something of its own that the socket has not taken.
+    pub fn owes(&self) -> bool {
+        matches!(self, Self::Tls(tls) if tls.owes())
+    }
+
+    /// Has the socket take what [`Transport::owes`] speaks of.
+    ///
+    /// # Errors
+    /// As [`Transport::send`].
+    pub fn flush(&mut self) -> Result<(), Errno> {
+        if let Self::Tls(tls) = self { tls.flush() } else { Ok(()) }
+    }
+
+    /// Says to the peer that nothing more comes, where there is a way to say that.
+    pub fn end(&mut self) {
+        if let Self::Tls(tls) = self {
+            tls.end();
+        }
+    }
+
+    /// The certificate that the peer has shown, DER; once, when a handshake is done.
+    pub fn take_certificate(&mut self) -> Option<Vec<u8>> {
+        if let Self::Tls(tls) = self { tls.take_certificate() } else { None }
+    }
+
+    /// What the peer did wrong, where a call failed for that; once.
+    pub fn take_failure(&mut self) -> Option<String> {
+        if let Self::Tls(tls) = self { tls.take_failure() } else { None }
     }
 
     /// Has `epoll` report readiness under a token.
@@ -87,6 +143,7 @@ impl Transport {
     pub fn receive(&mut self, input: &mut Vec<u8>) -> Result<Received, Errno> {
         match self {
             Self::Plaintext(socket) => socket.receive(input),
+            Self::Tls(tls) => tls.receive(input),
             #[cfg(test)]
             Self::Adversarial(socket) => socket.receive(input),
         }
@@ -96,6 +153,7 @@ impl Transport {
     pub fn at_end(&self) -> bool {
         match self {
             Self::Plaintext(socket) => socket.at_end(),
+            Self::Tls(tls) => tls.at_end(),
             #[cfg(test)]
             Self::Adversarial(socket) => socket.at_end(),
         }
@@ -108,6 +166,7 @@ impl Transport {
     pub fn send(&mut self, bytes: &[u8], more: bool) -> Result<usize, Errno> {
         match self {
             Self::Plaintext(socket) => socket.send(bytes, more),
+            Self::Tls(tls) => tls.send(bytes, more),
             #[cfg(test)]
             Self::Adversarial(socket) => socket.send(bytes, more),
         }
@@ -120,6 +179,7 @@ impl Transport {
     pub fn send_file(&mut self, slice: &FileSlice, from: usize) -> Result<usize, Errno> {
         match self {
             Self::Plaintext(socket) => socket.send_file(slice, from),
+            Self::Tls(tls) => tls.send_file(slice, from),
             #[cfg(test)]
             Self::Adversarial(socket) => socket.send_file(slice, from),
         }
@@ -136,6 +196,7 @@ impl Transport {
     fn socket(&self) -> BorrowedFd<'_> {
         match self {
             Self::Plaintext(socket) => socket.as_fd(),
+            Self::Tls(tls) => tls.as_fd(),
             #[cfg(test)]
             Self::Adversarial(socket) => socket.as_fd(),
         }

@@ -83,6 +83,7 @@ fn listener(port: u16) -> ListenerSettings {
         control_only: false,
         identity: Some(Arc::new(Identity { kind: "User".into(), name: "ANONYMOUS".into() })),
         unauthenticated_max_bytes: 512,
+        tls: None,
     }
 }
 

@@ -1,0 +1,422 @@
+//! TLS over a transport: records in, bytes out; bytes in, records out.
+//!
+//! Nothing decrypted stays inside: `receive` gives all that it decrypts, so epoll's readiness of the socket is readiness of
+//! the connection. What is encrypted belongs to the socket: `send` says `AGAIN` until the socket has taken all of a piece,
+//! and counts that piece when it is asked again, which is to be from the same position. Of what the protocol itself has to
+//! say (handshake, tickets, key updates, alerts) `owes` says whether the socket has yet to take it.
+//!
+//! Buffers: a connection has memory for an incomplete record and for what the socket did not take, otherwise none; pieces of
+//! files and of answers are encrypted in buffers of the thread.
+//!
+//! Source: RFC 8446, RFC 5246.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustls::client::UnbufferedClientConnection;
+use rustls::pki_types::ServerName;
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
+use rustls::{ClientConfig, CommonState, ServerConfig};
+
+use super::{Received, Transport};
+use pybroker_storage::FileSlice;
+
+/// The most of one record on the wire (RFC 5246, 6.2.3; RFC 8446, 5.2 allows less).
+const RECORD_BYTES: usize = 5 + (16 << 10) + 2048;
+/// The most that is kept of a handshake, of which rustls takes no message above 64 KiB.
+const HANDSHAKE_BYTES: usize = (64 << 10) + RECORD_BYTES;
+/// Bytes read at once during a handshake: a peer that announces more has to send it first.
+const HANDSHAKE_READ_BYTES: usize = 4 << 10;
+/// The most that is read at once.
+const READ_BYTES: usize = 256 << 10;
+/// Plaintext that is encrypted at once: four records.
+const PIECE_BYTES: usize = 64 << 10;
+/// What four records and a key update in front of them take beyond their plaintext.
+const OVERHEAD_BYTES: usize = 1 << 10;
+
+thread_local! {
+    /// A piece of a file.
+    static PIECE: RefCell<Vec<u8>> = RefCell::new(vec![0; PIECE_BYTES]);
+    /// A piece, encrypted.
+    static SEALED: RefCell<Vec<u8>> = RefCell::new(vec![0; PIECE_BYTES + OVERHEAD_BYTES]);
+}
+
+enum Session {
+    Server(UnbufferedServerConnection),
+    Client(UnbufferedClientConnection),
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nothing of a session is for a log.
+        f.write_str(match self {
+            Self::Server(_) => "Server",
+            Self::Client(_) => "Client",
+        })
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Tls {
+    socket: Transport,
+    session: Session,
+    /// Ciphertext of a record, or of a message of the handshake, that has not come whole.
+    incoming: Vec<u8>,
+    /// Ciphertext for the socket; `sent` of it are taken.
+    outgoing: Vec<u8>,
+    sent: usize,
+    /// Bytes of the caller's whose ciphertext lies in `outgoing`, and that are not counted as sent yet.
+    uncounted: usize,
+    /// Whether the peer's end has come, as an alert.
+    ended: bool,
+    handshaking: bool,
+    /// What the peer has shown of itself, DER; until it is taken.
+    certificate: Option<Vec<u8>>,
+    /// Why the session failed, until it is taken.
+    failure: Option<String>,
+}
+
+/// What is to be done when the session can send.
+enum Task<'a> {
+    Nothing,
+    Encrypt(&'a [u8], &'a mut [u8]),
+    End,
+}
+
+/// How far one step of the session got.
+enum Step {
+    /// There may be another.
+    Next,
+    /// More bytes have to come.
+    Waits,
+    /// Nothing is left to do.
+    Idle,
+    /// This many bytes are encrypted.
+    Encrypted(usize),
+    /// The peer sends nothing more.
+    Ended,
+}
+
+impl Tls {
+    /// A server's side, whose client begins.
+    ///
+    /// # Errors
+    /// The library's, for settings that it cannot work with.
+    pub fn server(socket: Transport, config: &Arc<ServerConfig>) -> Result<Self, rustls::Error> {
+        Ok(Self::over(socket, Session::Server(UnbufferedServerConnection::new(Arc::clone(config))?)))
+    }
+
+    /// A client's side, to a server of this name. [`Tls::flush`] begins.
+    ///
+    /// # Errors
+    /// The library's, for settings that it cannot work with.
+    pub fn client(
+        socket: Transport,
+        config: &Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> Result<Self, rustls::Error> {
+        let session = UnbufferedClientConnection::new(Arc::clone(config), name)?;
+        let mut tls = Self::over(socket, Session::Client(session));
+        // The client speaks first; without a byte from the server that cannot fail.
+        let _ = tls.step_all(&mut Vec::new());
+        Ok(tls)
+    }
+
+    fn over(socket: Transport, session: Session) -> Self {
+        Self {
+            socket,
+            session,
+            incoming: Vec::new(),
+            outgoing: Vec::new(),
+            sent: 0,
+            uncounted: 0,
+            ended: false,
+            handshaking: true,
+            certificate: None,
+            failure: None,
+        }
+    }
+
+    /// Whether requests and answers cannot pass yet.
+    pub fn is_handshaking(&self) -> bool {
+        self.handshaking
+    }
+
+    /// Whether the socket has yet to take what the protocol itself says.
+    pub fn owes(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    /// What the peer has shown of itself, DER; once, when the handshake is done.
+    pub fn take_certificate(&mut self) -> Option<Vec<u8>> {
+        self.certificate.take()
+    }
+
+    /// Why the session failed; once.
+    pub fn take_failure(&mut self) -> Option<String> {
+        self.failure.take()
+    }
+
+    /// See [`Transport::receive`].
+    pub fn receive(&mut self, input: &mut Vec<u8>) -> Result<Received, Errno> {
+        if self.ended {
+            return Ok(Received { bytes: 0, more: false });
+        }
+        let room = input.capacity() - input.len();
+        // What is decrypted is shorter: it finds the room that `input` has.
+        let (most, at_once) = if self.handshaking {
+            (HANDSHAKE_BYTES, HANDSHAKE_READ_BYTES)
+        } else {
+            (room.max(RECORD_BYTES), READ_BYTES)
+        };
+        let wanted = most.saturating_sub(self.incoming.len()).min(at_once);
+        if wanted == 0 {
+            self.failure = Some("TLS: a record, or a message of a handshake, that is too long".to_owned());
+            return Err(Errno::PROTO);
+        }
+        self.incoming.reserve_exact(wanted);
+        let received = self.socket.receive(&mut self.incoming)?;
+        if received.bytes == 0 {
+            return Ok(received);
+        }
+        let before = input.len();
+        let stepped = self.step_all(input);
+        match self.flush() {
+            Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => return stepped.and(Err(error)),
+        }
+        stepped?;
+        match input.len() - before {
+            0 if !self.ended => Err(Errno::AGAIN),
+            bytes => Ok(Received { bytes, more: received.more || self.ended }),
+        }
+    }
+
+    /// See [`Transport::at_end`].
+    pub fn at_end(&self) -> bool {
+        self.ended || self.socket.at_end()
+    }
+
+    /// See [`Transport::send`].
+    pub fn send(&mut self, bytes: &[u8], more: bool) -> Result<usize, Errno> {
+        self.flush()?;
+        if self.uncounted > 0 {
+            return Ok(std::mem::take(&mut self.uncounted));
+        }
+        let piece = &bytes[..bytes.len().min(PIECE_BYTES)];
+        SEALED.with_borrow_mut(|sealed| {
+            let len = self.encrypt(piece, sealed)?;
+            let sealed = &sealed[..len];
+            let sent = if self.owes() { Err(Errno::AGAIN) } else { self.socket.send(sealed, more) };
+            match sent {
+                Ok(sent) if sent == len => return Ok(piece.len()),
+                Ok(sent) => self.outgoing.extend_from_slice(&sealed[sent..]),
+                Err(Errno::AGAIN | Errno::INTR) => self.outgoing.extend_from_slice(sealed),
+                Err(error) => return Err(error),
+            }
+            self.uncounted = piece.len();
+            self.flush()?;
+            Ok(std::mem::take(&mut self.uncounted))
+        })
+    }
+
+    /// See [`Transport::send_file`].
+    pub fn send_file(&mut self, slice: &FileSlice, from: usize) -> Result<usize, Errno> {
+        self.flush()?;
+        if self.uncounted > 0 {
+            return Ok(std::mem::take(&mut self.uncounted));
+        }
+        PIECE.with_borrow_mut(|piece| {
+            let wanted = (slice.len - from).min(PIECE_BYTES);
+            let read = slice.file.read_at(&mut piece[..wanted], slice.position + from as u64);
+            match read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))? {
+                // The file ended before the slice: it was truncated after the plan. The frame cannot be completed.
+                0 => Err(Errno::IO),
+                read => self.send(&piece[..read], from + read < slice.len),
+            }
+        })
+    }
+
+    /// Has the socket take what is encrypted.
+    ///
+    /// # Errors
+    /// As [`Transport::send`].
+    pub fn flush(&mut self) -> Result<(), Errno> {
+        while self.sent < self.outgoing.len() {
+            self.sent += self.socket.send(&self.outgoing[self.sent..], false)?;
+        }
+        (self.outgoing, self.sent) = (Vec::new(), 0);
+        Ok(())
+    }
+
+    /// Says to the peer that nothing more comes, as far as the socket takes that at once.
+    pub fn end(&mut self) {
+        if !self.handshaking && self.failure.is_none() {
+            let _ = self.step(&mut Vec::new(), Task::End);
+        }
+        let _ = self.flush();
+    }
+
+    /// Encrypts a piece into `sealed`; its length there.
+    fn encrypt(&mut self, piece: &[u8], sealed: &mut [u8]) -> Result<usize, Errno> {
+        let mut none = Vec::new();
+        loop {
+            match self.step(&mut none, Task::Encrypt(piece, &mut *sealed))? {
+                Step::Encrypted(len) => return Ok(len),
+                Step::Next | Step::Ended => {}
+                Step::Waits | Step::Idle => return Err(Errno::AGAIN),
+            }
+        }
+    }
+
+    /// Works on what has come: bytes go to `plain`, what the protocol itself says to `outgoing`.
+    fn step_all(&mut self, plain: &mut Vec<u8>) -> Result<(), Errno> {
+        loop {
+            match self.step(plain, Task::Nothing)? {
+                Step::Next | Step::Encrypted(_) => {}
+                Step::Ended => self.ended = true,
+                Step::Waits | Step::Idle => break,
+            }
+        }
+        if self.incoming.is_empty() {
+            self.incoming = Vec::new();
+        }
+        if self.handshaking && !self.common().is_handshaking() {
+            self.handshaking = false;
+            let shown = self.common().peer_certificates().and_then(|chain| chain.first());
+            self.certificate = shown.map(|certificate| certificate.to_vec());
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, plain: &mut Vec<u8>, task: Task<'_>) -> Result<Step, Errno> {
+        let (incoming, outgoing) = (&mut self.incoming, &mut self.outgoing);
+        let (discard, step) = match &mut self.session {
+            Session::Server(session) => step(session.process_tls_records(incoming), plain, outgoing, task),
+            Session::Client(session) => step(session.process_tls_records(incoming), plain, outgoing, task),
+        };
+        let step = step.map_err(|error| self.fail(&error));
+        self.incoming.drain(..discard.min(self.incoming.len()));
+        step
+    }
+
+    /// Notes why the session failed, and what is to be said of that to the peer.
+    fn fail(&mut self, error: &rustls::Error) -> Errno {
+        if self.failure.is_none() {
+            self.failure = Some(self.describe(error));
+            // The alert is the one thing left to be encoded.
+            while let Ok(Step::Next) = self.step(&mut Vec::new(), Task::Nothing) {}
+            self.incoming = Vec::new();
+        }
+        Errno::PROTO
+    }
+
+    fn describe(&self, error: &rustls::Error) -> String {
+        let begins_as_tls = matches!(self.incoming.first(), Some(0x14..=0x17));
+        match error {
+            rustls::Error::InvalidMessage(_) if self.common().protocol_version().is_none() && !begins_as_tls => {
+                "what it sent is no TLS, which this listener asks for: the peer may be set to PLAINTEXT or SASL_PLAINTEXT"
+                    .to_owned()
+            }
+            error if self.handshaking => format!("the TLS handshake failed: {error}"),
+            error => format!("TLS: {error}"),
+        }
+    }
+
+    fn common(&self) -> &CommonState {
+        match &self.session {
+            Session::Server(session) => session,
+            Session::Client(session) => session,
+        }
+    }
+}
+
+impl AsFd for Tls {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.socket()
+    }
+}
+
+/// Does what a session asks for next, and how many bytes of what has come it is done with.
+fn step<Side>(
+    status: UnbufferedStatus<'_, '_, Side>,
+    plain: &mut Vec<u8>,
+    outgoing: &mut Vec<u8>,
+    task: Task<'_>,
+) -> (usize, Result<Step, rustls::Error>) {
+    let UnbufferedStatus { mut discard, state, .. } = status;
+    let step = match state {
+        Err(error) => Err(error),
+        Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+            let mut read = Ok(Step::Next);
+            while let Some(record) = traffic.next_record() {
+                match record {
+                    Ok(record) => {
+                        discard += record.discard;
+                        plain.extend_from_slice(record.payload);
+                    }
+                    Err(error) => read = Err(error),
+                }
+            }
+            read
+        }
+        Ok(ConnectionState::EncodeTlsData(mut data)) => {
+            encode(outgoing, |room| data.encode(room));
+            Ok(Step::Next)
+        }
+        Ok(ConnectionState::TransmitTlsData(data)) => {
+            data.done();
+            Ok(Step::Next)
+        }
+        Ok(ConnectionState::WriteTraffic(mut traffic)) => match task {
+            Task::Nothing => Ok(Step::Idle),
+            Task::End => {
+                encrypt(outgoing, |room| traffic.queue_close_notify(room));
+                Ok(Step::Idle)
+            }
+            Task::Encrypt(piece, sealed) => match traffic.encrypt(piece, sealed) {
+                Ok(len) => Ok(Step::Encrypted(len)),
+                Err(error) => Err(rustls::Error::General(error.to_string())),
+            },
+        },
+        Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Ok(Step::Ended),
+        Ok(ConnectionState::BlockedHandshake) => Ok(Step::Waits),
+        // Early data, which no listener offers.
+        Ok(_) => Err(rustls::Error::General("a state of TLS that is not served".to_owned())),
+    };
+    (discard, step)
+}
+
+/// Appends what `write` writes, which says how much room it needs.
+fn encode(outgoing: &mut Vec<u8>, mut write: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>) {
+    let begin = outgoing.len();
+    let len = match write(&mut outgoing[begin..]) {
+        Err(EncodeError::InsufficientSize(needed)) => {
+            outgoing.resize(begin + needed.required_size, 0);
+            write(&mut outgoing[begin..]).unwrap_or(0)
+        }
+        Ok(len) => len,
+        Err(EncodeError::AlreadyEncoded) => 0,
+    };
+    outgoing.truncate(begin + len);
+}
+
+/// As [`encode`].
+fn encrypt(outgoing: &mut Vec<u8>, mut write: impl FnMut(&mut [u8]) -> Result<usize, EncryptError>) {
+    let begin = outgoing.len();
+    let len = match write(&mut outgoing[begin..]) {
+        Err(EncryptError::InsufficientSize(needed)) => {
+            outgoing.resize(begin + needed.required_size, 0);
+            write(&mut outgoing[begin..]).unwrap_or(0)
+        }
+        Ok(len) => len,
+        Err(EncryptError::EncryptExhausted) => 0,
+    };
+    outgoing.truncate(begin + len);
+}
