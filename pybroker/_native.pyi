@@ -228,6 +228,34 @@ class DataPlaneSettings:
         negative `queued_request_bytes` is no limit. `max_connections_reason` says in the log where the number comes
         from."""
 
+# ------------------------------------------------------------------------------------------- listener_tls.rs
+
+def pem_certificates(text: bytes) -> list[bytes]:
+    """The certificates in a PEM text, each in DER. `ValueError` where there is none."""
+
+def pem_key(text: bytes, password: str | None) -> bytes:
+    """The private key in a PEM text, in DER; `password` opens an encrypted one (PKCS #8). `ValueError` otherwise."""
+
+def read_pkcs12(content: bytes, password: str) -> tuple[list[bytes], bytes | None, list[bytes]]:
+    """A chain and its key, if there is one, and the certificates to trust, all in DER. `ValueError` otherwise."""
+
+@final
+class ServerTls:
+    """What every connection of a listener shares: its settings, and the key of the tickets that resume sessions."""
+
+    def __new__(
+        cls,
+        *,
+        chain: list[bytes],
+        key: bytes,
+        trusted: list[bytes],
+        client_auth: str,
+        protocols: list[str],
+        cipher_suites: list[str] | None,
+    ) -> ServerTls:
+        """`client_auth` is `none`, `requested` or `required`; `trusted` signs clients' certificates. Cipher suites have
+        IANA's names; None: all that are safe. `ValueError` for what cannot be used."""
+
 # ---------------------------------------------------------------------------------------------- data_plane.rs
 
 class _ListenerSettings(Protocol):
@@ -257,6 +285,9 @@ class _ListenerSettings(Protocol):
     @property
     def unauthenticated_max_bytes(self) -> int:
         """`sasl.server.max.receive.size`: the largest frame before that."""
+    @property
+    def tls(self) -> tuple[ServerTls, int] | None:
+        """How its connections are encrypted, and how long a handshake may take, in ms; None: not at all."""
 
 @final
 class DataPlane:
@@ -286,6 +317,7 @@ class DataPlane:
         | Exhausted
         | LogDirectoryFailed
         | LogLine
+        | PeerCertificate
         | ReplicaCaughtUp
         | ReplicaDeletedRecords
         | SegmentRolled
@@ -297,6 +329,10 @@ class DataPlane:
         """Takes a connection for `principal` from its next request on, for `lifetime_ms` where that is given.
 
         The answer to the request that proved it is to be sent after this."""
+    def name_peer(self, connection: int, principal: tuple[str, str]) -> None:
+        """Takes a connection of which a `PeerCertificate` came for `principal`, and goes on with it."""
+    def set_listener_tls(self, listener: str, tls: ServerTls, handshake_timeout_ms: int) -> bool:
+        """Encrypts connections that come to an encrypted listener from now on by `tls`; False where there is none."""
     def respond(self, connection: int, request: int, payload: bytes) -> None:
         """Answers a control request; `payload` is everything after the correlation id. A small answer is sent by the
         calling thread, where the connection has nothing else to do."""
@@ -510,6 +546,23 @@ class UnresolvedRequest:
     @property
     def topic_ids(self) -> list[bytes]:
         """Unknown topics named by id, 16 bytes each."""
+
+@final
+class PeerCertificate:
+    """A client has shown a certificate; its requests wait until `DataPlane.name_peer` says who it is."""
+
+    @property
+    def connection(self) -> int:
+        """The connection's number."""
+    @property
+    def listener(self) -> str:
+        """The listener that it came in by."""
+    @property
+    def peer(self) -> str:
+        """The client's address and port."""
+    @property
+    def certificate(self) -> bytes:
+        """The certificate, DER."""
 
 @final
 class ConnectionClosed:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pybroker.net.listeners import OpenListener
     from pybroker.net.native import ControlRequest, DataPlane, ReplicaEvent, UnresolvedRequest
     from pybroker.net.rights import Rights
+    from pybroker.net.tls import TlsListeners
     from pybroker.replica.deletions import Deletions
     from pybroker.replica.in_sync import InSyncReplicas
     from pybroker.replica.publisher import PartitionPublisher
@@ -65,6 +66,7 @@ class Parts(Protocol):
     config: BrokerConfig
     data_plane: DataPlane
     listeners: tuple[OpenListener, ...]
+    tls: TlsListeners
     live: LiveConfig
     channel: LocalChannel | SwitchingChannel
     registration: Registration
@@ -164,6 +166,7 @@ def build_pipeline(
         intercepted=lambda request: intercepted(request, contexts.build(request)),
         of_replica=of_replica,
         closed=parts.sasl.forget if parts.sasl is not None else None,
+        name_peer=parts.tls.name_peer,
     )
 
 

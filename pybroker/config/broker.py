@@ -31,6 +31,7 @@ from pybroker.config.quorum_keys import QuorumKeys
 from pybroker.config.roles import check_required, check_roles
 from pybroker.config.sasl import ListenerSasl, build_sasl
 from pybroker.config.security_keys import SecurityKeys
+from pybroker.config.tls import ListenerTls, build_tls
 from pybroker.config.topic_keys import TopicKeys
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class BrokerConfig(
         self.__dict__["of_mechanisms"] = {name: given[name] for name in self.unknown if _OF_MECHANISM.fullmatch(name)}
         taken = self.of_listeners.keys() | self.of_mechanisms.keys()
         self.__dict__["unknown"] = tuple(name for name in self.unknown if name not in taken)
+        self.__dict__["unknown"] = tuple(name for name in self.unknown if not name.startswith(prefix))
         return congestion_control
 
     def _security_protocols(self, endpoints: Iterable[str]) -> dict[str, str]:
@@ -129,6 +131,7 @@ class BrokerConfig(
         self._check_replication()
         self._check_consumer_groups()
         self.sasl_of_listeners()
+        self.tls_of_listeners()
 
     def _check_parts(self) -> None:
         if not self.log_directories:
@@ -185,6 +188,10 @@ class BrokerConfig(
         """Return what each listener of SASL offers, with the changes since the start; raises ConfigError."""
         texts = {**self.given, **self.of_mechanisms, **self.of_listeners, **self.dynamic_default, **self.dynamic_own}
         return build_sasl((one.endpoint.name for one in self.endpoints if one.asks_who), texts)
+    def tls_of_listeners(self) -> dict[str, ListenerTls]:
+        """Return the TLS of each listener that has it, with the changes since the start; raises ConfigError."""
+        texts = {**self.given, **self.of_listeners, **self.dynamic_default, **self.dynamic_own}
+        return build_tls((one.endpoint.name for one in self.endpoints if one.is_encrypted), texts)
 
     @property
     def is_broker(self) -> bool:

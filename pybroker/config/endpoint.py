@@ -18,6 +18,7 @@ _EXPECTED = "NAME://host:port, such as PLAINTEXT://localhost:9092"
 _LAST_PORT = 65535
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _SERVED = ("PLAINTEXT", "SASL_PLAINTEXT")
+_SERVED = ("PLAINTEXT", "SSL")
 
 
 class Endpoint(NamedTuple):
@@ -47,6 +48,11 @@ class Listener(NamedTuple):
     def asks_who(self) -> bool:
         """Whether its connections have to authenticate by SASL."""
         return self.protocol.startswith("SASL_")
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether its connections are of TLS."""
+        return self.protocol.endswith("SSL")
 
 
 def parse_endpoint(key: str, text: str) -> Endpoint:
@@ -110,6 +116,7 @@ def build_listeners(
         raise ConfigError("listeners", "", _EXPECTED)
     for endpoint in advertised.values():
         _check_advertised(endpoint)
+    inner = {name.upper() for name in controller_names}
     for name, endpoint in endpoints.items():
         protocol = protocols.get(name)
         if protocol is None:
@@ -118,6 +125,10 @@ def build_listeners(
             served = " or ".join(_SERVED)
             raise ConfigError("listeners", endpoint, f"a {served} listener, as {protocol} is not served yet")
     inner = {name.upper() for name in controller_names}
+        if protocol != "PLAINTEXT" and name in inner:
+            raise ConfigError(
+                "listeners", endpoint, f"a PLAINTEXT one for controllers, as {protocol} is not served there yet"
+            )
     return tuple(
         Listener(
             endpoint,

@@ -216,6 +216,10 @@ def _check_broker(config: NodeSettings, listeners: Sequence[str], advertised: Se
             _ADVERTISED,
             f"There must be at least one broker advertised listener. Perhaps all listeners appear in {_NAMES}?",
         )
+    if not config.is_single and config.security_protocols.get(config.inter_broker_listener, "PLAINTEXT") != "PLAINTEXT":
+        protocol = config.security_protocols[config.inter_broker_listener]
+        expected = f"a PLAINTEXT listener, as brokers do not speak {protocol} to each other yet"
+        raise ConfigError(_INNER, config.inter_broker_listener, expected)
     if config.inter_broker_listener not in for_brokers:
         _refuse(
             _INNER,

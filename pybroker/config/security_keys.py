@@ -3,6 +3,8 @@
 Owns that they are taken as Kafka takes them. Those of sasl.* that act are read for each listener (`config.sasl`).
 Nothing reads the others: a listener that would is refused when the broker starts (`endpoint.build_listeners`), so none
 of them can pass for a protection that is not there. Must not know listeners.
+Owns that they are taken as Kafka takes them. Those of TLS act by `pybroker/config/tls.py`, where a listener's own
+values stand over these. Must not know listeners.
 """
 
 from __future__ import annotations
@@ -50,34 +52,38 @@ class SecurityKeys(Settings):
         0.05, "Random part added to that time.", at_least=None, acts=False, dynamic=True
     )
     sasl_mechanism_inter_broker_protocol = string("GSSAPI", "SASL mechanism between brokers.", acts=False, dynamic=True)
-    ssl_cipher_suites = listing((), "Cipher suites offered.", acts=False, dynamic=True)
+    ssl_cipher_suites = listing((), "Cipher suites offered.", dynamic=True)
     ssl_client_auth = string(
         "none",
         "Whether a client of an SSL listener has to show a certificate.",
         one_of=("required", "requested", "none"),
-        acts=False,
         dynamic=True,
     )
-    ssl_enabled_protocols = listing(("TLSv1.2", "TLSv1.3"), "TLS versions offered.", acts=False, dynamic=True)
+    ssl_enabled_protocols = listing(("TLSv1.2", "TLSv1.3"), "TLS versions offered.", dynamic=True)
     ssl_endpoint_identification_algorithm = string(
         "https", "How the name in a certificate is compared.", acts=False, dynamic=True
     )
     ssl_engine_factory_class = class_name(None, "The class that makes SSL engines; none is taken.")
-    ssl_key_password = password("Password of the private key.")
+    ssl_key_password = password("Password of the private key.", acts=True)
     ssl_keymanager_algorithm = string("SunX509", "Algorithm of the key manager.", acts=False, dynamic=True)
-    ssl_keystore_certificate_chain = password("Certificate chain.")
-    ssl_keystore_key = password("Private key.")
-    ssl_keystore_location = optional_string("File of the key store.", acts=False, dynamic=True)
-    ssl_keystore_password = password("Password of the key store.")
-    ssl_keystore_type = string("JKS", "Format of the key store.", acts=False, dynamic=True)
+    ssl_keystore_certificate_chain = password("Certificate chain.", acts=True)
+    ssl_keystore_key = password("Private key.", acts=True)
+    ssl_keystore_location = optional_string("File of the key store.", dynamic=True)
+    ssl_keystore_password = password("Password of the key store.", acts=True)
+    ssl_keystore_type = string("JKS", "Format of the key store.", dynamic=True)
     ssl_protocol = string("TLSv1.3", "TLS version of the context.", acts=False, dynamic=True)
+    ssl_principal_mapping_rules = string(
+        "DEFAULT",
+        "Rules from the distinguished name of a client's certificate to its principal, with commas between: "
+        "RULE:pattern/replacement/ with L or U behind it, or DEFAULT.",
+    )
     ssl_provider = optional_string("Security provider.", acts=False, dynamic=True)
     ssl_secure_random_implementation = optional_string("Source of random numbers.", acts=False, dynamic=True)
     ssl_trustmanager_algorithm = string("PKIX", "Algorithm of the trust manager.", acts=False, dynamic=True)
-    ssl_truststore_certificates = password("Trusted certificates.")
-    ssl_truststore_location = optional_string("File of the trust store.", acts=False, dynamic=True)
-    ssl_truststore_password = password("Password of the trust store.")
-    ssl_truststore_type = string("JKS", "Format of the trust store.", acts=False, dynamic=True)
+    ssl_truststore_certificates = password("Trusted certificates.", acts=True)
+    ssl_truststore_location = optional_string("File of the trust store.", dynamic=True)
+    ssl_truststore_password = password("Password of the trust store.", acts=True)
+    ssl_truststore_type = string("JKS", "Format of the trust store.", dynamic=True)
 
 
 LISTENER_ONLY = frozenset(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from pybroker.config.endpoint import Listener
     from pybroker.net.native import DataPlane
+    from pybroker.net.tls import TlsListeners
+    from pybroker.security.native import ServerTls
 
 
 ANY_HOST = "0.0.0.0"  # what an empty host in `listeners` stands for
@@ -37,6 +39,7 @@ class ListenerSettings(NamedTuple):
     control_only: bool
     principal: Principal | None
     unauthenticated_max_bytes: int
+    tls: tuple[ServerTls, int] | None
 
 
 class OpenListener(NamedTuple):
@@ -71,6 +74,8 @@ def open_listeners(
 
     Raises ListenError for the first that fails. The others close with the data plane.
     """
+    data_plane: DataPlane, listeners: Iterable[Listener], backlog: int, tls: TlsListeners
+    """Bind every listener; raises ListenError for the first that fails. The others close with the data plane."""
     opened = []
     for listener in listeners:
         endpoint = listener.endpoint
@@ -84,6 +89,8 @@ def open_listeners(
                 control_only=listener.is_controller,
                 principal=None if listener.asks_who else ANONYMOUS,
                 unauthenticated_max_bytes=unauthenticated_max_bytes,
+                unauthenticated_max_bytes=MAX_RECEIVE_BYTES,
+                tls=tls.of(endpoint.name),
             )
             port = data_plane.listen(settings)
         except OSError as error:

@@ -12,6 +12,7 @@ from pybroker._native import (
     InterceptedRequest,
     LogDirectoryFailed,
     LogLine,
+    PeerCertificate,
     ReplicaCaughtUp,
     ReplicaDeletedRecords,
     SegmentRolled,
@@ -30,6 +31,7 @@ Event = (
     | Exhausted
     | LogDirectoryFailed
     | LogLine
+    | PeerCertificate
     | ReplicaEvent
     | SegmentRolled
 )
@@ -46,6 +48,7 @@ __all__ = [
     "InterceptedRequest",
     "LogDirectoryFailed",
     "LogLine",
+    "PeerCertificate",
     "ReplicaCaughtUp",
     "ReplicaDeletedRecords",
     "ReplicaEvent",

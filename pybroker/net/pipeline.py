@@ -34,6 +34,7 @@ from pybroker.net.native import (
     InterceptedRequest,
     LogDirectoryFailed,
     LogLine,
+    PeerCertificate,
     ReplicaCaughtUp,
     ReplicaDeletedRecords,
     ReplicaEvent,
@@ -87,11 +88,12 @@ class Pipeline:
         intercepted: Callable[[ControlRequest], None] | None = None,
         closed: Callable[[int], None] | None = None,
         of_replica: Callable[[ReplicaEvent], None] | None = None,
+        name_peer: Callable[[PeerCertificate], None] | None = None,
     ) -> None:
         """`draining` is called when a wake-up has brought events, `drained` when its handlers have been called, before
         their answers are sent. `max_elements` is how many elements a request may have. `clock` gives seconds, rising.
         `intercepted` gets the requests that the data plane intercepts, `closed` the numbers of connections that ended,
-        `of_replica` what followers of this broker's partitions have done.
+        `of_replica` what followers of this broker's partitions have done, `name_peer` certificates of clients.
         """
         self._data_plane = data_plane
         self._dispatch = dispatch
@@ -116,6 +118,7 @@ class Pipeline:
         self._intercepted = intercepted
         self._closed = closed
         self._of_replica = of_replica
+        self._name_peer = name_peer
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
         # Requests that the last wake-up had no time for. Invariant: while there are any, `_go_on` is scheduled.
@@ -283,6 +286,9 @@ class Pipeline:
                 work.gone = True
             if self._closed is not None:
                 self._closed(event.connection)
+        elif isinstance(event, PeerCertificate):
+            if self._name_peer is not None:
+                self._name_peer(event)
         elif isinstance(event, LogLine):
             log.log(logging.getLevelNamesMapping().get(event.level.upper(), logging.WARNING), "%s", event.text)
         elif isinstance(event, ReplicaCaughtUp | ReplicaDeletedRecords):

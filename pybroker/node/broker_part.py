@@ -34,6 +34,7 @@ from pybroker.net.forwarding import Forwarding
 from pybroker.net.listeners import OpenListener, open_listeners
 from pybroker.net.native import DataPlane
 from pybroker.net.rights import Rights
+from pybroker.net.tls import TlsListeners
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.replica.deletions import Deletions
@@ -110,6 +111,13 @@ class BrokerPart:
             backlog=config.socket_listen_backlog_size,
             unauthenticated_max_bytes=config.sasl_server_max_receive_size,
         )
+        tls = config.tls_of_listeners()
+        self.tls = TlsListeners(
+            {one.endpoint.name: tls[one.endpoint.name] for one in config.broker_endpoints if one.is_encrypted}
+            data_plane, config.broker_endpoints, config.socket_listen_backlog_size, self.tls
+        self.tls.start(data_plane)
+        end(Stage.ACCEPTING, self.tls, self.tls.stop)
+        self.live.subscribe(lambda changed: self.tls.reconfigure(changed.tls_of_listeners()))
 
     def build(self, source: MetadataSource, access: ControllerAccess) -> list[Publisher]:
         """Build what follows the metadata, and return it in the order in which it has to follow."""

@@ -22,6 +22,7 @@ from pybroker.net.closing import close_connections, finish_requests
 from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.listeners import OpenListener, open_listeners
 from pybroker.net.native import DataPlane
+from pybroker.net.tls import TlsListeners
 from pybroker.node.snapshot_policy import build_snapshot_policy
 from pybroker.serving import build_controller_pipeline
 from pybroker.storage.meta_properties import id_bytes
@@ -86,6 +87,7 @@ class ControllerPart:
             config.controller_endpoints,
             backlog=config.socket_listen_backlog_size,
             unauthenticated_max_bytes=config.sasl_server_max_receive_size,
+            data_plane, config.controller_endpoints, config.socket_listen_backlog_size, TlsListeners({})
         )
 
     def build(self) -> Controller:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pybroker.machine.clock import Clock
     from pybroker.metadata.publishers import Publisher
     from pybroker.net.native import ControlRequest, DataPlane
+    from pybroker.net.tls import TlsListeners
     from pybroker.node.controller_access import MetadataSource
 
 _EXPECTED = (
@@ -81,6 +82,11 @@ class Node:
     def data_plane(self) -> DataPlane:
         """The data plane of a broker that runs; raises NodeError of one that does not."""
         return self._running().data_plane
+
+    @property
+    def tls(self) -> TlsListeners:
+        """What the broker's listeners encrypt by; raises NodeError of a broker that does not run."""
+        return self._running().tls
 
     async def start(self) -> tuple[OpenListener, ...]:
         """Start, and return the listeners when the broker answers; raises NodeError, leaving nothing behind."""
@@ -135,6 +141,13 @@ class _Run:
         if self._broker is None:
             raise NodeError("this node is a controller alone: it has no partitions and no clients")
         return self._broker.data_plane
+
+    @property
+    def tls(self) -> TlsListeners:
+        """What the broker's listeners encrypt by; raises NodeError of a node that is no broker."""
+        if self._broker is None:
+            raise NodeError("this node is a controller alone: it has no clients")
+        return self._broker.tls
 
     @property
     def failures(self) -> Failures:

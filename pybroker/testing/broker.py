@@ -189,6 +189,7 @@ class Broker(Controls):
                 backlog=node.config.socket_listen_backlog_size,
                 unauthenticated_max_bytes=node.config.sasl_server_max_receive_size,
             )
+            open_listeners(node.data_plane, node.config.endpoints, node.config.socket_listen_backlog_size, node.tls)
             self._refusing = False
 
     def close_connections(self) -> None:

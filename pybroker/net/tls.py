@@ -1,0 +1,145 @@
+"""TLS of open listeners: what they encrypt by, changed while they are open, and who their clients are.
+
+Owns when certificates are read again: when a setting of theirs changes, and when a file has. Connections that are open
+go on as they began. Must not know how certificates are stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pybroker.config.errors import ConfigError
+from pybroker.security.distinguished_name import CertificateError, subject_of, valid_until
+from pybroker.security.key_material import build_server_tls
+from pybroker.security.principal_mapping import MappingError, NoRuleError, map_name, parse_rules
+from pybroker.security.principals import Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pybroker.config.tls import ListenerTls
+    from pybroker.net.native import DataPlane, PeerCertificate
+    from pybroker.security.native import ServerTls
+    from pybroker.security.principal_mapping import Rule
+
+log = logging.getLogger("pybroker.net")
+
+HANDSHAKE_TIMEOUT_MS = 30_000
+"""How long a client may take for its handshake. Kafka has `connections.max.idle.ms` for that, ten minutes."""
+_LOOK_SECONDS = 5.0
+_WARN = timedelta(days=30)
+_AGAIN = timedelta(days=1)
+
+_Stamp = tuple[tuple[str, int, int], ...]
+
+
+class TlsListeners:
+    """The listeners of one data plane that encrypt, from before they are opened until they are stopped."""
+
+    def __init__(self, settings: dict[str, ListenerTls]) -> None:
+        """Read what each needs; raises ConfigError."""
+        self._settings = settings
+        self._rules = {name: _rules(one) for name, one in settings.items()}
+        self._stamps = {name: _stamp(one) for name, one in settings.items()}
+        self._made = {name: build_server_tls(one) for name, one in settings.items()}
+        self._said: dict[str, datetime] = {}
+        self._data_plane: DataPlane | None = None
+        self._watch: asyncio.Task[None] | None = None
+
+    def of(self, listener: str) -> tuple[ServerTls, int] | None:
+        """Return what a listener is opened with, and the time for its handshakes in ms; None for one without TLS."""
+        made = self._made.get(listener)
+        return None if made is None else (made[0], HANDSHAKE_TIMEOUT_MS)
+
+    def start(self, data_plane: DataPlane, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        """Look at the files from now on, and say when a certificate is about to expire."""
+        self._data_plane = data_plane
+        if self._settings:
+            self._say_expiry(now())
+            self._watch = asyncio.get_running_loop().create_task(self._look_on(now))
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._watch is not None:
+            self._watch.cancel()
+
+    def reconfigure(self, settings: dict[str, ListenerTls]) -> None:
+        """Take changed settings for the connections that come from now on; what cannot be read is logged and left."""
+        for name, one in settings.items():
+            if name in self._settings and one != self._settings[name]:
+                self._renew(name, one)
+
+    def look(self, now: datetime) -> None:
+        """Read again what has changed on disk."""
+        for name, one in self._settings.items():
+            if _stamp(one) != self._stamps[name]:
+                self._renew(name, one)
+        self._say_expiry(now)
+
+    def name_peer(self, event: PeerCertificate) -> None:
+        """Say who has shown a certificate; a connection whose certificate no rule is for is closed."""
+        if self._data_plane is None:
+            return
+        try:
+            name = map_name(self._rules[event.listener], subject_of(event.certificate))
+        except (NoRuleError, CertificateError) as error:
+            log.warning("connection from %s closed: %s", event.peer, error)
+            self._data_plane.close_connection(event.connection)
+            return
+        self._data_plane.name_peer(event.connection, Principal("User", name))
+
+    async def _look_on(self, now: Callable[[], datetime]) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            self.look(now())
+
+    def _renew(self, name: str, settings: ListenerTls) -> None:
+        # The stamp is taken first: what changes while it is read is read again.
+        stamp = _stamp(settings)
+        try:
+            rules, made = _rules(settings), build_server_tls(settings)
+        except ConfigError as error:
+            log.error("listener %s goes on with its certificate: %s", name, error)
+            self._stamps[name] = stamp
+            return
+        self._settings[name], self._rules[name], self._stamps[name], self._made[name] = settings, rules, stamp, made
+        self._said.pop(name, None)
+        if self._data_plane is not None and self._data_plane.set_listener_tls(name, made[0], HANDSHAKE_TIMEOUT_MS):
+            log.info("listener %s: new connections see the certificate that was read now", name)
+
+    def _say_expiry(self, now: datetime) -> None:
+        for name, (_, certificate) in self._made.items():
+            try:
+                until = valid_until(certificate)
+            except CertificateError:
+                continue
+            if until - now > _WARN or now - self._said.get(name, datetime.min.replace(tzinfo=UTC)) < _AGAIN:
+                continue
+            self._said[name] = now
+            words = "has expired" if until <= now else f"expires in {(until - now).days} days"
+            log.warning("the certificate of listener %s %s, at %s", name, words, until.isoformat())
+
+
+def _rules(settings: ListenerTls) -> tuple[Rule, ...]:
+    try:
+        return parse_rules(settings.principal_mapping_rules)
+    except MappingError as error:
+        raise ConfigError("ssl.principal.mapping.rules", settings.principal_mapping_rules, str(error)) from None
+
+
+def _stamp(settings: ListenerTls) -> _Stamp:
+    """Return what shows that one of the files has changed; one that is not there has not."""
+    return tuple(_looks(store.location for store in (settings.keys, settings.trust) if store.location))
+
+
+def _looks(locations: Iterable[str | None]) -> Iterable[tuple[str, int, int]]:
+    for location in locations:
+        try:
+            status = Path(location or "").stat()
+        except OSError:
+            continue
+        yield location or "", status.st_mtime_ns, status.st_ino

@@ -1,0 +1,106 @@
+"""`ssl.principal.mapping.rules`: from a certificate's distinguished name to the name of a principal.
+
+Owns the rules and their syntax. Must not read certificates.
+
+Source: Kafka's SslPrincipalMapper (KIP-371). Patterns are those of RE2, which takes linear time for whatever name a
+certificate has; what it does not know of Java's syntax (back references, looking around) is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import re2
+
+_RULE = re.compile(
+    r"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/(?P<new>(?:\\.|[^\\/])*)/(?P<case>[LU]?))?\s*"
+)
+_REFERENCE = re.compile(r"\\(?P<literal>.)|\$(?P<group>\d+)")
+
+
+class MappingError(ValueError):
+    """The text is no list of rules; the words say where."""
+
+
+class NoRuleError(ValueError):
+    """No rule is for a name."""
+
+
+class Rule(NamedTuple):
+    """One rule; without a pattern it is DEFAULT, which takes every name as it is."""
+
+    pattern: str | None
+    replacement: str = ""
+    case: str = ""
+    """`L` for small letters, `U` for capital ones."""
+
+    def apply(self, name: str) -> str | None:
+        """Return what the rule makes of a distinguished name, None where it is not for it."""
+        if self.pattern is None:
+            return name
+        import re2
+
+        pattern = re2.compile(self.pattern)
+        if pattern.fullmatch(name) is None:
+            return None
+        made, at = "", 0
+        for match in pattern.finditer(name):
+            made += name[at : match.start()] + _expanded(self.replacement, match)
+            at = match.end()
+        made += name[at:]
+        return {"L": made.lower, "U": made.upper}.get(self.case, lambda: made)()
+
+
+def parse_rules(text: str) -> tuple[Rule, ...]:
+    """Return the rules of a text: `DEFAULT` and `RULE:pattern/replacement/[LU]`, with commas between.
+
+    Raises MappingError.
+    """
+    rules, at = [], 0
+    while at < len(text):
+        match = _RULE.match(text, at)
+        end = at if match is None else match.end()
+        if match is None or (end < len(text) and text[end] != ","):
+            raise MappingError(f"{text[at:]!r} is neither DEFAULT nor RULE:pattern/replacement/ with L or U behind it")
+        if match["default"]:
+            rules.append(Rule(None))
+        elif match["pattern"] is not None:
+            rules.append(Rule(_checked(match["pattern"]), match["new"], match["case"]))
+        at = end + 1
+    return tuple(rules)
+
+
+def map_name(rules: tuple[Rule, ...], name: str) -> str:
+    """Return the principal's name for a distinguished name, by the first rule for it; raises NoRuleError."""
+    for rule in rules:
+        made = rule.apply(name)
+        if made is not None:
+            return made
+    raise NoRuleError(f"no rule of ssl.principal.mapping.rules is for {name}")
+
+
+def _checked(pattern: str) -> str:
+    import re2
+
+    try:
+        re2.compile(pattern)
+    except re2.error as error:
+        raise MappingError(f"RULE:{pattern} has no pattern of RE2: {error}") from None
+    return pattern
+
+
+def _expanded(replacement: str, match: re2._Match[str]) -> str:
+    """Return a replacement with what the groups have matched; a reference to a group that is not there is a text."""
+    groups = match.re.groups
+
+    def expand(found: re.Match[str]) -> str:
+        if found["literal"] is not None:
+            return found["literal"]
+        digits, rest = found["group"], ""
+        while len(digits) > 1 and int(digits) > groups:
+            digits, rest = digits[:-1], digits[-1] + rest
+        return found[0] if int(digits) > groups else (match.group(int(digits)) or "") + rest
+
+    return _REFERENCE.sub(expand, replacement)
