@@ -40,7 +40,9 @@ def test_a_part_of_a_name_is_no_match() -> None:
         map_name(parse_rules("RULE:CN=alice/admin/"), "CN=alice,OU=others")
 
 
-@pytest.mark.parametrize("text", ["default", "RULE:a/b", "RULE:a/b/X", "DEFAULT DEFAULT", "RULE:(a/b/", r"RULE:(?=a)/b/"])
+@pytest.mark.parametrize(
+    "text", ["default", "RULE:a/b", "RULE:a/b/X", "DEFAULT DEFAULT", "RULE:(a/b/", r"RULE:(?=a)/b/"]
+)
 def test_what_is_no_rule_is_refused(text: str) -> None:
     with pytest.raises(MappingError):
         parse_rules(text)

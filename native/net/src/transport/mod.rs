@@ -22,10 +22,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::epoll;
 use rustix::io::Errno;
-use rustls::pki_types::ServerName;
 
 use pybroker_storage::FileSlice;
-use pybroker_tls::{ServerTls, Tls as ClientTls};
+use pybroker_tls::ServerTls;
 
 use plaintext::Plaintext;
 use tls::Tls;
@@ -66,17 +65,6 @@ impl Transport {
     /// When the socket is gone.
     pub fn tls_server(stream: TcpStream, tls: &ServerTls) -> io::Result<Self> {
         let session = Tls::server(Self::plaintext(stream)?, tls.config());
-        Ok(Self::Tls(Box::new(session.map_err(io::Error::other)?)))
-    }
-
-    /// The client's side of TLS over a socket, which need not be connected yet, to a server of this name or address.
-    ///
-    /// # Errors
-    /// When the socket is gone, or no certificate can be for such a name.
-    pub fn tls_client(stream: TcpStream, tls: &ClientTls, host: &str) -> io::Result<Self> {
-        let no_name = |_| io::Error::new(io::ErrorKind::InvalidInput, format!("no certificate can be for {host:?}"));
-        let name = ServerName::try_from(host.to_owned()).map_err(no_name)?;
-        let session = Tls::client(Self::plaintext(stream)?, tls.config(), name);
         Ok(Self::Tls(Box::new(session.map_err(io::Error::other)?)))
     }
 

@@ -17,11 +17,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use rustls::client::UnbufferedClientConnection;
-use rustls::pki_types::ServerName;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
-use rustls::{ClientConfig, CommonState, ServerConfig};
+use rustls::{CommonState, ServerConfig};
 
 use super::{Received, Transport};
 use pybroker_storage::FileSlice;
@@ -46,18 +44,12 @@ thread_local! {
     static SEALED: RefCell<Vec<u8>> = RefCell::new(vec![0; PIECE_BYTES + OVERHEAD_BYTES]);
 }
 
-enum Session {
-    Server(UnbufferedServerConnection),
-    Client(UnbufferedClientConnection),
-}
+/// A session of the library, of which nothing is for a log.
+struct Session(UnbufferedServerConnection);
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Nothing of a session is for a log.
-        f.write_str(match self {
-            Self::Server(_) => "Server",
-            Self::Client(_) => "Client",
-        })
+        f.write_str("Session")
     }
 }
 
@@ -109,23 +101,7 @@ impl Tls {
     /// # Errors
     /// The library's, for settings that it cannot work with.
     pub fn server(socket: Transport, config: &Arc<ServerConfig>) -> Result<Self, rustls::Error> {
-        Ok(Self::over(socket, Session::Server(UnbufferedServerConnection::new(Arc::clone(config))?)))
-    }
-
-    /// A client's side, to a server of this name. [`Tls::flush`] begins.
-    ///
-    /// # Errors
-    /// The library's, for settings that it cannot work with.
-    pub fn client(
-        socket: Transport,
-        config: &Arc<ClientConfig>,
-        name: ServerName<'static>,
-    ) -> Result<Self, rustls::Error> {
-        let session = UnbufferedClientConnection::new(Arc::clone(config), name)?;
-        let mut tls = Self::over(socket, Session::Client(session));
-        // The client speaks first; without a byte from the server that cannot fail.
-        let _ = tls.step_all(&mut Vec::new());
-        Ok(tls)
+        Ok(Self::over(socket, Session(UnbufferedServerConnection::new(Arc::clone(config))?)))
     }
 
     fn over(socket: Transport, session: Session) -> Self {
@@ -297,10 +273,7 @@ impl Tls {
 
     fn step(&mut self, plain: &mut Vec<u8>, task: Task<'_>) -> Result<Step, Errno> {
         let (incoming, outgoing) = (&mut self.incoming, &mut self.outgoing);
-        let (discard, step) = match &mut self.session {
-            Session::Server(session) => step(session.process_tls_records(incoming), plain, outgoing, task),
-            Session::Client(session) => step(session.process_tls_records(incoming), plain, outgoing, task),
-        };
+        let (discard, step) = step(self.session.0.process_tls_records(incoming), plain, outgoing, task);
         let step = step.map_err(|error| self.fail(&error));
         self.incoming.drain(..discard.min(self.incoming.len()));
         step
@@ -330,10 +303,7 @@ impl Tls {
     }
 
     fn common(&self) -> &CommonState {
-        match &self.session {
-            Session::Server(session) => session,
-            Session::Client(session) => session,
-        }
+        &self.session.0
     }
 }
 
