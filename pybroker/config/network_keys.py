@@ -26,6 +26,11 @@ class NetworkKeys(Settings):
         "names of controller.listener.names are PLAINTEXT, too.",
         dynamic=True,
     )
+    ssl_principal_mapping_rules = string(
+        "DEFAULT",
+        "Rules from the distinguished name of a client's certificate to its principal, with commas between: "
+        "RULE:pattern/replacement/ with L or U behind it, or DEFAULT.",
+    )
     inter_broker_listener_name = optional_string(
         "The listener that brokers use among themselves; without it that of security.inter.broker.protocol."
     )

@@ -72,11 +72,6 @@ class SecurityKeys(Settings):
     ssl_keystore_password = password("Password of the key store.", acts=True)
     ssl_keystore_type = string("JKS", "Format of the key store.", dynamic=True)
     ssl_protocol = string("TLSv1.3", "TLS version of the context.", acts=False, dynamic=True)
-    ssl_principal_mapping_rules = string(
-        "DEFAULT",
-        "Rules from the distinguished name of a client's certificate to its principal, with commas between: "
-        "RULE:pattern/replacement/ with L or U behind it, or DEFAULT.",
-    )
     ssl_provider = optional_string("Security provider.", acts=False, dynamic=True)
     ssl_secure_random_implementation = optional_string("Source of random numbers.", acts=False, dynamic=True)
     ssl_trustmanager_algorithm = string("PKIX", "Algorithm of the trust manager.", acts=False, dynamic=True)

@@ -1,4 +1,4 @@
-"""Rules take a distinguished name to a principal's as Kafka's SslPrincipalMapper does; its own examples are among these."""
+"""Rules take a distinguished name to a principal's as Kafka's SslPrincipalMapper does."""
 
 from __future__ import annotations
 
