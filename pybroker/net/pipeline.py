@@ -93,7 +93,7 @@ class Pipeline:
         """`draining` is called when a wake-up has brought events, `drained` when its handlers have been called, before
         their answers are sent. `max_elements` is how many elements a request may have. `clock` gives seconds, rising.
         `intercepted` gets the requests that the data plane intercepts, `closed` the numbers of connections that ended,
-        `of_replica` what followers of this broker's partitions have done, `name_peer` certificates of clients.
+        `of_replica` what followers of this broker have done, `name_peer` certificates of clients.
         """
         self._data_plane = data_plane
         self._dispatch = dispatch
@@ -117,8 +117,7 @@ class Pipeline:
         self._clock = clock
         self._intercepted = intercepted
         self._closed = closed
-        self._of_replica = of_replica
-        self._name_peer = name_peer
+        self._of_replica, self._name_peer = of_replica, name_peer
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
         # Requests that the last wake-up had no time for. Invariant: while there are any, `_go_on` is scheduled.
@@ -273,9 +272,8 @@ class Pipeline:
         """Handle what is no control request."""
         if isinstance(event, AppendSettled):
             self._append_settled(event)
-        elif isinstance(event, InterceptedRequest):
-            if self._intercepted is not None:
-                self._intercepted(event.request)
+        elif isinstance(event, InterceptedRequest) and self._intercepted is not None:
+            self._intercepted(event.request)
         elif isinstance(event, UnresolvedRequest):
             self._in_work += 1
             self._spawn(self._step_unresolved(event))
@@ -286,9 +284,8 @@ class Pipeline:
                 work.gone = True
             if self._closed is not None:
                 self._closed(event.connection)
-        elif isinstance(event, PeerCertificate):
-            if self._name_peer is not None:
-                self._name_peer(event)
+        elif isinstance(event, PeerCertificate) and self._name_peer is not None:
+            self._name_peer(event)
         elif isinstance(event, LogLine):
             log.log(logging.getLevelNamesMapping().get(event.level.upper(), logging.WARNING), "%s", event.text)
         elif isinstance(event, ReplicaCaughtUp | ReplicaDeletedRecords):

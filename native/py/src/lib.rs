@@ -89,10 +89,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<events::PyInterceptedRequest>()?;
     m.add_class::<events::PyUnresolvedRequest>()?;
     m.add_class::<files::PyFileSystem>()?;
-    m.add_class::<listener_tls::PyServerTls>()?;
-    m.add_function(wrap_pyfunction!(listener_tls::pem_certificates, m)?)?;
-    m.add_function(wrap_pyfunction!(listener_tls::pem_key, m)?)?;
-    m.add_function(wrap_pyfunction!(listener_tls::read_pkcs12, m)?)?;
+    listener_tls::add(m)?;
     m.add_function(wrap_pyfunction!(files::close_idle_files, m)?)?;
     m.add_function(wrap_pyfunction!(files::close_logs, m)?)?;
     m.add_class::<received::Received>()?;

@@ -75,3 +75,12 @@ impl PyServerTls {
         Ok(Self { inner: ServerTls::new(settings).map_err(refused)? })
     }
 }
+
+/// Puts what is here into the module.
+pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyServerTls>()?;
+    m.add_function(wrap_pyfunction!(pem_certificates, m)?)?;
+    m.add_function(wrap_pyfunction!(pem_key, m)?)?;
+    m.add_function(wrap_pyfunction!(read_pkcs12, m)?)?;
+    Ok(())
+}
