@@ -83,7 +83,6 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<control_request::PyControlRequest>()?;
     m.add_class::<events::PyExhausted>()?;
     m.add_class::<events::PyLogDirectoryFailed>()?;
-    m.add_class::<events::PyPeerCertificate>()?;
     m.add_class::<events::PyLogLine>()?;
     m.add_class::<events::PySegmentRolled>()?;
     m.add_class::<events::PyInterceptedRequest>()?;

@@ -78,6 +78,7 @@ impl PyServerTls {
 
 /// Puts what is here into the module.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<crate::events::PyPeerCertificate>()?;
     m.add_class::<PyServerTls>()?;
     m.add_function(wrap_pyfunction!(pem_certificates, m)?)?;
     m.add_function(wrap_pyfunction!(pem_key, m)?)?;
