@@ -107,7 +107,6 @@ class BrokerConfig(
         self.__dict__["of_mechanisms"] = {name: given[name] for name in self.unknown if _OF_MECHANISM.fullmatch(name)}
         taken = self.of_listeners.keys() | self.of_mechanisms.keys()
         self.__dict__["unknown"] = tuple(name for name in self.unknown if name not in taken)
-        self.__dict__["unknown"] = tuple(name for name in self.unknown if not name.startswith(prefix))
         return congestion_control
 
     def _security_protocols(self, endpoints: Iterable[str]) -> dict[str, str]:
@@ -188,6 +187,7 @@ class BrokerConfig(
         """Return what each listener of SASL offers, with the changes since the start; raises ConfigError."""
         texts = {**self.given, **self.of_mechanisms, **self.of_listeners, **self.dynamic_default, **self.dynamic_own}
         return build_sasl((one.endpoint.name for one in self.endpoints if one.asks_who), texts)
+
     def tls_of_listeners(self) -> dict[str, ListenerTls]:
         """Return the TLS of each listener that has it, with the changes since the start; raises ConfigError."""
         texts = {**self.given, **self.of_listeners, **self.dynamic_default, **self.dynamic_own}

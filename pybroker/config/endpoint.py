@@ -17,8 +17,7 @@ _FORM = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)://(?:\[(?P<six>[^\]]*)\]|(?P<hos
 _EXPECTED = "NAME://host:port, such as PLAINTEXT://localhost:9092"
 _LAST_PORT = 65535
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_SERVED = ("PLAINTEXT", "SASL_PLAINTEXT")
-_SERVED = ("PLAINTEXT", "SSL")
+_SERVED = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class Endpoint(NamedTuple):
@@ -124,7 +123,6 @@ def build_listeners(
         if protocol not in _SERVED:
             served = " or ".join(_SERVED)
             raise ConfigError("listeners", endpoint, f"a {served} listener, as {protocol} is not served yet")
-    inner = {name.upper() for name in controller_names}
         if protocol != "PLAINTEXT" and name in inner:
             raise ConfigError(
                 "listeners", endpoint, f"a PLAINTEXT one for controllers, as {protocol} is not served there yet"

@@ -222,10 +222,6 @@ def _check_broker(config: NodeSettings, listeners: Sequence[str], advertised: Se
             f"{_INNER} must be a listener name defined in {_ADVERTISED}. The valid options based on currently "
             f"configured listeners are {','.join(for_brokers)}",
         )
-    if config.security_protocols.get(config.inter_broker_listener, "PLAINTEXT") != "PLAINTEXT":
-        protocol = config.security_protocols[config.inter_broker_listener]
-        expected = f"a PLAINTEXT listener, as brokers do not speak {protocol} to each other yet"
-        raise ConfigError(_INNER, config.inter_broker_listener, expected)
     _check_advertised(listeners, for_brokers)
     between = config.inter_broker_listener
     if config.security_protocols.get(between, "PLAINTEXT") != "PLAINTEXT":

@@ -1,9 +1,7 @@
 """Keys of listeners that encrypt and authenticate: ssl.*, sasl.* and the principal's class.
 
 Owns that they are taken as Kafka takes them. Those of sasl.* that act are read for each listener (`config.sasl`).
-Nothing reads the others: a listener that would is refused when the broker starts (`endpoint.build_listeners`), so none
-of them can pass for a protection that is not there. Must not know listeners.
-Owns that they are taken as Kafka takes them. Those of TLS act by `pybroker/config/tls.py`, where a listener's own
+Those of TLS act by `pybroker/config/tls.py`, where a listener's own
 values stand over these. Must not know listeners.
 """
 

@@ -67,15 +67,18 @@ def advertised(listeners: Iterable[OpenListener]) -> dict[str, tuple[str, int]]:
 
 
 def open_listeners(
-    data_plane: DataPlane, listeners: Iterable[Listener], *, backlog: int, unauthenticated_max_bytes: int
+    data_plane: DataPlane,
+    listeners: Iterable[Listener],
+    *,
+    backlog: int,
+    unauthenticated_max_bytes: int,
+    tls: TlsListeners,
 ) -> tuple[OpenListener, ...]:
     """Bind every listener; `backlog` connections may wait on each, and frames of connections that have not
     authenticated may have `unauthenticated_max_bytes`.
 
     Raises ListenError for the first that fails. The others close with the data plane.
     """
-    data_plane: DataPlane, listeners: Iterable[Listener], backlog: int, tls: TlsListeners
-    """Bind every listener; raises ListenError for the first that fails. The others close with the data plane."""
     opened = []
     for listener in listeners:
         endpoint = listener.endpoint
@@ -89,7 +92,6 @@ def open_listeners(
                 control_only=listener.is_controller,
                 principal=None if listener.asks_who else ANONYMOUS,
                 unauthenticated_max_bytes=unauthenticated_max_bytes,
-                unauthenticated_max_bytes=MAX_RECEIVE_BYTES,
                 tls=tls.of(endpoint.name),
             )
             port = data_plane.listen(settings)

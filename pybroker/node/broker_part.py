@@ -105,16 +105,17 @@ class BrokerPart:
         end(Stage.ACCEPTING, data_plane, data_plane.stop_accepting)
         end(Stage.CONNECTIONS, data_plane, lambda: close_connections(data_plane))
         self.rights = Rights(data_plane, self.authorizer)
+        tls = config.tls_of_listeners()
+        self.tls = TlsListeners(
+            {one.endpoint.name: tls[one.endpoint.name] for one in config.broker_endpoints if one.is_encrypted}
+        )
         self.listeners = open_listeners(
             data_plane,
             config.broker_endpoints,
             backlog=config.socket_listen_backlog_size,
             unauthenticated_max_bytes=config.sasl_server_max_receive_size,
+            tls=self.tls,
         )
-        tls = config.tls_of_listeners()
-        self.tls = TlsListeners(
-            {one.endpoint.name: tls[one.endpoint.name] for one in config.broker_endpoints if one.is_encrypted}
-            data_plane, config.broker_endpoints, config.socket_listen_backlog_size, self.tls
         self.tls.start(data_plane)
         end(Stage.ACCEPTING, self.tls, self.tls.stop)
         self.live.subscribe(lambda changed: self.tls.reconfigure(changed.tls_of_listeners()))

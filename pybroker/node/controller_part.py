@@ -87,7 +87,7 @@ class ControllerPart:
             config.controller_endpoints,
             backlog=config.socket_listen_backlog_size,
             unauthenticated_max_bytes=config.sasl_server_max_receive_size,
-            data_plane, config.controller_endpoints, config.socket_listen_backlog_size, TlsListeners({})
+            tls=TlsListeners({}),
         )
 
     def build(self) -> Controller:

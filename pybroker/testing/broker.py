@@ -188,8 +188,8 @@ class Broker(Controls):
                 node.config.endpoints,
                 backlog=node.config.socket_listen_backlog_size,
                 unauthenticated_max_bytes=node.config.sasl_server_max_receive_size,
+                tls=node.tls,
             )
-            open_listeners(node.data_plane, node.config.endpoints, node.config.socket_listen_backlog_size, node.tls)
             self._refusing = False
 
     def close_connections(self) -> None:

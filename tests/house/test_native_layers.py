@@ -21,8 +21,6 @@ MAY_USE = {
     "replica": {"record", "wire", "storage", "sys"},
     "net": {"record", "wire", "storage", "replica", "sys", "tls"},
     "client": {"record", "wire", "tls"},
-    "tls": set[str](),
-    "client": {"record", "wire"},
     "load": {"client"},
 }
 

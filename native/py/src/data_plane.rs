@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use pybroker_net::{DataPlane, Decision, Verdict};
-use pybroker_net::{DataPlane, Decision, ListenerTls};
+use pybroker_net::{DataPlane, Decision, ListenerTls, Verdict};
 use pybroker_replica::Waiter;
 use pybroker_wire::TopicRef;
 use pyo3::exceptions::PyOSError;

@@ -1,8 +1,7 @@
 //! What comes up from the data plane: one frozen class an event.
 
-use pybroker_net::{Event, Identity, Level, UnresolvedRequest};
+use pybroker_net::{Event, Identity, Level, PeerCertificate, UnresolvedRequest};
 use pybroker_wire::TopicRef;
-use pybroker_net::{Event, Level, PeerCertificate, UnresolvedRequest};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};

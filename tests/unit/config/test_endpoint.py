@@ -32,7 +32,6 @@ def test_what_is_no_endpoint_is_reported(text: str) -> None:
         ({"listeners": "PLAINTEXT://h:99999"}, "listeners=PLAINTEXT://h:99999: .*; a port is from 0 to 65535"),
         ({"advertised.listeners": "PLAINTEXT://h:655360"}, "advertised.listeners=.*a port is from 0 to 65535"),
         ({"listeners": "A://h:1"}, "a protocol for A in listener.security.protocol.map"),
-        ({"listeners": "SASL_SSL://h:1"}, "SASL_SSL is not served yet"),
         ({"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2"}, "each name once"),
         (
             {"listeners": "A://h:1,B://h:1", "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"},
