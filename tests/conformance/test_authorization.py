@@ -138,13 +138,15 @@ def test_topics_are_made_and_deleted_by_who_may(wire: Wire) -> None:
     assert {topic.name: topic.error_code for topic in answer.topics} == {"closed-new": 0, "open-new": 0}
     deleted = wire.call("DeleteTopics", 5, topic_names=["closed-new", "open-new"], timeout_ms=10_000)
     assert {topic.name: topic.error_code for topic in deleted.responses} == {"closed-new": 0, "open-new": 0}
-    topics = [{"name": name, "count": 2, "assignments": None} for name in ("closed", "open")]
-    grown = wire.call("CreatePartitions", 2, topics=topics, timeout_ms=10_000, validate_only=True)
+    grows = [{"name": name, "count": 2, "assignments": None} for name in ("closed", "open")]
+    grown = wire.call("CreatePartitions", 2, topics=grows, timeout_ms=10_000, validate_only=True)
     assert {topic.name: topic.error_code for topic in grown.results} == {"closed": TOPIC_REFUSED, "open": 0}
 
 
 def test_settings_are_shown_of_what_may_be_described(wire: Wire) -> None:
-    resources = [{"resource_type": 2, "resource_name": name, "configuration_keys": []} for name in ("closed", "open")]
+    resources: list[dict[str, Any]] = [
+        {"resource_type": 2, "resource_name": name, "configuration_keys": []} for name in ("closed", "open")
+    ]
     answer = wire.call("DescribeConfigs", 4, resources=resources)
     assert {one.resource_name: one.error_code for one in answer.results} == {"closed": TOPIC_REFUSED, "open": 0}
 

@@ -83,8 +83,8 @@ class Authority:
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(self.key.public_key()), critical=False)
         )
-        self.certificate = builder.sign(key, hashes.SHA256())
-        self.chain = () if signed_by is None else (self.certificate, *signed_by.chain)
+        self.certificate: x509.Certificate = builder.sign(key, hashes.SHA256())
+        self.chain: tuple[x509.Certificate, ...] = () if signed_by is None else (self.certificate, *signed_by.chain)
 
     @property
     def pem(self) -> str:

@@ -26,6 +26,7 @@ from pybroker.metadata.image import (
     TopicsImage,
 )
 from pybroker.net.listeners import open_listeners
+from pybroker.net.tls import TlsListeners
 from pybroker.replica import publisher as publisher_module
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.storage import partitions as partitions_module
@@ -332,6 +333,7 @@ async def test_answers_name_where_the_leader_is_as_soon_as_it_is_registered_and_
         config.endpoints,
         backlog=config.socket_listen_backlog_size,
         unauthenticated_max_bytes=config.sasl_server_max_receive_size,
+        tls=TlsListeners({}),
     )
 
     def named(wire: Wire) -> list[tuple[int, str, int, str | None]]:
