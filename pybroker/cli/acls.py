@@ -6,6 +6,7 @@ know the protocol: it asks by Admin, and works against any Kafka.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pybroker.cli.cluster_access import add_node_options, open_admin
@@ -101,7 +102,7 @@ def _add(admin: Admin, arguments: argparse.Namespace) -> None:
     if not all(wanted.values()):
         raise CommandError("You must specify one of: --allow-principal, --deny-principal when trying to add ACLs.")
     for pattern, entries in wanted.items():
-        existing = set(admin.describe_acls(AclFilter(*pattern)))
+        existing = set(admin.describe_acls(AclFilter.of(pattern)))
         fresh = []
         for entry in sorted(entries):
             acl = Acl(pattern, *entry)
@@ -110,7 +111,7 @@ def _add(admin: Admin, arguments: argparse.Namespace) -> None:
             else:
                 fresh.append(acl)
         if fresh:
-            print(f"Adding ACLs for resource `{_pattern(pattern)}`: \n {_lines(acl[1:] for acl in fresh)}\n")
+            print(f"Adding ACLs for resource `{_pattern(pattern)}`: \n {_lines(acl.entry for acl in fresh)}\n")
             admin.create_acls(fresh)
 
 
@@ -118,7 +119,7 @@ def _remove(admin: Admin, arguments: argparse.Namespace) -> None:
     for pattern, entries in _entries(arguments).items():
         if not entries:
             question = f"Are you sure you want to delete all ACLs for resource filter `{_pattern(pattern)}`? (y/n)"
-            filters = [AclFilter(*pattern)]
+            filters = [AclFilter.of(pattern)]
         else:
             question = (
                 f"Are you sure you want to remove ACLs: \n {_lines(sorted(entries))}\n"
@@ -130,7 +131,7 @@ def _remove(admin: Admin, arguments: argparse.Namespace) -> None:
 
 
 def _list(admin: Admin, arguments: argparse.Namespace) -> None:
-    filters = [AclFilter(*pattern) for pattern in _patterns(arguments)] or [AclFilter()]
+    filters = [AclFilter.of(pattern) for pattern in _patterns(arguments)] or [AclFilter()]
     found = {acl: None for one in filters for acl in admin.describe_acls(one)}
     if not arguments.principal:
         _print(found)
@@ -141,13 +142,14 @@ def _list(admin: Admin, arguments: argparse.Namespace) -> None:
 
 def _filter(pattern: AclPattern, entry: _Entry) -> AclFilter:
     principal, host, operation, permission = entry
-    return AclFilter(*pattern, principal=principal, host=host, operation=operation, permission=permission)
+    about = AclFilter.of(pattern)
+    return replace(about, principal=principal, host=host, operation=operation, permission=permission)
 
 
 def _print(acls: Iterable[Acl]) -> None:
     by_pattern: dict[AclPattern, list[_Entry]] = {}
     for acl in acls:
-        by_pattern.setdefault(acl.pattern, []).append(acl[1:])
+        by_pattern.setdefault(acl.pattern, []).append(acl.entry)
     for pattern in sorted(by_pattern):
         print(f"Current ACLs for resource `{_pattern(pattern)}`:\n{_lines(sorted(by_pattern[pattern]))}\n")
 

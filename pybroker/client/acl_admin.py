@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from pybroker.client.cluster import ANY, Cluster, raise_refused, retried
 from pybroker.protocol.messages import create_acls as create
@@ -11,7 +12,8 @@ from pybroker.protocol.messages import delete_acls as delete
 from pybroker.protocol.messages import describe_acls as describe
 
 
-class AclPattern(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class AclPattern:
     """The resources that an entry is about, by Kafka's numbers."""
 
     resource_type: int
@@ -20,7 +22,8 @@ class AclPattern(NamedTuple):
     """3 for a literal name, 4 for what names begin with."""
 
 
-class Acl(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Acl:
     """One access control entry."""
 
     pattern: AclPattern
@@ -31,8 +34,14 @@ class Acl(NamedTuple):
     permission: int
     """2 denies, 3 allows."""
 
+    @property
+    def entry(self) -> tuple[str, str, int, int]:
+        """What it says about its resources: principal, host, operation and permission."""
+        return self.principal, self.host, self.operation, self.permission
 
-class AclFilter(NamedTuple):
+
+@dataclass(frozen=True, slots=True)
+class AclFilter:
     """What entries are meant: 1 (any) and None stand for whatever there is."""
 
     resource_type: int = 1
@@ -43,6 +52,11 @@ class AclFilter(NamedTuple):
     host: str | None = None
     operation: int = 1
     permission: int = 1
+
+    @classmethod
+    def of(cls, pattern: AclPattern) -> AclFilter:
+        """All entries about these resources."""
+        return cls(pattern.resource_type, pattern.name, pattern.pattern_type)
 
 
 class AclCalls:

@@ -437,9 +437,7 @@ class Pipeline:
         self._settle(1)
 
     def _respond(self, event: ControlRequest, way: Way, response: Any, context: Any) -> None:
-        """Send the response, with the time that the client is to wait; `bytes` go as they are, None closes the
-        connection.
-        """
+        """Send the response, with the time to wait; `bytes` go as they are, None closes the connection."""
         if response is None:
             self._close(event, f"{way.api.name} could not be answered")
             return
@@ -473,9 +471,8 @@ class Pipeline:
     async def _encode_large(self, work: Work, response: Any) -> None:
         way = work.way
         try:
-            encoded = await asyncio.get_running_loop().run_in_executor(
-                self._coder, way.response.encode, response, way.version
-            )
+            loop = asyncio.get_running_loop()
+            encoded = await loop.run_in_executor(self._coder, way.response.encode, response, way.version)
         except Exception:
             log.exception("%s: the response could not be encoded", way.api.name)
             self._complete(work, None, None)

@@ -1,6 +1,6 @@
 """What a client may not do is refused item by item with Kafka's errors, and what it may not describe is not named.
 
-Whoever asks is `User:ANONYMOUS`. Everybody may do everything until an entry is about a resource: entries about
+Who asks is `User:ANONYMOUS`. Everybody may do everything until an entry is about a resource: entries about
 `User:owner` close what they are about to everybody else.
 """
 

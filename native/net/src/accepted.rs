@@ -26,3 +26,21 @@ pub struct Accepted {
     /// The client's address.
     pub peer: SocketAddr,
 }
+
+impl Accepted {
+    /// The largest frame that it may send now, where `max` is the largest of all.
+    pub fn max_frame_bytes(&self, max: usize) -> usize {
+        match self.authentication {
+            Authentication::Awaited => max.min(self.unauthenticated_max_bytes),
+            Authentication::Proved { .. } => max,
+        }
+    }
+
+    /// The setting that bounds its frames now.
+    pub fn max_frame_key(&self) -> &'static str {
+        match self.authentication {
+            Authentication::Awaited => "sasl.server.max.receive.size, as the client has not authenticated,",
+            Authentication::Proved { .. } => "socket.request.max.bytes",
+        }
+    }
+}

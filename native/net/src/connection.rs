@@ -262,22 +262,6 @@ impl Connection {
         *self.who.get_or_insert_with(|| rights.who(identity(), peer.ip()))
     }
 
-    /// The largest frame that it may send now, where `max` is the largest of all.
-    pub fn max_frame_bytes(&self, max: usize) -> usize {
-        match self.accepted.authentication {
-            Authentication::Awaited => max.min(self.accepted.unauthenticated_max_bytes),
-            Authentication::Proved { .. } => max,
-        }
-    }
-
-    /// The setting that bounds its frames now.
-    pub fn max_frame_key(&self) -> &'static str {
-        match self.accepted.authentication {
-            Authentication::Awaited => "sasl.server.max.receive.size, as the client has not authenticated,",
-            Authentication::Proved { .. } => "socket.request.max.bytes",
-        }
-    }
-
     /// A request for the control plane.
     pub fn control_request(&self, head: &RequestHead, at: std::ops::Range<usize>) -> ControlRequest {
         let frame = &self.input[at];

@@ -122,11 +122,11 @@ impl Processor {
     /// Works on every whole frame in the input buffer.
     pub(super) fn work(&mut self, connection: &mut Connection) -> Result<(), End> {
         while !self.paused(connection) {
-            let max = connection.max_frame_bytes(self.reactor.settings.socket_request_max_bytes);
+            let max = connection.accepted.max_frame_bytes(self.reactor.settings.socket_request_max_bytes);
             match connection.next_frame(max) {
                 Framing::Incomplete => break,
                 Framing::BadSize(size) => {
-                    let key = connection.max_frame_key();
+                    let key = connection.accepted.max_frame_key();
                     let hint = if connection.speaks_tls(size) { TLS_TO_PLAINTEXT } else { "" };
                     let why = format!("a frame of {size} bytes; {key} allows 0 to {max}{hint}");
                     return Err(End::Refused(why));

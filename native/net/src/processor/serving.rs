@@ -203,7 +203,7 @@ impl Processor {
     }
 
     fn carry_out(&mut self, connection: &mut Connection, decision: Decision) -> Result<(), End> {
-        let max = connection.max_frame_bytes(self.reactor.settings.socket_request_max_bytes);
+        let max = connection.accepted.max_frame_bytes(self.reactor.settings.socket_request_max_bytes);
         let Framing::Frame(at) = connection.next_frame(max) else {
             return Ok(());
         };
