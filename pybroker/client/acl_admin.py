@@ -129,13 +129,12 @@ class AclCalls:
 
 
 def _filter(one: AclFilter) -> dict[str, Any]:
-    names = (
-        "resource_type_filter",
-        "resource_name_filter",
-        "pattern_type_filter",
-        "principal_filter",
-        "host_filter",
-        "operation",
-        "permission_type",
-    )
-    return dict(zip(names, one, strict=True))
+    return {
+        "resource_type_filter": one.resource_type,
+        "resource_name_filter": one.name,
+        "pattern_type_filter": one.pattern_type,
+        "principal_filter": one.principal,
+        "host_filter": one.host,
+        "operation": one.operation,
+        "permission_type": one.permission,
+    }
