@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from pybroker.controller.quorum.snapshots import open_snapshot, read_snapshot, write_snapshot
 from pybroker.metadata.delta import MetadataDelta
 from pybroker.metadata.image import (
+    AccessControlEntry,
+    AclsImage,
     BrokerRegistration,
     ClusterImage,
     ConfigResource,
@@ -22,6 +24,8 @@ from pybroker.metadata.image import (
     MetadataImage,
     PartitionImage,
     ProducerIdsImage,
+    ScramCredential,
+    ScramImage,
     TopicImage,
     TopicsImage,
 )
@@ -84,6 +88,30 @@ def partitions(draw: st.DrawFn) -> PartitionImage:
     )
 
 
+SCRAM_USERS = st.dictionaries(
+    NAMES,
+    st.builds(
+        ScramCredential,
+        salt=st.binary(min_size=1, max_size=8),
+        stored_key=st.binary(max_size=8),
+        server_key=st.binary(max_size=8),
+        iterations=st.integers(4096, 16384),
+    ),
+    min_size=1,
+    max_size=2,
+)
+ENTRIES = st.builds(
+    AccessControlEntry,
+    st.integers(2, 7),
+    NAMES,
+    st.sampled_from([3, 4]),
+    NAMES.map("User:{}".format),
+    NAMES,
+    st.integers(2, 15),
+    st.sampled_from([2, 3]),
+)
+
+
 @st.composite
 def images(draw: st.DrawFn) -> MetadataImage:
     brokers = {broker: draw(registrations(broker)) for broker in sorted(draw(st.sets(BROKER_IDS, max_size=3)))}
@@ -97,6 +125,8 @@ def images(draw: st.DrawFn) -> MetadataImage:
         )
     resources = st.builds(ConfigResource, st.sampled_from([2, 4, 16, 32]), NAMES | st.just(""))
     offset = draw(st.integers(1, 2**62))
+    # Entries of two ids differ.
+    entries = draw(st.lists(ENTRIES, min_size=3, max_size=3, unique=True))
     levels = draw(st.dictionaries(NAMES | st.just("metadata.version"), st.integers(0, 30), max_size=4))
     return MetadataImage(
         offset=offset,
@@ -113,6 +143,8 @@ def images(draw: st.DrawFn) -> MetadataImage:
         ),
         features=FeaturesImage(levels=levels, epoch=draw(st.integers(0, offset))) if levels else FeaturesImage(),
         producer_ids=ProducerIdsImage(next_producer_id=draw(st.integers(0, 2**62))),
+        scram=ScramImage(by_mechanism=draw(st.dictionaries(st.sampled_from([1, 2]), SCRAM_USERS))),
+        acls=AclsImage(by_id=dict(zip(draw(st.lists(IDS, max_size=3, unique=True)), entries, strict=False))),
     )
 
 
@@ -159,14 +191,17 @@ def test_an_image_that_replaces_another_is_in_force_as_it_is(before: MetadataIma
 
 
 WRITTEN = {
+    AclsImage: 1,
     BrokerRegistration: 10,
     ClusterImage: 2,
     ConfigsImage: 1,
     ControllerRegistration: 5,
     FeaturesImage: 2,
-    MetadataImage: 7,
+    MetadataImage: 9,
     PartitionImage: 11,
     ProducerIdsImage: 1,
+    ScramCredential: 4,
+    ScramImage: 1,
     TopicImage: 3,
     TopicsImage: 3,
 }

@@ -84,7 +84,7 @@ def _kafka_python_class(cls: type[Message], version: int) -> Any:
     """
     if cls.__name__.startswith("ConsumerProtocol"):
         return None
-    for group in ("metadata", "consumer", "producer", "admin"):
+    for group in ("metadata", "consumer", "producer", "admin", "sasl"):
         peer = getattr(import_module(f"kafka.protocol.{group}"), cls.__name__, None)
         if peer is not None:
             return peer if version <= peer.max_version else None
