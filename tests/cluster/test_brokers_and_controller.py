@@ -117,8 +117,7 @@ async def test_settings_of_a_broker_are_taken_by_each_broker_and_of_nobody_by_no
             codes.append((named, answer.responses[0].error_code))
         await connection.close()
     assert {code for named, code in codes if named != 99} == {ErrorCode.NONE}
-    refused = {ErrorCode.BROKER_ID_NOT_REGISTERED, ErrorCode.INVALID_REQUEST}
-    assert {code for named, code in codes if named == 99} == refused
+    assert {code for named, code in codes if named == 99} == {ErrorCode.INVALID_REQUEST}
     for broker in cluster.brokers:
         wait_until(
             lambda: f"'message.max.bytes': '{broker}300'" in cluster.log(broker),  # noqa: B023

@@ -146,4 +146,5 @@ def test_asyncio_clients_and_an_admin_go_on_without_the_controller(cluster: Clus
             return values
 
     assert asyncio.run(go_on()) == [b"before", b"after"]
-    in_sync(cluster, topic)
+    for partition in range(PARTITIONS):
+        cluster.wait_in_sync(topic, partition)

@@ -23,6 +23,7 @@ OTHER_DEFAULTS = {
     "enable.auto.commit": "on in a group, as Kafka's consumer has it in the end",
     "enable.idempotence": "on unless other settings forbid it, as Kafka's producer has it in the end",
     "metric.reporters": "there is no JMX",
+    "ssl.enabled.protocols": "unset, it is both",
     "compression.lz4.level": "the fast codec",
     "compression.gzip.level": "the codec's own",
     "compression.zstd.level": "the codec's own, which is 3 as well",
@@ -157,6 +158,8 @@ RANGES_OF_OUR_OWN: dict[str, str] = {
     "heartbeat.interval.ms": "no time between heartbeats, or less, is none",
     "session.timeout.ms": "no time, or less, is no session; without a group Kafka's consumer does not look",
     "delivery.timeout.ms": "Kafka's producer looks at it when it is made",
+    "sasl.kerberos.ticket.renew.jitter": "there is no Kerberos: its default alone is taken",
+    "sasl.kerberos.ticket.renew.window.factor": "there is no Kerberos: its default alone is taken",
     "socket.connection.setup.timeout.max.ms": "less than no time is no limit",
     "socket.connection.setup.timeout.ms": "less than no time is no limit",
 }

@@ -196,6 +196,34 @@ LARGEST: dict[str, tuple[int, dict[str, Any]]] = {
             "listeners": [{"name": name, "host": "h", "port": 1} for name in names()],
         },
     ),
+    "DescribeUserScramCredentials": (0, {"users": [{"name": name} for name in names()]}),
+    "AlterUserScramCredentials": (0, {"deletions": [{"name": name, "mechanism": 1} for name in names()]}),
+    "CreateAcls": (
+        3,
+        {
+            "creations": [
+                {
+                    "resource_type": 2,
+                    "resource_name": name,
+                    "resource_pattern_type": 3,
+                    "principal": "User:a",
+                    "host": "*",
+                    "operation": 3,
+                    "permission_type": 3,
+                }
+                for name in names()
+            ]
+        },
+    ),
+    "DeleteAcls": (
+        3,
+        {
+            "filters": [
+                {"resource_type_filter": 2, "resource_name_filter": name, "operation": 1, "permission_type": 1}
+                for name in names()
+            ]
+        },
+    ),
     "UpdateFeatures": (
         1,
         {"feature_updates": [{"feature": name, "max_version_level": 1, "upgrade_type": 1} for name in names()]},
@@ -206,12 +234,15 @@ LARGEST: dict[str, tuple[int, dict[str, Any]]] = {
 ALWAYS_SMALL = frozenset(
     (
         "ApiVersions",
+        "DescribeAcls",
         "DescribeCluster",
         "DescribeQuorum",
         "Heartbeat",
         "InitProducerId",
         "ListConfigResources",
         "RemoveRaftVoter",
+        "SaslAuthenticate",
+        "SaslHandshake",
         "UnregisterBroker",
     )
 )

@@ -53,5 +53,5 @@ def _few_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*threshold)
-        gc.unfreeze()
         gc.collect()
+        gc.unfreeze()
