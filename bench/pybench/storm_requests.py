@@ -79,7 +79,7 @@ _RETENTION = {"name": "retention.ms", "value": "600000"}
 
 def storms() -> dict[str, tuple[int, Fields]]:
     """Version and fields by API, in the order in which they are asked: commits come before those that read them."""
-    return {**_reads(), **_changes(), **_of_offsets(), **_of_groups()}
+    return {**_reads(), **_changes(), **_of_offsets(), **_of_groups(), **_of_security()}
 
 
 def _reads() -> dict[str, tuple[int, Fields]]:
@@ -216,6 +216,24 @@ def _of_groups() -> dict[str, tuple[int, Fields]]:
             },
         ),
         "CONSUMER_GROUP_DESCRIBE": (1, {"group_ids": _unknown("group")}),
+    }
+
+
+def _of_security() -> dict[str, tuple[int, Fields]]:
+    return {
+        "SASL_HANDSHAKE": (1, {"mechanism": "PLAIN"}),
+        "SASL_AUTHENTICATE": (2, {"auth_bytes": bytes(1024)}),
+        "DESCRIBE_USER_SCRAM_CREDENTIALS": (0, {"users": [{"name": name} for name in _unknown("user")]}),
+        "ALTER_USER_SCRAM_CREDENTIALS": (
+            0,
+            {"deletions": [{"name": name, "mechanism": 1} for name in _unknown("user")], "upsertions": []},
+        ),
+        "DESCRIBE_ACLS": (
+            3,
+            {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1},
+        ),
+        "CREATE_ACLS": (3, {"creations": []}),
+        "DELETE_ACLS": (3, {"filters": []}),
     }
 
 
