@@ -113,7 +113,7 @@ impl Processor {
         let Some(open) = self.reactor.open.get(number) else { return };
         let mut connection = open.lock();
         if std::mem::take(&mut connection.unnamed) {
-            connection.accepted.authentication = Authentication::of_listener(Some(identity));
+            connection.become_proved(Authentication::of_listener(Some(identity)));
             let done = self.work(&mut connection);
             self.settle(&mut connection, done);
         }

@@ -248,15 +248,15 @@ fn fetched_within(of_leader: ThrottleLimit, of_follower: ThrottleLimit, throttle
 
 #[test]
 fn a_throttled_follower_takes_as_long_as_the_limit_of_its_leader_asks_for() {
-    // The clock of the limits counts whole milliseconds.
-    let windows = Duration::from_millis(48) * (ANSWERS - 1);
+    // The clock of the limits counts whole milliseconds: a window of 50 is longer than 49.
+    let windows = Duration::from_millis(49) * (ANSWERS - 1);
     assert!(fetched_within(LITTLE, ThrottleLimit::NONE, true) >= windows);
 }
 
 #[test]
 fn a_throttled_follower_takes_as_long_as_its_own_limit_asks_for() {
-    // The clock of the limits counts whole milliseconds.
-    let windows = Duration::from_millis(48) * (ANSWERS - 1);
+    // The clock of the limits counts whole milliseconds: a window of 50 is longer than 49.
+    let windows = Duration::from_millis(49) * (ANSWERS - 1);
     assert!(fetched_within(ThrottleLimit::NONE, LITTLE, true) >= windows);
 }
 
