@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from tests.simulation.seeds import blocks, check_seeds
+from tests.simulation.seeds import blocks, check_seeds, few_collections, note_ended
 from tests.simulation.shrinking import shrink
 from tests.simulation.simulated_broker import NO_FAULTS, Faults
 from tests.simulation.whole_invariants import BrokenError
@@ -17,6 +20,12 @@ PLANTED = {
     "acknowledge before the high watermark": Faults(acknowledges_early=True),
     "vote not persisted": Faults(forgets_votes=True),
 }
+
+
+@pytest.fixture(autouse=True)
+def _small_garbage() -> Iterator[None]:
+    with few_collections():
+        yield
 
 
 def play(seed: int, faults: Faults = NO_FAULTS) -> None:
@@ -35,7 +44,20 @@ def breaks(plan: Plan, faults: Faults) -> bool:
         World(plan, faults).run()
     except Exception:  # noqa: BLE001 - however it ends
         return True
+    finally:
+        note_ended()
     return False
+
+
+def test_worlds_that_have_ended_keep_few_files_open() -> None:
+    def count() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before, most = count(), 0
+    for plan in map(build_plan, range(30)):
+        breaks(plan, NO_FAULTS)
+        most = max(most, count() - before)
+    assert most < 300, "a world keeps some twenty: a collection comes after each ten"
 
 
 @pytest.mark.timeout(600)

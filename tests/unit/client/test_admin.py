@@ -170,8 +170,14 @@ def test_one_that_nobody_closed_warns_and_ends_its_connections(servers: str) -> 
         warnings.simplefilter("always")
         del admin
         gc.collect()
-    assert [warning.category for warning in warned] == [ResourceWarning], "its transports are closed, and say nothing"
-    assert "call close(), or use it in a with block" in str(warned[0].message)
+    # The collection may come to what other tests left open as well.
+    said = [
+        str(warning.message)
+        for warning in warned
+        if "transport" in str(warning.message) or "Admin" in str(warning.message)
+    ]
+    assert len(said) == 1, "its transports are closed, and say nothing"
+    assert "call close(), or use it in a with block" in said[0]
 
 
 def test_a_closed_one_refuses_and_may_be_closed_again(servers: str) -> None:
