@@ -58,6 +58,12 @@ impl Adversarial {
         Ok(received)
     }
 
+    /// See [`Transport::receive_into`].
+    pub fn receive_into(&mut self, room: &mut [u8]) -> Result<Received, Errno> {
+        let most = self.allowance()?.min(room.len());
+        self.socket.receive_into(&mut room[..most])
+    }
+
     /// See [`Transport::at_end`].
     pub fn at_end(&self) -> bool {
         self.socket.at_end()

@@ -137,6 +137,19 @@ impl Transport {
         }
     }
 
+    /// Receives the socket's own bytes once: what lies below a transport that decrypts.
+    ///
+    /// # Errors
+    /// As [`Transport::receive`]; `OPNOTSUPP` of a transport whose bytes are not the socket's.
+    fn receive_into(&mut self, room: &mut [u8]) -> Result<Received, Errno> {
+        match self {
+            Self::Plaintext(socket) => socket.receive_into(room),
+            Self::Tls(_) => Err(Errno::OPNOTSUPP),
+            #[cfg(test)]
+            Self::Adversarial(socket) => socket.receive_into(room),
+        }
+    }
+
     /// Whether the peer has closed its side and everything that it sent has been received.
     pub fn at_end(&self) -> bool {
         match self {

@@ -34,6 +34,13 @@ impl Plaintext {
         Ok(Received { bytes, more: bytes == room })
     }
 
+    /// See [`super::Transport::receive_into`].
+    pub fn receive_into(&mut self, room: &mut [u8]) -> Result<Received, Errno> {
+        let wanted = room.len();
+        let (bytes, _) = rustix::net::recv(&self.stream, room, RecvFlags::empty())?;
+        Ok(Received { bytes, more: bytes == wanted })
+    }
+
     /// See [`super::Transport::at_end`].
     pub fn at_end(&self) -> bool {
         let mut byte = [0_u8; 1];

@@ -5,8 +5,8 @@
 //! and counts that piece when it is asked again, which is to be from the same position. Of what the protocol itself has to
 //! say (handshake, tickets, key updates, alerts) `owes` says whether the socket has yet to take it.
 //!
-//! Buffers: a connection has memory for an incomplete record and for what the socket did not take, otherwise none; pieces of
-//! files and of answers are encrypted in buffers of the thread.
+//! Buffers: a connection has memory for an incomplete record and for what the socket did not take, otherwise none; what
+//! comes is decrypted, and pieces of files and of answers are encrypted, in buffers of the thread.
 //!
 //! Source: RFC 8446, RFC 5246.
 
@@ -38,6 +38,8 @@ const PIECE_BYTES: usize = 64 << 10;
 const OVERHEAD_BYTES: usize = 1 << 10;
 
 thread_local! {
+    /// What has come, behind the connection's incomplete record; decrypted where it lies.
+    static OPENED: RefCell<Vec<u8>> = RefCell::new(vec![0; HANDSHAKE_BYTES + READ_BYTES]);
     /// A piece of a file.
     static PIECE: RefCell<Vec<u8>> = RefCell::new(vec![0; PIECE_BYTES]);
     /// A piece, encrypted.
@@ -156,13 +158,20 @@ impl Tls {
             self.failure = Some("TLS: a record, or a message of a handshake, that is too long".to_owned());
             return Err(Errno::PROTO);
         }
-        self.incoming.reserve_exact(wanted);
-        let received = self.socket.receive(&mut self.incoming)?;
+        OPENED.with_borrow_mut(|opened| self.receive_in(opened, wanted, input))
+    }
+
+    /// Receives behind the incomplete record, in a buffer of the thread, and keeps what is incomplete then.
+    fn receive_in(&mut self, opened: &mut [u8], wanted: usize, input: &mut Vec<u8>) -> Result<Received, Errno> {
+        let held = self.incoming.len();
+        opened[..held].copy_from_slice(&self.incoming);
+        let received = self.socket.receive_into(&mut opened[held..held + wanted])?;
         if received.bytes == 0 {
             return Ok(received);
         }
         let before = input.len();
-        let stepped = self.step_all(input);
+        self.incoming = Vec::new();
+        let stepped = self.step_all(&mut opened[..held + received.bytes], input);
         match self.flush() {
             Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => return stepped.and(Err(error)),
@@ -234,16 +243,15 @@ impl Tls {
     /// Says to the peer that nothing more comes, as far as the socket takes that at once.
     pub fn end(&mut self) {
         if !self.handshaking && self.failure.is_none() {
-            let _ = self.step(&mut Vec::new(), Task::End);
+            let _ = self.step_held(Task::End);
         }
         let _ = self.flush();
     }
 
     /// Encrypts a piece into `sealed`; its length there.
     fn encrypt(&mut self, piece: &[u8], sealed: &mut [u8]) -> Result<usize, Errno> {
-        let mut none = Vec::new();
         loop {
-            match self.step(&mut none, Task::Encrypt(piece, &mut *sealed))? {
+            match self.step_held(Task::Encrypt(piece, &mut *sealed))? {
                 Step::Encrypted(len) => return Ok(len),
                 Step::Next | Step::Ended => {}
                 Step::Waits | Step::Idle => return Err(Errno::AGAIN),
@@ -251,18 +259,18 @@ impl Tls {
         }
     }
 
-    /// Works on what has come: bytes go to `plain`, what the protocol itself says to `outgoing`.
-    fn step_all(&mut self, plain: &mut Vec<u8>) -> Result<(), Errno> {
+    /// Works on what has come: bytes go to `plain`, what the protocol itself says to `outgoing`, the rest is kept.
+    fn step_all(&mut self, mut opened: &mut [u8], plain: &mut Vec<u8>) -> Result<(), Errno> {
         loop {
-            match self.step(plain, Task::Nothing)? {
+            let (done, step) = self.step(opened, plain, Task::Nothing);
+            opened = &mut opened[done..];
+            match step? {
                 Step::Next | Step::Encrypted(_) => {}
                 Step::Ended => self.ended = true,
                 Step::Waits | Step::Idle => break,
             }
         }
-        if self.incoming.is_empty() {
-            self.incoming = Vec::new();
-        }
+        self.incoming = opened.to_vec();
         if self.handshaking && !self.common().is_handshaking() {
             self.handshaking = false;
             let shown = self.common().peer_certificates().and_then(|chain| chain.first());
@@ -271,27 +279,34 @@ impl Tls {
         Ok(())
     }
 
-    fn step(&mut self, plain: &mut Vec<u8>, task: Task<'_>) -> Result<Step, Errno> {
-        let (incoming, outgoing) = (&mut self.incoming, &mut self.outgoing);
-        let (discard, step) = step(self.session.0.process_tls_records(incoming), plain, outgoing, task);
-        let step = step.map_err(|error| self.fail(&error));
-        self.incoming.drain(..discard.min(self.incoming.len()));
+    /// As [`Tls::step`], with no more than the incomplete record.
+    fn step_held(&mut self, task: Task<'_>) -> Result<Step, Errno> {
+        let mut held = std::mem::take(&mut self.incoming);
+        let (done, step) = self.step(&mut held, &mut Vec::new(), task);
+        held.drain(..done);
+        self.incoming = held;
         step
     }
 
+    /// One step of the session, and how many bytes of what has come it is done with.
+    fn step(&mut self, opened: &mut [u8], plain: &mut Vec<u8>, task: Task<'_>) -> (usize, Result<Step, Errno>) {
+        let (done, step) = step(self.session.0.process_tls_records(opened), plain, &mut self.outgoing, task);
+        let done = done.min(opened.len());
+        (done, step.map_err(|error| self.fail(&error, opened.first().copied())))
+    }
+
     /// Notes why the session failed, and what is to be said of that to the peer.
-    fn fail(&mut self, error: &rustls::Error) -> Errno {
+    fn fail(&mut self, error: &rustls::Error, first: Option<u8>) -> Errno {
         if self.failure.is_none() {
-            self.failure = Some(self.describe(error));
+            self.failure = Some(self.describe(error, first));
             // The alert is the one thing left to be encoded.
-            while let Ok(Step::Next) = self.step(&mut Vec::new(), Task::Nothing) {}
-            self.incoming = Vec::new();
+            while let (_, Ok(Step::Next)) = self.step(&mut [], &mut Vec::new(), Task::Nothing) {}
         }
         Errno::PROTO
     }
 
-    fn describe(&self, error: &rustls::Error) -> String {
-        let begins_as_tls = matches!(self.incoming.first(), Some(0x14..=0x17));
+    fn describe(&self, error: &rustls::Error, first: Option<u8>) -> String {
+        let begins_as_tls = matches!(first, Some(0x14..=0x17));
         match error {
             rustls::Error::InvalidMessage(_) if self.common().protocol_version().is_none() && !begins_as_tls => {
                 "what it sent is no TLS, which this listener asks for: the peer may be set to PLAINTEXT or SASL_PLAINTEXT"
