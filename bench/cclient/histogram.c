@@ -17,6 +17,12 @@ void histogram_add(struct histogram *h, int64_t nanoseconds) {
   hdr_record_value(h->values, nanoseconds < HOUR ? nanoseconds : HOUR);
 }
 
+void histogram_merge(struct histogram *h, const struct histogram *other) {
+  if (!other->values) return;
+  if (!h->values) histogram_add(h, 0), hdr_reset(h->values);
+  hdr_add(h->values, other->values);
+}
+
 double histogram_ms(const struct histogram *h, double q) {
   return h->values ? (double)hdr_value_at_percentile(h->values, q * 100) / 1e6 : 0;
 }

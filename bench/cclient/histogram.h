@@ -14,6 +14,9 @@ struct histogram {
 /* Counts a value; one below zero as zero, one above an hour as an hour. */
 void histogram_add(struct histogram *h, int64_t nanoseconds);
 
+/* Counts what another has counted. */
+void histogram_merge(struct histogram *h, const struct histogram *other);
+
 /* The value below or at which the fraction `q` of the values lies, in milliseconds; 0 when empty. */
 double histogram_ms(const struct histogram *h, double q);
 

@@ -68,5 +68,8 @@ void run_write(const struct settings *run);
 void run_sink(const struct settings *run);
 void run_steady(const struct settings *run);
 void run_copy(const struct settings *run);
+void run_seal(const struct settings *run);
+void run_handshakes(const struct settings *run);
+void run_logins(const struct settings *run);
 
 #endif

@@ -29,6 +29,7 @@ from pybench.peers.kafka import Kafka
 from pybench.peers.kafka_cluster import KafkaCluster
 from pybench.peers.pybroker import Pybroker
 from pybench.peers.pybroker_cluster import PybrokerCluster
+from pybench.peers.secured import KINDS, Secured
 from pybench.peers.sink import Sink
 from pybench.process import congestion_control
 from pybench.scenario import BROKERS, SUITES, Scenario, read_scenarios
@@ -50,6 +51,7 @@ VARIANTS: dict[str, dict[str, str]] = {
     "pybroker-flush": {"log.flush.interval.messages": "1"},
     "pybroker-group": {"flush": "group"},
     # Without BBR's pacing it pays to let the system size the send buffer: fewer context switches, half the CPU.
+    **{f"{broker}-{kind}": {} for broker in ("kafka", "pybroker") for kind in KINDS},
     "pybroker-reno": {"congestion.control": "reno", "socket.send.buffer.bytes": "-1"},
 }
 """The brokers of scenarios, and their settings beside `_SETTINGS`."""
@@ -57,6 +59,7 @@ VARIANTS: dict[str, dict[str, str]] = {
 
 CLUSTER = "-cluster"
 """How the name of a cluster of three nodes ends."""
+_SECURED = tuple(f"-{kind}" for kind in KINDS)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -145,6 +148,10 @@ def running(wanted: set[str], work: Path, *, kafka_in_both_roles: bool) -> Itera
                     nodes[name] = stack.enter_context(KafkaCluster(work / name, settings))
                 else:
                     nodes[name] = stack.enter_context(PybrokerCluster(work / name, settings))
+            elif name.endswith(_SECURED):
+                is_kafka = name.startswith("kafka") or kafka_in_both_roles
+                secured = Secured(name.rpartition("-")[2], is_kafka=is_kafka, directory=work / name, overrides=settings)
+                nodes[name] = stack.enter_context(secured)
             elif name.startswith("kafka"):
                 nodes[name] = stack.enter_context(Kafka(work / name, settings))
             elif kafka_in_both_roles:

@@ -78,6 +78,8 @@ def _show(words: list[str]) -> str:
             skip = False
         elif word == "-cp":
             skip = True
+        elif word.startswith("ssl.ca.location="):
+            shown.append("ssl.ca.location=authority.pem")
         elif not word.startswith(("-Xm", "-D")):
             shown.append(Path(word).name if word.startswith("/") else word)
     return shlex.join(shown)
@@ -128,6 +130,26 @@ def _c_consume_live(task: Task) -> Outcome:
 def _c_connections(task: Task) -> Outcome:
     words = [str(build_c_program()), "connections", "-b", task.bootstrap_servers, "-n", str(task.records), "-c", "8"]
     return _c_outcome(words, 0)
+
+
+def _c_by_connection(load: str) -> Callable[[Task], Outcome]:
+    """Connections that each do one thing, some at a time."""
+
+    def run(task: Task) -> Outcome:
+        words = [str(build_c_program()), load, "-b", task.bootstrap_servers, "-n", str(task.records), "-c", "8"]
+        for key, value in task.properties.items():
+            words += ["-X", f"{key}={value}"]
+        return _c_outcome(words, 0)
+
+    return run
+
+
+def _c_seal(task: Task) -> Outcome:
+    words = [str(build_c_program()), "seal", "-n", str(task.records), "-s", str(task.size)]
+    outcome = _c_outcome(words, task.records * task.size)
+    # What it costs a broker at least: its own processor time, under the names of a broker's.
+    cost = {f"broker_{what}_s": outcome.figures[f"client_{what}_s"] for what in ("user", "system")}
+    return Outcome(outcome.command, outcome.figures | cost)
 
 
 def _c_commit(task: Task) -> Outcome:
@@ -289,8 +311,11 @@ LOADS: dict[str, Callable[[Task], Outcome]] = {
     "c-consume": _c_load("consume"),
     "c-consume-live": _c_consume_live,
     "c-copy": _c_copy,
+    "c-handshakes": _c_by_connection("handshakes"),
+    "c-logins": _c_by_connection("logins"),
     "c-produce": _c_load("produce"),
     "c-roundtrip": _c_load("roundtrip"),
+    "c-seal": _c_seal,
     "codec-aiokafka": _codec_load("aiokafka"),
     "codec-kafka-python": _codec_load("kafka_python"),
     "codec-native": _codec_load("native"),

@@ -45,6 +45,7 @@ WHOLE: dict[str, Callable[[str, int, Path], tuple[str, dict[str, float]]]] = {
 RESTART = "restart"
 """The load that starts a broker which was filled before the first turn."""
 OWN_BROKER = frozenset({*WHOLE, RESTART})
+_WITHOUT_TOPIC = frozenset({"c-connections", "c-handshakes", "c-logins"})
 SINK = "sink"
 """The server that only receives and writes to a file: it has no topics to create."""
 
@@ -63,6 +64,19 @@ class Node(Protocol):
     @property
     def log_directories(self) -> tuple[Path, ...]:
         """Where partitions lie, one for each process."""
+
+
+@runtime_checkable
+class SecuredNode(Protocol):
+    """A node whose loads come by a listener of their own."""
+
+    @property
+    def load_servers(self) -> str:
+        """`host:port`."""
+
+    @property
+    def load_properties(self) -> Mapping[str, str]:
+        """What librdkafka needs to come in there."""
 
 
 @runtime_checkable
@@ -148,12 +162,11 @@ def _turn(
     node = nodes[contestant.broker]
     if contestant.load in FAULTS:
         return FAULTS[contestant.load](cast(ClusterPeer, node), records, scenario.properties)
-    needs_topic = contestant.load != "c-connections" and contestant.broker != SINK
+    needs_topic = contestant.load not in _WITHOUT_TOPIC and contestant.broker != SINK
     own_topic = topic or (_create(node, int(scenario.properties.get("partitions", 1))) if needs_topic else SINK)
     try:
         before = [cpu_time(pid) for pid in node.pids]
-        task = Task(node.bootstrap_servers, own_topic, records, scenario.size, scenario.properties)
-        outcome = run_load(contestant.load, task)
+        outcome = run_load(contestant.load, _task(node, own_topic, records, scenario.size, scenario.properties))
         used = [cpu_time(pid).since(then) for pid, then in zip(node.pids, before, strict=True)]
     finally:
         if topic is None and needs_topic:
@@ -175,6 +188,12 @@ def _fill(scenario: Scenario, contestant: Contestant, nodes: Mapping[str, Node],
     # Batches leave when they are full, so that every contestant's topic holds the same ones however fast it took them.
     run_load("c-produce", Task(node.bootstrap_servers, topic, records, scenario.size, {"linger.ms": "1000"}))
     return topic
+
+
+def _task(node: Node, topic: str, records: int, size: int, properties: Mapping[str, Any]) -> Task:
+    if isinstance(node, SecuredNode):
+        return Task(node.load_servers, topic, records, size, {**properties, **node.load_properties})
+    return Task(node.bootstrap_servers, topic, records, size, properties)
 
 
 def _create(node: Node, partitions: int = 1) -> str:

@@ -24,10 +24,10 @@ def build_c_program() -> Path:
         with building():
             done = subprocess.run(words, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise ArtefactError("make is not on the search path (Debian: make gcc librdkafka-dev npm)") from None
+        raise ArtefactError("make is not on the search path (Debian: make gcc librdkafka-dev libssl-dev npm)") from None
     if done.returncode != 0:
         raise ArtefactError(
-            "brokerload could not be built; it needs what Debian has as gcc, librdkafka-dev and npm:\n"
+            "brokerload could not be built; it needs what Debian has as gcc, librdkafka-dev, libssl-dev and npm:\n"
             + done.stderr.strip()[-1500:]
         )
     return program

@@ -37,8 +37,15 @@ class Kafka:
     """One Apache Kafka node from `start` to `stop`; its directory is removed with it unless it was given."""
 
     def __init__(
-        self, directory: Path | None = None, overrides: Mapping[str, str] | None = None, *, ready_timeout_s: float = 60
+        self,
+        directory: Path | None = None,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        beside: str = "",
+        ready_timeout_s: float = 60,
     ) -> None:
+        """`beside`: a listener beside the plain one, `SSL://127.0.0.1:9094`."""
+        self._beside = f",{beside}" if beside else ""
         self._keep = directory is not None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="kafka-peer-"))
         self._overrides = dict(overrides or {})
@@ -128,11 +135,12 @@ class Kafka:
         settings = {
             "process.roles": "broker,controller",
             "node.id": "1",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}{self._beside}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}{self._beside}",
             "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,"
+            "SASL_PLAINTEXT:SASL_PLAINTEXT",
             "log.dirs": str(self.log_directory),
             # The defaults ask for three brokers; these four are what the distribution's server.properties sets.
             "offsets.topic.replication.factor": "1",

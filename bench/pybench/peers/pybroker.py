@@ -26,8 +26,15 @@ class Pybroker:
     """One pybroker node from `start` to `stop`; its directory is removed with it unless it was given."""
 
     def __init__(
-        self, directory: Path | None = None, overrides: Mapping[str, str] | None = None, *, ready_timeout_s: float = 60
+        self,
+        directory: Path | None = None,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        beside: str = "",
+        ready_timeout_s: float = 60,
     ) -> None:
+        """`beside`: a listener beside the plain one, `SSL://127.0.0.1:9094`."""
+        self._beside = f",{beside}" if beside else ""
         self._keep = directory is not None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="pybroker-peer-"))
         self._overrides = dict(overrides or {})
@@ -61,7 +68,7 @@ class Pybroker:
     def command(self) -> list[str]:
         """The words that start the node."""
         settings = {
-            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "listeners": f"PLAINTEXT://127.0.0.1:0{self._beside}",
             "log.dirs": str(self.log_directory),
             **self._overrides,
         }
@@ -125,7 +132,7 @@ class Pybroker:
                 break
             chunk = process.stdout.read1(4096)  # type: ignore[attr-defined]  # a BufferedReader, whatever IO[bytes] says
             said += chunk
-            if found := re.search(rb"ready: \w+://(\S+)", said):
+            if found := re.search(rb"ready: \w+://([^\s,]+)", said):
                 return found[1].decode()
             if not chunk:
                 break
