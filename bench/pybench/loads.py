@@ -273,7 +273,7 @@ def _native(what: str, *numbers: str) -> Callable[[Task], Outcome]:
 
     def load(task: Task) -> Outcome:
         known = {"records": task.records, "size": task.size, **task.properties}
-        words = [str(_storage_program()), what, task.topic, *(str(known.get(number, number)) for number in numbers)]
+        words = [str(_bench_program("storage")), what, task.topic, *(str(known.get(number, number)) for number in numbers)]
         document = json.loads(_run(words))
         return Outcome(_show(words), {k: v for k, v in document.items() if isinstance(v, int | float)})
 
@@ -290,18 +290,26 @@ def _codec_load(peer: str) -> Callable[[Task], Outcome]:
     return load
 
 
-def _storage_program() -> Path:
-    """Build the native core's program `storage` where it is out of date. Raises ArtefactError."""
-    package = ["--package", "pybroker-bench", "--example", "storage"]
+def _decisions(task: Task) -> Outcome:
+    """An authorizer's decisions in the data plane: as many principals and topics as the scenario's properties say."""
+    numbers = (str(task.properties[name]) for name in ("principals", "topics", "room"))
+    words = [str(_bench_program("decisions")), *numbers]
+    document = json.loads(_run(words))
+    return Outcome(_show(words), {k: v for k, v in document.items() if isinstance(v, int | float)})
+
+
+def _bench_program(name: str) -> Path:
+    """Build an example of the native core's benchmarks where it is out of date. Raises ArtefactError."""
+    package = ["--package", "pybroker-bench", "--example", name]
     built = subprocess.run(
         ["cargo", "build", "--quiet", "--release", *package], cwd=ROOT, capture_output=True, text=True, check=False
     )
     if built.returncode != 0:
-        raise ArtefactError(f"cargo could not build the storage example: {built.stderr.strip()[-1500:]}")
+        raise ArtefactError(f"cargo could not build the example {name}: {built.stderr.strip()[-1500:]}")
     metadata = subprocess.run(
         ["cargo", "metadata", "--format-version", "1", "--no-deps"], cwd=ROOT, capture_output=True, check=True
     )
-    return Path(json.loads(metadata.stdout)["target_directory"]) / "release" / "examples" / "storage"
+    return Path(json.loads(metadata.stdout)["target_directory"]) / "release" / "examples" / name
 
 
 LOADS: dict[str, Callable[[Task], Outcome]] = {
@@ -319,6 +327,7 @@ LOADS: dict[str, Callable[[Task], Outcome]] = {
     "codec-aiokafka": _codec_load("aiokafka"),
     "codec-kafka-python": _codec_load("kafka_python"),
     "codec-native": _codec_load("native"),
+    "decisions": _decisions,
     "group-join": _group_load("join"),
     "group-rebalance": _group_load("rebalance"),
     "java-consume": _java_consume,
@@ -350,7 +359,9 @@ def prepare(names: set[str]) -> None:
     build_directory().mkdir(parents=True, exist_ok=True)
     build_c_program()
     if any(name.startswith("native-") for name in names):
-        _storage_program()
+        _bench_program("storage")
+    if "decisions" in names:
+        _bench_program("decisions")
     if "java-consume" in names:
         build_client("AssignedConsumerPerf")
     if "java-produce" in names:
