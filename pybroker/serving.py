@@ -13,6 +13,7 @@ from pybroker.config.errors import ConfigError
 from pybroker.handlers.context import Contexts, Services
 from pybroker.handlers.encoded_topics import EncodedTopics
 from pybroker.handlers.registry import registered_apis
+from pybroker.machine.clock import SYSTEM_CLOCK
 from pybroker.machine.slices import Slices
 from pybroker.net.dispatch import Dispatch
 from pybroker.net.listeners import advertised
@@ -22,6 +23,7 @@ from pybroker.net.rights import Verdict
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.replica.no_partitions import NoPartitions
 from pybroker.security import authorizer
+from pybroker.security.delegation_tokens import DelegationTokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +78,7 @@ class Parts(Protocol):
     in_sync: InSyncReplicas
     deletions: Deletions
     suspects: Suspects | None
+    tokens: DelegationTokens | None
     sasl: SaslServer | None
     authorizer: Judge | None
     rights: Rights
@@ -104,6 +107,14 @@ def build_authorizer(config: BrokerConfig) -> Judge | None:
         raise ConfigError("authorizer.class.name", name, words) from error
 
 
+def build_tokens(
+    config: BrokerConfig, image: Callable[[], MetadataImage], wall_ms: Callable[[], int]
+) -> DelegationTokens | None:
+    """Return what checks delegation tokens; None for a node without `delegation.token.secret.key`."""
+    secret = config.delegation_token_secret_key
+    return None if secret is None else DelegationTokens(secret, lambda: image().delegation_tokens, wall_ms)
+
+
 def build_services(parts: Parts) -> Services:
     """Return what handlers find in their context."""
     source = parts.source
@@ -125,6 +136,7 @@ def build_services(parts: Parts) -> Services:
         advertised=advertised(parts.listeners),
         suspects=parts.suspects,
         sasl=parts.sasl,
+        tokens=parts.tokens,
         authorizer=parts.authorizer,
     )
 
@@ -221,6 +233,7 @@ def build_controller_pipeline(parts: ControllerParts) -> Pipeline:
         death_watch=watch,
         voter=controller,
         controller_listeners=names,
+        tokens=build_tokens(parts.config, lambda: controller.image, SYSTEM_CLOCK.wall_ms),
         authorizer=build_authorizer(parts.config),
     )
     contexts = Contexts(services)

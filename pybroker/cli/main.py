@@ -17,6 +17,7 @@ COMMANDS = {
     "cluster": "run a cluster of brokers on this machine; ask any cluster who it is",
     "configs": "show and change the settings of topics and brokers",
     "consumer-groups": "list, describe, reset and delete consumer groups",
+    "delegation-tokens": "make, renew, end and list delegation tokens",
     "delete-records": "give logs a later start",
     "dump-log": "show what is in the files of a log",
     "features": "show and change the levels of features",

@@ -18,6 +18,7 @@ from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.groups import GroupDescription, GroupListing, OffsetAndMetadata, Offsets
 from pybroker.client.log_dirs import LogDirDescription, Replica, ReplicaBatches
 from pybroker.client.quorum import FeatureUpdate, QuorumDescription, RaftEndpoint
+from pybroker.client.token_admin import AT_ONCE, LONGEST, Token
 from pybroker.client.topics import (
     TOPIC,
     ClusterDescription,
@@ -143,6 +144,24 @@ class Admin(Closing):
     ) -> dict[str, BrokerError | None]:
         """As `AsyncAdmin.update_features`."""
         return self._run(self._async.update_features(updates, validate_only=validate_only, timeout_ms=timeout_ms))
+
+    def create_token(
+        self, *, renewers: Sequence[str] = (), max_lifetime_ms: int = LONGEST, owner: str | None = None
+    ) -> Token:
+        """As `AsyncAdmin.create_token`."""
+        return self._run(self._async.create_token(renewers=renewers, max_lifetime_ms=max_lifetime_ms, owner=owner))
+
+    def renew_token(self, hmac: bytes, period_ms: int = LONGEST) -> int:
+        """As `AsyncAdmin.renew_token`."""
+        return self._run(self._async.renew_token(hmac, period_ms))
+
+    def expire_token(self, hmac: bytes, period_ms: int = AT_ONCE) -> int:
+        """As `AsyncAdmin.expire_token`."""
+        return self._run(self._async.expire_token(hmac, period_ms))
+
+    def describe_tokens(self, owners: Sequence[str] | None = None) -> list[Token]:
+        """As `AsyncAdmin.describe_tokens`."""
+        return self._run(self._async.describe_tokens(owners))
 
     def describe_scram_users(self, users: Sequence[str] | None = None) -> dict[str, dict[str, int]]:
         """As `AsyncAdmin.describe_scram_users`."""

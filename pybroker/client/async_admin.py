@@ -28,6 +28,7 @@ from pybroker.client.replica_admin import ReplicaCalls
 from pybroker.client.retry_budget import Backoff, is_retriable
 from pybroker.client.retrying import retry
 from pybroker.client.settings import AdminSettings
+from pybroker.client.token_admin import TokenCalls
 from pybroker.client.topics import (
     CreatedTopic,
     ListedOffset,
@@ -57,6 +58,7 @@ class AsyncAdmin(
     LogDirCalls,
     ReassignmentCalls,
     ReplicaCalls,
+    TokenCalls,
     UserCalls,
     AsyncClosing,
 ):

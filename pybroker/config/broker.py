@@ -32,6 +32,7 @@ from pybroker.config.roles import check_required, check_roles
 from pybroker.config.sasl import ListenerSasl, build_sasl
 from pybroker.config.security_keys import SecurityKeys
 from pybroker.config.tls import ListenerTls, build_tls
+from pybroker.config.token_keys import TokenKeys
 from pybroker.config.topic_keys import TopicKeys
 
 if TYPE_CHECKING:
@@ -46,7 +47,16 @@ _OF_MECHANISM = re.compile(
 
 
 class BrokerConfig(
-    NodeKeys, QuorumKeys, NetworkKeys, LogKeys, TopicKeys, GroupKeys, ConsumerGroupKeys, SecurityKeys, IdleKeys
+    NodeKeys,
+    QuorumKeys,
+    NetworkKeys,
+    LogKeys,
+    TopicKeys,
+    GroupKeys,
+    ConsumerGroupKeys,
+    SecurityKeys,
+    TokenKeys,
+    IdleKeys,
 ):
     """The settings of one node. Values by attribute, `log.segment.bytes` being `log_segment_bytes`."""
 

@@ -376,7 +376,7 @@ def optional_listing(doc: str) -> Key[tuple[str, ...] | None]:
     return Key(Kind.LIST, None, doc, parse=parse_list, check=lambda _: True, expected="a comma-separated list")
 
 
-def password(doc: str, *, acts: bool = False) -> Key[str | None]:
+def password(doc: str, *, acts: bool = False, dynamic: bool = True) -> Key[str | None]:
     """Declare a secret without a default; it is never shown, nor written into a log."""
     return Key(
         Kind.PASSWORD,
@@ -386,7 +386,7 @@ def password(doc: str, *, acts: bool = False) -> Key[str | None]:
         check=lambda _: True,
         expected="a text",
         acts=acts,
-        dynamic=True,
+        dynamic=dynamic,
     )
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pybroker.controller.cluster.acls import DeletedAcls
+    from pybroker.controller.cluster.delegation_tokens import TokenEnd
     from pybroker.controller.cluster.events import (
         AlteredUser,
         ConfigChange,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         ScramUpsertion,
     )
     from pybroker.controller.quorum.voter_set import VoterEndpoint, VoterNode
-    from pybroker.metadata.image import AccessControlEntry
+    from pybroker.metadata.image import AccessControlEntry, DelegationToken
     from pybroker.metadata.in_sync import InSyncChange, InSyncResult
     from pybroker.security.acl_filter import Filter
 
@@ -119,6 +120,17 @@ class ControllerChannel(Protocol):
 
     async def delete_acls(self, filters: Sequence[Filter]) -> list[DeletedAcls]:
         """Delete the access control entries that filters match; results in the order of `filters`."""
+
+    async def create_token(
+        self, owner: str, requester: str, renewers: Sequence[str], max_lifetime_ms: int, wall_ms: int
+    ) -> DelegationToken:
+        """Make a delegation token; `wall_ms` is the time of day."""
+
+    async def renew_token(self, token_id: str, principal: str, period_ms: int, wall_ms: int) -> TokenEnd:
+        """Have a delegation token live longer, as `principal` asks."""
+
+    async def expire_token(self, token_id: str, principal: str, period_ms: int, wall_ms: int) -> TokenEnd:
+        """Have a delegation token end, as `principal` asks."""
 
     async def unregister_broker(self, broker_id: int) -> Result:
         """Forget a broker."""

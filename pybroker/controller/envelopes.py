@@ -26,9 +26,14 @@ _PRINCIPAL_VERSION = 0
 _CORRELATION_ID_SIZE = 4
 
 
-def build_envelope(header: RequestHeader, message: bytes, principal: Principal, client_host: str) -> EnvelopeRequest:
-    """Return the envelope of a request; `message` begins with the tagged fields of a flexible header."""
-    data = DefaultPrincipalData(type=principal.kind, name=principal.name)
+def build_envelope(
+    header: RequestHeader, message: bytes, principal: Principal, client_host: str, *, by_token: bool = False
+) -> EnvelopeRequest:
+    """Return the envelope of a request; `message` begins with the tagged fields of a flexible header.
+
+    `by_token`: the client authenticated by a delegation token.
+    """
+    data = DefaultPrincipalData(type=principal.kind, name=principal.name, token_authenticated=by_token)
     return EnvelopeRequest(
         request_data=encode(header, _HEADER_VERSION) + message,
         request_principal=_PRINCIPAL_VERSION.to_bytes(2, "big") + encode(data, _PRINCIPAL_VERSION),

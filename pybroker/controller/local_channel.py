@@ -6,6 +6,7 @@ requests: handlers translate those.
 
 from __future__ import annotations
 
+import base64
 import os
 from collections import Counter
 from typing import TYPE_CHECKING, cast
@@ -14,6 +15,7 @@ import msgspec
 
 from pybroker.controller.cluster.acls import CreateAcls, DeleteAcls
 from pybroker.controller.cluster.brokers import session_key
+from pybroker.controller.cluster.delegation_tokens import CreateToken, ExpireToken, RenewToken
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
     AlterConfigs,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
     from pybroker.controller.channel import QuorumState
     from pybroker.controller.cluster.acls import DeletedAcls
+    from pybroker.controller.cluster.delegation_tokens import TokenEnd
     from pybroker.controller.cluster.events import (
         AlteredUser,
         ConfigChange,
@@ -68,7 +71,7 @@ if TYPE_CHECKING:
     )
     from pybroker.controller.quorum.voter_set import VoterNode
     from pybroker.controller.service import Controller
-    from pybroker.metadata.image import AccessControlEntry
+    from pybroker.metadata.image import AccessControlEntry, DelegationToken
     from pybroker.metadata.in_sync import InSyncChange
     from pybroker.security.acl_filter import Filter
 
@@ -261,6 +264,24 @@ class LocalChannel:
         for added in parts([one for one in upsertions if times[one.name] == 1]):
             altered += await self._controller.submit(AlterScramUsers((), added))
         return altered
+
+    async def create_token(
+        self, owner: str, requester: str, renewers: Sequence[str], max_lifetime_ms: int, wall_ms: int
+    ) -> DelegationToken:
+        """Make a delegation token; `wall_ms` is the time of day."""
+        token_id = base64.urlsafe_b64encode(_fresh_id()).decode().rstrip("=")  # as Kafka writes its ids
+        event = CreateToken(token_id, owner, requester, tuple(renewers), max_lifetime_ms, wall_ms)
+        return cast("DelegationToken", await self._controller.submit(event))
+
+    async def renew_token(self, token_id: str, principal: str, period_ms: int, wall_ms: int) -> TokenEnd:
+        """Have a delegation token live longer, as `principal` asks."""
+        event = RenewToken(token_id, principal, period_ms, wall_ms)
+        return cast("TokenEnd", await self._controller.submit(event))
+
+    async def expire_token(self, token_id: str, principal: str, period_ms: int, wall_ms: int) -> TokenEnd:
+        """Have a delegation token end, as `principal` asks."""
+        event = ExpireToken(token_id, principal, period_ms, wall_ms)
+        return cast("TokenEnd", await self._controller.submit(event))
 
     async def unregister_broker(self, broker_id: int) -> Result:
         """Forget a broker."""

@@ -405,7 +405,8 @@ class Controller:
         )
         machine = ClusterMachine(self.settings, image)
         runner = Runner(machine, self._append, now=_now_ms, max_records=MAX_RECORDS_PER_BATCH)
-        runner.set_timers(build_timers(image, self.settings, _now_ms()))
+        now = _now_ms()
+        runner.set_timers(build_timers(image, self.settings, now, epoch_ms=_wall_clock_ms() - now))
         self._runner = runner
         if not self._settled.done():
             self._settled.set_result(None)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pybroker.controller.channel import QuorumState
     from pybroker.controller.cluster.acls import DeletedAcls
+    from pybroker.controller.cluster.delegation_tokens import TokenEnd
     from pybroker.controller.cluster.events import (
         AlteredUser,
         ConfigChange,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from pybroker.controller.forwarding_channel import ForwardingChannel
     from pybroker.controller.local_channel import LocalChannel
     from pybroker.controller.quorum.voter_set import VoterNode
-    from pybroker.metadata.image import AccessControlEntry
+    from pybroker.metadata.image import AccessControlEntry, DelegationToken
     from pybroker.metadata.in_sync import InSyncChange, InSyncResult
     from pybroker.security.acl_filter import Filter
 
@@ -131,6 +132,20 @@ class SwitchingChannel:
     async def delete_acls(self, filters: Sequence[Filter]) -> list[DeletedAcls]:
         """Delete the access control entries that filters match; results in the order of `filters`."""
         return await self._here().delete_acls(filters)
+
+    async def create_token(
+        self, owner: str, requester: str, renewers: Sequence[str], max_lifetime_ms: int, wall_ms: int
+    ) -> DelegationToken:
+        """Make a delegation token; `wall_ms` is the time of day."""
+        return await self._here().create_token(owner, requester, renewers, max_lifetime_ms, wall_ms)
+
+    async def renew_token(self, token_id: str, principal: str, period_ms: int, wall_ms: int) -> TokenEnd:
+        """Have a delegation token live longer, as `principal` asks."""
+        return await self._here().renew_token(token_id, principal, period_ms, wall_ms)
+
+    async def expire_token(self, token_id: str, principal: str, period_ms: int, wall_ms: int) -> TokenEnd:
+        """Have a delegation token end, as `principal` asks."""
+        return await self._here().expire_token(token_id, principal, period_ms, wall_ms)
 
     async def unregister_broker(self, broker_id: int) -> Result:
         """Forget a broker."""

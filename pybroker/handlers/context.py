@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pybroker.replica.no_partitions import NoPartitions
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.security.authorizer import Judge
+    from pybroker.security.delegation_tokens import DelegationTokens
     from pybroker.security.sasl.server import SaslServer
     from pybroker.storage.moves import LogMoves
     from pybroker.storage.partitions import Partitions
@@ -101,6 +102,7 @@ class Services(NamedTuple):
     suspects: Suspects | None = None  # of a node that votes; answers that would name them as leaders wait
     death_watch: DeathWatch | None = None  # of a node with a controller; heartbeats of brokers are noted with it
     voter: Controller | None = None  # this node's own controller, where it has one
+    tokens: DelegationTokens | None = None  # of a node that has the secret of delegation tokens
     sasl: SaslServer | None = None  # of a node with a listener that asks who its clients are
     controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
     authorizer: Judge | None = None  # who decides what clients may do; without one they may do everything
@@ -136,6 +138,8 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
     """Version of the request and of its response."""
     principal: Principal = ANONYMOUS
     """Who the request is from, as the connection has proved it; nobody in particular before, and on PLAINTEXT."""
+    forwarded_by_token: bool | None = None
+    """Of a request that a broker forwarded, whether its client authenticated by a delegation token; None of others."""
     ends_connection: bool = False
     """Whether the connection is closed once the response is sent."""
 
@@ -143,6 +147,13 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
     def listener(self) -> str:
         """Name of the listener that accepted the connection; answers name brokers by their endpoints of that name."""
         return self.origin.listener
+
+    @property
+    def by_token(self) -> bool:
+        """Whether the client authenticated by a delegation token."""
+        if self.forwarded_by_token is not None:
+            return self.forwarded_by_token
+        return self.services.sasl is not None and self.services.sasl.is_by_token(self.origin.connection)
 
     @property
     def role(self) -> ListenerRole:

@@ -85,7 +85,7 @@ def _failed(_request: EnvelopeRequest, _version: int, error: WireError) -> Envel
 )
 async def envelope(request: EnvelopeRequest, context: RequestContext) -> EnvelopeResponse:
     """Handle the request inside; raises ApiError for what cannot be forwarded."""
-    principal = _principal(request.request_principal)
+    principal, by_token = _principal(request.request_principal)
     host = _host(request.client_host_address)
     header, offset = _header(request.request_data)
     api = _api(header)
@@ -100,7 +100,7 @@ async def envelope(request: EnvelopeRequest, context: RequestContext) -> Envelop
         host,
         principal,
     )
-    inner = RequestContext(context.services, origin, context.image, header.request_api_version, principal)
+    inner = RequestContext(context.services, origin, context.image, header.request_api_version, principal, by_token)
     message = await _message(request.request_data, api, offset, inner)
     try:
         outcome = api.handle(message, inner)
@@ -117,14 +117,15 @@ async def envelope(request: EnvelopeRequest, context: RequestContext) -> Envelop
     )
 
 
-def _principal(data: bytes | None) -> Principal:
+def _principal(data: bytes | None) -> tuple[Principal, bool]:
+    """Return who the client is, and whether it authenticated by a delegation token."""
     try:
         if data is None or int.from_bytes(data[:2], "big") != _PRINCIPAL_VERSION:
             raise ApiError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, "The principal is of no known version")
         principal, _ = decode(DefaultPrincipalData, data, _PRINCIPAL_VERSION, 2)
     except ProtocolError as error:
         raise ApiError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from None
-    return Principal(principal.type, principal.name)
+    return Principal(principal.type, principal.name), principal.token_authenticated
 
 
 def _host(address: bytes) -> str:

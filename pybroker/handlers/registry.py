@@ -40,6 +40,7 @@ SUPPORT = frozenset(
         "leaders",
         "metadata_log",
         "registry",
+        "token_requests",
         "topic_metadata",
     }
 )

@@ -31,8 +31,11 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from pybroker.security.requirements import NothingRequired
+from pybroker.security.sasl.server import Authenticated
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
 
@@ -49,12 +52,25 @@ def _failed(_request: SaslAuthenticateRequest, _version: int, error: WireError) 
     failed=_failed,
     listeners=ListenerRole.BOTH,
 )
-def sasl_authenticate(request: SaslAuthenticateRequest, context: RequestContext) -> SaslAuthenticateResponse | Reply:
+def sasl_authenticate(
+    request: SaslAuthenticateRequest, context: RequestContext
+) -> SaslAuthenticateResponse | Reply | Coroutine[None, None, SaslAuthenticateResponse]:
     """Take a token."""
     sasl = context.services.sasl
     if sasl is None:
         return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=_TOO_LATE)
     outcome = sasl.authenticate(context.origin, request.auth_bytes)
+    return _answer(outcome, context) if isinstance(outcome, Authenticated) else _answer_later(outcome, context)
+
+
+async def _answer_later(
+    work: Coroutine[None, None, Authenticated], context: RequestContext
+) -> SaslAuthenticateResponse:
+    answer = _answer(await work, context)
+    return await answer if isinstance(answer, Reply) else answer
+
+
+def _answer(outcome: Authenticated, context: RequestContext) -> SaslAuthenticateResponse | Reply:
     response = SaslAuthenticateResponse(
         error_code=outcome.error_code,
         error_message=outcome.error_message,

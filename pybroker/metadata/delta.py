@@ -19,6 +19,8 @@ from pybroker.metadata.image import (
     AclsImage,
     ConfigResource,
     ConfigsImage,
+    DelegationToken,
+    DelegationTokensImage,
     FeaturesImage,
     MetadataImage,
     ProducerIdsImage,
@@ -31,9 +33,11 @@ if TYPE_CHECKING:
 
     from pybroker.protocol.messages.records.access_control_entry import AccessControlEntryRecord
     from pybroker.protocol.messages.records.config import ConfigRecord
+    from pybroker.protocol.messages.records.delegation_token import DelegationTokenRecord
     from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
     from pybroker.protocol.messages.records.producer_ids import ProducerIdsRecord
     from pybroker.protocol.messages.records.remove_access_control_entry import RemoveAccessControlEntryRecord
+    from pybroker.protocol.messages.records.remove_delegation_token import RemoveDelegationTokenRecord
     from pybroker.protocol.messages.records.remove_topic import RemoveTopicRecord
     from pybroker.protocol.schema import Message
 
@@ -52,6 +56,7 @@ class MetadataDelta:
         "cluster",
         "configs",
         "scram",
+        "tokens",
         "topics",
     )
 
@@ -64,6 +69,8 @@ class MetadataDelta:
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         # Entries that are new, and None for those that are gone, by id.
         self.acls: dict[bytes, AccessControlEntry | None] = {}
+        # Tokens as they become, and None for those that are gone, by id.
+        self.tokens: dict[str, DelegationToken | None] = {}
         self._features: dict[str, int] | None = None
         # Invariant: the offset of the batch that changed a level last; None while that batch's end is not reached.
         self._features_epoch: int | None = base.features.epoch
@@ -97,6 +104,9 @@ class MetadataDelta:
                 self.configs[resource] = dict(after.get(resource, {}))
         old, new = base.acls.by_id, image.acls.by_id
         self.acls = {key: new.get(key) for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+        before_tokens, tokens = base.delegation_tokens.by_id, image.delegation_tokens.by_id
+        names = before_tokens.keys() | tokens.keys()
+        self.tokens = {name: tokens.get(name) for name in names if before_tokens.get(name) != tokens.get(name)}
         if image.features != base.features:
             self._features = dict(image.features.levels)
             self._features_epoch = image.features.epoch
@@ -120,7 +130,14 @@ class MetadataDelta:
             ),
             scram=self.scram.build(),
             acls=self._build_acls(),
+            delegation_tokens=self._build_tokens(),
         )
+
+    def _build_tokens(self) -> DelegationTokensImage:
+        if not self.tokens:
+            return self.base.delegation_tokens
+        merged = {**self.base.delegation_tokens.by_id, **self.tokens}
+        return DelegationTokensImage(by_id={name: token for name, token in merged.items() if token is not None})
 
     def _build_acls(self) -> AclsImage:
         if not self.acls:
@@ -188,6 +205,23 @@ class MetadataDelta:
     def _acl(self, acl_id: bytes) -> AccessControlEntry | None:
         return self.acls[acl_id] if acl_id in self.acls else self.base.acls.by_id.get(acl_id)
 
+    def _apply_token(self, record: DelegationTokenRecord) -> None:
+        self.tokens[record.token_id] = DelegationToken(
+            token_id=record.token_id,
+            owner=record.owner,
+            requester=record.requester,
+            renewers=tuple(record.renewers),
+            issued_ms=record.issue_timestamp,
+            expires_ms=record.expiration_timestamp,
+            ends_ms=record.max_timestamp,
+        )
+
+    def _apply_remove_token(self, record: RemoveDelegationTokenRecord) -> None:
+        name = record.token_id
+        if (self.tokens[name] if name in self.tokens else self.base.delegation_tokens.by_id.get(name)) is None:
+            raise RecordError(f"{record}: there is no delegation token with this id")
+        self.tokens[name] = None
+
     def _apply_nothing(self, record: Message) -> None:
         """Keep the log moving (KIP-835): the record says nothing about metadata."""
 
@@ -198,6 +232,7 @@ _CHANGES: dict[str, Callable[[MetadataDelta, Any], None]] = {
     "BrokerRegistrationChangeRecord": lambda delta, record: delta.cluster.apply_change(record),
     "ClearElrRecord": lambda delta, record: delta.topics.apply_clear_elr(record),
     "ConfigRecord": MetadataDelta._apply_config,
+    "DelegationTokenRecord": MetadataDelta._apply_token,
     "FeatureLevelRecord": MetadataDelta._apply_feature_level,
     "NoOpRecord": MetadataDelta._apply_nothing,
     "PartitionChangeRecord": lambda delta, record: delta.topics.apply_partition_change(record),
@@ -206,6 +241,7 @@ _CHANGES: dict[str, Callable[[MetadataDelta, Any], None]] = {
     "RegisterBrokerRecord": lambda delta, record: delta.cluster.apply_register(record),
     "RegisterControllerRecord": lambda delta, record: delta.cluster.apply_register_controller(record),
     "RemoveAccessControlEntryRecord": MetadataDelta._apply_remove_acl,
+    "RemoveDelegationTokenRecord": MetadataDelta._apply_remove_token,
     "RemoveTopicRecord": MetadataDelta._apply_remove_topic,
     "RemoveUserScramCredentialRecord": lambda delta, record: delta.scram.apply_remove(record),
     "TopicRecord": lambda delta, record: delta.topics.apply_topic(record),

@@ -1,5 +1,5 @@
-"""The metadata image: brokers, topics, configurations, features, producer ids, SCRAM users and ACLs at
-one offset of the metadata log.
+"""The metadata image: brokers, topics, configurations, features, producer ids, SCRAM users, ACLs and
+delegation tokens at one offset of the metadata log.
 
 Owns the shapes alone. Every class is frozen, every mapping is never written after it is in an image, and what did not
 change is the same object in the next image: `is not` distinguishes a changed topic, or changed configurations, from
@@ -212,6 +212,27 @@ class AclsImage(msgspec.Struct, frozen=True):
     by_id: Mapping[bytes, AccessControlEntry] = {}
 
 
+class DelegationToken(msgspec.Struct, frozen=True):
+    """A token that stands for a user's password for a while (KIP-48). Principals are texts: `User:alice`."""
+
+    token_id: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issued_ms: int
+    """Times are milliseconds since 1970."""
+    expires_ms: int
+    """When it ends unless it is renewed."""
+    ends_ms: int
+    """When it ends for good."""
+
+
+class DelegationTokensImage(msgspec.Struct, frozen=True):
+    """The delegation tokens, by id. What they are proved by is not in the log."""
+
+    by_id: Mapping[str, DelegationToken] = {}
+
+
 class MetadataImage(msgspec.Struct, frozen=True):
     """Everything the metadata log says up to an offset."""
 
@@ -226,6 +247,7 @@ class MetadataImage(msgspec.Struct, frozen=True):
     producer_ids: ProducerIdsImage = ProducerIdsImage()
     scram: ScramImage = ScramImage()
     acls: AclsImage = AclsImage()
+    delegation_tokens: DelegationTokensImage = DelegationTokensImage()
 
 
 EMPTY_IMAGE = MetadataImage()

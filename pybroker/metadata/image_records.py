@@ -2,8 +2,8 @@
 
 Owns the order of the records, which is that of Kafka's `MetadataImage.write`: levels of features first, as they say in
 which versions the rest is written, then brokers and controllers, topics each with its partitions, configurations,
-producer ids, SCRAM users, access control entries. Applied to an empty image in this order they make the image again.
-Must not know files, offsets or batches, nor in which version a record is written.
+producer ids, SCRAM users, access control entries, delegation tokens. Applied to an empty image in
+this order they make the image again. Must not know files, offsets or batches, nor in which version a record is written.
 
 Yields one record after the other, so that the encoder can stop between any two.
 """
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pybroker.metadata.features import METADATA_VERSION
 from pybroker.protocol.messages.records.access_control_entry import AccessControlEntryRecord
 from pybroker.protocol.messages.records.config import ConfigRecord
+from pybroker.protocol.messages.records.delegation_token import DelegationTokenRecord
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
 from pybroker.protocol.messages.records.partition import PartitionRecord
 from pybroker.protocol.messages.records.producer_ids import ProducerIdsRecord
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         ClusterImage,
         ConfigsImage,
         ControllerRegistration,
+        DelegationToken,
         FeaturesImage,
         MetadataImage,
         PartitionImage,
@@ -69,6 +71,8 @@ def state_records(image: MetadataImage) -> Iterator[Message]:
     yield from _producer_id_records(image.producer_ids)
     yield from _scram_records(image.scram)
     yield from _acl_records(image.acls)
+    for token in image.delegation_tokens.by_id.values():
+        yield token_record(token)
 
 
 def _cluster_records(cluster: ClusterImage) -> Iterator[Message]:
@@ -167,3 +171,16 @@ def _scram_records(scram: ScramImage) -> Iterator[UserScramCredentialRecord]:
 def _acl_records(acls: AclsImage) -> Iterator[AccessControlEntryRecord]:
     for acl_id, entry in acls.by_id.items():
         yield AccessControlEntryRecord(id=acl_id, **entry._asdict())
+
+
+def token_record(token: DelegationToken) -> DelegationTokenRecord:
+    """Return the record of a delegation token."""
+    return DelegationTokenRecord(
+        owner=token.owner,
+        requester=token.requester,
+        renewers=list(token.renewers),
+        issue_timestamp=token.issued_ms,
+        max_timestamp=token.ends_ms,
+        expiration_timestamp=token.expires_ms,
+        token_id=token.token_id,
+    )

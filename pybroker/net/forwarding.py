@@ -129,7 +129,7 @@ class Forwarding:
             correlation_id=event.correlation_id,
             client_id=event.client_id,
         )
-        envelope = build_envelope(header, message, context.principal, event.peer_host)
+        envelope = build_envelope(header, message, context.principal, event.peer_host, by_token=context.by_token)
         clock = asyncio.get_running_loop().time
         end = clock() + timeout_ms / 1000
         answer = await self._channel.send(envelope, EnvelopeResponse, timeout_ms=timeout_ms)

@@ -43,7 +43,7 @@ from pybroker.replica.lag_checks import LagChecks
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.replica.sources import build_replication_settings
 from pybroker.security.sasl.server import SaslServer
-from pybroker.serving import build_authorizer, build_pipeline, build_services
+from pybroker.serving import build_authorizer, build_pipeline, build_services, build_tokens
 from pybroker.storage.native import PartitionLog
 from pybroker.storage.partitions import Partitions
 from pybroker.storage.upkeep import Upkeep
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from pybroker.net.native import ControlRequest
     from pybroker.node.controller_access import ControllerAccess, MetadataSource
     from pybroker.node.foundation import Foundation
+    from pybroker.security.delegation_tokens import DelegationTokens
 
 log = logging.getLogger("pybroker")
 
@@ -84,6 +85,7 @@ class BrokerPart:
         self.live = foundation.live
         self.suspects: Suspects | None = None
         # None where no listener asks who its clients are.
+        self.tokens: DelegationTokens | None = None
         self.sasl: SaslServer | None = None
         # None in a single node: its controller lives as long as it does.
         self._heartbeats: Heartbeats | None = None
@@ -172,6 +174,7 @@ class BrokerPart:
         partitions.set_aside_strays()
         upkeep = self._build_upkeep()
         await upkeep.resume_moves()
+        self.tokens = build_tokens(self.config, lambda: self.source.image, self._foundation.clock.wall_ms)
         self.sasl = self._build_sasl()
         contexts = Contexts(build_services(self))
         self.live.subscribe(contexts.reconfigure)
@@ -214,10 +217,12 @@ class BrokerPart:
         sasl = SaslServer(
             listeners,
             scram=lambda: source.image.scram,
+            tokens=self.tokens,
             prove=data_plane.authenticate,
             nonce=lambda: secrets.token_urlsafe(_NONCE_BYTES),
             wall_ms=self._foundation.clock.wall_ms,
         )
+        self._foundation.shut_down.add(Stage.WORKERS, sasl, sasl.close)
         self.live.subscribe(lambda config: sasl.reconfigure(config.sasl_of_listeners()))
         return sasl
 

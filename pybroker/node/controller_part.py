@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.broker.shut_down import Stage
-from pybroker.controller.cluster.settings import NEVER, ClusterSettings
+from pybroker.controller.cluster.settings import NEVER, ClusterSettings, TokenSettings
 from pybroker.controller.death_watch import build_death_watch
 from pybroker.controller.errors import ControllerError
 from pybroker.controller.local_channel import LocalChannel
@@ -164,4 +164,10 @@ def build_cluster_settings(config: BrokerConfig, rules: ConfigRules) -> ClusterS
         unclean_election_interval_ms=config.unclean_leader_election_interval_ms,
         # Nobody follows the log of a node without a listener for controllers.
         no_op_interval_ms=config.metadata_max_idle_interval_ms if config.controller_listener_names else NEVER,
+        tokens=TokenSettings(
+            config.delegation_token_max_lifetime_ms,
+            config.delegation_token_expiry_time_ms,
+            # Nobody makes tokens without the secret.
+            NEVER if config.delegation_token_secret_key is None else config.delegation_token_expiry_check_interval_ms,
+        ),
     )

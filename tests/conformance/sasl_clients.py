@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,11 +44,11 @@ def settings(port: int, plain_port: int) -> dict[str, str]:
 
 
 @contextmanager
-def sasl_server(is_kafka: bool) -> Iterator[tuple[str, str]]:
+def sasl_server(is_kafka: bool, more: Mapping[str, str] | None = None) -> Iterator[tuple[str, str]]:
     """The address of the listener that asks, and of the plain one, of a server of its own."""
     port, plain_port = free_ports(2)
     if not is_kafka:
-        with Broker(properties=settings(port, plain_port)):
+        with Broker(properties={**settings(port, plain_port), **(more or {})}):
             yield f"127.0.0.1:{port}", f"127.0.0.1:{plain_port}"
         return
     from pybench.peers.kafka import Kafka
@@ -57,7 +57,7 @@ def sasl_server(is_kafka: bool) -> Iterator[tuple[str, str]]:
         """Apache Kafka with a second listener, beside the port that it is found ready at."""
 
         def _write_config(self, controller_port: int) -> Path:
-            given = settings(port, self.port)
+            given = {**settings(port, self.port), **(more or {})}
             given["listeners"] += f",CONTROLLER://127.0.0.1:{controller_port}"
             given["listener.security.protocol.map"] += ",CONTROLLER:PLAINTEXT"
             given["advertised.listeners"] = f"SASL://127.0.0.1:{port},PLAINTEXT://127.0.0.1:{self.port}"

@@ -13,6 +13,7 @@ from pybroker.controller.cluster import (
     brokers,
     configs,
     controllers,
+    delegation_tokens,
     features,
     in_sync,
     log_directories,
@@ -25,6 +26,7 @@ from pybroker.controller.cluster import (
     topics,
 )
 from pybroker.controller.cluster.acls import CreateAcls, DeleteAcls
+from pybroker.controller.cluster.delegation_tokens import CreateToken, ExpireToken, RemoveEndedTokens, RenewToken
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
     AlterConfigs,
@@ -67,16 +69,20 @@ Event = (
     | BalanceLeaders
     | CreateAcls
     | CreatePartitions
+    | CreateToken
     | CreateTopics
     | DeleteAcls
     | DeleteTopics
     | ElectLeaders
     | ElectUncleanly
+    | ExpireToken
     | Heartbeat
     | ListReassignments
     | LogDirectoriesFailed
     | RegisterBroker
     | RegisterController
+    | RemoveEndedTokens
+    | RenewToken
     | SessionExpired
     | UnregisterBroker
     | UpdateFeatures
@@ -166,5 +172,13 @@ class ClusterMachine:
                 return acls.create_acls(image, event)
             case DeleteAcls():
                 return acls.delete_acls(image, event)
+            case CreateToken():
+                return delegation_tokens.create_token(event, settings)
+            case RenewToken():
+                return delegation_tokens.renew_token(image, event, settings)
+            case ExpireToken():
+                return delegation_tokens.expire_token(image, event)
+            case RemoveEndedTokens():
+                return delegation_tokens.remove_ended_tokens(image, event, settings, now)
             case UpdateFeatures():
                 return features.update_features(image, event, settings)

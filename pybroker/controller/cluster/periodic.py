@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.controller.cluster.availability import Rules
 from pybroker.controller.cluster.brokers import build_graces
+from pybroker.controller.cluster.delegation_tokens import first_sweep
 from pybroker.controller.cluster.elections import Election
 from pybroker.controller.cluster.events import BalanceLeaders, ElectUncleanly, WriteNoOp
 from pybroker.controller.cluster.log_directories import usable_brokers
@@ -35,15 +36,15 @@ MAX_ELECTIONS = 1000
 _BALANCE, _UNCLEAN, _NO_OP = "leader balance", "unclean elections", "no-op record"
 
 
-def build_timers(image: MetadataImage, settings: ClusterSettings, now: int) -> list[Timer]:
-    """Return the timers with which a new leader of the quorum begins."""
+def build_timers(image: MetadataImage, settings: ClusterSettings, now: int, *, epoch_ms: int) -> list[Timer]:
+    """Return the timers with which a new leader of the quorum begins; `now + epoch_ms` is the time of day."""
     periodic = (
         (_BALANCE, settings.imbalance_check_interval_ms, BalanceLeaders()),
         (_UNCLEAN, settings.unclean_election_interval_ms, ElectUncleanly()),
         (_NO_OP, settings.no_op_interval_ms, WriteNoOp()),
     )
     due = [Timer(key, now + interval, event) for key, interval, event in periodic if interval != NEVER]
-    return [*build_graces(image, settings, now), *due]
+    return [*build_graces(image, settings, now), *due, *first_sweep(settings, now, epoch_ms)]
 
 
 def balance_leaders(

@@ -33,6 +33,17 @@ class ConfigRules(Protocol):
         """Return `unclean.leader.election.enable` of a topic with these configurations of its own."""
 
 
+class TokenSettings(NamedTuple):
+    """How long delegation tokens live."""
+
+    max_lifetime_ms: int = NEVER
+    """From when it was made, however often it is renewed."""
+    expiry_ms: int = NEVER
+    """From when it was made or renewed."""
+    check_interval_ms: int = NEVER
+    """How often tokens that have ended are removed; never where there are none."""
+
+
 class ClusterSettings(NamedTuple):
     """Complete; the defaults are in `pybroker.config`."""
 
@@ -51,3 +62,4 @@ class ClusterSettings(NamedTuple):
     """How often partitions without leader, of topics that allow it, get one uncleanly."""
     no_op_interval_ms: int = NEVER
     """How often a record that says nothing shows that the controller lives."""
+    tokens: TokenSettings = TokenSettings()

@@ -14,17 +14,20 @@ import hashlib
 import hmac
 import re
 from base64 import b64decode, b64encode
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pybroker.metadata.image import ScramCredential
+from pybroker.security.delegation_tokens import ITERATIONS as TOKEN_ITERATIONS
 from pybroker.security.sasl.plain import OTHER_AUTHORIZATION_ID
-from pybroker.security.sasl.steps import Challenge, Proved, Refused
+from pybroker.security.sasl.steps import Challenge, Proved, Refused, Work
 from pybroker.security.scram import LEAST_ITERATIONS, client_is_right, server_signature
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pybroker.security.sasl.steps import Step
+    from pybroker.security.delegation_tokens import TokenLogin
+    from pybroker.security.sasl.steps import Outcome, Step
     from pybroker.security.scram import ScramMechanism
 
 _LONGEST_MESSAGE = 8192
@@ -38,7 +41,18 @@ _CLIENT_FINAL = re.compile(
     r"(?P<bare>c=(?P<channel>[A-Za-z0-9+/=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-z]+=[^,\x00]+)*?)"
     r",p=(?P<proof>[A-Za-z0-9+/=]+)"
 )
+_TOKEN_AUTH = re.compile(r",tokenauth=true(?:,|\Z)", re.IGNORECASE)
 _SALT_ALPHABET = b"0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class TokenLogins(Protocol):
+    """The delegation tokens, as exchanges ask for them."""
+
+    def salt(self, token_id: str) -> bytes:
+        """Return the salt of a token's password, also of one that there is not."""
+
+    def login(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None:
+        """Return what a login is held against; None for a token that there is not, or that has ended."""
 
 
 class _Begun(NamedTuple):
@@ -51,15 +65,22 @@ class _Begun(NamedTuple):
     nonce: str
     client_first: str
     server_first: str
+    by_token: bool = False
 
 
 class ScramExchange:
     """Two messages of the client, two of the broker."""
 
     def __init__(
-        self, mechanism: ScramMechanism, credentials: Mapping[str, ScramCredential], nonce: str, decoys: Decoys
+        self,
+        mechanism: ScramMechanism,
+        credentials: Mapping[str, ScramCredential],
+        nonce: str,
+        decoys: Decoys,
+        tokens: TokenLogins | None = None,
     ) -> None:
-        """`credentials` are by user, `nonce` is random and of this exchange alone."""
+        """`credentials` are by user, `nonce` is random and of this exchange alone; without `tokens` there are none."""
+        self._tokens = tokens
         self._mechanism = mechanism
         self._decoys = decoys
         self._credentials = credentials
@@ -81,17 +102,29 @@ class ScramExchange:
         found = _CLIENT_FIRST.fullmatch(message)
         if found is None:
             return Refused("the first message is none of SCRAM without channel binding")
-        if ",tokenauth=true" in found["extensions"]:
-            return Refused("the client has a delegation token, and there are none")
         name = _unescaped(found["name"])
         if found["authzid"] is not None and _unescaped(found["authzid"]) != name:
             return Refused(f"{name!r} asks to be {_unescaped(found['authzid'])!r}", OTHER_AUTHORIZATION_ID)
+        nonce = found["nonce"] + self._nonce
+        if _TOKEN_AUTH.search(found["extensions"]):
+            return self._first_by_token(name, nonce, found)
         known = self._credentials.get(name)
         decoy = self._decoys.of(name, self._credentials)  # Made for everybody, so that the time says nothing.
         credential = decoy if known is None else known
-        nonce = found["nonce"] + self._nonce
-        server_first = f"r={nonce},s={b64encode(credential.salt).decode()},i={credential.iterations}"
+        server_first = _server_first(nonce, credential)
         self._begun = _Begun(name, credential, known is not None, found["gs2"], nonce, found["bare"], server_first)
+        return Challenge(server_first.encode())
+
+    def _first_by_token(self, token_id: str, nonce: str, found: re.Match[str]) -> Step:
+        """Say the same of every token id: whether there is such a token is asked when the client has sent its proof."""
+        if self._tokens is None:
+            return Refused("the client has a delegation token, and there are none (delegation.token.secret.key)")
+        salt = self._tokens.salt(token_id)
+        credential = ScramCredential(salt=salt, stored_key=b"", server_key=b"", iterations=TOKEN_ITERATIONS)
+        server_first = _server_first(nonce, credential)
+        self._begun = _Begun(
+            token_id, credential, False, found["gs2"], nonce, found["bare"], server_first, by_token=True
+        )
         return Challenge(server_first.encode())
 
     def _final(self, message: str, begun: _Begun) -> Step:
@@ -107,12 +140,31 @@ class ScramExchange:
         if not hmac.compare_digest(found["nonce"], begun.nonce):
             return Refused("the nonce is not that of this exchange")
         auth_message = ",".join((begun.client_first, begun.server_first, found["bare"])).encode()
+        if begun.by_token:
+            login = None if self._tokens is None else self._tokens.login(self._mechanism, begun.name)
+            if login is None:
+                return Refused(f"there is no delegation token {begun.name!r}, or it has ended")
+            return Work(partial(_decide_by_token, self._mechanism, login, begun.name, auth_message, proof))
         credential = begun.credential
         is_right = client_is_right(self._mechanism, credential.stored_key, auth_message, proof)
         if not is_right or not begun.is_known:
             return Refused(f"invalid username or password of {begun.name!r}")
         signature = server_signature(self._mechanism, credential.server_key, auth_message)
         return Proved(begun.name, b"v=" + b64encode(signature))
+
+
+def _decide_by_token(
+    mechanism: ScramMechanism, login: TokenLogin, token_id: str, auth_message: bytes, proof: bytes
+) -> Outcome:
+    credential = login.credential()
+    if not client_is_right(mechanism, credential.stored_key, auth_message, proof):
+        return Refused(f"the proof is not that of the delegation token {token_id!r}")
+    signature = server_signature(mechanism, credential.server_key, auth_message)
+    return Proved(login.user, b"v=" + b64encode(signature), login.expires_ms, by_token=True)
+
+
+def _server_first(nonce: str, credential: ScramCredential) -> str:
+    return f"r={nonce},s={b64encode(credential.salt).decode()},i={credential.iterations}"
 
 
 def _unescaped(name: str) -> str:

@@ -10,7 +10,9 @@ Source: Kafka's SaslServerAuthenticator and KafkaChannel.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
@@ -20,18 +22,21 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.security.principals import Principal
 from pybroker.security.sasl.plain import PlainExchange
 from pybroker.security.sasl.scram import Decoys, ScramExchange
-from pybroker.security.sasl.steps import Challenge, Refused
+from pybroker.security.sasl.steps import Challenge, Refused, Work
 from pybroker.security.scram import SCRAM_BY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from pybroker.config.sasl import ListenerSasl
     from pybroker.metadata.image import ScramImage
-    from pybroker.security.sasl.steps import Exchange
+    from pybroker.security.sasl.scram import TokenLogins
+    from pybroker.security.sasl.steps import Exchange, Outcome
 
 log = logging.getLogger("pybroker.security")
 
+_WORKERS = 2
+"""Threads that do what takes too long for the loop."""
 _REAUTHENTICATION_PAUSE_MS = 1000
 """Kafka lets a client authenticate again once in a second at most."""
 
@@ -84,6 +89,8 @@ class _Session(msgspec.Struct, gc=False):
     """None between a proof and the next handshake."""
     proved: Principal | None = None
     """Who it was before it authenticates again; None the first time."""
+    by_token: bool = False
+    """Whether that was by a delegation token."""
     bad_mechanism: str | None = None
     """What it asked for instead, when it began again: its next token is refused."""
     began_again_ms: int | None = None
@@ -100,8 +107,12 @@ class SaslServer:
         prove: Callable[[int, Principal, int | None], None],
         nonce: Callable[[], str],
         wall_ms: Callable[[], int],
+        tokens: TokenLogins | None = None,
     ) -> None:
-        """`prove` says who a connection is, and for how many ms, before it is answered; `nonce` makes random texts."""
+        """`prove` says who a connection is, and for how many ms, before it is answered; `nonce` makes random texts.
+        Without `tokens` nobody logs in by a delegation token.
+        """
+        self._tokens = tokens
         self._listeners = listeners
         self._scram = scram
         self._prove = prove
@@ -109,6 +120,8 @@ class SaslServer:
         self._wall_ms = wall_ms
         # Invariant: a connection is here from its handshake until it ends, or proves itself for good.
         self._sessions: dict[int, _Session] = {}
+        # Threads are made when there is work first, and wait for more.
+        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="pybroker-sasl")
         self._decoys = {name: Decoys() for name in SCRAM_BY_NAME}
 
     def __len__(self) -> int:
@@ -122,6 +135,15 @@ class SaslServer:
     def forget(self, connection: int) -> None:
         """Drop the state of a connection that has ended."""
         self._sessions.pop(connection, None)
+
+    def close(self) -> None:
+        """End the threads; what they do is not waited for."""
+        self._workers.shutdown(wait=False, cancel_futures=True)
+
+    def is_by_token(self, connection: int) -> bool:
+        """Whether a connection has proved who it is by a delegation token; its session ends with the token."""
+        session = self._sessions.get(connection)
+        return session is not None and session.by_token
 
     def handshake(self, client: Client, mechanism: str) -> Handshake:
         """Begin an exchange, or say which mechanisms there are."""
@@ -146,8 +168,8 @@ class SaslServer:
         session.exchange = self._new_exchange(mechanism, offered)
         return Handshake(ErrorCode.NONE, offered.mechanisms)
 
-    def authenticate(self, client: Client, token: bytes) -> Authenticated:
-        """Take a client's token."""
+    def authenticate(self, client: Client, token: bytes) -> Authenticated | Coroutine[None, None, Authenticated]:
+        """Take a client's token; where a mechanism has work for a thread, the answer is to be awaited."""
         session = self._sessions.get(client.connection)
         if session is None or session.exchange is None:
             if client.principal is None:
@@ -158,6 +180,17 @@ class SaslServer:
         if session.bad_mechanism is not None:
             return self._fail(client, session, _other_mechanism(session))
         step = session.exchange.step(token)
+        return self._work(client, session, step) if isinstance(step, Work) else self._decide(client, session, step)
+
+    async def _work(self, client: Client, session: _Session, work: Work) -> Authenticated:
+        """Have a thread make the step. A connection sends nothing meanwhile that is worked on, but it may end."""
+        step = await asyncio.get_running_loop().run_in_executor(self._workers, work.decide)
+        if self._sessions.get(client.connection) is not session:
+            return Authenticated(ErrorCode.ILLEGAL_SASL_STATE, fails=True)
+        return self._decide(client, session, step)
+
+    def _decide(self, client: Client, session: _Session, step: Outcome) -> Authenticated:
+        """Answer what a mechanism has made of a token."""
         if isinstance(step, Challenge):
             return Authenticated(ErrorCode.NONE, token=step.token)
         if isinstance(step, Refused):
@@ -171,7 +204,7 @@ class SaslServer:
         if lifetime is None:
             del self._sessions[client.connection]
         else:
-            session.exchange, session.proved = None, principal
+            session.exchange, session.proved, session.by_token = None, principal, step.by_token
         self._prove(client.connection, principal, lifetime)
         return Authenticated(ErrorCode.NONE, token=step.token, session_lifetime_ms=lifetime or 0)
 
@@ -179,7 +212,9 @@ class SaslServer:
         if mechanism == PLAIN:
             return PlainExchange(offered.plain_users)
         scram = SCRAM_BY_NAME[mechanism]
-        return ScramExchange(scram, self._scram().of(scram.number), self._nonce(), self._decoys[mechanism])
+        return ScramExchange(
+            scram, self._scram().of(scram.number), self._nonce(), self._decoys[mechanism], self._tokens
+        )
 
     def _may_begin_again(self, session: _Session) -> bool:
         began = session.began_again_ms

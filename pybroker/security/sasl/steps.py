@@ -1,4 +1,4 @@
-"""What a mechanism makes of a client's token: a challenge, a proof, or a refusal.
+"""What a mechanism makes of a client's token: a challenge, a proof, a refusal, or work that ends in one of these.
 
 Owns these shapes. A mechanism is a machine that reads no clock, rolls no dice and does no I/O; what it needs of either
 it is made with.
@@ -6,7 +6,10 @@ it is made with.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Challenge(NamedTuple):
@@ -24,6 +27,8 @@ class Proved(NamedTuple):
     """The last word of the exchange, for the client."""
     expires_ms: int | None = None
     """When the credential ends, ms since 1970; None for never."""
+    by_token: bool = False
+    """Whether a delegation token stood for the user's password."""
 
 
 class Refused(NamedTuple):
@@ -35,7 +40,17 @@ class Refused(NamedTuple):
     """For the client; None for those that say nothing of why, as the reason could say which users there are."""
 
 
-Step = Challenge | Proved | Refused
+class Work(NamedTuple):
+    """What is decided takes too long for the loop, or waits for others: a worker thread is to call this."""
+
+    decide: Callable[[], Challenge | Proved | Refused]
+    """Makes the step. It changes nothing of the exchange."""
+
+
+Outcome = Challenge | Proved | Refused
+"""What is sure."""
+Step = Outcome | Work
+"""What an exchange answers."""
 
 
 class Exchange(Protocol):

@@ -8,7 +8,7 @@ from pybroker.config.sasl import ListenerSasl
 from pybroker.metadata.image import ScramImage
 from pybroker.protocol.errors import ErrorCode
 from pybroker.security.principals import Principal
-from pybroker.security.sasl.server import SaslServer
+from pybroker.security.sasl.server import Authenticated, SaslServer
 
 ALICE, BOB = b"\0alice\0a", b"\0bob\0b"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256")
@@ -38,9 +38,15 @@ class Server:
             wall_ms=lambda: self.now,
         )
 
+    def answer(self, client: Client, token: bytes) -> Authenticated:
+        """The answer to a token that needs no thread."""
+        outcome = self.sasl.authenticate(client, token)
+        assert isinstance(outcome, Authenticated)
+        return outcome
+
     def log_in(self, client: Client, token: bytes = ALICE, mechanism: str = "PLAIN") -> ErrorCode:
         begun = self.sasl.handshake(client, mechanism)
-        return begun.error_code or self.sasl.authenticate(client, token).error_code
+        return begun.error_code or self.answer(client, token).error_code
 
 
 def test_a_proof_is_said_to_the_data_plane_and_then_forgotten() -> None:
@@ -60,10 +66,10 @@ def test_a_mechanism_that_the_listener_has_not_is_answered_with_those_that_it_ha
 def test_a_refused_client_begins_from_nothing() -> None:
     server = Server()
     server.sasl.handshake(Client(), "PLAIN")
-    answer = server.sasl.authenticate(Client(), b"\0alice\0wrong")
+    answer = server.answer(Client(), b"\0alice\0wrong")
     assert answer.error_code is ErrorCode.SASL_AUTHENTICATION_FAILED
     assert answer.fails
-    assert server.sasl.authenticate(Client(), ALICE) == (ErrorCode.ILLEGAL_SASL_STATE, None, b"", 0, True)
+    assert server.answer(Client(), ALICE) == (ErrorCode.ILLEGAL_SASL_STATE, None, b"", 0, True)
     assert server.proved == []
     assert len(server.sasl) == 0
 
@@ -71,7 +77,7 @@ def test_a_refused_client_begins_from_nothing() -> None:
 def test_words_that_a_mechanism_does_not_choose_say_nothing() -> None:
     server = Server()
     server.sasl.handshake(Client(), "SCRAM-SHA-256")
-    answer = server.sasl.authenticate(Client(), b"rubbish")
+    answer = server.answer(Client(), b"rubbish")
     assert answer.error_message == (
         "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256"
     )
@@ -81,7 +87,7 @@ def test_a_second_handshake_during_an_exchange_ends_the_connection() -> None:
     server = Server()
     server.sasl.handshake(Client(), "PLAIN")
     assert server.sasl.handshake(Client(), "PLAIN") == (ErrorCode.ILLEGAL_SASL_STATE, (), True)
-    assert server.sasl.authenticate(Client(), ALICE).fails
+    assert server.answer(Client(), ALICE).fails
 
 
 def test_the_state_of_a_connection_goes_with_it() -> None:
@@ -98,7 +104,7 @@ def test_who_need_not_authenticate_again_may_not() -> None:
     server, proved = Server(), Client(principal=("User", "alice"))
     server.log_in(Client())
     assert server.sasl.handshake(proved, "PLAIN") == (ErrorCode.ILLEGAL_SASL_STATE, (), False)
-    answer = server.sasl.authenticate(proved, ALICE)
+    answer = server.answer(proved, ALICE)
     assert answer.error_message == "SaslAuthenticate request received after successful authentication"
     assert not answer.fails
 
@@ -113,7 +119,7 @@ def test_a_session_is_proved_again_by_the_same_principal_once_in_a_second() -> N
     assert [lifetime for _, _, lifetime in server.proved] == [60_000] * 3
     server.now += 1000
     server.sasl.handshake(proved, "PLAIN")
-    answer = server.sasl.authenticate(proved, BOB)
+    answer = server.answer(proved, BOB)
     assert answer.error_message == "Cannot change principals during re-authentication from User.alice: User.bob"
     assert answer.fails
     assert len(server.proved) == 3
@@ -123,7 +129,7 @@ def test_a_session_is_proved_again_by_the_same_mechanism() -> None:
     server, proved = Server(max_reauth_ms=60_000), Client(principal=("User", "alice"))
     server.log_in(Client())
     assert server.sasl.handshake(proved, "SCRAM-SHA-256").error_code is ErrorCode.NONE
-    answer = server.sasl.authenticate(proved, b"n,,n=alice,r=x")
+    answer = server.answer(proved, b"n,,n=alice,r=x")
     assert answer.error_message == (
         "SASL mechanism 'SCRAM-SHA-256' requested by client is not supported for re-authentication of mechanism 'PLAIN'"
     )

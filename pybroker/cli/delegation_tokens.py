@@ -1,0 +1,165 @@
+"""`pybroker delegation-tokens`: made, renewed, ended and listed, with kafka-delegation-tokens' options and output.
+
+Owns the output, which is that of Kafka 4.3's tool. Must not know the protocol: it asks by Admin, and works against any
+Kafka.
+"""
+
+from __future__ import annotations
+
+import binascii
+import time
+from base64 import b64decode
+from typing import TYPE_CHECKING
+
+from pybroker.cli.cluster_access import open_admin
+from pybroker.cli.errors import CommandError
+from pybroker.cli.kafka_exceptions import java_text
+from pybroker.client.errors import ClientError
+from pybroker.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from pybroker.client.admin import Admin
+    from pybroker.client.token_admin import Token
+
+DESCRIPTION = (
+    "Create, renew, expire and describe delegation tokens. Options and output are those of kafka-delegation-tokens."
+)
+
+_ROW = "\n{:<15} {:<30} {:<15} {:<15} {:<25} {:<15} {:<15} {:<15}"
+_HEADINGS = ("TOKENID", "HMAC", "OWNER", "REQUESTER", "RENEWERS", "ISSUEDATE", "EXPIRYDATE", "MAXDATE")
+_NEEDED = {
+    "create": ("max_life_time_period",),
+    "renew": ("hmac", "renew_time_period"),
+    "expire": ("hmac", "expiry_time_period"),
+    "describe": (),
+}
+_REFUSED = {
+    "create": ("hmac", "renew_time_period", "expiry_time_period"),
+    "renew": ("renewer_principal", "max_life_time_period", "expiry_time_period", "owner_principal"),
+    "expire": ("renewer_principal", "max_life_time_period", "renew_time_period", "owner_principal"),
+    "describe": ("renewer_principal", "renew_time_period", "max_life_time_period", "hmac", "expiry_time_period"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
+    parser.add_argument(
+        "--command-config",
+        required=True,
+        type=_path,
+        metavar="FILE",
+        help="client settings, those of a user who has proved who it is",
+    )
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--create", action="store_true", help="make a token")
+    action.add_argument("--renew", action="store_true", help="have a token live longer")
+    action.add_argument("--expire", action="store_true", help="have a token end")
+    action.add_argument("--describe", action="store_true", help="list tokens: of owners, or all that the user may know")
+    parser.add_argument(
+        "--owner-principal", action="append", default=[], metavar="User:NAME", help="whose tokens; whom a token is for"
+    )
+    parser.add_argument(
+        "--renewer-principal", action="append", default=[], metavar="User:NAME", help="who may renew the token, too"
+    )
+    parser.add_argument("--max-life-time-period", type=int, metavar="MS", help="its longest life; -1 for the broker's")
+    parser.add_argument("--renew-time-period", type=int, metavar="MS", help="its life from now; -1 for the broker's")
+    parser.add_argument("--expiry-time-period", type=int, metavar="MS", help="its life from now; -1 ends it at once")
+    parser.add_argument("--hmac", help="what the token is proved by, as --create and --describe print it")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Make, renew, end or list, and return 0."""
+    action = next(name for name in _NEEDED if getattr(arguments, name))
+    for name in _NEEDED[action]:
+        if getattr(arguments, name) is None:
+            raise CommandError(f"--{action} needs {_option(name)}")
+    for name in _REFUSED[action]:
+        if getattr(arguments, name) not in (None, []):
+            raise CommandError(f"Option {_option(name)} can't be used with option --{action}")
+    try:
+        with open_admin(arguments) as admin:
+            _ACTIONS[action](admin, arguments)
+    except ConfigError as error:
+        raise CommandError(str(error)) from None
+    except ClientError as error:
+        raise CommandError(java_text(error)) from None
+    return 0
+
+
+def _path(text: str) -> Path:
+    from pathlib import Path
+
+    return Path(text)
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _create(admin: Admin, arguments: argparse.Namespace) -> None:
+    renewers, period = [one.strip() for one in arguments.renewer_principal], arguments.max_life_time_period
+    print(f"Calling create token operation with renewers :{_list(renewers)} , max-life-time-period :{period}")
+    owner = arguments.owner_principal[0].strip() if arguments.owner_principal else None
+    token = admin.create_token(renewers=renewers, max_lifetime_ms=period, owner=owner)
+    print(f"Created delegation token with tokenId : {token.token_id}")
+    _print([token])
+
+
+def _renew(admin: Admin, arguments: argparse.Namespace) -> None:
+    hmac, period = arguments.hmac, arguments.renew_time_period
+    print(f"Calling renew token operation with hmac :{hmac} , renew-time-period :{period}")
+    ends = admin.renew_token(_decoded(hmac), period)
+    print(f"Completed renew operation. New expiry date : {_date(ends)}", end="")
+
+
+def _expire(admin: Admin, arguments: argparse.Namespace) -> None:
+    hmac, period = arguments.hmac, arguments.expiry_time_period
+    print(f"Calling expire token operation with hmac :{hmac} , expire-time-period :{period}")
+    ends = admin.expire_token(_decoded(hmac), period)
+    print(f"Completed expire operation. New expiry date : {_date(ends)}", end="")
+
+
+def _describe(admin: Admin, arguments: argparse.Namespace) -> None:
+    owners = [one.strip() for one in arguments.owner_principal]
+    if owners:
+        print(f"Calling describe token operation for owners: {_list(owners)}")
+    else:
+        print("Calling describe token operation for current user.")
+    tokens = admin.describe_tokens(owners or None)
+    print(f"Total number of tokens : {len(tokens)}", end="")
+    _print(tokens)
+
+
+_ACTIONS = {"create": _create, "renew": _renew, "expire": _expire, "describe": _describe}
+
+
+def _print(tokens: Iterable[Token]) -> None:
+    print(_ROW.format(*_HEADINGS))
+    for token in tokens:
+        dates = [_date(at) for at in (token.issued_ms, token.expires_ms, token.ends_ms)]
+        print(
+            _ROW.format(
+                token.token_id, token.password, token.owner, token.requester, _list(sorted(token.renewers)), *dates
+            )
+        )
+
+
+def _list(principals: Iterable[str]) -> str:
+    return f"[{', '.join(principals)}]"
+
+
+def _date(at_ms: int) -> str:
+    """Return a time as Kafka's tool does: local, in minutes."""
+    return time.strftime("%Y-%m-%dT%H:%M", time.localtime(at_ms // 1000))
+
+
+def _decoded(hmac: str) -> bytes:
+    try:
+        return b64decode(hmac, validate=True)
+    except binascii.Error:
+        raise CommandError(f"--hmac {hmac}: expected base64, as --create prints it") from None

@@ -1,0 +1,32 @@
+"""Keys of delegation tokens: the secret that all nodes have, and how long tokens live.
+
+Owns that a secret is what makes tokens possible. Must not know tokens.
+"""
+
+from __future__ import annotations
+
+from pybroker.config.key import long, password
+from pybroker.config.settings import Settings
+
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+
+
+class TokenKeys(Settings):
+    """What tokens of KIP-48 are made with; the same on all nodes."""
+
+    delegation_token_secret_key = password(
+        "Secret that delegation tokens are made of and proved by, the same on all brokers and controllers; without it "
+        "there are none. Who changes it ends all tokens.",
+        acts=True,
+        dynamic=False,
+    )
+    delegation_token_max_lifetime_ms = long(
+        7 * _DAY_MS, "Longest life, in ms, of a delegation token, however often it is renewed.", at_least=1
+    )
+    delegation_token_expiry_time_ms = long(
+        _DAY_MS, "Life, in ms, of a delegation token from when it is made or renewed.", at_least=1
+    )
+    delegation_token_expiry_check_interval_ms = long(
+        _HOUR_MS, "How often, in ms, delegation tokens that have ended are removed.", at_least=1
+    )

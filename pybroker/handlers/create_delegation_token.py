@@ -1,0 +1,109 @@
+"""CreateDelegationToken: a token that stands for a user's password, for a while (KIP-48).
+
+Key
+    38
+
+Versions
+    1-3
+
+Behaviour
+    - The token's id is a user of SCRAM, and its HMAC in base64 the password, for clients that say `tokenauth=true`.
+    - It ends after delegation.token.expiry.time.ms unless it is renewed, and for good after the life that was asked
+      for, delegation.token.max.lifetime.ms at most.
+    - DELEGATION_TOKEN_REQUEST_NOT_ALLOWED on PLAINTEXT listeners, for clients without a certificate on SSL ones, and
+      for clients that authenticated by a token; DELEGATION_TOKEN_AUTH_DISABLED without delegation.token.secret.key.
+    - DELEGATION_TOKEN_AUTHORIZATION_FAILED for another owner than who asks without CREATE_TOKENS on that user.
+    - INVALID_PRINCIPAL_TYPE for renewers and owners that are no users.
+    - A success is answered when this broker lets the token in.
+
+Version notes
+    - Another owner from version 3 on (KIP-373).
+
+Not done
+    - Throttling.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.errors import ApiError, denial
+from pybroker.handlers.judging import may
+from pybroker.handlers.registry import handles
+from pybroker.handlers.token_requests import NO_TIME, check_allowed, tokens_of
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.principals import Principal
+from pybroker.security.requirements import of_request
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+_USER = "User"
+
+
+def _failed(request: CreateDelegationTokenRequest, _version: int, error: WireError) -> CreateDelegationTokenResponse:
+    return CreateDelegationTokenResponse(
+        error_code=error.code,
+        principal_type=request.owner_principal_type or "",
+        principal_name=request.owner_principal_name or "",
+        issue_timestamp_ms=NO_TIME,
+        expiry_timestamp_ms=NO_TIME,
+        max_timestamp_ms=NO_TIME,
+    )
+
+
+def _judge_here(_request: CreateDelegationTokenRequest, context: RequestContext) -> None:
+    check_allowed(context)
+
+
+@handles(
+    CreateDelegationTokenRequest,
+    requires=[
+        of_request(
+            Operation.CREATE_TOKENS,
+            ResourceType.USER,
+            "owner_principal_name",
+            when="the token is for another user than who asks",
+        )
+    ],
+    failed=_failed,
+    listeners=ListenerRole.BOTH,
+    forwarded=True,
+    judge_here=_judge_here,
+)
+async def create_delegation_token(
+    request: CreateDelegationTokenRequest, context: RequestContext
+) -> CreateDelegationTokenResponse:
+    """Have the controller make the token, and wait until this broker knows it."""
+    check_allowed(context)
+    requester = context.principal
+    owner = Principal(request.owner_principal_type or "", request.owner_principal_name or "")
+    owner = owner if owner.name else requester
+    if owner != requester and not may(context, Operation.CREATE_TOKENS, ResourceType.USER, str(owner)):
+        raise denial(ResourceType.USER)
+    renewers = [Principal(one.principal_type, one.principal_name) for one in request.renewers]
+    if any(one.kind != _USER for one in (owner, *renewers)):
+        raise ApiError(ErrorCode.INVALID_PRINCIPAL_TYPE)
+    tokens, services = tokens_of(context), context.services
+    token = await services.controller.create_token(
+        str(owner), str(requester), [str(one) for one in renewers], request.max_lifetime_ms, tokens.wall_ms()
+    )
+    await services.publisher.published(services.image().offset)
+    return CreateDelegationTokenResponse(
+        principal_type=owner.kind,
+        principal_name=owner.name,
+        token_requester_principal_type=requester.kind,
+        token_requester_principal_name=requester.name,
+        issue_timestamp_ms=token.issued_ms,
+        expiry_timestamp_ms=token.expires_ms,
+        max_timestamp_ms=token.ends_ms,
+        token_id=token.token_id,
+        hmac=tokens.hmac(token.token_id),
+    )

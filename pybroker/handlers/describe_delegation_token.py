@@ -1,0 +1,112 @@
+"""DescribeDelegationToken: the tokens that a client may know, with what they are proved by (KIP-48).
+
+Key
+    41
+
+Versions
+    1-3
+
+Behaviour
+    - A client knows the tokens that it owns, has asked for or may renew; and those that it has DESCRIBE on by their id,
+      or whose owner it has DESCRIBE_TOKENS on (KIP-373). The others are not in the answer.
+    - With owners it has those of them that have one for owner, requester or renewer; without any, none.
+    - DELEGATION_TOKEN_REQUEST_NOT_ALLOWED and DELEGATION_TOKEN_AUTH_DISABLED as for CreateDelegationToken.
+    - Tokens that have ended are in it until the controller removes them (delegation.token.expiry.check.interval.ms).
+
+Version notes
+    - Who asked for a token from version 3 on.
+
+Not done
+    - Throttling.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.judging import may
+from pybroker.handlers.registry import handles
+from pybroker.handlers.token_requests import check_allowed, tokens_of
+from pybroker.protocol.messages.describe_delegation_token import (
+    DescribedDelegationToken,
+    DescribedDelegationTokenRenewer,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_answer
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.machine.reply import Reply
+    from pybroker.machine.slices import Sliced
+    from pybroker.metadata.image import DelegationToken
+    from pybroker.security.delegation_tokens import DelegationTokens
+
+
+def _failed(
+    _request: DescribeDelegationTokenRequest, _version: int, error: WireError
+) -> DescribeDelegationTokenResponse:
+    return DescribeDelegationTokenResponse(error_code=error.code)
+
+
+@handles(
+    DescribeDelegationTokenRequest,
+    requires=[
+        of_answer(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN),
+        of_answer(Operation.DESCRIBE_TOKENS, ResourceType.USER),
+    ],
+    failed=_failed,
+)
+def describe_delegation_token(request: DescribeDelegationTokenRequest, context: RequestContext) -> Reply:
+    """Answer by the image."""
+    check_allowed(context)
+    tokens = tokens_of(context)
+    owners = None
+    if request.owners is not None:
+        owners = {f"{one.principal_type}:{one.principal_name}" for one in request.owners}
+    return context.services.slices.run(_describe(owners, tokens, context))
+
+
+def _describe(
+    owners: set[str] | None, tokens: DelegationTokens, context: RequestContext
+) -> Sliced[DescribeDelegationTokenResponse]:
+    described = []
+    for token in context.image.delegation_tokens.by_id.values() if owners is None or owners else ():
+        yield
+        if (owners is None or not owners.isdisjoint(_parties(token))) and _may_know(token, context):
+            described.append(_described(token, tokens))
+    return DescribeDelegationTokenResponse(tokens=described)
+
+
+def _parties(token: DelegationToken) -> tuple[str, ...]:
+    return token.owner, token.requester, *token.renewers
+
+
+def _may_know(token: DelegationToken, context: RequestContext) -> bool:
+    return (
+        str(context.principal) in _parties(token)
+        or may(context, Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id, is_asked=False)
+        or may(context, Operation.DESCRIBE_TOKENS, ResourceType.USER, token.owner, is_asked=False)
+    )
+
+
+def _described(token: DelegationToken, tokens: DelegationTokens) -> DescribedDelegationToken:
+    owner_kind, _, owner = token.owner.partition(":")
+    requester_kind, _, requester = token.requester.partition(":")
+    renewers = [one.partition(":") for one in token.renewers]
+    return DescribedDelegationToken(
+        principal_type=owner_kind,
+        principal_name=owner,
+        token_requester_principal_type=requester_kind,
+        token_requester_principal_name=requester,
+        issue_timestamp=token.issued_ms,
+        expiry_timestamp=token.expires_ms,
+        max_timestamp=token.ends_ms,
+        token_id=token.token_id,
+        hmac=tokens.hmac(token.token_id),
+        renewers=[
+            DescribedDelegationTokenRenewer(principal_type=kind, principal_name=name) for kind, _, name in renewers
+        ],
+    )

@@ -1,0 +1,114 @@
+"""What a delegation token is proved by (KIP-48): the HMAC of its id, which in base64 is the password of a SCRAM login.
+
+Owns the secret that all nodes have (`delegation.token.secret.key`), and what follows from it: HMACs, the token of an
+HMAC, and the credential of each token by a mechanism. Must not know who may do what with a token.
+
+What is said about a token id before a proof depends on the id and the secret alone, so that it says of no id whether
+there is such a token. The thousands of hashes of a token's credential are done once, when somebody logs in by it first.
+
+Source: Kafka's DelegationTokenControlManager, DelegationTokenManager and ScramServerCallbackHandler.
+"""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64encode
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.metadata.image import ScramCredential
+from pybroker.security.scram import LEAST_ITERATIONS, salted_password, server_key, stored_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pybroker.metadata.image import DelegationToken, DelegationTokensImage
+    from pybroker.security.scram import ScramMechanism
+
+ITERATIONS = LEAST_ITERATIONS
+_SALT_BYTES = 24
+_USER = "User:"
+
+
+class TokenLogin(NamedTuple):
+    """What a login by a token is held against."""
+
+    credential: Callable[[], ScramCredential]
+    """Takes thousands of hashes where nobody has logged in by the token yet: not for the loop. For any thread."""
+    user: str
+    """Who the client is then: the token's owner."""
+    expires_ms: int
+    """When the token ends, ms since 1970."""
+
+
+class DelegationTokens:
+    """The tokens of a cluster, as one of its nodes can check them. Used from one event loop."""
+
+    def __init__(self, secret: str, image: Callable[[], DelegationTokensImage], wall_ms: Callable[[], int]) -> None:
+        """`image` has the tokens that there are, `wall_ms` the time of day."""
+        self._secret = secret.encode()
+        self._image = image
+        self.wall_ms = wall_ms
+        """The time of day, ms since 1970."""
+        # Invariant: `_ids` has the ids of `_followed` by HMAC. Credentials of tokens that are gone go with the next
+        # token that goes.
+        self._followed: Mapping[str, DelegationToken] = {}
+        self._ids: dict[bytes, str] = {}
+        self._credentials: dict[tuple[str, str], ScramCredential] = {}
+
+    def __repr__(self) -> str:
+        return "DelegationTokens([hidden])"
+
+    def hmac(self, token_id: str) -> bytes:
+        """Return what a token is proved by, 64 bytes."""
+        return hmac.digest(self._secret, token_id.encode(), "sha512")
+
+    def find(self, proof: bytes) -> DelegationToken | None:
+        """Return the token that an HMAC is that of; None for none."""
+        tokens = self._follow()
+        token_id = self._ids.get(bytes(proof))
+        return None if token_id is None else tokens[token_id]
+
+    def salt(self, token_id: str) -> bytes:
+        """Return the salt of a token's password, also of one that there is not."""
+        return hmac.digest(self._secret, b"salt of " + token_id.encode(), "sha256")[:_SALT_BYTES]
+
+    def login(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None:
+        """Return what a login is held against; None for a token that there is not, or that has ended."""
+        token = self._follow().get(token_id)
+        if token is None or min(token.expires_ms, token.ends_ms) <= self.wall_ms():
+            return None
+        credential = partial(self._credential, mechanism, token_id)
+        return TokenLogin(credential, token.owner.removeprefix(_USER), min(token.expires_ms, token.ends_ms))
+
+    def _credential(self, mechanism: ScramMechanism, token_id: str) -> ScramCredential:
+        key = token_id, mechanism.name
+        found = self._credentials.get(key)
+        if found is None:
+            found = self._credentials[key] = self._derive(mechanism, token_id)
+        return found
+
+    def _derive(self, mechanism: ScramMechanism, token_id: str) -> ScramCredential:
+        salt = self.salt(token_id)
+        salted = salted_password(mechanism, b64encode(self.hmac(token_id)).decode(), salt, ITERATIONS)
+        return ScramCredential(
+            salt=salt,
+            stored_key=stored_key(mechanism, salted),
+            server_key=server_key(mechanism, salted),
+            iterations=ITERATIONS,
+        )
+
+    def _follow(self) -> Mapping[str, DelegationToken]:
+        """Take the newest image's tokens."""
+        tokens = self._image().by_id
+        if tokens is not self._followed:
+            gone = self._followed.keys() - tokens.keys()
+            if gone:
+                kept = list(self._credentials.items())  # at once: a thread may add one
+                self._credentials = {key: credential for key, credential in kept if key[0] in tokens}
+            for token_id in tokens.keys() - self._followed.keys():
+                self._ids[self.hmac(token_id)] = token_id
+            for token_id in gone:
+                del self._ids[self.hmac(token_id)]
+            self._followed = tokens
+        return tokens

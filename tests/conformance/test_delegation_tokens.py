@@ -1,0 +1,227 @@
+"""Delegation tokens (KIP-48): made, renewed, ended and listed as with Kafka, and logins by them."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pybench.peers.java import run_java_tool
+from pybroker.cli.main import main
+from pybroker.client.admin import Admin
+from pybroker.client.errors import BrokerError
+from pybroker.client.token_admin import Token
+from pybroker.protocol.errors import ErrorCode
+from tests.conformance.conftest import AGAINST_KAFKA
+from tests.conformance.sasl_clients import NONE, SASL_AUTHENTICATION_FAILED, handshake, sasl_server, scram_last, token
+from tests.support import programs
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.timeout(300)
+
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+PASSWORDS = {"alice": "alice secret", "bob": "b"}
+SECRET = {
+    "delegation.token.secret.key": "of all nodes",
+    "delegation.token.max.lifetime.ms": "600000",
+    "delegation.token.expiry.time.ms": "60000",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:alice;User:ANONYMOUS",
+}
+
+
+@pytest.fixture(scope="module")
+def addresses() -> Iterator[tuple[str, str]]:
+    with sasl_server(AGAINST_KAFKA, SECRET) as (asked, plain):
+        yield asked, plain
+
+
+def properties(user: str) -> dict[str, object]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{_PLAIN} required username="{user}" password="{PASSWORDS[user]}";',
+    }
+
+
+def by_token(one: Token) -> dict[str, object]:
+    words = f'username="{one.token_id}" password="{one.password}" tokenauth="true"'
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": f"{_SCRAM} required {words};",
+        "retries": "0",
+    }
+
+
+@pytest.fixture
+def alice(addresses: tuple[str, str]) -> Iterator[Admin]:
+    with Admin(addresses[0], properties("alice")) as admin:
+        yield admin
+
+
+@pytest.fixture
+def bob(addresses: tuple[str, str]) -> Iterator[Admin]:
+    with Admin(addresses[0], properties("bob")) as admin:
+        yield admin
+
+
+def refusal(call: Any, *arguments: Any, **named: Any) -> ErrorCode:
+    with pytest.raises(BrokerError) as refused:
+        call(*arguments, **named)
+    return refused.value.code
+
+
+def log_in(
+    address: str, token_id: str, password: str, mechanism: str = "SCRAM-SHA-256", name: str = "tokenauth"
+) -> Any:
+    """The answer to the last message of a login by a token; that to the first where it is refused."""
+    first = f"n,,n={token_id},r=abcdef,{name}=true"
+    with Wire(address) as wire:
+        handshake(wire, mechanism)
+        challenge = token(wire, first.encode())
+        if challenge.error_code:
+            return challenge
+        return token(wire, scram_last(mechanism, password, first, challenge.auth_bytes.decode()))
+
+
+def test_a_token_is_made_found_renewed_and_ended(alice: Admin) -> None:
+    made = alice.create_token(renewers=["User:bob"], max_lifetime_ms=120_000)
+    assert (made.owner, made.requester, made.renewers) == ("User:alice", "User:alice", ("User:bob",))
+    assert len(made.hmac) == 64
+    assert (made.expires_ms - made.issued_ms, made.ends_ms - made.issued_ms) == (60_000, 120_000)
+    assert made in alice.describe_tokens()
+    assert alice.describe_tokens(["User:nobody"]) == []
+    assert made.issued_ms + 90_000 < alice.renew_token(made.hmac, 100_000) + 100_000
+    assert alice.renew_token(made.hmac) <= made.ends_ms
+    assert alice.expire_token(made.hmac, 30_000) < made.ends_ms
+    assert alice.expire_token(made.hmac, -1) == -1
+    assert made.token_id not in [one.token_id for one in alice.describe_tokens()]
+    assert refusal(alice.renew_token, made.hmac) is ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_who_logs_in_by_a_token_is_its_owner_until_it_ends(
+    addresses: tuple[str, str], alice: Admin, mechanism: str
+) -> None:
+    made = alice.create_token()
+    answer = log_in(addresses[0], made.token_id, made.password, mechanism)
+    assert answer.error_code == NONE
+    assert 0 < answer.session_lifetime_ms <= 60_000
+    wrong = log_in(addresses[0], made.token_id, b64encode(bytes(64)).decode(), mechanism)
+    assert wrong.error_code == SASL_AUTHENTICATION_FAILED
+    without = log_in(addresses[0], made.token_id, made.password, mechanism, name="other")
+    assert without.error_code == SASL_AUTHENTICATION_FAILED, "its id is no user of SCRAM"
+    alice.expire_token(made.hmac)
+    again = log_in(addresses[0], made.token_id, made.password, mechanism)
+    assert again.error_code == SASL_AUTHENTICATION_FAILED, "a token that was ended is not taken again"
+    assert again.error_message == (
+        f"Authentication failed during authentication due to invalid credentials with SASL mechanism {mechanism}"
+    )
+
+
+def test_a_token_makes_no_tokens(addresses: tuple[str, str], alice: Admin) -> None:
+    made = alice.create_token()
+    with Admin(addresses[0], by_token(made)) as admin:
+        assert admin.list_topics() is not None
+        not_allowed = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        assert refusal(admin.create_token) is not_allowed
+        assert refusal(admin.renew_token, made.hmac) is not_allowed
+        assert refusal(admin.expire_token, made.hmac) is not_allowed
+        assert refusal(admin.describe_tokens) is not_allowed
+
+
+def test_who_has_not_proved_who_it_is_gets_no_token(addresses: tuple[str, str]) -> None:
+    with Wire(addresses[1]) as wire:
+        for api, version, fields in (
+            ("CreateDelegationToken", 3, {"renewers": [], "max_lifetime_ms": -1}),
+            ("RenewDelegationToken", 2, {"hmac": b"x", "renew_period_ms": -1}),
+            ("ExpireDelegationToken", 2, {"hmac": b"x", "expiry_time_period_ms": -1}),
+            ("DescribeDelegationToken", 3, {"owners": None}),
+        ):
+            answer = wire.call(api, version, **fields)
+            assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, api
+
+
+def test_the_token_of_another_is_not_ones_own(alice: Admin, bob: Admin) -> None:
+    made = alice.create_token()
+    assert refusal(bob.renew_token, made.hmac) is ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+    assert refusal(bob.expire_token, made.hmac) is ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+    assert made.token_id not in [one.token_id for one in bob.describe_tokens()]
+    assert bob.describe_tokens(["User:alice"]) == []
+    shared = alice.create_token(renewers=["User:bob"])
+    assert shared.token_id in [one.token_id for one in bob.describe_tokens()]
+    assert bob.renew_token(shared.hmac, 1000) > 0
+
+
+def test_a_token_for_another_needs_the_right_to_make_it(alice: Admin, bob: Admin) -> None:
+    assert refusal(bob.create_token, owner="User:alice") is ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+    made = alice.create_token(owner="User:bob")
+    assert (made.owner, made.requester) == ("User:bob", "User:alice")
+    assert made.token_id in [one.token_id for one in bob.describe_tokens(["User:bob"])]
+    assert bob.expire_token(made.hmac) == -1
+
+
+def test_only_users_renew(alice: Admin) -> None:
+    assert refusal(alice.create_token, renewers=["Group:all"]) is ErrorCode.INVALID_PRINCIPAL_TYPE
+
+
+def test_a_token_that_has_ended_is_refused(alice: Admin) -> None:
+    made = alice.create_token()
+    alice.expire_token(made.hmac, 0)
+    refused = set()
+    while ErrorCode.DELEGATION_TOKEN_EXPIRED not in refused:  # its last millisecond may not be over yet
+        refused.add(refusal(alice.expire_token, made.hmac, -1))
+    assert refused == {ErrorCode.DELEGATION_TOKEN_EXPIRED}
+
+
+def test_without_a_secret_there_are_none() -> None:
+    with sasl_server(AGAINST_KAFKA) as (asked, _), Admin(asked, properties("alice")) as admin:
+        disabled = ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+        assert refusal(admin.create_token) is disabled
+        assert refusal(admin.expire_token, b"x") is disabled
+        assert refusal(admin.describe_tokens) is disabled
+        assert log_in(asked, "nobody", "x").error_code == SASL_AUTHENTICATION_FAILED
+
+
+def test_the_tool_prints_what_kafkas_prints(
+    addresses: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    programs.kafka_tools()
+    config = tmp_path / "alice.properties"
+    config.write_text("".join(f"{name}={text}\n" for name, text in properties("alice").items()))
+    where = ["--bootstrap-server", addresses[0], "--command-config", str(config)]
+    create = ["--create", "--max-life-time-period", "-1", "--renewer-principal", "User:bob"]
+
+    def theirs(*words: str) -> str:
+        done = run_java_tool("delegation-tokens", *where, *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def ours(*words: str) -> str:
+        capfd.readouterr()
+        assert main(["delegation-tokens", *where, *words]) == 0
+        return capfd.readouterr().out
+
+    def of_any(text: str) -> str:
+        """The text with ids, proofs and minutes alike."""
+        text = re.sub(r"[\w-]{22}(?= )", "I" * 22, re.sub(r"[\w+/]{86}==", "H" * 88, text))
+        return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d", "D", text)
+
+    made = theirs(*create)
+    assert of_any(ours(*create)) == of_any(made)
+    hmac = re.search(r"[\w+/]{86}==", made)
+    assert hmac is not None
+    for words in (
+        ["--renew", "--renew-time-period", "-1", "--hmac", hmac[0]],
+        ["--expire", "--expiry-time-period", "50000", "--hmac", hmac[0]],
+        ["--describe", "--owner-principal", "User:nobody"],
+    ):
+        assert of_any(ours(*words)) == of_any(theirs(*words)), words
+    mine, its = ours("--describe"), theirs("--describe")
+    assert sorted(mine.splitlines()) == sorted(its.splitlines())
