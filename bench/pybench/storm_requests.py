@@ -233,6 +233,13 @@ def _of_security() -> dict[str, tuple[int, Fields]]:
             {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1},
         ),
         "CREATE_ACLS": (3, {"creations": []}),
+        "CREATE_DELEGATION_TOKEN": (3, {"renewers": [], "max_lifetime_ms": -1}),
+        "RENEW_DELEGATION_TOKEN": (2, {"hmac": bytes(64), "renew_period_ms": -1}),
+        "EXPIRE_DELEGATION_TOKEN": (2, {"hmac": bytes(64), "expiry_time_period_ms": -1}),
+        "DESCRIBE_DELEGATION_TOKEN": (
+            3,
+            {"owners": [{"principal_type": "User", "principal_name": name} for name in _unknown("user")]},
+        ),
         "DELETE_ACLS": (3, {"filters": []}),
     }
 

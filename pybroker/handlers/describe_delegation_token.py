@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pybroker.machine.reply import Reply
     from pybroker.machine.slices import Sliced
     from pybroker.metadata.image import DelegationToken
+    from pybroker.protocol.messages.describe_delegation_token import DescribeDelegationTokenOwner
     from pybroker.security.delegation_tokens import DelegationTokens
 
 
@@ -63,19 +64,20 @@ def describe_delegation_token(request: DescribeDelegationTokenRequest, context: 
     """Answer by the image."""
     check_allowed(context)
     tokens = tokens_of(context)
-    owners = None
-    if request.owners is not None:
-        owners = {f"{one.principal_type}:{one.principal_name}" for one in request.owners}
-    return context.services.slices.run(_describe(owners, tokens, context))
+    return context.services.slices.run(_describe(request.owners, tokens, context))
 
 
 def _describe(
-    owners: set[str] | None, tokens: DelegationTokens, context: RequestContext
+    asked: list[DescribeDelegationTokenOwner] | None, tokens: DelegationTokens, context: RequestContext
 ) -> Sliced[DescribeDelegationTokenResponse]:
-    described = []
-    for token in context.image.delegation_tokens.by_id.values() if owners is None or owners else ():
+    owners = set()
+    for one in asked or ():
+        owners.add(f"{one.principal_type}:{one.principal_name}")
         yield
-        if (owners is None or not owners.isdisjoint(_parties(token))) and _may_know(token, context):
+    described = []
+    for token in context.image.delegation_tokens.by_id.values() if asked is None or owners else ():
+        yield
+        if (asked is None or not owners.isdisjoint(_parties(token))) and _may_know(token, context):
             described.append(_described(token, tokens))
     return DescribeDelegationTokenResponse(tokens=described)
 

@@ -10,7 +10,8 @@ Behaviour
     - A time below 0 removes the token. Any other is from now on, and never after the token's longest life. No new login
       is taken from then on; connections that are open live until the time that the token had when they came.
     - Its owner and its renewers may do so: others get DELEGATION_TOKEN_OWNER_MISMATCH. DELEGATION_TOKEN_NOT_FOUND for
-      an HMAC that is none of a token, DELEGATION_TOKEN_EXPIRED for a token that has ended.
+      an HMAC that is none of a token, DELEGATION_TOKEN_EXPIRED for a token that has ended, unless it is
+      to be removed.
     - DELEGATION_TOKEN_REQUEST_NOT_ALLOWED and DELEGATION_TOKEN_AUTH_DISABLED as for CreateDelegationToken.
 
 Version notes

@@ -224,6 +224,17 @@ LARGEST: dict[str, tuple[int, dict[str, Any]]] = {
             ]
         },
     ),
+    "CreateDelegationToken": (
+        3,
+        {
+            "renewers": [{"principal_type": "User", "principal_name": name} for name in names()],
+            "max_lifetime_ms": -1,
+        },
+    ),
+    "DescribeDelegationToken": (
+        3,
+        {"owners": [{"principal_type": "User", "principal_name": name} for name in names()]},
+    ),
     "UpdateFeatures": (
         1,
         {"feature_updates": [{"feature": name, "max_version_level": 1, "upgrade_type": 1} for name in names()]},
@@ -237,10 +248,12 @@ ALWAYS_SMALL = frozenset(
         "DescribeAcls",
         "DescribeCluster",
         "DescribeQuorum",
+        "ExpireDelegationToken",
         "Heartbeat",
         "InitProducerId",
         "ListConfigResources",
         "RemoveRaftVoter",
+        "RenewDelegationToken",
         "SaslAuthenticate",
         "SaslHandshake",
         "UnregisterBroker",

@@ -106,6 +106,8 @@ def renew_token(image: MetadataImage, event: RenewToken, settings: ClusterSettin
     token = _own(image, event)
     if isinstance(token, ErrorCode):
         return Outcome((), TokenEnd(token))
+    if is_over(token, event.wall_ms):
+        return Outcome((), TokenEnd(ErrorCode.DELEGATION_TOKEN_EXPIRED))
     most = settings.tokens.expiry_ms
     return _until(token, event.wall_ms + (min(most, event.period_ms) if event.period_ms > 0 else most))
 
@@ -116,10 +118,10 @@ def expire_token(image: MetadataImage, event: ExpireToken) -> Outcome[Message, T
     if isinstance(token, ErrorCode):
         return Outcome((), TokenEnd(token))
     if event.period_ms < 0:
-        # As Kafka answers it: with the time that was asked for, which is none.
-        return Outcome(
-            (RemoveDelegationTokenRecord(token_id=token.token_id),), TokenEnd(ErrorCode.NONE, event.period_ms)
-        )
+        removal = RemoveDelegationTokenRecord(token_id=token.token_id)
+        return Outcome((removal,), TokenEnd(ErrorCode.NONE, event.wall_ms))
+    if is_over(token, event.wall_ms):
+        return Outcome((), TokenEnd(ErrorCode.DELEGATION_TOKEN_EXPIRED))
     return _until(token, event.wall_ms + event.period_ms)
 
 
@@ -143,8 +145,6 @@ def _own(image: MetadataImage, event: RenewToken | ExpireToken) -> DelegationTok
     token = image.delegation_tokens.by_id.get(event.token_id)
     if token is None:
         return ErrorCode.DELEGATION_TOKEN_NOT_FOUND
-    if is_over(token, event.wall_ms):
-        return ErrorCode.DELEGATION_TOKEN_EXPIRED
     if event.principal not in (token.owner, *token.renewers):
         return ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
     return token

@@ -20,6 +20,8 @@ from pybroker.metadata.image import (
     ConfigResource,
     ConfigsImage,
     ControllerRegistration,
+    DelegationToken,
+    DelegationTokensImage,
     FeaturesImage,
     MetadataImage,
     PartitionImage,
@@ -111,6 +113,18 @@ ENTRIES = st.builds(
     st.sampled_from([2, 3]),
 )
 
+TIMES = st.integers(0, 2**62)
+TOKENS = st.builds(
+    DelegationToken,
+    token_id=NAMES,
+    owner=NAMES.map("User:{}".format),
+    requester=NAMES.map("User:{}".format),
+    renewers=st.lists(NAMES.map("User:{}".format), max_size=2).map(tuple),
+    issued_ms=TIMES,
+    expires_ms=TIMES,
+    ends_ms=TIMES,
+)
+
 
 @st.composite
 def images(draw: st.DrawFn) -> MetadataImage:
@@ -145,6 +159,9 @@ def images(draw: st.DrawFn) -> MetadataImage:
         producer_ids=ProducerIdsImage(next_producer_id=draw(st.integers(0, 2**62))),
         scram=ScramImage(by_mechanism=draw(st.dictionaries(st.sampled_from([1, 2]), SCRAM_USERS))),
         acls=AclsImage(by_id=dict(zip(draw(st.lists(IDS, max_size=3, unique=True)), entries, strict=False))),
+        delegation_tokens=DelegationTokensImage(
+            by_id={one.token_id: one for one in draw(st.lists(TOKENS, max_size=3))}
+        ),
     )
 
 
@@ -196,8 +213,10 @@ WRITTEN = {
     ClusterImage: 2,
     ConfigsImage: 1,
     ControllerRegistration: 5,
+    DelegationToken: 7,
+    DelegationTokensImage: 1,
     FeaturesImage: 2,
-    MetadataImage: 9,
+    MetadataImage: 10,
     PartitionImage: 11,
     ProducerIdsImage: 1,
     ScramCredential: 4,
