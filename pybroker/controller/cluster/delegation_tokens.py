@@ -103,11 +103,12 @@ def create_token(event: CreateToken, settings: ClusterSettings) -> Outcome[Messa
 
 def renew_token(image: MetadataImage, event: RenewToken, settings: ClusterSettings) -> Outcome[Message, TokenEnd]:
     """Have a token live longer, within its longest life."""
+    known = image.delegation_tokens.by_id.get(event.token_id)
+    if known is not None and is_over(known, event.wall_ms):  # asked before who may do it, as in Kafka
+        return Outcome((), TokenEnd(ErrorCode.DELEGATION_TOKEN_EXPIRED))
     token = _own(image, event)
     if isinstance(token, ErrorCode):
         return Outcome((), TokenEnd(token))
-    if is_over(token, event.wall_ms):
-        return Outcome((), TokenEnd(ErrorCode.DELEGATION_TOKEN_EXPIRED))
     most = settings.tokens.expiry_ms
     return _until(token, event.wall_ms + (min(most, event.period_ms) if event.period_ms > 0 else most))
 
