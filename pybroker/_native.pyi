@@ -286,6 +286,9 @@ class _ListenerSettings(Protocol):
     def unauthenticated_max_bytes(self) -> int:
         """`sasl.server.max.receive.size`: the largest frame before that."""
     @property
+    def authentication_timeout_ms(self) -> int:
+        """How long a connection may take for that, from when it is accepted, in ms."""
+    @property
     def tls(self) -> tuple[ServerTls, int] | None:
         """How its connections are encrypted, and how long a handshake may take, in ms; None: not at all."""
 

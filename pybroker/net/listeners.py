@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 
 ANY_HOST = "0.0.0.0"  # what an empty host in `listeners` stands for
+AUTHENTICATION_TIMEOUT_MS = 30_000
+"""How long a connection may take to authenticate by SASL, its TLS handshake included (docs/adr/0065). Kafka's broker has
+`connections.max.idle.ms` for that, which every byte of the client's begins anew."""
 
 
 class ListenError(Exception):
@@ -39,6 +42,7 @@ class ListenerSettings(NamedTuple):
     control_only: bool
     principal: Principal | None
     unauthenticated_max_bytes: int
+    authentication_timeout_ms: int
     tls: tuple[ServerTls, int] | None
 
 
@@ -92,6 +96,7 @@ def open_listeners(
                 control_only=listener.is_controller,
                 principal=None if listener.asks_who else ANONYMOUS,
                 unauthenticated_max_bytes=unauthenticated_max_bytes,
+                authentication_timeout_ms=AUTHENTICATION_TIMEOUT_MS,
                 tls=tls.of(endpoint.name),
             )
             port = data_plane.listen(settings)

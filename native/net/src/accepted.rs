@@ -19,6 +19,8 @@ pub struct Accepted {
     pub authentication: Authentication,
     /// The largest frame before the peer is known: `sasl.server.max.receive.size`.
     pub unauthenticated_max_bytes: usize,
+    /// How long it may take to authenticate, in ms from when it was accepted.
+    pub authentication_timeout_ms: u64,
     /// How long its handshake may take, in ms; `None` without TLS.
     pub handshake_timeout_ms: Option<u64>,
     /// The address dialled.

@@ -78,6 +78,7 @@ struct Listener {
     control_only: bool,
     authentication: Authentication,
     unauthenticated_max_bytes: usize,
+    authentication_timeout_ms: u64,
     /// How its connections are encrypted from now on.
     tls: ArcSwapOption<ListenerTls>,
 }
@@ -151,6 +152,7 @@ impl Acceptor {
             control_only: listener.control_only,
             authentication: Authentication::of_listener(listener.identity.as_ref()),
             unauthenticated_max_bytes: listener.unauthenticated_max_bytes,
+            authentication_timeout_ms: listener.authentication_timeout_ms,
             tls: ArcSwapOption::from_pointee(listener.tls.clone()),
         }));
         Ok(port)
@@ -314,6 +316,7 @@ impl State {
             control_only: listener.control_only,
             authentication: listener.authentication.clone(),
             unauthenticated_max_bytes: listener.unauthenticated_max_bytes,
+            authentication_timeout_ms: listener.authentication_timeout_ms,
             handshake_timeout_ms: tls.as_ref().map(|tls| tls.handshake_timeout_ms),
             local,
             peer,

@@ -72,6 +72,8 @@ pub struct ListenerSettings {
     pub identity: Option<Arc<Identity>>,
     /// `sasl.server.max.receive.size`: the largest frame of a connection that has not authenticated.
     pub unauthenticated_max_bytes: usize,
+    /// How long a connection may take, from when it is accepted, to authenticate.
+    pub authentication_timeout_ms: u64,
     /// How its connections are encrypted; `None`: not at all.
     pub tls: Option<ListenerTls>,
 }

@@ -18,6 +18,7 @@ pub struct Listening {
     control_only: bool,
     principal: Option<(String, String)>,
     unauthenticated_max_bytes: usize,
+    authentication_timeout_ms: u64,
     tls: Option<(Py<PyServerTls>, u64)>,
 }
 
@@ -33,6 +34,7 @@ impl From<Listening> for ListenerSettings {
             control_only,
             identity: listening.principal.map(|principal| Arc::new(identity(principal))),
             unauthenticated_max_bytes: listening.unauthenticated_max_bytes,
+            authentication_timeout_ms: listening.authentication_timeout_ms,
             tls: listening
                 .tls
                 .map(|(tls, handshake_timeout_ms)| ListenerTls { tls: tls.get().inner.clone(), handshake_timeout_ms }),

@@ -32,6 +32,7 @@ impl DataPlane {
             control_only: false,
             authentication: Authentication::of_listener(Some(&nobody)),
             unauthenticated_max_bytes: 512,
+            authentication_timeout_ms: 30_000,
             handshake_timeout_ms: None,
             local: address,
             peer: address,

@@ -39,6 +39,8 @@ enum Deadline {
     Idle(u64),
     /// A connection may not have completed its handshake.
     Handshake(u64),
+    /// A connection may not have said who it is.
+    Authentication(u64),
     /// A connection may no longer need the buffer of a large request.
     Trim(u64),
 }

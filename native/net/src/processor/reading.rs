@@ -41,6 +41,9 @@ impl Processor {
         if let Some(handshake) = accepted.handshake_timeout_ms {
             self.deadlines.insert(now + handshake, Deadline::Handshake(number));
         }
+        if accepted.authentication.identity().is_none() {
+            self.deadlines.insert(now + accepted.authentication_timeout_ms, Deadline::Authentication(number));
+        }
         self.reactor.open.insert(Connection::new(number, accepted, now));
     }
 

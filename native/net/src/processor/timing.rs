@@ -46,6 +46,7 @@ impl Processor {
             }
             Deadline::Idle(number) => self.reap(number),
             Deadline::Handshake(number) => self.end_slow_handshake(number),
+            Deadline::Authentication(number) => self.end_unauthenticated(number),
             Deadline::Trim(number) => self.trim(number),
         }
     }
@@ -73,6 +74,15 @@ impl Processor {
             let within = connection.accepted.handshake_timeout_ms.unwrap_or(0);
             let why = format!("it has not completed the TLS handshake within {within} ms");
             self.end(&mut connection, End::Refused(why));
+        }
+    }
+
+    fn end_unauthenticated(&mut self, number: u64) {
+        let Some(open) = self.reactor.open.get(number) else { return };
+        let mut connection = open.lock();
+        if connection.accepted.authentication.identity().is_none() {
+            let within = connection.accepted.authentication_timeout_ms;
+            self.end(&mut connection, End::Refused(format!("it has not authenticated within {within} ms")));
         }
     }
 

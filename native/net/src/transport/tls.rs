@@ -24,6 +24,9 @@ use rustls::{CommonState, ServerConfig};
 use super::{Received, Transport};
 use pybroker_storage::FileSlice;
 
+#[cfg(test)]
+mod tests;
+
 /// The most of one record on the wire (RFC 5246, 6.2.3; RFC 8446, 5.2 allows less).
 const RECORD_BYTES: usize = 5 + (16 << 10) + 2048;
 /// The most that is kept of a handshake, of which rustls takes no message above 64 KiB.
@@ -74,6 +77,8 @@ pub struct Tls {
     certificate: Option<Vec<u8>>,
     /// Why the session failed, until it is taken.
     failure: Option<String>,
+    /// Whether the session has failed: nothing more comes or goes, but for what `outgoing` has.
+    failed: bool,
 }
 
 /// What is to be done when the session can send.
@@ -118,6 +123,7 @@ impl Tls {
             handshaking: true,
             certificate: None,
             failure: None,
+            failed: false,
         }
     }
 
@@ -242,7 +248,7 @@ impl Tls {
 
     /// Says to the peer that nothing more comes, as far as the socket takes that at once.
     pub fn end(&mut self) {
-        if !self.handshaking && self.failure.is_none() {
+        if !self.handshaking {
             let _ = self.step_held(Task::End);
         }
         let _ = self.flush();
@@ -290,18 +296,23 @@ impl Tls {
 
     /// One step of the session, and how many bytes of what has come it is done with.
     fn step(&mut self, opened: &mut [u8], plain: &mut Vec<u8>, task: Task<'_>) -> (usize, Result<Step, Errno>) {
+        if self.failed {
+            return (0, Err(Errno::PROTO));
+        }
         let (done, step) = step(self.session.0.process_tls_records(opened), plain, &mut self.outgoing, task);
-        let done = done.min(opened.len());
-        (done, step.map_err(|error| self.fail(&error, opened.first().copied())))
+        (done.min(opened.len()), step.map_err(|error| self.fail(&error, opened)))
     }
 
-    /// Notes why the session failed, and what is to be said of that to the peer.
-    fn fail(&mut self, error: &rustls::Error, first: Option<u8>) -> Errno {
-        if self.failure.is_none() {
-            self.failure = Some(self.describe(error, first));
-            // The alert is the one thing left to be encoded.
-            while let (_, Ok(Step::Next)) = self.step(&mut [], &mut Vec::new(), Task::Nothing) {}
+    /// Notes why the session failed, and what is to be said of that to the peer. The session is not asked again: it would
+    /// look at the same bytes, which are gone.
+    fn fail(&mut self, error: &rustls::Error, opened: &mut [u8]) -> Errno {
+        self.failure = Some(self.describe(error, opened.first().copied()));
+        // What is left to be encoded goes first in the library's order, the alert last.
+        while self.common().wants_write() {
+            let status = self.session.0.process_tls_records(opened);
+            let (_, Ok(Step::Next)) = step(status, &mut Vec::new(), &mut self.outgoing, Task::Nothing) else { break };
         }
+        self.failed = true;
         Errno::PROTO
     }
 
@@ -370,8 +381,9 @@ fn step<Side>(
                 Err(error) => Err(rustls::Error::General(error.to_string())),
             },
         },
-        Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Ok(Step::Ended),
-        Ok(ConnectionState::BlockedHandshake) => Ok(Step::Waits),
+        Ok(ConnectionState::PeerClosed) => Ok(Step::Ended),
+        // Closed by both sides: this state stays, and nothing follows it.
+        Ok(ConnectionState::BlockedHandshake | ConnectionState::Closed) => Ok(Step::Waits),
         // Early data, which no listener offers.
         Ok(_) => Err(rustls::Error::General("a state of TLS that is not served".to_owned())),
     };

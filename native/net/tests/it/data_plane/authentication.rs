@@ -111,3 +111,29 @@ fn an_expired_session_serves_what_renews_it_and_nothing_else() {
     late.write_all(&request(METADATA, 3, b"")).unwrap();
     assert!(is_closed(&mut late));
 }
+
+#[test]
+fn who_does_not_authenticate_in_time_is_closed_whatever_else_it_sends() {
+    let plane = Plane::start();
+    let port = plane.listen_authenticated_within(400);
+    let mut silent = connect(port);
+    let mut begun = connect(port);
+    begun.write_all(&request(SASL_HANDSHAKE, 7, b"")).unwrap();
+    let shaken = asked(&plane);
+    plane.data_plane().respond(Waiter { connection: shaken.connection, request: shaken.request }, vec![]);
+    assert_eq!(read_frame(&mut begun), [0, 0, 0, 7]);
+    let mut known = connect(port);
+    authenticate(&plane, &mut known, None);
+    for late in [&mut silent, &mut begun] {
+        assert!(is_closed(late));
+    }
+    let lines =
+        std::iter::from_fn(|| {
+            Some(plane.event(
+                |event| matches!(event, Event::Line { text, .. } if text.contains("authenticated within 400 ms")),
+            ))
+        });
+    assert_eq!(lines.take(2).count(), 2);
+    known.write_all(&request(METADATA, 4, b"")).unwrap();
+    assert_eq!(asked(&plane).correlation_id, 4);
+}

@@ -83,6 +83,7 @@ fn listener(port: u16) -> ListenerSettings {
         control_only: false,
         identity: Some(Arc::new(Identity { kind: "User".into(), name: "ANONYMOUS".into() })),
         unauthenticated_max_bytes: 512,
+        authentication_timeout_ms: 30_000,
         tls: None,
     }
 }
@@ -116,6 +117,11 @@ impl Plane {
     /// Binds one more listener, whose connections have to authenticate; its port.
     pub fn listen_authenticated(&self) -> u16 {
         self.plane.listen(&ListenerSettings { identity: None, ..listener(0) }).unwrap()
+    }
+
+    /// As [`Plane::listen_authenticated`], where a connection has so long to authenticate.
+    pub fn listen_authenticated_within(&self, authentication_timeout_ms: u64) -> u16 {
+        self.plane.listen(&ListenerSettings { identity: None, authentication_timeout_ms, ..listener(0) }).unwrap()
     }
 
     /// Binds the port of the start again.
