@@ -23,7 +23,7 @@ TEST_PROCESSES ?= 4
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
 .DEFAULT_GOAL := all
-.PHONY: all acl-oracle help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak chaos upgrade audit-large simulate fuzz micro changelog clean
+.PHONY: all acl-oracle audit help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak chaos upgrade audit-large simulate fuzz micro changelog clean
 
 all: fmt build lint test ## Format, build, lint and test: the round before every commit
 
@@ -109,6 +109,13 @@ simulate: build $(STAMPS)/test ## Play whole clusters, each from a seed: make si
 acl-oracle: build $(STAMPS)/test ## Compare 100,000 decisions about access control entries with Kafka's StandardAuthorizer (needs Java)
 	PYBROKER_ACL_QUESTIONS=100000 .venv/bin/pytest -q -n 0 tests/property/security/test_acls.py
 
+audit: $(STAMPS)/audit $(STAMPS)/test ## Hold all dependencies against the advisories of RustSec and PyPI (needs the network, and cargo-audit)
+	@command -v cargo-audit >/dev/null \
+		|| { echo "cargo-audit is needed: install it with 'cargo install cargo-audit --locked'" >&2; exit 1; }
+	cargo audit --deny warnings
+	@$(BIN)/uv pip freeze --exclude-editable > $(STAMPS)/frozen.txt
+	$(BIN)/pip-audit --strict --no-deps --disable-pip --requirement $(STAMPS)/frozen.txt
+
 fuzz: ## Fuzz every decoder for a minute each (long; needs a nightly toolchain with cargo-fuzz)
 	cd native/fuzz && for target in $$(cargo fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done
 
@@ -119,8 +126,8 @@ clean: ## Remove the virtual environment and all build output
 	rm -rf $(VENV) target build dist
 
 # What each stamp stands for: tools = new enough tools were seen, venv = an environment with uv and maturin, broker = the
-# extension is built and pybroker installed, pybench = so is pybench, lint, test and zig = what linting, testing and a
-# wheel for old systems need. The three distributions are editable.
+# extension is built and pybroker installed, pybench = so is pybench, lint, test, audit and zig = what linting, testing, auditing
+# and a wheel for old systems need. The three distributions are editable.
 
 $(STAMPS)/tools: Cargo.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < tuple(map(int, "$(PYTHON_AT_LEAST)".split("."))))' 2>/dev/null \
@@ -156,6 +163,10 @@ $(STAMPS)/zig: pyproject.toml $(STAMPS)/venv
 
 $(STAMPS)/lint: pyproject.toml $(STAMPS)/venv
 	@$(BIN)/uv pip install --quiet --group lint
+	@touch $@
+
+$(STAMPS)/audit: pyproject.toml $(STAMPS)/venv
+	@$(BIN)/uv pip install --quiet --group audit
 	@touch $@
 
 $(STAMPS)/test: pyproject.toml bench/pyproject.toml spark/pyproject.toml $(STAMPS)/venv | $(STAMPS)/broker

@@ -27,7 +27,7 @@ def authority() -> Authority:
 
 @pytest.fixture(scope="session")
 def at(authority: Authority) -> Iterator[At]:
-    """The address of a protocol's listener: clients of SSL show a certificate, nobody may do anything but by an entry."""
+    """The address of a protocol's listener: clients of SSL show a certificate, and rights come from entries alone."""
     with secured_server(authority, RIGHTS, is_kafka=AGAINST_KAFKA) as found:
         yield found
 

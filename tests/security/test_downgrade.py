@@ -56,8 +56,10 @@ def test_the_weaker_hash_proves_nothing_to_the_stronger(wire: Wire) -> None:
     with wire:
         handshake(wire, "SCRAM-SHA-512")
         challenge = token(wire, FIRST.encode()).auth_bytes.decode()
-        answer = token(wire, scram_last("SCRAM-SHA-256", PASSWORD, FIRST, challenge))
-        assert answer.error_code == SASL_AUTHENTICATION_FAILED
+        proof = scram_last("SCRAM-SHA-256", PASSWORD, FIRST, challenge)
+        with contextlib.suppress(ConnectionError):  # Kafka closes without an answer: the proof has another length
+            assert token(wire, proof).error_code == SASL_AUTHENTICATION_FAILED
+        assert wire.is_closed_by_peer()
 
 
 def test_a_mechanism_is_not_changed_during_an_exchange(wire: Wire) -> None:
@@ -71,7 +73,19 @@ def test_a_mechanism_is_not_changed_during_an_exchange(wire: Wire) -> None:
 
 @pytest.mark.parametrize(
     "first",
-    ["", "n", "n,", "n,,", "n,,n=", "n,,n=alice", "n,,n=alice,r=", "n,,r=abc", "y", "p=tls-unique,,n=alice,r=abc", "n,,n=al=ice,r=a"],
+    [
+        "",
+        "n",
+        "n,",
+        "n,,",
+        "n,,n=",
+        "n,,n=alice",
+        "n,,n=alice,r=",
+        "n,,r=abc",
+        "y",
+        "p=tls-unique,,n=alice,r=abc",
+        "n,,n=al=ice,r=a",
+    ],
 )
 def test_half_a_first_message_is_refused(wire: Wire, first: str) -> None:
     with wire:
