@@ -88,3 +88,15 @@ def test_records_come_from_the_replica_of_the_rack_while_the_leader_is_silent(cl
         assert read + offsets(reader, RECORDS - len(read)) == list(range(RECORDS))
     finally:
         cluster.resume(LEADER)
+
+
+def test_a_seek_stays_at_the_replica_of_the_rack(cluster: Cluster, reader: Reader) -> None:
+    """The leader is silent, and its word that another replica is to be read holds for any position."""
+    offsets(reader, 1)
+    cluster.pause(LEADER)
+    try:
+        reader.seek(T0, RECORDS // 2)
+        wanted = list(range(RECORDS // 2, RECORDS))
+        assert offsets(reader, len(wanted)) == wanted
+    finally:
+        cluster.resume(LEADER)

@@ -19,6 +19,18 @@ struct Preferred {
     until: Instant,
 }
 
+/// What is known of a partition whatever is read of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Kept {
+    leader_epoch: LeaderEpoch,
+    preferred: Option<Preferred>,
+}
+
+impl Kept {
+    /// Of a partition that was not read before.
+    pub const NOTHING: Self = Self { leader_epoch: LeaderEpoch(-1), preferred: None };
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Part {
@@ -46,8 +58,8 @@ pub struct Part {
 }
 
 impl Part {
-    /// Nothing was asked of it yet. `leader_epoch` is that of a partition that was read under another mark, else -1.
-    pub fn new(wanted: Wanted, leader_epoch: LeaderEpoch) -> Self {
+    /// Nothing was asked of it yet. `kept` is from the partition where it was read under another mark.
+    pub fn new(wanted: Wanted, kept: Kept) -> Self {
         let Wanted { topic, index, start, mark, paused, epoch } = wanted;
         Self {
             named: TopicRef::Name(Arc::clone(&topic)),
@@ -61,10 +73,16 @@ impl Part {
             held_for: NO_LATER,
             asked_epoch: LeaderEpoch(-1),
             failures: 0,
-            leader_epoch,
+            leader_epoch: kept.leader_epoch,
             last_epoch: epoch,
-            preferred: None,
+            preferred: kept.preferred,
         }
+    }
+
+    /// What a change of the position, or a pause, does not change. A seek leaves the preferred replica in its place, as
+    /// Kafka's consumer does: where that lacks the offset, it says so, and the leader is asked.
+    pub const fn kept(&self) -> Kept {
+        Kept { leader_epoch: self.leader_epoch, preferred: self.preferred }
     }
 
     /// Whether a leader of this epoch has come since the last Fetch; from now on it is known.
@@ -140,7 +158,7 @@ mod tests {
     fn part(position: i64, epoch: i32) -> Part {
         let start = Start::Offset(position);
         let wanted = Wanted { topic: "t".into(), index: 0, start, mark: 1, paused: false, epoch: LeaderEpoch(epoch) };
-        Part::new(wanted, LeaderEpoch(-1))
+        Part::new(wanted, Kept::NOTHING)
     }
 
     const fn leader(node: i32, epoch: i32) -> Leader {
@@ -159,6 +177,18 @@ mod tests {
         assert_eq!(1, part.source(leader(1, 0), &cluster, now), "it is not known");
         part.prefer(2, now + second);
         assert!(part.leave_preferred() && !part.leave_preferred());
+    }
+
+    #[test]
+    fn a_preferred_replica_and_the_leaders_epoch_outlast_a_seek() {
+        let (mut old, mut cluster, now) = (part(0, -1), Cluster::default(), Instant::now());
+        cluster.servers.insert(2, "h:1".into());
+        old.prefer(2, now + Duration::from_secs(1));
+        assert!(!old.leads_anew(LeaderEpoch(4)));
+        let start = Start::Offset(7);
+        let wanted = Wanted { topic: "t".into(), index: 0, start, mark: 2, paused: false, epoch: LeaderEpoch(-1) };
+        let mut moved = Part::new(wanted, old.kept());
+        assert_eq!((2, true), (moved.source(leader(1, 4), &cluster, now), moved.leads_anew(LeaderEpoch(5))));
     }
 
     #[test]

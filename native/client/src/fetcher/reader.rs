@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use super::inbox::{Mark, Start, Wanted};
-use super::part::{ERROR_REST, Part};
+use super::part::{ERROR_REST, Kept, Part};
 use super::state::FetcherState;
 use crate::error::ClientError;
 use crate::network::apis::{FETCH, FETCH_BY_NAME, LIST_OFFSETS};
@@ -78,13 +78,13 @@ impl Reader {
     fn take_change(&mut self) {
         let Some(wanted) = self.shared.inbox.lock().take_change() else { return };
         self.network.cluster.want_only(wanted.iter().map(|w| &*w.topic));
-        // A partition that is paused or moved meets a new leader as the others do.
-        let epoch_of = |part: &Part| ((Arc::clone(&part.topic), part.index), part.leader_epoch);
-        let epochs: FxHashMap<(Arc<str>, i32), LeaderEpoch> = self.parts.iter().map(epoch_of).collect();
+        // A partition that is paused or moved meets a new leader as the others do, and is read where they are.
+        let kept_of = |part: &Part| ((Arc::clone(&part.topic), part.index), part.kept());
+        let kept: FxHashMap<(Arc<str>, i32), Kept> = self.parts.iter().map(kept_of).collect();
         let mut old: FxHashMap<Mark, Part> = self.parts.drain(..).map(|part| (part.mark, part)).collect();
         let part = |wanted: Wanted| {
-            let leader_epoch = epochs.get(&(Arc::clone(&wanted.topic), wanted.index)).copied();
-            old.remove(&wanted.mark).unwrap_or_else(|| Part::new(wanted, leader_epoch.unwrap_or(LeaderEpoch(-1))))
+            let kept = kept.get(&(Arc::clone(&wanted.topic), wanted.index)).copied().unwrap_or(Kept::NOTHING);
+            old.remove(&wanted.mark).unwrap_or_else(|| Part::new(wanted, kept))
         };
         self.parts = wanted.into_iter().map(part).collect();
         self.places = self.parts.iter().enumerate().map(|(place, part)| (part.mark, place)).collect();
