@@ -287,7 +287,7 @@ class BrokerConfig(
 
 
 def _with_node_id(given: Mapping[str, str]) -> Mapping[str, str]:
-    """Let `broker.id` speak where `node.id` does not."""
-    if "node.id" in given or "broker.id" not in given:
-        return given
-    return {**given, "node.id": given["broker.id"]}
+    """Let each of `node.id` and `broker.id` speak where the other one is absent."""
+    names = ("node.id", "broker.id")
+    text = next((given[name] for name in names if name in given), None)
+    return given if text is None else {**dict.fromkeys(names, text), **given}

@@ -56,11 +56,11 @@ class NodeKeys(Settings):
     )
     authorizer_class_name = Key(
         Kind.STRING,
-        None,
+        "",
         "Who decides what clients may do; none allows everything. Kafka's StandardAuthorizer decides by access control "
         "entries; module:Class is a Python class of your own (docs/guides/authorization.md).",
-        parse=lambda text: text or None,
-        check=lambda value: value is None or value == STANDARD_AUTHORIZER or bool(_PYTHON_CLASS.fullmatch(value)),
+        parse=str,
+        check=lambda value: value in ("", STANDARD_AUTHORIZER) or bool(_PYTHON_CLASS.fullmatch(value)),
         expected=f"{STANDARD_AUTHORIZER}, a Python class as module:Class, or nothing: no Java class can be loaded",
     )
     super_users = Key(

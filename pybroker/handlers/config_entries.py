@@ -26,6 +26,8 @@ SOURCE_DYNAMIC_DEFAULT = 3
 SOURCE_STATIC_BROKER = 4
 SOURCE_DEFAULT = 5
 SOURCE_GROUP = 8
+_WITHOUT_DEFAULT = frozenset({"advertised.listeners", "controller.listener.names", "node.id", "process.roles"})
+"""Keys without a default in Kafka. What stands here in the place of one is shown where the key was not given."""
 
 
 class Synonym(NamedTuple):
@@ -69,7 +71,9 @@ def broker_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:
     """Yield every setting of the broker, by name."""
     for key, value in config.items():
         synonyms = tuple(_broker_synonyms(config, broker_chain(key.name), key.name))
-        yield _entry(key, value, synonyms, read_only=not key.dynamic)
+        if key.name in _WITHOUT_DEFAULT and (key.name in config.given or not value):
+            synonyms = tuple(synonym for synonym in synonyms if synonym.source != SOURCE_DEFAULT)
+        yield _entry(key, value if value or synonyms else None, synonyms, read_only=not key.dynamic)
     yield from _listener_entries(config)
 
 

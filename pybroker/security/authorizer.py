@@ -117,9 +117,9 @@ class ForeignAuthorizer:
         return self.decide(principal, host, operation, kind, "*").allowed
 
 
-def build(name: str | None, super_users: str | None, properties: Mapping[str, str], *, if_none: bool) -> Judge | None:
+def build(name: str, super_users: str | None, properties: Mapping[str, str], *, if_none: bool) -> Judge | None:
     """Return the authorizer of a node, None for none."""
-    if name is None:
+    if not name:
         return None
     if name == STANDARD:
         return StandardAuthorizer(parse_super_users(super_users or ""), allow_if_none=if_none)

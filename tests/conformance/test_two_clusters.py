@@ -24,6 +24,7 @@ from pybroker.cli.main import main
 from pybroker.client import Admin, NewTopic, Producer
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.topics import BROKER
+from pybroker.config.broker import BrokerConfig
 from tests.support import programs
 from tests.support.conditions import wait_until
 from tests.support.java_oracle import JavaOracle, running
@@ -45,6 +46,22 @@ NOT_HERE = ("share.version", "streams.version", "transaction.version")
 """Features of parts that are not here."""
 OLDER_HERE = ("kraft.version", "metadata.version")
 """Features whose newest level is lower here."""
+
+NOT_SHOWN_THERE = (
+    # Kafka's authorizer reads them, and Kafka's broker does not know them.
+    *("allow.everyone.if.no.acl.found", "super.users"),
+    # Kafka's internal settings, and those that it takes as changes only.
+    *("auto.create.topics.max.per.request", "group.consumer.regex.refresh.interval.ms", "log.initial.task.delay.ms"),
+    *("leader.imbalance.per.broker.percentage", "producer.id.expiration.check.interval.ms"),
+    *("follower.replication.throttled.rate", "leader.replication.throttled.rate"),
+    *("replica.alter.log.dirs.io.max.bytes.per.second", "unclean.leader.election.interval.ms"),
+)
+"""Settings that Kafka has and does not show."""
+SET_BY_THE_PEERS = (
+    *("advertised.listeners", "controller.quorum.voters", "inter.broker.listener.name", "listeners", "log.dir"),
+    *("listener.security.protocol.map", "share.coordinator.state.topic.replication.factor"),
+)
+"""Settings that the files of the two clusters have each in its own way, and a default that names the program."""
 
 
 class Clusters(NamedTuple):
@@ -294,6 +311,21 @@ def test_settings(changed_alike: Alike, topic: str) -> None:
         only=lambda line: None if line.lstrip().startswith("flush=") else line,
     )
     assert any("retention.ms=86400000" in line for line in everything.lines)
+
+
+def test_all_settings_of_a_broker(alike: Alike, topic: str) -> None:
+    """Keys of parts that are not here, and ours, are left out; so are addresses, and what PybrokerCluster names."""
+
+    def shared(line: str) -> str | None:
+        name = line.strip().partition("=")[0]
+        key = BrokerConfig.keys.get(name)
+        is_compared = key is not None and not key.ours and name not in (*NOT_SHOWN_THERE, *SET_BY_THE_PEERS)
+        return line if is_compared else None
+
+    shown = alike("configs", "--describe", "--all", "--broker", "2", only=shared)
+    assert shown.status == 0
+    assert len(shown.lines) > 190
+    assert any("broker.id=2" in line for line in shown.lines)
 
 
 def has_two_threads(cluster: ClusterPeer) -> bool:

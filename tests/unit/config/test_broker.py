@@ -25,7 +25,7 @@ def test_overrides_win_over_the_file(tmp_path: Path) -> None:
     path.write_text("node.id=3\nnum.partitions=4\n")
     config = BrokerConfig.from_properties(path, ["num.partitions=6"])
     assert (config.node_id, config.num_partitions) == (3, 6)
-    assert config.given == {"node.id": "3", "num.partitions": "6"}
+    assert config.given == {"broker.id": "3", "node.id": "3", "num.partitions": "6"}
 
 
 @pytest.mark.parametrize(

@@ -77,3 +77,20 @@ def test_a_brokers_settings_are_read_only_unless_they_are_dynamic() -> None:
     )
     assert entries["message.max.bytes"].read_only is False
     assert entries["log.roll.ms"].value is None
+
+
+def test_a_key_without_a_default_in_kafka_shows_what_was_given_alone() -> None:
+    given = {entry.name: entry for entry in broker_entries(BrokerConfig({"node.id": "3"}))}
+    none = {entry.name: entry for entry in broker_entries(BrokerConfig({}))}
+    assert given["node.id"].synonyms == (Synonym("node.id", "3", SOURCE_STATIC_BROKER),)
+    assert none["node.id"].synonyms == (Synonym("node.id", "1", SOURCE_DEFAULT),)
+    assert (none["advertised.listeners"].value, none["advertised.listeners"].synonyms) == (None, ())
+    assert (none["authorizer.class.name"].value, none["authorizer.class.name"].source) == ("", SOURCE_DEFAULT)
+
+
+def test_the_old_name_of_the_nodes_id_is_given_with_the_new_one() -> None:
+    """As Kafka does: each of the two stands for the other."""
+    for name in ("node.id", "broker.id"):
+        entries = {entry.name: entry for entry in broker_entries(BrokerConfig({name: "3"}))}
+        assert (entries["broker.id"].value, entries["node.id"].value) == ("3", "3")
+        assert entries["broker.id"].synonyms[0] == Synonym("broker.id", "3", SOURCE_STATIC_BROKER)
