@@ -100,8 +100,16 @@ class GroupMachine:
     def load(self, records: Iterable[tuple[Any, Any]]) -> None:
         """Apply what was written down: keys and values, as they were read."""
         state, changes = self.state, CHANGES
+        # A log is offsets for the most part, many of one group in a row: what the first one of a row has found or made
+        # holds for the others. Nothing of a load is undone.
+        group_id, row = None, None
         for key, value in records:
+            if row is not None and type(key) is OffsetCommitKey and value is not None and key.group == group_id:
+                row[key.topic, key.partition] = value
+                continue
             changes[type(key)](state, key, value)
+            group_id = key.group if type(key) is OffsetCommitKey else None
+            row = None if group_id is None else state.offsets_in_place(group_id)
 
     def entries(self) -> int:
         """Count the groups."""

@@ -72,6 +72,10 @@ class GroupState:
         """Return the committed offsets of a group by (topic, partition)."""
         return self._offsets.get(group_id, _NO_OFFSETS)
 
+    def offsets_in_place(self, group_id: str) -> dict[tuple[str, int], OffsetCommitValue] | None:
+        """Return the mapping that holds a group's offsets, None where it has none; its changes are not noted down."""
+        return self._offsets.get(group_id)
+
     def all_offsets(self) -> Mapping[str, Mapping[tuple[str, int], OffsetCommitValue]]:
         """Return the committed offsets of all groups."""
         return self._offsets
