@@ -203,6 +203,9 @@ def test_written_records_rebuild_offsets_and_groups_at_rest_through_their_bytes(
     batches = encode_records(history.records, 0, codec=0, max_batch_bytes=500)
     read = [GroupRecord(key, value) for key, value in decode_records(batches).records] if batches else []
     again, machine = replayed(read), history.machine
+    loaded = GroupMachine(SETTINGS)
+    loaded.load([(record.key, record.value) for record in read])
+    assert snapshot(loaded) == snapshot(again), "a load is all records, applied one by one"
     assert snapshot(again)[1] == snapshot(machine)[1]
     for group_id, group in machine.state.groups.items():
         assert isinstance(group, ClassicGroup)
