@@ -373,8 +373,11 @@ class DataPlane:
     @property
     def fetcher_threads(self) -> int:
         """Threads that fetch from leaders."""
-    def set_replication(self, settings: ReplicationSettings) -> None:
-        """Says how this broker replicates; before that it fetches nothing from others."""
+    def set_replication(
+        self, settings: ReplicationSettings, tls: ClientTls | None, credentials: SaslCredentials | None
+    ) -> None:
+        """Says how this broker replicates; before that it fetches nothing from others. Connections to other brokers
+        that are made from now on go through `tls`, and say by `credentials` who this broker is; None: not."""
     def set_read_replicas(self, *, own_rack: str | None, others: list[tuple[int, str]]) -> None:
         """Swaps the racks by which consumers are sent to other replicas (KIP-392): this broker's, and those of the
         brokers that they can reach, by id."""

@@ -6,7 +6,8 @@ decide in which order parts are built: that is the node's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import secrets
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pybroker.broker.producer_ids import ProducerIds
 from pybroker.config.errors import ConfigError
@@ -24,9 +25,10 @@ from pybroker.protocol.listener_role import ListenerRole
 from pybroker.replica.no_partitions import NoPartitions
 from pybroker.security import authorizer
 from pybroker.security.delegation_tokens import DelegationTokens
+from pybroker.security.sasl.server import SaslServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from pybroker.broker.failures import Failures
@@ -34,13 +36,15 @@ if TYPE_CHECKING:
     from pybroker.broker.registration import Registration
     from pybroker.broker.suspects import Suspects
     from pybroker.config.broker import BrokerConfig
+    from pybroker.config.endpoint import Listener
+    from pybroker.config.sasl import ListenerSasl
     from pybroker.controller.death_watch import DeathWatch
     from pybroker.controller.local_channel import LocalChannel
     from pybroker.controller.service import Controller
     from pybroker.controller.switching_channel import SwitchingChannel
     from pybroker.coordinator.group.service import GroupCoordinator
     from pybroker.handlers.context import RequestContext
-    from pybroker.metadata.image import MetadataImage
+    from pybroker.metadata.image import MetadataImage, ScramImage
     from pybroker.net.listeners import OpenListener
     from pybroker.net.native import ControlRequest, DataPlane, ReplicaEvent, UnresolvedRequest
     from pybroker.net.rights import Rights
@@ -49,9 +53,12 @@ if TYPE_CHECKING:
     from pybroker.replica.in_sync import InSyncReplicas
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.security.authorizer import Judge
-    from pybroker.security.sasl.server import SaslServer
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.upkeep import Upkeep
+
+
+_NONCE_BYTES = 18
+"""Random bytes of the server in an exchange of SCRAM."""
 
 
 class MetadataSource(Protocol):
@@ -113,6 +120,41 @@ def build_tokens(
     """Return what checks delegation tokens; None for a node without `delegation.token.secret.key`."""
     secret = config.delegation_token_secret_key
     return None if secret is None else DelegationTokens(secret, lambda: image().delegation_tokens, wall_ms)
+
+
+class Users(NamedTuple):
+    """Who can log in: what the metadata has of users and of delegation tokens."""
+
+    scram: Callable[[], ScramImage]
+    tokens: DelegationTokens | None
+
+
+def build_sasl_server(
+    live: LiveConfig,
+    data_plane: DataPlane,
+    users: Users,
+    wall_ms: Callable[[], int],
+    listeners: Iterable[Listener],
+) -> SaslServer | None:
+    """Return what exchanges of SASL on these listeners are held with; None where none of them asks for it."""
+    names = frozenset(one.endpoint.name for one in listeners)
+
+    def offered(config: BrokerConfig) -> dict[str, ListenerSasl]:
+        return {name: one for name, one in config.sasl_of_listeners().items() if name in names}
+
+    found = offered(live.current)
+    if not found:
+        return None
+    sasl = SaslServer(
+        found,
+        scram=users.scram,
+        tokens=users.tokens,
+        prove=data_plane.authenticate,
+        nonce=lambda: secrets.token_urlsafe(_NONCE_BYTES),
+        wall_ms=wall_ms,
+    )
+    live.subscribe(lambda config: sasl.reconfigure(offered(config)))
+    return sasl
 
 
 def build_services(parts: Parts) -> Services:
@@ -190,6 +232,8 @@ class ControllerParts(Protocol):
     listeners: tuple[OpenListener, ...]
     local: LocalChannel
     death_watch: DeathWatch
+    tls: TlsListeners
+    sasl: SaslServer | None
 
     @property
     def config(self) -> BrokerConfig:
@@ -210,7 +254,7 @@ class ControllerParts(Protocol):
 
 def build_controller_pipeline(parts: ControllerParts) -> Pipeline:
     """Return the pipeline of the listeners of controllers, not started."""
-    controller, watch = parts.controller, parts.death_watch
+    controller, watch, sasl = parts.controller, parts.death_watch, parts.sasl
     absent: Any = _Absent()
     names = frozenset(listener.name for listener in parts.listeners)
     services = Services(
@@ -234,10 +278,16 @@ def build_controller_pipeline(parts: ControllerParts) -> Pipeline:
         voter=controller,
         controller_listeners=names,
         tokens=build_tokens(parts.config, lambda: controller.image, SYSTEM_CLOCK.wall_ms),
+        sasl=sasl,
         authorizer=build_authorizer(parts.config),
     )
     contexts = Contexts(services)
     parts.live.subscribe(contexts.reconfigure)
+
+    def closed(connection: int) -> None:
+        if sasl is not None:
+            sasl.forget(connection)
+        watch.connection_closed(connection)
 
     async def decide(_request: UnresolvedRequest) -> Verdict:
         """Nothing is unresolved: no request is worked on in the data plane of controllers."""
@@ -256,7 +306,8 @@ def build_controller_pipeline(parts: ControllerParts) -> Pipeline:
         max_elements=parts.config.socket_request_max_elements,
         draining=_nothing,
         drained=_nothing,
-        closed=watch.connection_closed,
+        closed=closed,
+        name_peer=parts.tls.name_peer,
     )
 
 

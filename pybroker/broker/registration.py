@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.broker")
 
-_PLAINTEXT = 0  # Kafka's number of the security protocol
-
 
 class RegistrationRefusedError(Exception):
     """The controller refused the broker; the text is one line that says why."""
@@ -86,6 +84,8 @@ class Endpoints(NamedTuple):
 
     listeners: Mapping[str, tuple[str, int]]
     """Advertised (host, port) by listener name."""
+    protocols: Mapping[str, int]
+    """Kafka's number of the security protocol, by listener name."""
     rack: str | None
 
 
@@ -117,7 +117,7 @@ class Registration:
             self._node_id,
             incarnation_id=self._incarnation_id,
             listeners=endpoints.listeners,
-            security_protocols=dict.fromkeys(endpoints.listeners, _PLAINTEXT),
+            security_protocols=endpoints.protocols,
             rack=endpoints.rack,
             log_dirs=tuple(id_bytes(directory.meta.directory_id) for directory in online if directory.meta),
             features=SUPPORTED_FEATURES,

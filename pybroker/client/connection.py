@@ -76,6 +76,11 @@ class Connection:
             raise ConnectionLostError(
                 f"{server}: {error or f'no connection within {timeout_s * 1000:.0f} ms'}"
             ) from None
+        return await cls.over(server, settings, stream)
+
+    @classmethod
+    async def over(cls, server: str, settings: ConnectionSettings, stream: Stream) -> Self:
+        """Ask what is served by a stream that is open, and say who connects. Raises as `open`."""
         connection = cls(server, settings, stream)
         try:
             await connection.learn_versions()
@@ -127,6 +132,11 @@ class Connection:
             raise ConnectionLostError(
                 f"{self.server}: unreadable {response.__name__} version {version}: {error}"
             ) from error
+
+    async def ready(self) -> None:
+        """Wait until the session is not being renewed: what is asked then leaves at once."""
+        if self._renewal is not None:
+            await asyncio.wait([self._renewal])
 
     def version_of(self, request: Message) -> int:
         """The version that `ask` would send this request in. Raises UnservedApiError."""

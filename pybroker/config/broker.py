@@ -25,6 +25,7 @@ from pybroker.config.key import parse_list
 from pybroker.config.log_keys import LogKeys
 from pybroker.config.network_keys import NetworkKeys
 from pybroker.config.node_keys import NodeKeys
+from pybroker.config.outbound import BETWEEN_BROKERS, TO_CONTROLLERS, Way, build_client_properties, check_mechanism
 from pybroker.config.properties import parse_overrides, read_properties
 from pybroker.config.quorum import QuorumVoter, parse_bootstrap_servers, parse_voters
 from pybroker.config.quorum_keys import QuorumKeys
@@ -139,8 +140,11 @@ class BrokerConfig(
         self._check_cleaner()
         self._check_replication()
         self._check_consumer_groups()
-        self.sasl_of_listeners()
+        offered = self.sasl_of_listeners()
         self.tls_of_listeners()
+        for way in self._ways():
+            check_mechanism(way, self._security_texts(), offered)
+            build_client_properties(way, self._security_texts())
 
     def _check_parts(self) -> None:
         if not self.log_directories:
@@ -195,8 +199,32 @@ class BrokerConfig(
 
     def sasl_of_listeners(self) -> dict[str, ListenerSasl]:
         """Return what each listener of SASL offers, with the changes since the start; raises ConfigError."""
-        texts = {**self.given, **self.of_mechanisms, **self.of_listeners, **self.dynamic_default, **self.dynamic_own}
-        return build_sasl((one.endpoint.name for one in self.endpoints if one.asks_who), texts)
+        return build_sasl((one.endpoint.name for one in self.endpoints if one.asks_who), self._security_texts())
+
+    def client_of_brokers(self) -> dict[str, str]:
+        """Return the settings of this broker's connections to other brokers, as those of a client."""
+        return build_client_properties(self._way_to_brokers(), self._security_texts())
+
+    def client_of_controllers(self) -> dict[str, str]:
+        """Return the settings of this node's connections to controllers, as those of a client."""
+        return build_client_properties(self._way_to_controllers(), self._security_texts())
+
+    def _security_texts(self) -> dict[str, str]:
+        return {**self.given, **self.of_mechanisms, **self.of_listeners, **self.dynamic_default, **self.dynamic_own}
+
+    def _way_to_brokers(self) -> Way:
+        name = self.inter_broker_listener
+        return Way(name, self.security_protocols.get(name, "PLAINTEXT"), BETWEEN_BROKERS)
+
+    def _way_to_controllers(self) -> Way:
+        name = self.controller_listener_names[0].upper()
+        return Way(name, self.security_protocols.get(name, "PLAINTEXT"), TO_CONTROLLERS)
+
+    def _ways(self) -> list[Way]:
+        """Where this node connects to others; nowhere, where it is a cluster by itself."""
+        if self.is_single:
+            return []
+        return [self._way_to_controllers(), *([self._way_to_brokers()] if self.is_broker else [])]
 
     def tls_of_listeners(self) -> dict[str, ListenerTls]:
         """Return the TLS of each listener that has it, with the changes since the start; raises ConfigError."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _FORM = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)://(?:\[(?P<six>[^\]]*)\]|(?P<host>[^:/\[\]]*)):(?P<port>\d+)$")
 _EXPECTED = "NAME://host:port, such as PLAINTEXT://localhost:9092"
 _LAST_PORT = 65535
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_SERVED = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""Security protocols, by Kafka's numbers of them."""
 
 
 class Endpoint(NamedTuple):
@@ -83,8 +83,8 @@ def parse_protocols(pairs: tuple[str, ...]) -> dict[str, str]:
     protocols = {}
     for pair in pairs:
         name, _, protocol = pair.partition(":")
-        if protocol.upper() not in _PROTOCOLS:
-            raise ConfigError(key, pair, "NAME:PROTOCOL with one of " + ", ".join(_PROTOCOLS))
+        if protocol.upper() not in PROTOCOLS:
+            raise ConfigError(key, pair, "NAME:PROTOCOL with one of " + ", ".join(PROTOCOLS))
         protocols[name.upper()] = protocol.upper()
     return protocols
 
@@ -120,13 +120,6 @@ def build_listeners(
         protocol = protocols.get(name)
         if protocol is None:
             raise ConfigError("listeners", endpoint, f"a protocol for {name} in listener.security.protocol.map")
-        if protocol not in _SERVED:
-            served = " or ".join(_SERVED)
-            raise ConfigError("listeners", endpoint, f"a {served} listener, as {protocol} is not served yet")
-        if protocol != "PLAINTEXT" and name in inner:
-            raise ConfigError(
-                "listeners", endpoint, f"a PLAINTEXT one for controllers, as {protocol} is not served there yet"
-            )
     return tuple(
         Listener(
             endpoint,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
-from pybroker.config.errors import ConfigError, RefusedError
+from pybroker.config.errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -207,9 +207,6 @@ def _check_broker(config: NodeSettings, listeners: Sequence[str], advertised: Se
             "listener.security.protocol.map is non-empty, or if there are security protocols other than PLAINTEXT in "
             "use)",
         )
-    for name in inner:
-        if config.security_protocols[name] != "PLAINTEXT":
-            raise ConfigError(_NAMES, name, f"a PLAINTEXT one, as {config.security_protocols[name]} is not served yet")
     for_brokers = [name for name in advertised or listeners if name not in inner]
     if not for_brokers:
         _refuse(
@@ -223,10 +220,6 @@ def _check_broker(config: NodeSettings, listeners: Sequence[str], advertised: Se
             f"configured listeners are {','.join(for_brokers)}",
         )
     _check_advertised(listeners, for_brokers)
-    between = config.inter_broker_listener
-    if config.security_protocols.get(between, "PLAINTEXT") != "PLAINTEXT":
-        expected = f"a PLAINTEXT one, as brokers do not speak {config.security_protocols[between]} to each other yet"
-        raise ConfigError(_INNER, between, expected)
 
 
 def _check_advertised(listeners: Sequence[str], advertised: Sequence[str]) -> None:

@@ -49,7 +49,15 @@ class SecurityKeys(Settings):
     sasl_login_refresh_window_jitter = double(
         0.05, "Random part added to that time.", at_least=None, acts=False, dynamic=True
     )
-    sasl_mechanism_inter_broker_protocol = string("GSSAPI", "SASL mechanism between brokers.", acts=False, dynamic=True)
+    sasl_mechanism_controller_protocol = string(
+        "GSSAPI", "How a node shows who it is to the listeners of controllers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512."
+    )
+    sasl_mechanism_inter_broker_protocol = string(
+        "GSSAPI",
+        "How a broker shows who it is to other brokers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. The user is that of "
+        "listener.name.<name>.<mechanism>.sasl.jaas.config.",
+        dynamic=True,
+    )
     ssl_cipher_suites = listing((), "Cipher suites offered.", dynamic=True)
     ssl_client_auth = string(
         "none",
@@ -59,7 +67,9 @@ class SecurityKeys(Settings):
     )
     ssl_enabled_protocols = listing(("TLSv1.2", "TLSv1.3"), "TLS versions offered.", dynamic=True)
     ssl_endpoint_identification_algorithm = string(
-        "https", "How the name in a certificate is compared.", acts=False, dynamic=True
+        "https",
+        "Whether another node's certificate has to be for the host that is connected to: https, or empty for no.",
+        dynamic=True,
     )
     ssl_engine_factory_class = class_name(None, "The class that makes SSL engines; none is taken.")
     ssl_key_password = password("Password of the private key.", acts=True)

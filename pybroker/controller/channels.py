@@ -14,6 +14,7 @@ from pybroker.controller.node_to_controller import ChannelSettings, NodeToContro
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pybroker.client.security.renewed import RenewedSecurity
     from pybroker.config.broker import BrokerConfig
     from pybroker.config.endpoint import Endpoint
     from pybroker.metadata.delta import MetadataDelta
@@ -54,8 +55,12 @@ class Channels:
             await channel.close()
 
 
-def build_channels(config: BrokerConfig, find_leader: Callable[[], Endpoint | None]) -> Channels:
-    """Return the channels; `find_leader` returns where the active controller is, as far as this node knows."""
+def build_channels(
+    config: BrokerConfig, find_leader: Callable[[], Endpoint | None], security: RenewedSecurity | None
+) -> Channels:
+    """Return the channels; `find_leader` returns where the active controller is, as far as this node knows. `security`
+    is that of connections to controllers, None for plaintext.
+    """
     known = [(voter.host, voter.port) for voter in config.quorum_voters] or config.quorum_bootstrap_servers
 
     def build(name: str, connections: int, max_under_way: int) -> NodeToControllerChannel:
@@ -65,6 +70,7 @@ def build_channels(config: BrokerConfig, find_leader: Callable[[], Endpoint | No
             retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
             connections=connections,
             max_under_way=max_under_way,
+            security=security,
         )
         return NodeToControllerChannel(name, settings, find_leader, known)
 

@@ -27,7 +27,7 @@ from pybroker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, 
 from pybroker.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from pybroker.protocol.messages.envelope import EnvelopeResponse
 from pybroker.protocol.schema import Message
-from pybroker.security.principals import ANONYMOUS
+from pybroker.security.principals import SENDER
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -232,7 +232,7 @@ class ForwardingChannel:
         )
         message = b"\x00" + encode(request, _NEWEST_CREATION)
         answer = await self._requests.send(
-            build_envelope(header, message, ANONYMOUS, _OWN_ADDRESS),
+            build_envelope(header, message, SENDER, _OWN_ADDRESS),
             EnvelopeResponse,
             timeout_ms=self._patience.request_ms,
         )

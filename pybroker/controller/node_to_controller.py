@@ -26,6 +26,7 @@ from pybroker.protocol.schema import Message
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pybroker.client.security.renewed import RenewedSecurity
     from pybroker.config.endpoint import Endpoint
 
 log = logging.getLogger("pybroker.controller")
@@ -57,6 +58,8 @@ class ChannelSettings(NamedTuple):
     """Connections that are used at once at most: as many requests are worked on together."""
     max_under_way: int
     """Requests that are sent and not answered; others wait for their turn until their time is over."""
+    security: RenewedSecurity | None = None
+    """What connections are secured with, None for plaintext."""
 
 
 @dataclass(slots=True)
@@ -181,6 +184,8 @@ class NodeToControllerChannel:
             slot.connection = None
             if connection is not None:
                 await connection.close()
+            if self._settings.security is not None:
+                self._settings.security.secure(self._connecting)
             connection = await Connection.open(server, self._connecting)
             if self._closed:
                 await connection.close()

@@ -38,11 +38,13 @@ from pybroker.controller.quorum.voter_set import VoterEndpoint, VoterSet
 from pybroker.controller.quorum.voter_upkeep import VoterUpkeep, supported_kraft_versions
 from pybroker.machine.runner import ClosedError, Runner
 from pybroker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, RECORD_VERSIONS
-from pybroker.metadata.image import NO_LEADER
+from pybroker.metadata.image import NO_LEADER, ScramImage
 from pybroker.metadata.loader import Loader
+from pybroker.metadata.scram_delta import ScramDelta
 from pybroker.protocol.errors import ProtocolError
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
 from pybroker.protocol.messages.records.frame import decode_record, encode_record
+from pybroker.protocol.messages.records.user_scram_credential import UserScramCredentialRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -91,6 +93,7 @@ class Controller:
         self._fetched: tuple[SnapshotMark, MetadataImage] | None = None
         # What the node was formatted with; None for one that formatted itself.
         self._formatted: list[Message] | None = None
+        self._formatted_scram = ScramImage()
         self._voter: Voter
         self._driver: Driver
         self._upkeep: VoterUpkeep
@@ -200,6 +203,15 @@ class Controller:
         return self._loader.image
 
     @property
+    def scram(self) -> ScramImage:
+        """The users of the metadata; before its first record, those that this node was formatted with.
+
+        Without them voters that sign in by SCRAM could not elect who commits them.
+        """
+        image = self._loader.image
+        return image.scram if image.offset >= 0 else self._formatted_scram
+
+    @property
     def leader_id(self) -> int:
         """Node id of the quorum's leader as far as this voter knows, -1 for none."""
         leader = self._voter.leader
@@ -286,6 +298,11 @@ class Controller:
     def _open_voter(self) -> Voter:
         """Open and load, on the disk's thread: nobody else knows this controller yet."""
         self._formatted = read_bootstrap(self._quorum.directory)
+        users = ScramDelta(ScramImage())
+        for record in self._formatted or ():
+            if isinstance(record, UserScramCredentialRecord):
+                users.apply(record)
+        self._formatted_scram = users.build()
         snapshot = newest_snapshot(self._quorum.directory / DIRECTORY_NAME)
         mark = None
         if snapshot is not None and snapshot.raft_index >= 0:
@@ -310,6 +327,7 @@ class Controller:
             self._quorum.node_id,
             self._voter.term,
             self._quorum.request_timeout_ms,
+            security=self._quorum.security,
         )
         elsewhere = partial(loop.run_in_executor, None)
         path = await fetch_snapshot(source, snapshot.id, self._quorum.directory / DIRECTORY_NAME, elsewhere)

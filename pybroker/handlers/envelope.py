@@ -8,7 +8,8 @@ Versions
 
 Behaviour
     - The request is handled in its own version and with the principal that the broker names, and answered with the
-      client's correlation id.
+      client's correlation id. A principal without type and name is the broker's own: it asks for itself
+      (docs/adr/0063-nodes-are-clients-of-each-other.md).
     - Only what the active controller decides for clients is forwarded: an API that it does not, an Envelope among them,
       an unreadable header, message or address, and more elements than socket.request.max.elements: INVALID_REQUEST.
     - UNSUPPORTED_VERSION for a version that is not served here, PRINCIPAL_DESERIALIZATION_FAILURE for a principal that
@@ -43,7 +44,7 @@ from pybroker.protocol.messages import response_class
 from pybroker.protocol.messages.default_principal_data import DefaultPrincipalData
 from pybroker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from pybroker.security.operations import Operation, ResourceType
-from pybroker.security.principals import Principal
+from pybroker.security.principals import SENDER, Principal
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ def _failed(_request: EnvelopeRequest, _version: int, error: WireError) -> Envel
 async def envelope(request: EnvelopeRequest, context: RequestContext) -> EnvelopeResponse:
     """Handle the request inside; raises ApiError for what cannot be forwarded."""
     principal, by_token = _principal(request.request_principal)
+    if principal == SENDER:
+        principal = context.principal
     host = _host(request.client_host_address)
     header, offset = _header(request.request_data)
     api = _api(header)

@@ -18,6 +18,7 @@ MOST_VOTERS = 3
 """Nodes that vote in the metadata quorum; further ones are brokers alone."""
 BROKER_LISTENER = "PLAINTEXT"
 CONTROLLER_LISTENER = "CONTROLLER"
+_PROTOCOL = "security.inter.broker.protocol"
 
 
 class NodePorts(NamedTuple):
@@ -72,9 +73,13 @@ def build_layout(
 
 
 def build_properties(nodes: Sequence[NodeLayout], node: NodeLayout, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a node. What is in `given` stands over the defaults, not over who is who."""
+    """Return the settings of a node. What is in `given` stands over the defaults, not over who is who.
+
+    Its `security.inter.broker.protocol` is that of all listeners, for clients and controllers as well.
+    """
+    protocol = given.get(_PROTOCOL, BROKER_LISTENER)
     voters = ",".join(f"{one.node_id}@{one.ports.host}:{one.ports.controller}" for one in nodes if one.is_voter)
-    listeners = [f"{BROKER_LISTENER}://{node.ports.host}:{node.ports.broker}"]
+    listeners = [f"{protocol}://{node.ports.host}:{node.ports.broker}"]
     if node.is_voter:
         listeners.append(f"{CONTROLLER_LISTENER}://{node.ports.host}:{node.ports.controller}")
     replicas = min(len(nodes), 3)
@@ -85,13 +90,13 @@ def build_properties(nodes: Sequence[NodeLayout], node: NodeLayout, given: Mappi
         "offsets.topic.replication.factor": str(replicas),
         "transaction.state.log.replication.factor": str(replicas),
         "transaction.state.log.min.isr": str(max(replicas - 1, 1)),
-        **given,
+        **{key: value for key, value in given.items() if key != _PROTOCOL},
         "process.roles": "broker,controller" if node.is_voter else "broker",
         "node.id": str(node.node_id),
         "controller.quorum.voters": voters,
         "controller.listener.names": CONTROLLER_LISTENER,
-        "listener.security.protocol.map": f"{BROKER_LISTENER}:PLAINTEXT,{CONTROLLER_LISTENER}:PLAINTEXT",
-        "inter.broker.listener.name": BROKER_LISTENER,
+        "listener.security.protocol.map": f"{protocol}:{protocol},{CONTROLLER_LISTENER}:{protocol}",
+        "inter.broker.listener.name": protocol,
         "listeners": ",".join(listeners),
         "log.dirs": str(node.data),
         **({} if node.rack is None else {"broker.rack": node.rack}),

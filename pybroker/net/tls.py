@@ -49,6 +49,7 @@ class TlsListeners:
         self._said: dict[str, datetime] = {}
         self._data_plane: DataPlane | None = None
         self._watch: asyncio.Task[None] | None = None
+        self._callbacks: list[Callable[[], None]] = []
 
     def of(self, listener: str) -> tuple[ServerTls, int] | None:
         """Return what a listener is opened with, and the time for its handshakes in ms; None for one without TLS."""
@@ -61,6 +62,10 @@ class TlsListeners:
         if self._settings:
             self._say_expiry(now())
             self._watch = asyncio.get_running_loop().create_task(self._look_on(now))
+
+    def on_renewed(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called when what a listener shows, or whom it trusts, was read again."""
+        self._callbacks.append(callback)
 
     def stop(self) -> None:
         """Look no more."""
@@ -110,6 +115,8 @@ class TlsListeners:
         self._said.pop(name, None)
         if self._data_plane is not None and self._data_plane.set_listener_tls(name, made[0], HANDSHAKE_TIMEOUT_MS):
             log.info("listener %s: new connections see the certificate that was read now", name)
+        for callback in self._callbacks:
+            callback()
 
     def _say_expiry(self, now: datetime) -> None:
         for name, (_, certificate) in self._made.items():

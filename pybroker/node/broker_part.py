@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -42,8 +41,7 @@ from pybroker.replica.in_sync import InSyncReplicas
 from pybroker.replica.lag_checks import LagChecks
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.replica.sources import build_replication_settings
-from pybroker.security.sasl.server import SaslServer
-from pybroker.serving import build_authorizer, build_pipeline, build_services, build_tokens
+from pybroker.serving import Users, build_authorizer, build_pipeline, build_sasl_server, build_services, build_tokens
 from pybroker.storage.native import PartitionLog
 from pybroker.storage.partitions import Partitions
 from pybroker.storage.upkeep import Upkeep
@@ -62,11 +60,9 @@ if TYPE_CHECKING:
     from pybroker.node.controller_access import ControllerAccess, MetadataSource
     from pybroker.node.foundation import Foundation
     from pybroker.security.delegation_tokens import DelegationTokens
+    from pybroker.security.sasl.server import SaslServer
 
 log = logging.getLogger("pybroker")
-
-_NONCE_BYTES = 18
-"""Random bytes of the broker in an exchange of SCRAM."""
 
 
 class BrokerPart:
@@ -154,7 +150,11 @@ class BrokerPart:
 
     async def register(self) -> None:
         """Become a broker of the cluster; partitions are opened meanwhile."""
-        endpoints = Endpoints({one.name: one.reachable for one in self.listeners}, self.config.broker_rack)
+        endpoints = Endpoints(
+            {one.name: one.reachable for one in self.listeners},
+            {one.name: one.protocol_number for one in self.listeners},
+            self.config.broker_rack,
+        )
         if self._heartbeats is None:
             await self.registration.register(endpoints)
         else:
@@ -162,6 +162,8 @@ class BrokerPart:
             self.publisher.release(self.registration.epoch)
         self._replicate(self.live.current)
         self.live.subscribe(self._replicate)
+        # The stores of the listener between brokers are those that this broker connects with.
+        self.tls.on_renewed(lambda: self._replicate(self.live.current))
 
     async def serve(self) -> None:
         """Answer requests, once everything is open that the metadata has here; keep the logs in order."""
@@ -174,8 +176,12 @@ class BrokerPart:
         partitions.set_aside_strays()
         upkeep = self._build_upkeep()
         await upkeep.resume_moves()
-        self.tokens = build_tokens(self.config, lambda: self.source.image, self._foundation.clock.wall_ms)
-        self.sasl = self._build_sasl()
+        wall_ms, config, live = self._foundation.clock.wall_ms, self.config, self.live
+        self.tokens = build_tokens(config, lambda: source.image, wall_ms)
+        users = Users(lambda: source.image.scram, self.tokens)
+        self.sasl = build_sasl_server(live, self.data_plane, users, wall_ms, config.broker_endpoints)
+        if self.sasl is not None:
+            end(Stage.WORKERS, self.sasl, self.sasl.close)
         contexts = Contexts(build_services(self))
         self.live.subscribe(contexts.reconfigure)
         pipeline = build_pipeline(self, Dispatch(apis), contexts, self._intercepted)
@@ -210,22 +216,6 @@ class BrokerPart:
         self._foundation.shut_down.add(Stage.REPORTS, heartbeats, heartbeats.stop)
         return heartbeats
 
-    def _build_sasl(self) -> SaslServer | None:
-        listeners, data_plane, source = self.live.current.sasl_of_listeners(), self.data_plane, self.source
-        if not listeners:
-            return None
-        sasl = SaslServer(
-            listeners,
-            scram=lambda: source.image.scram,
-            tokens=self.tokens,
-            prove=data_plane.authenticate,
-            nonce=lambda: secrets.token_urlsafe(_NONCE_BYTES),
-            wall_ms=self._foundation.clock.wall_ms,
-        )
-        self._foundation.shut_down.add(Stage.WORKERS, sasl, sasl.close)
-        self.live.subscribe(lambda config: sasl.reconfigure(config.sasl_of_listeners()))
-        return sasl
-
     def _build_in_sync(self) -> InSyncReplicas:
         publisher, partitions, live, channel = self.publisher, self.partitions, self.live, self.channel
         node_id, registration = self.config.node_id, self.registration
@@ -254,7 +244,10 @@ class BrokerPart:
 
     def _replicate(self, config: BrokerConfig) -> None:
         """Put the settings of replication in force."""
-        self.data_plane.set_replication(build_replication_settings(config, self.registration.epoch))
+        settings = build_replication_settings(config, self.registration.epoch)
+        security = self._foundation.outbound.brokers
+        tls, credentials = (None, None) if security is None else (security.tls, security.credentials)
+        self.data_plane.set_replication(settings, tls, credentials)
 
     def _follow(self, image: MetadataImage) -> None:
         """Take note of an image that is in force in the data plane."""

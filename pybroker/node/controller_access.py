@@ -58,7 +58,7 @@ class ControllerAccess:
         if foundation.config.is_single and local is not None:
             self.channel: LocalChannel | SwitchingChannel = local
             return
-        channels = self.channels = build_channels(foundation.config, self._find_leader)
+        channels = self.channels = build_channels(foundation.config, self._find_leader, foundation.outbound.controllers)
         foundation.shut_down.add(Stage.REPORTS, channels, channels.close)
         remote = ForwardingChannel(
             foundation.cluster_id,

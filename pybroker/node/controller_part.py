@@ -24,7 +24,7 @@ from pybroker.net.listeners import OpenListener, open_listeners
 from pybroker.net.native import DataPlane
 from pybroker.net.tls import TlsListeners
 from pybroker.node.snapshot_policy import build_snapshot_policy
-from pybroker.serving import build_controller_pipeline
+from pybroker.serving import Users, build_controller_pipeline, build_sasl_server, build_tokens
 from pybroker.storage.meta_properties import id_bytes
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from pybroker.metadata.publishers import Publisher
     from pybroker.node.controller_access import ControllerAccess
     from pybroker.node.foundation import Foundation
+    from pybroker.security.sasl.server import SaslServer
 
 _NETWORK_THREADS = 1
 """Controllers answer in Python; one thread reads and writes for them."""
-_PLAINTEXT = 0  # Kafka's number of the security protocol
 
 
 class ControllerPart:
@@ -52,6 +52,9 @@ class ControllerPart:
     def __init__(self, foundation: Foundation) -> None:
         self._foundation = foundation
         self.listeners: tuple[OpenListener, ...] = ()
+        self.tls = TlsListeners({})
+        # None where no listener asks who its clients are.
+        self.sasl: SaslServer | None = None
 
     @property
     def config(self) -> BrokerConfig:
@@ -82,13 +85,20 @@ class ControllerPart:
         data_plane = self.data_plane = DataPlane(settings)
         end(Stage.CONTROLLER_REQUESTS, data_plane, data_plane.stop_accepting)
         end(Stage.CONTROLLER_CONNECTIONS, data_plane, lambda: close_connections(data_plane))
+        tls = config.tls_of_listeners()
+        self.tls = TlsListeners(
+            {one.endpoint.name: tls[one.endpoint.name] for one in config.controller_endpoints if one.is_encrypted}
+        )
         self.listeners = open_listeners(
             data_plane,
             config.controller_endpoints,
             backlog=config.socket_listen_backlog_size,
             unauthenticated_max_bytes=config.sasl_server_max_receive_size,
-            tls=TlsListeners({}),
+            tls=self.tls,
         )
+        self.tls.start(data_plane)
+        end(Stage.CONTROLLER_REQUESTS, self.tls, self.tls.stop)
+        self.live.subscribe(lambda changed: self.tls.reconfigure(changed.tls_of_listeners()))
 
     def build(self) -> Controller:
         """Build the controller, which is not open."""
@@ -116,6 +126,11 @@ class ControllerPart:
         end(Stage.METADATA_LOG, controller, controller.stop)
         end(Stage.METADATA_LOG, self.death_watch, self.death_watch.stop)
         if self.listeners:
+            wall_ms, config = self._foundation.clock.wall_ms, self.config
+            users = Users(lambda: controller.scram, build_tokens(config, lambda: controller.image, wall_ms))
+            self.sasl = build_sasl_server(self.live, self.data_plane, users, wall_ms, config.controller_endpoints)
+            if self.sasl is not None:
+                end(Stage.WORKERS, self.sasl, self.sasl.close)
             pipeline = build_controller_pipeline(self)
             end(Stage.CONTROLLER_REQUESTS, pipeline, lambda: finish_requests(pipeline))
             end(Stage.CONTROLLER_CONNECTIONS, pipeline, pipeline.stop)
@@ -125,7 +140,7 @@ class ControllerPart:
     def _build_registration(self, access: ControllerAccess) -> ControllerRegistration:
         """Return what makes this controller known to others: where its listeners are (KIP-919)."""
         listeners = {listener.name: listener.reachable for listener in self.listeners}
-        reachable = Reachable(listeners, dict.fromkeys(listeners, _PLAINTEXT))
+        reachable = Reachable(listeners, {one.name: one.protocol_number for one in self.listeners})
         return ControllerRegistration(self.config.node_id, access.channel, ControllerError, reachable)
 
     def _quorum_settings(self) -> QuorumSettings:
@@ -148,6 +163,7 @@ class ControllerPart:
             endpoints=tuple(VoterEndpoint(one.name, *one.reachable) for one in self.listeners),
             bootstrap_servers=config.quorum_bootstrap_servers,
             auto_join=config.controller_quorum_auto_join_enable,
+            security=self._foundation.outbound.controllers,
         )
 
 

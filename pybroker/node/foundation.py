@@ -13,6 +13,7 @@ from pybroker.broker.live_config import LiveConfig
 from pybroker.broker.shut_down import ShutDown, Stage
 from pybroker.controller.quorum.log_check import check_before_start
 from pybroker.net import descriptors
+from pybroker.node.outbound import Outbound
 from pybroker.storage.directories import Directories
 
 if TYPE_CHECKING:
@@ -28,11 +29,13 @@ class Foundation:
     cluster_id: str
 
     def __init__(self, config: BrokerConfig, clock: Clock) -> None:
-        """Take the settings; `lock` makes the rest."""
+        """Take the settings, and read what connections are secured with; `lock` makes the rest. Raises ConfigError."""
         self.config = config
         self.clock = clock
         self.shut_down = ShutDown()
         self.live = LiveConfig(config)
+        self.outbound = Outbound(config)
+        self.live.subscribe(self.outbound.reconfigure)
         self.shares: descriptors.Shares
 
     async def lock(self) -> None:

@@ -58,4 +58,5 @@ class ObserverPart:
             fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
             snapshot_piece_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
             snapshots=build_snapshot_policy(config),
+            security=self._foundation.outbound.controllers,
         )

@@ -22,5 +22,7 @@ class Principal(NamedTuple):
         return f"{self.kind}:{self.name}"
 
 
+SENDER = Principal("", "")
+"""In an envelope: the node that sends it, whoever that has proved to be. A broker asks so for itself."""
 ANONYMOUS = Principal("User", "ANONYMOUS")
 """Every client of a listener that authenticates nobody."""

@@ -63,16 +63,20 @@ class Cluster:
         directory: str | Path | None = None,
         properties: Mapping[str, str] | None = None,
         racks: Sequence[str | None] | None = None,
+        client: Mapping[str, object] | None = None,
         **settings: object,
     ) -> None:
         """Prepare a cluster; raises ConfigError for a wrong value, UnknownKeyError for a key that there is not.
 
         `directory` is kept at the end, a temporary one not. `racks` has the `broker.rack` of each broker.
+        `client` has the settings by which this object asks the brokers, such as `ssl.*` and `sasl.*` where their
+        listeners are secured; all are, where `security.inter.broker.protocol` says so.
         """
         if brokers < 1:
             raise ValueError(f"brokers={brokers}: a cluster has at least one broker")
         if racks is not None and len(racks) != brokers:
             raise ValueError(f"racks={list(racks)}: expected a rack, or None, for each of {brokers} brokers")
+        self._client = {"default.api.timeout.ms": int(START_S * 1000), **(client or {})}
         given = {**_DEFAULTS, **(properties or {})}
         for name, value in settings.items():
             given[name.replace("_", ".")] = str(value).lower() if isinstance(value, bool) else str(value)
@@ -261,7 +265,7 @@ class Cluster:
 
     def _admin(self) -> Admin:
         running = [self.address(broker) for broker in self.running] or [self.bootstrap_servers]
-        return Admin(",".join(running), {"default.api.timeout.ms": int(START_S * 1000)})
+        return Admin(",".join(running), self._client)
 
 
 def _describe(admin: Admin, topic: str, partition: int) -> PartitionDescription:

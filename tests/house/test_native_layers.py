@@ -18,9 +18,10 @@ MAY_USE = {
     "storage": {"record", "sys"},
     "quorum": {"record"},
     "tls": set[str](),
+    "secure": {"tls"},
     "replica": {"record", "wire", "storage", "sys"},
-    "net": {"record", "wire", "storage", "replica", "sys", "tls"},
-    "client": {"record", "wire", "tls"},
+    "net": {"record", "wire", "storage", "replica", "sys", "tls", "secure"},
+    "client": {"record", "wire", "tls", "secure"},
     "load": {"client"},
 }
 

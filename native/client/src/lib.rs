@@ -21,10 +21,9 @@ mod metrics;
 mod network;
 mod producer;
 mod random;
-pub mod sasl;
-mod secret;
 #[cfg(test)]
 mod tests;
+pub use pybroker_secure::{Secret, sasl};
 pub use pybroker_tls as tls;
 mod wait;
 
@@ -45,5 +44,4 @@ pub use producer::partitioner::Partitioner;
 pub use producer::since::Since;
 pub use producer::{Outcome, Producer};
 pub use random::split_mix;
-pub use secret::Secret;
 pub use wait::interrupt_waits_when;

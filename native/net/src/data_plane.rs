@@ -32,7 +32,7 @@ use super::processor::Processor;
 use super::reactor::Reactor;
 use super::request_memory::RequestMemory;
 use super::room::Room;
-use super::settings::{FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
+use super::settings::{FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
 use pybroker_replica::{
     FetchSessionCache, FlushCounts, GroupFlush, Partition, ReadReplicas, ReplicationThrottle, ThrottleLimit,
     TopicTable, Waiter, WaitingProduce,
@@ -188,6 +188,11 @@ impl DataPlane {
     /// Swaps the racks by which consumers are sent to other replicas; `None` keeps them at the leader.
     pub fn set_read_replicas(&self, racks: Option<ReadReplicas>) {
         self.reactor.hot_path.read_replicas.store(racks.map(Arc::new));
+    }
+
+    /// Swaps how connections to those brokers are secured; those that are open stay as they are.
+    pub fn set_fetch_security(&self, security: FetchSecurity) {
+        self.fetchers.set_security(security);
     }
 
     /// Swaps the brokers that may be fetched from.

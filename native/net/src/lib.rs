@@ -49,6 +49,6 @@ pub use events::{CaughtUpReplica, ControlRequest, Event, EventQueue, Level, Peer
 pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS, Right, Rights, Verdict, Who};
 pub use identity::Identity;
 pub use interception::Decision;
-pub use settings::{FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
+pub use settings::{FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
 #[cfg(feature = "simulation")]
 pub use simulation::{Served, SimulatedDataPlane};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::identity::Identity;
 use pybroker_replica::{BrokerId, FetcherSettings, ThrottleLimit};
-use pybroker_tls::ServerTls;
+use pybroker_secure::sasl::Credentials;
+use pybroker_tls::{ServerTls, Tls};
 
 /// Limits and sizes of the data plane, by Kafka's configuration keys.
 #[derive(Clone, Debug)]
@@ -95,6 +96,20 @@ pub struct ReplicationSettings {
     pub follower_throttle: ThrottleLimit,
     /// Followers learn at once what is committed, as consumers read from them (`replica.selector.class`).
     pub eager_high_watermark: bool,
+}
+
+/// How the connections to those brokers are secured, which are like a client's.
+#[derive(Clone, Debug)]
+pub struct FetchSecurity {
+    /// `None`: nothing is encrypted.
+    pub tls: Option<Tls>,
+    /// `None`: nobody asks who this broker is.
+    pub credentials: Option<Credentials>,
+}
+
+impl FetchSecurity {
+    /// Of a listener that encrypts nothing and asks nobody.
+    pub const PLAINTEXT: Self = Self { tls: None, credentials: None };
 }
 
 /// A broker that partitions may be fetched from.

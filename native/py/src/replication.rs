@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use pybroker_net::{CaughtUpReplica, FetchSource, ReplicationSettings};
+use pybroker_net::{CaughtUpReplica, FetchSecurity, FetchSource, ReplicationSettings};
 use pybroker_replica::{BrokerId, FetcherSettings, Partition, ReadReplicas, ThrottleLimit, Waiter};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::data_plane::PyDataPlane;
 use crate::partition::PyPartition;
+use crate::secure::{PyClientTls, PySaslCredentials};
 
 /// How a broker replicates; see `_native.pyi`.
 #[pyclass(frozen, name = "ReplicationSettings", module = "pybroker._native")]
@@ -77,6 +78,14 @@ pub type Source = (i32, String, u16, i64);
 pub fn sources(brokers: Vec<Source>) -> Vec<FetchSource> {
     let source = |(id, host, port, broker_epoch)| FetchSource { id: BrokerId(id), host, port, broker_epoch };
     brokers.into_iter().map(source).collect()
+}
+
+/// How connections to other brokers are secured.
+pub fn security(tls: Option<&PyClientTls>, credentials: Option<&PySaslCredentials>) -> FetchSecurity {
+    FetchSecurity {
+        tls: tls.map(|tls| tls.inner.clone()),
+        credentials: credentials.map(|credentials| credentials.inner.clone()),
+    }
 }
 
 /// The table of racks that consumers are sent to: this broker's own, and those of the others.

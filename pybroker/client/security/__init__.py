@@ -1,7 +1,7 @@
 """How a client's connections are secured: from settings to what sessions and exchanges are made of.
 
 Owns the reading of stores and credentials, and the renewal of bearer tokens. The machines themselves are native
-(`native/tls`, `native/client/src/sasl`), one for the native engine and for asyncio. Must not know requests.
+(`native/tls`, `native/secure/src/sasl`), one for the native engine and for asyncio. Must not know requests.
 
     tls       trust and key stores, of files or of texts
     sasl      credentials, of a login module or of a user and a password

@@ -1,7 +1,7 @@
 """From `sasl.*` settings to the credentials that a client shows.
 
 Owns which settings give a user and a password, and Kafka's login modules. The mechanisms are native
-(`native/client/src/sasl`). No message shows a password or a token.
+(`native/secure/src/sasl`). No message shows a password or a token.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from pybroker.client.security.renewed import RenewedSecurity
     from pybroker.controller.quorum.fetched import Fetched, FetchedBatch, Leader
     from pybroker.controller.quorum.metadata_copy import Restored
     from pybroker.controller.quorum.snapshots import SnapshotId
@@ -88,6 +89,8 @@ class ObserverSettings(NamedTuple):
     fetch_max_bytes: int
     snapshot_piece_bytes: int
     snapshots: SnapshotPolicy
+    security: RenewedSecurity | None = None
+    """What connections to controllers are secured with, None for plaintext."""
 
 
 class Observer:
@@ -183,6 +186,8 @@ class Observer:
         while True:
             server = self._next_server()
             try:
+                if self._settings.security is not None:
+                    self._settings.security.secure(self._connecting)
                 connection = await Connection.open(server, self._connecting)
                 try:
                     tries = 0 if await self._follow(connection, server) else tries + 1
@@ -291,6 +296,7 @@ class Observer:
             settings.request_timeout_ms,
             settings.directory_id,
             settings.snapshot_piece_bytes,
+            settings.security,
         )
         log.info("fetching the snapshot %s of the metadata log from %s", snapshot.file_name, server)
         path = await fetch_snapshot(source, snapshot, self._copy.directory, asyncio.to_thread)

@@ -17,6 +17,7 @@ import itertools
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
+from pybroker.client.errors import ClientError
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode, ProtocolError
 from pybroker.protocol.header import RequestHeader, skip_tagged
@@ -25,6 +26,7 @@ from pybroker.protocol.messages.raft_messages import Listener, RaftMessagesReque
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pybroker.controller.quorum.secured_stream import SecuredStream
     from pybroker.controller.quorum.settings import QuorumSettings
 
 log = logging.getLogger("pybroker.controller")
@@ -137,7 +139,7 @@ class Peer:
         self._says_where = says_where
         # What keeps it from taking messages, said once.
         self._reason: str | None = None
-        self._stream: Stream | None = None
+        self._stream: Stream | SecuredStream | None = None
         self._task: asyncio.Task[None] | None = None
         self._correlation_ids = itertools.count(1)
 
@@ -160,17 +162,22 @@ class Peer:
             self._stream.close()
             self._events.lost(self._key)
             return
-        self._stream.write(self._frame(messages))
+        self._write(self._request(messages))
 
     def announce(self) -> None:
         """Say where this node is reached."""
-        if self._stream is not None:
-            self._stream.write(self._frame([], says_where=True))
+        self._write(self._request([], says_where=True))
 
-    def _frame(self, messages: list[bytes], *, says_where: bool = False) -> bytes:
+    def _write(self, request: RaftMessagesRequest) -> None:
+        if isinstance(self._stream, Stream):
+            self._stream.write(self._frame(request))
+        elif self._stream is not None:
+            self._stream.write(request)
+
+    def _request(self, messages: list[bytes], *, says_where: bool = False) -> RaftMessagesRequest:
         settings = self._settings
         listeners = [Listener(name=one.listener, host=one.host, port=one.port) for one in settings.endpoints]
-        request = RaftMessagesRequest(
+        return RaftMessagesRequest(
             cluster_id=settings.cluster_id,
             from_id=settings.node_id,
             from_directory_id=settings.directory_id,
@@ -178,11 +185,13 @@ class Peer:
             messages=messages,
             listeners=listeners if says_where else [],
         )
+
+    def _frame(self, request: RaftMessagesRequest) -> bytes:
         header = RequestHeader(
             request_api_key=RaftMessagesRequest.__message__.api_key or 0,
             request_api_version=_VERSION,
             correlation_id=next(self._correlation_ids) & 0x7FFFFFFF,
-            client_id=f"voter-{settings.node_id}",
+            client_id=f"voter-{self._settings.node_id}",
         )
         frame = encode(header, _HEADER_VERSION) + encode(request, _VERSION)
         return len(frame).to_bytes(4) + frame
@@ -209,11 +218,14 @@ class Peer:
         while True:
             try:
                 stream = await self._connect()
-            except OSError as error:
+            except (OSError, ClientError) as error:
                 if was_reached and isinstance(error, ConnectionRefusedError):
                     self._events.refused(self._key)
                 if not is_said:
-                    log.info("%s cannot be reached and is tried again: %s", self._name, error or "no answer in time")
+                    # Who is not let in, or does not believe the other, has to do something about it.
+                    level = logging.WARNING if isinstance(error, ClientError) else logging.INFO
+                    why = str(error) or "no answer in time"
+                    log.log(level, "%s cannot be reached and is tried again: %s", self._name, why)
                 was_reached, is_said = False, True
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_BACKOFF_S)
@@ -237,14 +249,42 @@ class Peer:
             log.warning("the connection to %s is closed: %s", self._name, reason)
         self._reason = reason if is_refused else None
 
-    async def _connect(self) -> Stream:
-        """Open a connection; raises `OSError`, to which `TimeoutError` belongs."""
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
+    async def _connect(self) -> Stream | SecuredStream:
+        """Open a connection; raises `OSError`, to which `TimeoutError` belongs, and `ClientError` for one that is
+        secured, where this node is not let in.
+        """
+        settings, loop = self._settings, asyncio.get_running_loop()
+        async with asyncio.timeout(settings.request_timeout_ms / 1000):
+            if settings.security is not None:
+                # The client is much to import: a start without it does not wait for that.
+                from pybroker.controller.quorum.secured_stream import SecuredStream
+
+                return await SecuredStream.open(
+                    self.address.host,
+                    self.address.port,
+                    f"voter-{settings.node_id}",
+                    settings.request_timeout_ms,
+                    settings.security,
+                    self._look_at,
+                )
             _, stream = await loop.create_connection(
                 lambda: Stream(loop.create_future(), self._events.leader_found), self.address.host, self.address.port
             )
         return stream
+
+    def _look_at(self, answer: RaftMessagesResponse) -> str | None:
+        return reason_to_end(answer, self._events.leader_found)
+
+
+def reason_to_end(answer: RaftMessagesResponse, leader_found: Callable[[str, int], None]) -> str | None:
+    """Return why an answer ends its connection, None where it does not: it may say where the leader is."""
+    if answer.error_code:
+        code = answer.error_code
+        known = code in ErrorCode._value2member_map_
+        return f"it refuses messages with {ErrorCode(code).name if known else code}"
+    if answer.leader_host:
+        leader_found(answer.leader_host, answer.leader_port)
+    return None
 
 
 class Stream(asyncio.Protocol):
@@ -304,12 +344,9 @@ class Stream(asyncio.Protocol):
         except ProtocolError as error:
             self._refuse(f"an unreadable answer: {error}")
             return
-        if response.error_code:
-            code = response.error_code
-            known = code in ErrorCode._value2member_map_
-            self._refuse(f"it refuses messages with {ErrorCode(code).name if known else code}")
-        elif response.leader_host:
-            self._leader_found(response.leader_host, response.leader_port)
+        reason = reason_to_end(response, self._leader_found)
+        if reason is not None:
+            self._refuse(reason)
 
     def _refuse(self, reason: str) -> None:
         self.is_refused = True

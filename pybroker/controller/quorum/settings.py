@@ -10,6 +10,8 @@ from pybroker.controller.quorum.voter_set import VoterEndpoint, VoterNode, Voter
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pybroker.client.security.renewed import RenewedSecurity
+
 SEGMENT_BYTES = 1 << 30
 """Kafka's default of metadata.log.segment.bytes."""
 SEGMENT_MS = 7 * 24 * 3600 * 1000
@@ -63,6 +65,8 @@ class QuorumSettings(NamedTuple):
     """Host and port of nodes that know the quorum, where the configuration does not name the voters."""
     auto_join: bool = False
     """Whether this node asks to vote when the log names other voters (KIP-1186)."""
+    security: RenewedSecurity | None = None
+    """What connections to other controllers are secured with, None for plaintext."""
 
     @property
     def configured(self) -> VoterSet:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+    from pybroker.client.security.renewed import RenewedSecurity
     from pybroker.controller.quorum.snapshots import SnapshotId
 
     Elsewhere = Callable[..., Awaitable[Any]]
@@ -43,6 +44,8 @@ class SnapshotSource(NamedTuple):
     timeout_ms: int
     directory_id: bytes = bytes(16)
     piece_bytes: int = PIECE_BYTES
+    security: RenewedSecurity | None = None
+    """What the connection is secured with, None for plaintext."""
 
 
 async def fetch_snapshot(source: SnapshotSource, snapshot: SnapshotId, directory: Path, elsewhere: Elsewhere) -> Path:
@@ -64,6 +67,8 @@ async def _fetch(source: SnapshotSource, snapshot: SnapshotId, directory: Path, 
             "socket.connection.setup.timeout.ms": str(source.timeout_ms),
         }
     )
+    if source.security is not None:
+        source.security.secure(settings)
     connection = await Connection.open(source.server, settings)
     try:
         writer = await elsewhere(SnapshotWriter, directory / snapshot.file_name)

@@ -13,7 +13,7 @@ from pybroker.broker.registration import Endpoints, Registration, RegistrationRe
 from pybroker.protocol.errors import ErrorCode
 from pybroker.storage.directories import Directories
 
-ENDPOINTS = Endpoints({"PLAINTEXT": ("h", 9092)}, rack=None)
+ENDPOINTS = Endpoints({"PLAINTEXT": ("h", 9092)}, {}, rack=None)
 NODE, EPOCH = 3, 42
 
 

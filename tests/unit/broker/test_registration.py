@@ -14,7 +14,7 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.storage.directories import Directories
 from pybroker.storage.meta_properties import id_bytes
 
-ENDPOINTS = Endpoints({"PLAINTEXT": ("h", 9092)}, rack="r")
+ENDPOINTS = Endpoints({"PLAINTEXT": ("h", 9092)}, {}, rack="r")
 TOPIC_ID = b"t" * 16
 
 

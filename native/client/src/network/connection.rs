@@ -14,9 +14,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::pool::BufferPool;
 use super::request::Segment;
-use super::transport::Transport;
 use crate::config::ConnectionConfig;
 use crate::tls::TlsSession;
+use pybroker_secure::Transport;
 
 /// Responses up to this size are read together with what follows them.
 const STAGING: usize = 16 * 1024;

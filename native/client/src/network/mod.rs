@@ -12,7 +12,6 @@ pub mod pool;
 pub mod request;
 mod signing_in;
 mod standing;
-mod transport;
 pub mod waker;
 
 use std::net::ToSocketAddrs;

@@ -7,6 +7,7 @@
 
 use std::time::{Duration, Instant};
 
+use pybroker_secure::tls_failure;
 use pybroker_wire::ErrorCode;
 use pybroker_wire::frame::RESPONSE_BODY;
 use pybroker_wire::sasl::{self, SaslAuthenticateResponse, SaslHandshakeResponse};
@@ -15,7 +16,6 @@ use super::apis::{Api, SASL_AUTHENTICATE, SASL_HANDSHAKE};
 use super::cluster::NodeId;
 use super::connection::Frame;
 use super::standing::{SigningIn, refused};
-use super::transport::tls_failure;
 use super::{Event, Network, Purpose, Wait};
 use crate::clock::now_ms;
 use crate::error::ClientError;

@@ -1,33 +1,44 @@
 //! A fetcher's connection to its leader: requests out, whole answers in. Never blocks; its thread waits for both ends.
 //!
-//! Must not know what is in a frame. Memory follows what has arrived, not what a size announces.
+//! Must not know what is in a frame, nor who it is from. Memory follows what has arrived, not what a size announces.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::epoll;
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::transport::Transport;
+use pybroker_secure::Transport as Outbound;
+use pybroker_tls::TlsSession;
 
 /// Bytes of the size in front of a frame.
 const SIZE: usize = 4;
 /// Room for what is received at once, before a frame's size is known.
 const ROOM: usize = 64 << 10;
+/// Bytes that one read through TLS gives at most.
+const MOST_READ: usize = 64 << 10;
 /// An answer that announces more is none.
 const LONGEST_ANSWER: usize = 1 << 30;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Connection {
-    transport: Transport,
+    link: Link,
     /// Whether the socket has said that it is connected.
     connected: bool,
     out: Vec<u8>,
     sent: usize,
     input: Vec<u8>,
+}
+
+/// How the bytes come and go.
+#[derive(Debug)]
+enum Link {
+    Plaintext(Transport),
+    Tls(Outbound),
 }
 
 /// What a look at the socket brought.
@@ -40,7 +51,7 @@ pub enum Arrived {
 }
 
 impl Connection {
-    /// Begins to connect to one of the addresses of an endpoint, the `attempt`th.
+    /// Begins to connect to one of the addresses of an endpoint, the `attempt`th; `session`: through TLS.
     ///
     /// # Errors
     /// When the name has no address, or the system refuses at once.
@@ -49,6 +60,7 @@ impl Connection {
         port: u16,
         attempt: usize,
         receive_buffer_bytes: i64,
+        session: Option<TlsSession>,
         epoll: impl AsFd,
         token: u64,
     ) -> io::Result<Self> {
@@ -66,9 +78,13 @@ impl Connection {
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => false,
             Err(error) => return Err(error),
         };
-        let transport = Transport::plaintext(TcpStream::from(socket))?;
-        transport.watch(epoll, token, epoll::EventFlags::IN | epoll::EventFlags::OUT)?;
-        Ok(Self { transport, connected, out: Vec::new(), sent: 0, input: Vec::new() })
+        let link = match session {
+            None => Link::Plaintext(Transport::plaintext(TcpStream::from(socket))?),
+            Some(_) => Link::Tls(Outbound::new(socket, session)),
+        };
+        let interest = epoll::EventFlags::IN | epoll::EventFlags::OUT;
+        epoll::add(epoll, link.as_fd(), epoll::EventData::new_u64(token), interest)?;
+        Ok(Self { link, connected, out: Vec::new(), sent: 0, input: Vec::new() })
     }
 
     /// Whether requests can be sent.
@@ -81,7 +97,11 @@ impl Connection {
     /// # Errors
     /// Why it could not be connected.
     pub fn finish_connecting(&mut self) -> io::Result<()> {
-        if let Some(error) = self.transport.take_error()? {
+        let error = match &self.link {
+            Link::Plaintext(transport) => transport.take_error()?,
+            Link::Tls(transport) => transport.take_error()?,
+        };
+        if let Some(error) = error {
             return Err(error);
         }
         self.connected = true;
@@ -101,31 +121,40 @@ impl Connection {
     ///
     /// # Errors
     /// When the connection is lost.
-    pub fn send(&mut self, epoll: impl AsFd, token: u64) -> Result<(), Errno> {
-        while self.sent < self.out.len() {
-            match self.transport.send(&self.out[self.sent..], false) {
+    pub fn send(&mut self, epoll: impl AsFd, token: u64) -> io::Result<()> {
+        if let Link::Tls(transport) = &mut self.link {
+            transport.flush()?;
+        }
+        while self.sent < self.out.len() && self.link.takes_requests() {
+            match self.link.send(&self.out[self.sent..]) {
                 Ok(bytes) => self.sent += bytes,
-                Err(Errno::AGAIN) => break,
-                Err(Errno::INTR) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        let waits = self.sent < self.out.len();
-        let out = if waits { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
-        self.transport.watch_for(epoll, token, epoll::EventFlags::IN | out)
+        let waits = self.sent < self.out.len() && self.link.takes_requests();
+        let out = if waits || self.link.owes() { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
+        let interest = epoll::EventFlags::IN | out;
+        Ok(epoll::modify(epoll, self.link.as_fd(), epoll::EventData::new_u64(token), interest)?)
+    }
+
+    /// Whether answers may lie here of which epoll says nothing.
+    pub fn may_hold_more(&self) -> bool {
+        matches!(self.link, Link::Tls(_))
     }
 
     /// Receives once.
     ///
     /// # Errors
     /// When the connection is lost, `PROTO` for a size that is none.
-    pub fn receive(&mut self) -> Result<Arrived, Errno> {
+    pub fn receive(&mut self) -> io::Result<Arrived> {
         self.make_room()?;
-        match self.transport.receive(&mut self.input) {
-            Ok(received) if received.bytes == 0 => Err(Errno::CONNRESET),
+        match self.link.receive(&mut self.input) {
+            Ok(0) => Err(Errno::CONNRESET.into()),
             Ok(_) => Ok(Arrived::Bytes),
-            Err(Errno::AGAIN) => Ok(Arrived::Nothing),
-            Err(Errno::INTR) => Ok(Arrived::Bytes),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Arrived::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Arrived::Bytes),
             Err(error) => Err(error),
         }
     }
@@ -165,5 +194,49 @@ impl Connection {
             self.input.reserve(target.max(ROOM) - len);
         }
         Ok(())
+    }
+}
+
+impl Link {
+    fn takes_requests(&self) -> bool {
+        match self {
+            Self::Plaintext(_) => true,
+            Self::Tls(transport) => transport.takes_requests(),
+        }
+    }
+
+    /// Whether TLS has something to say that the socket has not taken.
+    fn owes(&self) -> bool {
+        matches!(self, Self::Tls(transport) if transport.wants_write())
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plaintext(transport) => Ok(transport.send(bytes, false)?),
+            Self::Tls(transport) => transport.write_vectored(&[IoSlice::new(bytes)]),
+        }
+    }
+
+    /// Reads into the room that `input` has, and returns how much came; 0: the other side has ended the connection.
+    fn receive(&mut self, input: &mut Vec<u8>) -> io::Result<usize> {
+        match self {
+            Self::Plaintext(transport) => Ok(transport.receive(input)?.bytes),
+            Self::Tls(transport) => {
+                let came = input.len();
+                input.resize(input.capacity().min(came + MOST_READ), 0);
+                let read = transport.read(&mut input[came..]);
+                input.truncate(came + *read.as_ref().unwrap_or(&0));
+                read
+            }
+        }
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Plaintext(transport) => transport.socket(),
+            Self::Tls(transport) => transport.as_fd(),
+        }
     }
 }

@@ -13,7 +13,7 @@ use super::thread::{Command, FetcherThread, Mailbox, Surroundings};
 use crate::clock::Clock;
 use crate::events::{EventQueue, Level};
 use crate::inboxes::Inboxes;
-use crate::settings::{FetchSource, ReplicationSettings};
+use crate::settings::{FetchSecurity, FetchSource, ReplicationSettings};
 use pybroker_replica::{BrokerId, Following, Partition, PartitionKey, ReplicationThrottle, Role, ThrottleLimit};
 
 /// A thread: the broker that it fetches from, and its number there.
@@ -64,6 +64,7 @@ impl ReplicaFetchers {
             events,
             clock,
             throttle: Arc::new(ReplicationThrottle::new(ThrottleLimit::NONE)),
+            security: Mutex::new(FetchSecurity::PLAINTEXT),
         });
         Self { surroundings, state: Mutex::default() }
     }
@@ -89,6 +90,11 @@ impl ReplicaFetchers {
         }
         posts.send(&state);
         state.end_threads_from(settings.fetchers);
+    }
+
+    /// Takes how the connections are secured that are made from now on.
+    pub fn set_security(&self, security: FetchSecurity) {
+        *self.surroundings.security.lock() = security;
     }
 
     /// Takes the table of brokers that may be fetched from.

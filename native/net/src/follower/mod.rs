@@ -6,6 +6,7 @@
 
 mod connection;
 mod fetchers;
+mod signing_in;
 mod thread;
 
 pub use fetchers::ReplicaFetchers;

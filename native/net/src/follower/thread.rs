@@ -12,10 +12,11 @@ use parking_lot::Mutex;
 use rustix::event::{Timespec, epoll};
 
 use super::connection::{Arrived, Connection};
+use super::signing_in::{Answered, SigningIn};
 use crate::clock::Clock;
 use crate::events::{Event, EventQueue, Level};
 use crate::inboxes::Inboxes;
-use crate::settings::{FetchSource, ReplicationSettings};
+use crate::settings::{FetchSecurity, FetchSource, ReplicationSettings};
 use crate::wake_up::WakeUp;
 use pybroker_replica::{
     BrokerId, FollowerListener, Following, Partition, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher,
@@ -28,6 +29,8 @@ const MAILBOX: u64 = 0;
 const SOCKET: u64 = 1;
 /// Events taken from epoll at once: one of each descriptor.
 const EVENTS: usize = 2;
+/// What is kept of a buffer after an answer to a token.
+const LARGEST_SIGN_IN: usize = 64 << 10;
 
 /// What a thread is asked to do.
 #[derive(Debug)]
@@ -71,6 +74,8 @@ pub struct Surroundings {
     pub clock: Arc<Clock>,
     /// What they may take of throttled partitions.
     pub throttle: Arc<ReplicationThrottle>,
+    /// How connections are secured that are made from now on.
+    pub security: Mutex<FetchSecurity>,
 }
 
 /// See the module.
@@ -84,6 +89,10 @@ pub struct FetcherThread {
     endpoint: Option<FetchSource>,
     machine: ReplicaFetcher,
     connection: Option<Connection>,
+    /// While the leader has yet to know who this broker is; nothing is fetched meanwhile.
+    signing_in: Option<SigningIn>,
+    /// When that is to be said again, on the data plane's clock.
+    renews_at: Option<u64>,
     /// When each request that is under way is given up, and the connection with it, on the data plane's clock.
     deadlines: VecDeque<u64>,
     correlation_id: i32,
@@ -117,6 +126,8 @@ impl FetcherThread {
             endpoint: None,
             machine,
             connection: None,
+            signing_in: None,
+            renews_at: None,
             deadlines: VecDeque::new(),
             correlation_id: 0,
             attempts: 0,
@@ -182,10 +193,19 @@ impl FetcherThread {
             }
             let buffer = self.settings.socket_receive_buffer_bytes;
             let attempt = self.attempts as usize;
-            self.connection = Some(Connection::open(host, *port, attempt, buffer, &self.epoll, SOCKET)?);
+            let tls = self.surroundings.security.lock().tls.clone();
+            let session = tls.map(|tls| tls.session(host)).transpose().map_err(io::Error::other)?;
+            self.connection = Some(Connection::open(host, *port, attempt, buffer, session, &self.epoll, SOCKET)?);
             self.deadlines.push_back(now + self.settings.socket_timeout_ms);
         }
-        let Some(connection) = self.connection.as_mut().filter(|it| it.is_connected()) else { return Ok(()) };
+        if self.renews_at.is_some_and(|at| at <= now) && self.signing_in.is_none() {
+            // What was asked is answered first: the leader answers in order, and the machine awaits nothing else then.
+            return if self.deadlines.is_empty() { self.sign_in() } else { Ok(()) };
+        }
+        let is_ready = self.signing_in.is_none();
+        let Some(connection) = self.connection.as_mut().filter(|it| it.is_connected() && is_ready) else {
+            return Ok(());
+        };
         if let Some(request) = self.machine.next_request(self.surroundings.clock.wall_ms()) {
             self.correlation_id = self.correlation_id.wrapping_add(1);
             let head = NewRequest {
@@ -236,8 +256,9 @@ impl FetcherThread {
         let of_answer = self.deadlines.front().map(|deadline| deadline.saturating_sub(now));
         let retries = self.connection.is_none() && self.endpoint.is_some() && !self.machine.is_empty();
         let of_retry = retries.then(|| self.retry_at.saturating_sub(now));
+        let of_renewal = self.renews_at.filter(|_| self.deadlines.is_empty()).map(|at| at.saturating_sub(now));
         let of_machine = self.machine.due_ms().map(|at| u64::try_from(at - clock.wall_ms()).unwrap_or(0));
-        [of_answer, of_retry, of_machine].into_iter().flatten().min()
+        [of_answer, of_retry, of_renewal, of_machine].into_iter().flatten().min()
     }
 
     fn step_socket(&mut self, is_writable: bool) -> io::Result<()> {
@@ -248,17 +269,61 @@ impl FetcherThread {
             }
             connection.finish_connecting()?;
             self.deadlines.clear();
+            self.sign_in()?;
         }
+        let Some(connection) = &mut self.connection else { return Ok(()) };
         connection.send(&self.epoll, SOCKET)?;
         while let Some(connection) = &mut self.connection
             && connection.receive()? == Arrived::Bytes
         {
             // What else is there is looked at when the next request is sent.
-            if self.take_answers()? {
+            let any = if self.signing_in.is_some() { self.take_sign_in()? } else { self.take_answers()? };
+            if any && !self.connection.as_ref().is_some_and(Connection::may_hold_more) {
                 break;
             }
         }
-        Ok(())
+        match &mut self.connection {
+            // The end of a handshake lets requests leave.
+            Some(connection) if connection.may_hold_more() => connection.send(&self.epoll, SOCKET),
+            _ => Ok(()),
+        }
+    }
+
+    /// Begins to say who this broker is, where the leader asks for that.
+    fn sign_in(&mut self) -> io::Result<()> {
+        self.renews_at = None;
+        let Some(credentials) = self.surroundings.security.lock().credentials.clone() else { return Ok(()) };
+        self.correlation_id = self.correlation_id.wrapping_add(1);
+        let (signing_in, frame) = SigningIn::begin(credentials, self.correlation_id);
+        self.signing_in = Some(signing_in);
+        self.ask(&frame)
+    }
+
+    fn ask(&mut self, frame: &[u8]) -> io::Result<()> {
+        let Some(connection) = &mut self.connection else { return Ok(()) };
+        connection.out().extend_from_slice(frame);
+        self.deadlines.push_back(self.surroundings.clock.now() + self.settings.socket_timeout_ms);
+        connection.send(&self.epoll, SOCKET)
+    }
+
+    /// Takes the answer that is there while the leader has yet to know who this is; whether there was one.
+    fn take_sign_in(&mut self) -> io::Result<bool> {
+        let (Some(connection), Some(signing_in)) = (&mut self.connection, &mut self.signing_in) else {
+            return Ok(false);
+        };
+        let Some(frame) = connection.answer()? else { return Ok(false) };
+        self.correlation_id = self.correlation_id.wrapping_add(1);
+        let answered = signing_in.step(frame, self.correlation_id, self.surroundings.clock.wall_ms())?;
+        connection.answered(LARGEST_SIGN_IN);
+        self.deadlines.pop_front();
+        match answered {
+            Answered::Send(frame) => self.ask(&frame)?,
+            Answered::Done { renews_in_ms } => {
+                self.signing_in = None;
+                self.renews_at = renews_in_ms.map(|ms| self.surroundings.clock.now() + ms);
+            }
+        }
+        Ok(true)
     }
 
     /// Gives the machine every answer that is there; whether there was one.
@@ -289,6 +354,7 @@ impl FetcherThread {
             self.machine.disconnected();
         }
         self.deadlines.clear();
+        (self.signing_in, self.renews_at) = (None, None);
     }
 
     /// The connection is lost, or was not made: it is tried again after a while, which grows with each attempt in vain.

@@ -194,7 +194,7 @@ impl Transport {
         Ok(rustix::net::sockopt::socket_error(self.socket())?.err().map(Into::into))
     }
 
-    fn socket(&self) -> BorrowedFd<'_> {
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         match self {
             Self::Plaintext(socket) => socket.as_fd(),
             Self::Tls(tls) => tls.as_fd(),

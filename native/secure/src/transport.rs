@@ -1,4 +1,4 @@
-//! How the bytes of a connection come and go: as they are, or through TLS. Everything that touches a socket does it here.
+//! How the bytes of a connection come and go: as they are, or through TLS. Everything that touches its socket does it here.
 //!
 //! Must not know frames or requests. With TLS decrypted bytes may lie inside while the socket is empty: who reads goes on
 //! until `WouldBlock` ([`Transport::may_hold_more`]). Nothing of a request leaves before the handshake is over, so that
@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::Socket;
 
-use crate::tls::{TlsError, TlsSession};
+use pybroker_tls::{TlsError, TlsSession};
 
 /// Ciphertext that one call of the system reads.
 const CIPHERTEXT: usize = 64 * 1024;

@@ -1,0 +1,109 @@
+//! How a fetcher's connection says who it is: SaslHandshake, then SaslAuthenticate until the mechanism ends, and again
+//! before the session ends (KIP-368).
+//!
+//! Decides about answers; its thread sends what it returns, and nothing else meanwhile. The mechanisms are those of
+//! clients (`native/secure/src/sasl`).
+
+use std::io;
+
+use pybroker_secure::sasl::{Credentials, Exchange, Step};
+use pybroker_wire::frame::{NewRequest, RESPONSE_BODY, finish_request};
+use pybroker_wire::sasl::{self, SaslAuthenticateResponse, SaslHandshakeResponse};
+use pybroker_wire::{ApiKey, ErrorCode};
+
+const HANDSHAKE_VERSION: i16 = 1;
+/// The first that says how long the session lasts.
+const AUTHENTICATE_VERSION: i16 = 1;
+/// The share of a session's life after which it is renewed, in percent.
+const RENEWED_AT: u64 = 85;
+
+/// See the module.
+#[derive(Debug)]
+pub struct SigningIn {
+    credentials: Credentials,
+    /// `None` while the leader has yet to take the mechanism.
+    exchange: Option<Exchange>,
+}
+
+/// What an answer leads to.
+#[derive(Debug)]
+pub enum Answered {
+    /// This request is to be sent.
+    Send(Vec<u8>),
+    /// The leader knows who fetches; for as many ms as are given, after which it is to be said again.
+    Done { renews_in_ms: Option<u64> },
+}
+
+impl SigningIn {
+    /// An exchange, and its first request.
+    pub fn begin(credentials: Credentials, correlation_id: i32) -> (Self, Vec<u8>) {
+        let mut frame = head(ApiKey::SASL_HANDSHAKE, HANDSHAKE_VERSION, correlation_id);
+        sasl::write_handshake(&mut frame, credentials.mechanism());
+        finish_request(&mut frame, 0);
+        (Self { credentials, exchange: None }, frame)
+    }
+
+    /// Takes the answer to the last request; `now_ms` is Unix time.
+    ///
+    /// # Errors
+    /// Why the leader does not let this broker in, in one sentence that names no secret.
+    pub fn step(&mut self, frame: &[u8], correlation_id: i32, now_ms: i64) -> io::Result<Answered> {
+        let mechanism = self.credentials.mechanism();
+        let stepped = match &mut self.exchange {
+            None => self.take_mechanism(frame, correlation_id, now_ms),
+            Some(exchange) => take_token(exchange, frame, correlation_id),
+        };
+        stepped.map_err(|why| {
+            io::Error::new(io::ErrorKind::PermissionDenied, format!("authentication by {mechanism} failed: {why}"))
+        })
+    }
+
+    fn take_mechanism(&mut self, frame: &[u8], correlation_id: i32, now_ms: i64) -> Result<Answered, String> {
+        let answer = SaslHandshakeResponse::parse(frame, RESPONSE_BODY);
+        let answer = answer.map_err(|error| format!("unreadable SaslHandshake response: {error}"))?;
+        match answer.error {
+            ErrorCode::NONE => {}
+            ErrorCode::UNSUPPORTED_SASL_MECHANISM => {
+                let enabled = answer.mechanisms.join(", ");
+                return Err(format!(
+                    "the listener has not enabled it (sasl.mechanism.inter.broker.protocol); it has {enabled}"
+                ));
+            }
+            ErrorCode::ILLEGAL_SASL_STATE => return Err("the listener takes no SASL".to_owned()),
+            other => return Err(other.to_string()),
+        }
+        let (exchange, token) = self.credentials.begin(now_ms).map_err(|error| error.to_string())?;
+        self.exchange = Some(exchange);
+        Ok(Answered::Send(token_request(&token, correlation_id)))
+    }
+}
+
+fn take_token(exchange: &mut Exchange, frame: &[u8], correlation_id: i32) -> Result<Answered, String> {
+    let answer = SaslAuthenticateResponse::parse(frame, RESPONSE_BODY, AUTHENTICATE_VERSION);
+    let answer = answer.map_err(|error| format!("unreadable SaslAuthenticate response: {error}"))?;
+    if answer.error != ErrorCode::NONE {
+        let said = exchange.failure().map(|said| format!(" ({said})")).unwrap_or_default();
+        return Err(format!("{}{said}", answer.message.unwrap_or_else(|| answer.error.to_string())));
+    }
+    match exchange.step(answer.token).map_err(|error| error.to_string())? {
+        Step::Send(token) => Ok(Answered::Send(token_request(&token, correlation_id))),
+        Step::Done => {
+            let lifetime = u64::try_from(answer.session_lifetime_ms).unwrap_or(0);
+            let renews_in_ms = (lifetime > 0).then(|| lifetime / 100 * RENEWED_AT + lifetime % 100 * RENEWED_AT / 100);
+            Ok(Answered::Done { renews_in_ms })
+        }
+    }
+}
+
+fn token_request(token: &[u8], correlation_id: i32) -> Vec<u8> {
+    let mut frame = head(ApiKey::SASL_AUTHENTICATE, AUTHENTICATE_VERSION, correlation_id);
+    sasl::write_authenticate(&mut frame, AUTHENTICATE_VERSION, token);
+    finish_request(&mut frame, 0);
+    frame
+}
+
+fn head(api_key: ApiKey, api_version: i16, correlation_id: i32) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(256);
+    NewRequest { api_key, api_version, correlation_id, client_id: "replica-fetcher" }.begin(&mut frame);
+    frame
+}

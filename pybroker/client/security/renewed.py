@@ -1,0 +1,101 @@
+"""What connections are secured with that are made while a process lives: stores are read again when they change.
+
+Owns when that is looked at: before a connection is made. One that is open stays as it began. Must not know who
+connects, nor where to.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pybroker.client.errors import ClientError
+from pybroker.client.security import open_security
+from pybroker.client.settings.security import SecuritySettings
+from pybroker.config.errors import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pybroker.client import native
+
+log = logging.getLogger("pybroker.security")
+
+_Stamp = tuple[tuple[str, int, int], ...]
+
+
+class RenewedSecurity:
+    """TLS and credentials of one kind of connections. Used from one thread."""
+
+    def __init__(self, what: str, properties: Mapping[str, str]) -> None:
+        """Read what `properties`, keys of Kafka's clients, name; `what` is what lines of the log call the connections.
+
+        Raises ConfigError.
+        """
+        self._what = what
+        self._properties = dict(properties)
+        self._stamp = _stamp(self._properties)
+        self._settings = _read(what, self._properties)
+
+    @property
+    def tls(self) -> native.ClientTls | None:
+        """What connections go through, as it is now; None: they are not encrypted."""
+        self._look()
+        return self._settings.tls
+
+    @property
+    def credentials(self) -> native.SaslCredentials | None:
+        """Who connects; None: nobody asks."""
+        return self._settings.credentials
+
+    def secure(self, settings: SecuritySettings) -> None:
+        """Have connections that are made by these settings from now on secured."""
+        values = settings.__dict__
+        values["tls"], values["credentials"] = self.tls, self.credentials
+
+    def reconfigure(self, properties: Mapping[str, str]) -> None:
+        """Take changed settings; those that cannot be read are logged, and the ones before them stay."""
+        if properties != self._properties:
+            self._renew(dict(properties))
+
+    def _look(self) -> None:
+        if _stamp(self._properties) != self._stamp:
+            self._renew(self._properties)
+
+    def _renew(self, properties: dict[str, str]) -> None:
+        # The stamp is taken first: what changes while it is read is read again.
+        self._stamp = _stamp(properties)
+        try:
+            self._settings = _read(self._what, properties)
+        except RefusedError as error:
+            log.error("%s go on with what they were secured by: %s", self._what, error)
+            return
+        self._properties = properties
+        log.info("%s: new ones are secured by what was read now", self._what)
+
+
+def _read(what: str, properties: Mapping[str, str]) -> SecuritySettings:
+    settings = SecuritySettings(properties)
+    settings.__dict__["named"] = frozenset(properties)
+    settings.__dict__["token_provider"] = None
+    try:
+        open_security(settings)
+    except ClientError as error:
+        raise RefusedError("security.protocol", properties.get("security.protocol"), f"{what}: {error}") from None
+    return settings
+
+
+def _stamp(properties: Mapping[str, str]) -> _Stamp:
+    """Return what shows that one of the stores has changed; one that is not there has not."""
+    found = []
+    for key in ("ssl.keystore.location", "ssl.truststore.location"):
+        location = properties.get(key)
+        if location is None:
+            continue
+        try:
+            status = Path(location).stat()
+        except OSError:
+            continue
+        found.append((location, status.st_mtime_ns, status.st_ino))
+    return tuple(found)
