@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pybroker.client.connection import Connection
-from pybroker.client.errors import ClientError, UnservedApiError
+from pybroker.client.errors import AuthenticationError, ClientError, UnservedApiError
 from pybroker.client.settings import AdminSettings
 from pybroker.controller.errors import ControllerTimeoutError, NotControllerError, UnservedByControllerError
 from pybroker.protocol.errors import ErrorCode
@@ -42,6 +42,8 @@ _QUIET_S = 2.0
 """An outage that is shorter is an election, and has no line in the log."""
 _LAST_ANSWERS_S = 0.2
 """How long a controller that leads no more may still answer what it was asked."""
+_REFUSED_MS = 1_000
+"""The pause after a refusal of who this node is: nothing but a changed setting ends these."""
 _LATER = 10
 """By how much longer the pauses between later tries are."""
 
@@ -149,6 +151,7 @@ class NodeToControllerChannel:
     async def _ask(self, request: Message, response: type[Response]) -> Response:
         tries = 0
         while not self._closed:
+            refused = False
             slot = min(self._slots, key=lambda slot: slot.under_way)
             server = self._target()
             slot.under_way += 1
@@ -165,12 +168,14 @@ class NodeToControllerChannel:
             except UnservedApiError as error:
                 raise UnservedByControllerError(str(error)) from None
             except ClientError as error:
-                failure = str(error)
+                failure, refused = str(error), isinstance(error, AuthenticationError)
             finally:
                 slot.under_way -= 1
             self._fail(server, failure)
             tries += 1
             rest_ms = self._settings.retry_backoff_ms * (1 if tries < _TRIES_OF_AN_ELECTION else _LATER)
+            if refused:
+                rest_ms = max(rest_ms, _REFUSED_MS)
             with suppress(TimeoutError):
                 async with asyncio.timeout(rest_ms / 1000):
                     await self._news.wait()

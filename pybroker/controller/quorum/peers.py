@@ -17,7 +17,7 @@ import itertools
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.client.errors import ClientError
+from pybroker.client.errors import AuthenticationError, ClientError
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode, ProtocolError
 from pybroker.protocol.header import RequestHeader, skip_tagged
@@ -37,6 +37,7 @@ _VERSION = 0
 _HEADER_VERSION = 2
 _LONGEST_RESPONSE = 1 << 12
 _LONGEST_BACKOFF_S = 0.5
+_REFUSED_BACKOFF_S = 2.0
 _CORRELATION_ID = 4
 
 
@@ -227,6 +228,9 @@ class Peer:
                     why = str(error) or "no answer in time"
                     log.log(level, "%s cannot be reached and is tried again: %s", self._name, why)
                 was_reached, is_said = False, True
+                if isinstance(error, AuthenticationError):
+                    # Who refuses will refuse again, until somebody changes a setting.
+                    pause_s = _REFUSED_BACKOFF_S
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_BACKOFF_S)
                 continue
