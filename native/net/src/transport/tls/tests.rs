@@ -377,7 +377,7 @@ fn sealed(ends: Ends, is_13: bool, kind: u8, content: &[u8]) -> (Tls, TcpStream)
 fn outcome(server: &mut Tls) -> Option<Errno> {
     let (deadline, mut plain) = (Instant::now() + PATIENCE, Vec::with_capacity(16 << 10));
     let mut byte = [0_u8; 1];
-    while rustix::net::recv(&server.socket.socket(), &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT).is_err() {
+    while rustix::net::recv(server.socket.socket(), &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT).is_err() {
         assert!(Instant::now() < deadline);
     }
     match server.receive(&mut plain) {
