@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 ANY_HOST = "0.0.0.0"  # what an empty host in `listeners` stands for
 AUTHENTICATION_TIMEOUT_MS = 30_000
-"""How long a connection may take to authenticate by SASL, its TLS handshake included (docs/adr/0065). Kafka's broker has
-`connections.max.idle.ms` for that, which every byte of the client's begins anew."""
+"""How long a connection may take to authenticate by SASL, its TLS handshake included (docs/adr/0065). Kafka's broker
+has `connections.max.idle.ms` for that, which every byte of the client's begins anew."""
 
 
 class ListenError(Exception):
