@@ -25,6 +25,7 @@ from pybroker.metadata.image import (
     MetadataImage,
     ProducerIdsImage,
 )
+from pybroker.metadata.quotas import ClientQuotasDelta
 from pybroker.metadata.scram_delta import ScramDelta
 from pybroker.metadata.topics_delta import TopicsDelta
 
@@ -55,6 +56,7 @@ class MetadataDelta:
         "base",
         "cluster",
         "configs",
+        "quotas",
         "scram",
         "tokens",
         "topics",
@@ -65,6 +67,7 @@ class MetadataDelta:
         self.cluster = ClusterDelta(base.cluster)
         self.topics = TopicsDelta(base.topics)
         self.scram = ScramDelta(base.scram)
+        self.quotas = ClientQuotasDelta(base.quotas)
         # Configurations as they become of each resource that something happened to; empty where none are left.
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         # Entries that are new, and None for those that are gone, by id.
@@ -98,6 +101,7 @@ class MetadataDelta:
         self.cluster.become(image.cluster)
         self.topics.become(image.topics)
         self.scram.become(image.scram)
+        self.quotas.become(image.quotas)
         before, after = base.configs.by_resource, image.configs.by_resource
         for resource in before.keys() | after.keys():
             if before.get(resource) != after.get(resource):
@@ -131,6 +135,7 @@ class MetadataDelta:
             scram=self.scram.build(),
             acls=self._build_acls(),
             delegation_tokens=self._build_tokens(),
+            quotas=self.quotas.build(),
         )
 
     def _build_tokens(self) -> DelegationTokensImage:
@@ -231,6 +236,7 @@ _CHANGES: dict[str, Callable[[MetadataDelta, Any], None]] = {
     "AccessControlEntryRecord": MetadataDelta._apply_acl,
     "BrokerRegistrationChangeRecord": lambda delta, record: delta.cluster.apply_change(record),
     "ClearElrRecord": lambda delta, record: delta.topics.apply_clear_elr(record),
+    "ClientQuotaRecord": lambda delta, record: delta.quotas.apply(record),
     "ConfigRecord": MetadataDelta._apply_config,
     "DelegationTokenRecord": MetadataDelta._apply_token,
     "FeatureLevelRecord": MetadataDelta._apply_feature_level,

@@ -32,6 +32,7 @@ RECORD_VERSIONS: dict[str, int] = {
     "AccessControlEntryRecord": 0,
     "BrokerRegistrationChangeRecord": 2,
     "ClearElrRecord": 0,
+    "ClientQuotaRecord": 0,
     "ConfigRecord": 0,
     "DelegationTokenRecord": 0,
     "FeatureLevelRecord": 0,

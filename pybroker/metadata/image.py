@@ -1,5 +1,5 @@
-"""The metadata image: brokers, topics, configurations, features, producer ids, SCRAM users, ACLs and
-delegation tokens at one offset of the metadata log.
+"""The metadata image: brokers, topics, configurations, features, producer ids, SCRAM users, ACLs, delegation tokens and
+client quotas at one offset of the metadata log.
 
 Owns the shapes alone. Every class is frozen, every mapping is never written after it is in an image, and what did not
 change is the same object in the next image: `is not` distinguishes a changed topic, or changed configurations, from
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pybroker.metadata.partition_index import EMPTY_INDEX, PartitionIndex
+from pybroker.metadata.quotas import ClientQuotasImage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -248,6 +249,7 @@ class MetadataImage(msgspec.Struct, frozen=True):
     scram: ScramImage = ScramImage()
     acls: AclsImage = AclsImage()
     delegation_tokens: DelegationTokensImage = DelegationTokensImage()
+    quotas: ClientQuotasImage = ClientQuotasImage()
 
 
 EMPTY_IMAGE = MetadataImage()

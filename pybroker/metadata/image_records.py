@@ -2,8 +2,8 @@
 
 Owns the order of the records, which is that of Kafka's `MetadataImage.write`: levels of features first, as they say in
 which versions the rest is written, then brokers and controllers, topics each with its partitions, configurations,
-producer ids, SCRAM users, access control entries, delegation tokens. Applied to an empty image in
-this order they make the image again. Must not know files, offsets or batches, nor in which version a record is written.
+client quotas, producer ids, SCRAM users, access control entries, delegation tokens. Applied to an empty image in this
+order they make the image again. Must not know files, offsets or batches, nor in which version a record is written.
 
 Yields one record after the other, so that the encoder can stop between any two.
 """
@@ -13,7 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.metadata.features import METADATA_VERSION
+from pybroker.metadata.quotas import quota_values
 from pybroker.protocol.messages.records.access_control_entry import AccessControlEntryRecord
+from pybroker.protocol.messages.records.client_quota import ClientQuotaRecord, EntityData
 from pybroker.protocol.messages.records.config import ConfigRecord
 from pybroker.protocol.messages.records.delegation_token import DelegationTokenRecord
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
         ScramImage,
         TopicsImage,
     )
+    from pybroker.metadata.quotas import ClientQuotasImage
     from pybroker.protocol.schema import Message
 
 NO_BROKER = -1
@@ -68,6 +71,7 @@ def state_records(image: MetadataImage) -> Iterator[Message]:
     yield from _cluster_records(image.cluster)
     yield from _topic_records(image.topics)
     yield from _config_records(image.configs)
+    yield from _quota_records(image.quotas)
     yield from _producer_id_records(image.producer_ids)
     yield from _scram_records(image.scram)
     yield from _acl_records(image.acls)
@@ -147,6 +151,12 @@ def _config_records(configs: ConfigsImage) -> Iterator[ConfigRecord]:
     for resource, values in configs.by_resource.items():
         for name, value in values.items():
             yield ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
+
+
+def _quota_records(quotas: ClientQuotasImage) -> Iterator[ClientQuotaRecord]:
+    for entity, key, value in quota_values(quotas):
+        parts = [EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+        yield ClientQuotaRecord(entity=parts, key=key, value=value)
 
 
 def _producer_id_records(producer_ids: ProducerIdsImage) -> Iterator[ProducerIdsRecord]:

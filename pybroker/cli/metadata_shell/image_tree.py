@@ -1,7 +1,7 @@
 """The image as a tree: names to subtrees or to text, as kafka-metadata-shell shows it below `/image`.
 
 Owns the nodes' names and texts, which are those of Kafka's image nodes. What this broker's image has no part for
-(quotas, ACLs, tokens) is an empty directory, as it is in a cluster of Kafka that uses none.
+(ACLs, tokens) is an empty directory, as it is in a cluster of Kafka that uses none.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         PartitionImage,
         TopicImage,
     )
+    from pybroker.metadata.quotas import QuotaEntity
 
 Tree: TypeAlias = "dict[str, Tree | str]"
 
@@ -55,7 +56,10 @@ def image_tree(image: MetadataImage) -> Tree:
             "byId": {id_text(key): _topic_tree(topic) for key, topic in image.topics.by_id.items()},
         },
         "configs": configs,
-        "clientQuotas": {},
+        "clientQuotas": {
+            _entity_text(entity): {key: str(value) for key, value in limits.items()}
+            for entity, limits in image.quotas.by_entity.items()
+        },
         "producerIds": {"nextProducerId": str(image.producer_ids.next_producer_id)},
         "acls": {},
         "scram": {
@@ -69,6 +73,18 @@ def image_tree(image: MetadataImage) -> Tree:
 def local_tree() -> Tree:
     """Return what is below `/local`."""
     return {"version": __version__}
+
+
+_QUOTA_TYPES = {"client-id": "clientId"}
+
+
+def _entity_text(entity: QuotaEntity) -> str:
+    """Return an entity's parts as `clientId(NAME)_user(NAME)`; the name of a default entity is empty."""
+    parts = []
+    for kind, name in entity:
+        escaped = (name or "").replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
+        parts.append(f"{_QUOTA_TYPES.get(kind, kind)}({escaped})")
+    return "_".join(parts)
 
 
 def _topic_tree(topic: TopicImage) -> Tree:

@@ -34,6 +34,7 @@ from pybroker.metadata.image import (
 from pybroker.metadata.image_records import image_records
 from pybroker.metadata.index_delta import build_index
 from pybroker.metadata.loader import Loader
+from pybroker.metadata.quotas import ClientQuotasImage, quota_entity
 from pybroker.protocol.messages.records.frame import decode_record
 
 IDS = st.binary(min_size=16, max_size=16)
@@ -124,6 +125,17 @@ TOKENS = st.builds(
     expires_ms=TIMES,
     ends_ms=TIMES,
 )
+ENTITIES = (
+    st.dictionaries(st.sampled_from(["user", "client-id"]), NAMES | st.none(), min_size=1)
+    | st.dictionaries(st.just("ip"), NAMES | st.none(), min_size=1)
+).map(lambda parts: quota_entity(parts.items()))
+QUOTAS = st.dictionaries(
+    ENTITIES,
+    st.dictionaries(
+        st.sampled_from(["producer_byte_rate", "request_percentage"]), st.floats(0, 1e18), min_size=1, max_size=2
+    ),
+    max_size=3,
+)
 
 
 @st.composite
@@ -162,6 +174,7 @@ def images(draw: st.DrawFn) -> MetadataImage:
         delegation_tokens=DelegationTokensImage(
             by_id={one.token_id: one for one in draw(st.lists(TOKENS, max_size=3))}
         ),
+        quotas=ClientQuotasImage(by_entity=draw(QUOTAS)),
     )
 
 
@@ -210,6 +223,7 @@ def test_an_image_that_replaces_another_is_in_force_as_it_is(before: MetadataIma
 WRITTEN = {
     AclsImage: 1,
     BrokerRegistration: 10,
+    ClientQuotasImage: 1,
     ClusterImage: 2,
     ConfigsImage: 1,
     ControllerRegistration: 5,
