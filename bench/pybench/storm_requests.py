@@ -232,6 +232,8 @@ def _of_security() -> dict[str, tuple[int, Fields]]:
             3,
             {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1},
         ),
+        "DESCRIBE_CLIENT_QUOTAS": (1, {"components": [], "strict": False}),
+        "ALTER_CLIENT_QUOTAS": (1, {"entries": [], "validate_only": False}),
         "CREATE_ACLS": (3, {"creations": []}),
         "CREATE_DELEGATION_TOKEN": (3, {"renewers": [], "max_lifetime_ms": -1}),
         "RENEW_DELEGATION_TOKEN": (2, {"hmac": bytes(64), "renew_period_ms": -1}),

@@ -3,9 +3,10 @@
 Owns option names, the form of `--add-config`, and the output, which are those of Kafka 4.3's tool. Must not know the
 protocol: it asks by Admin, and works against any Kafka.
 
-Of users it knows the passwords of SCRAM (`pybroker.cli.scram_options`).
+Of users it knows the passwords of SCRAM (`pybroker.cli.scram_options`) and, as of clients and addresses, quotas
+(`pybroker.cli.quota_options`).
 
-Not done: quotas of users, clients, ips, client-metrics and broker-loggers; they are refused.
+Not done: client-metrics and broker-loggers; they are refused.
 """
 
 from __future__ import annotations
@@ -17,12 +18,22 @@ from typing import TYPE_CHECKING, NamedTuple
 from pybroker.cli.cluster_access import add_node_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_text
+from pybroker.cli.quota_options import (
+    CLIENTS,
+    IPS,
+    QUOTA_TYPES,
+    USERS,
+    QuotaOwner,
+    alter_quotas,
+    check_owner,
+    describe_quotas,
+    is_of_quotas,
+)
 from pybroker.cli.scram_options import parse_credential
 from pybroker.client.errors import ClientError
 from pybroker.client.topics import BROKER, DELETE, GROUP, SET, TOPIC, ConfigChange, ConfigEntry
 from pybroker.config.errors import ConfigError
 from pybroker.config.properties import read_properties
-from pybroker.security.scram import SCRAM_BY_NAME
 
 if TYPE_CHECKING:
     import argparse
@@ -30,13 +41,21 @@ if TYPE_CHECKING:
     from pybroker.client.admin import Admin
 
 DESCRIPTION = (
-    "Show and change the settings of topics, brokers and groups. Options and output are those of kafka-configs."
+    "Show and change the settings of topics, brokers and groups, and the quotas of users, clients and addresses. "
+    "Options and output are those of kafka-configs."
 )
 
 _TYPES = {"topics": TOPIC, "brokers": BROKER, "groups": GROUP}
-_USERS = "users"
-_UNSERVED = ("clients", "broker-loggers", "ips", "client-metrics")
-_SHORT = {"topic": "topics", "broker": "brokers", "group": "groups", "user": _USERS}
+_UNSERVED = ("broker-loggers", "client-metrics")
+_SHORT = {
+    "topic": "topics",
+    "client": CLIENTS,
+    "user": USERS,
+    "broker": "brokers",
+    "group": "groups",
+    "ip": IPS,
+}
+_DEFAULTS = {"client_defaults": CLIENTS, "user_defaults": USERS, "broker_defaults": "brokers", "ip_defaults": IPS}
 _SOURCES = {
     1: "DYNAMIC_TOPIC_CONFIG",
     2: "DYNAMIC_BROKER_CONFIG",
@@ -81,14 +100,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action.add_argument("--describe", action="store_true", help="show settings that somebody changed")
     action.add_argument("--alter", action="store_true", help="change settings")
     parser.add_argument("--all", action="store_true", help="with --describe: every setting, where it comes from")
-    parser.add_argument("--entity-type", metavar="TYPE", help="topics, brokers, groups or users")
-    parser.add_argument("--entity-name", metavar="NAME", help="a topic's, group's or user's name, or a broker's id")
-    parser.add_argument("--entity-default", action="store_true", help="the default of all brokers")
+    parser.add_argument(
+        "--entity-type",
+        action="append",
+        default=[],
+        metavar="TYPE",
+        help="topics, brokers, groups, users, clients or ips; users and clients together, each with its name",
+    )
+    parser.add_argument(
+        "--entity-name",
+        action="append",
+        dest="entity_names",
+        default=[],
+        metavar="NAME",
+        help="a topic's, group's or user's name, a client id, an address, or a broker's id",
+    )
+    parser.add_argument(
+        "--entity-default",
+        action="append_const",
+        dest="entity_names",
+        const="",
+        help="in place of a name: the default of all brokers, users, clients or addresses",
+    )
     parser.add_argument("--topic", metavar="TOPIC", help="short for --entity-type topics --entity-name TOPIC")
     parser.add_argument("--broker", metavar="ID", help="short for --entity-type brokers --entity-name ID")
     parser.add_argument("--group", metavar="GROUP", help="short for --entity-type groups --entity-name GROUP")
     parser.add_argument("--user", metavar="USER", help="short for --entity-type users --entity-name USER")
+    parser.add_argument("--client", metavar="ID", help="short for --entity-type clients --entity-name ID")
+    parser.add_argument("--ip", metavar="ADDRESS", help="short for --entity-type ips --entity-name ADDRESS")
     parser.add_argument("--broker-defaults", action="store_true", help="the default of all brokers")
+    parser.add_argument("--user-defaults", action="store_true", help="the default of all users")
+    parser.add_argument("--client-defaults", action="store_true", help="the default of all clients")
+    parser.add_argument("--ip-defaults", action="store_true", help="the default of all addresses")
     parser.add_argument("--add-config", metavar="K=V,...", help="settings to give; brackets group a value: k=[a,b]")
     parser.add_argument("--add-config-file", type=Path, metavar="FILE", help="a properties file of settings to give")
     parser.add_argument("--delete-config", metavar="K,...", help="settings to take away")
@@ -96,11 +139,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what is asked for and return 0."""
-    entity = _entity(arguments)
+    owner = _owner(arguments)
+    entity = _Entity(owner.types[0], owner.names[0] if owner.names else None)
+    _check(entity, owner, arguments)
     try:
         with open_admin(arguments) as admin:
-            if entity.type == _USERS:
-                _run_users(admin, entity, arguments)
+            if entity.type in QUOTA_TYPES:
+                _run_quotas(admin, owner, arguments)
             elif arguments.alter:
                 _alter(admin, entity, _changes(arguments))
             else:
@@ -112,72 +157,81 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _entity(arguments: argparse.Namespace) -> _Entity:
-    short = [_Entity(_SHORT[name], getattr(arguments, name)) for name in _SHORT if getattr(arguments, name) is not None]
-    if arguments.broker_defaults:
-        short.append(_Entity("brokers", ""))
-    long = arguments.entity_type or arguments.entity_name or arguments.entity_default
-    if short and long:
+def _owner(arguments: argparse.Namespace) -> QuotaOwner:
+    """Return the types and names that the command has, in Kafka's order: single options come in that of `_SHORT`."""
+    short = [(_SHORT[name], getattr(arguments, name)) for name in _SHORT if getattr(arguments, name) is not None]
+    short += [(kind, "") for name, kind in _DEFAULTS.items() if getattr(arguments, name)]
+    if short and (arguments.entity_type or arguments.entity_names):
         raise CommandError("--entity-{type,name,default} should not be used in conjunction with specific entity flags")
-    if len(short) > 1:
-        raise CommandError("Only 'users' and 'clients' entity types may be specified together")
-    if not short and arguments.entity_type is None:
+    types = arguments.entity_type or [kind for kind, _ in short]
+    if not types:
         raise CommandError("At least one entity type must be specified")
-    entity = (
-        short[0] if short else _Entity(arguments.entity_type, "" if arguments.entity_default else arguments.entity_name)
-    )
-    _check(entity, arguments)
-    return entity
+    repeated = dict.fromkeys(kind for place, kind in enumerate(types) if kind in types[:place])
+    if repeated:
+        raise CommandError(f"Duplicate entity type(s) specified: {','.join(repeated)}")
+    if len(types) > 1 and set(types) != {USERS, CLIENTS}:
+        raise CommandError("Only 'users' and 'clients' entity types may be specified together")
+    return QuotaOwner(tuple(types), tuple(arguments.entity_names) or tuple(name for _, name in short))
 
 
-def _check(entity: _Entity, arguments: argparse.Namespace) -> None:
+def _check(entity: _Entity, owner: QuotaOwner, arguments: argparse.Namespace) -> None:
     if entity.type in _UNSERVED:
-        raise CommandError(
-            f"entity type {entity.type} is not served: this version knows topics, brokers, groups and users"
-        )
-    if entity.type not in (*_TYPES, _USERS):
+        served = ", ".join((*_TYPES, *QUOTA_TYPES))
+        raise CommandError(f"entity type {entity.type} is not served: this version knows {served}")
+    if entity.type not in (*_TYPES, *QUOTA_TYPES):
         raise CommandError(
             f"Invalid entity type {entity.type}, the entity type must be one of "
-            f"{', '.join((*_TYPES, _USERS, *_UNSERVED))} with a --bootstrap-server or --bootstrap-controller argument"
+            f"{', '.join((*_TYPES, *QUOTA_TYPES, *_UNSERVED))} with a --bootstrap-server or --bootstrap-controller "
+            "argument"
         )
     if entity.type == "brokers" and entity.name and not entity.name.removeprefix("-").isdecimal():
         raise CommandError(
             f"The entity name for {entity.type} must be a valid integer broker id, but it is: {entity.name}"
         )
+    has_default = entity.type == "brokers" or entity.type in QUOTA_TYPES
     if arguments.describe:
-        if entity.type != "brokers" and arguments.entity_default:
+        if not has_default and "" in owner.names:
             raise CommandError(f"--entity-default must not be specified with --describe of {entity.type}")
         if arguments.add_config or arguments.add_config_file or arguments.delete_config:
             raise CommandError("--describe cannot be used with --add-config, --add-config-file or --delete-config", 2)
-    elif entity.type != "brokers" and not entity.name:
+    elif not has_default and not entity.name:
         raise CommandError(f"An entity name must be specified with --alter of {entity.type}")
     elif entity.name is None:
         raise CommandError(
             "An entity-name or default entity must be specified with --alter of users, clients, brokers or ips"
         )
+    if entity.type in QUOTA_TYPES:
+        check_owner(owner, alters=arguments.alter)
+    elif len(owner.names) > 1:
+        raise CommandError(f"{', '.join(owner.names)}: expected one name with --entity-type {entity.type}")
 
 
-def _run_users(admin: Admin, entity: _Entity, arguments: argparse.Namespace) -> None:
-    if entity.name == "":
-        raise CommandError("--entity-default of users is for quotas, which this version has not: name a user")
+def _run_quotas(admin: Admin, owner: QuotaOwner, arguments: argparse.Namespace) -> None:
     if not arguments.alter:
-        described = admin.describe_scram_users(None if entity.name is None else [entity.name])
-        for user, mechanisms in sorted(described.items()):
-            shown = ", ".join(f"{mechanism}=iterations={count}" for mechanism, count in mechanisms.items())
-            print(f"SCRAM credential configs for user-principal '{user}' are {shown}")
+        describe_quotas(admin, owner)
+        if owner.types == (USERS,) and "" not in owner.names:
+            _describe_passwords(admin, owner.names)
         return
     changes = _changes(arguments)
-    unknown = [change.name for change in changes if change.name not in SCRAM_BY_NAME]
-    if unknown:
-        known = ", ".join(SCRAM_BY_NAME)
-        raise CommandError(f"{', '.join(unknown)}: users have {known} here; their quotas are not served")
-    user = entity.name or ""
+    if is_of_quotas(owner, changes):
+        alter_quotas(admin, owner, changes)
+    else:
+        _alter_passwords(admin, owner.names[0], changes)
+    _say_altered(owner.types[0], owner.names[0])
+
+
+def _describe_passwords(admin: Admin, users: tuple[str, ...]) -> None:
+    for user, mechanisms in sorted(admin.describe_scram_users(users or None).items()):
+        shown = ", ".join(f"{mechanism}=iterations={count}" for mechanism, count in mechanisms.items())
+        print(f"SCRAM credential configs for user-principal '{user}' are {shown}")
+
+
+def _alter_passwords(admin: Admin, user: str, changes: list[ConfigChange]) -> None:
     for change in changes:
         if change.operation == DELETE:
             admin.alter_scram_user(user, take_away=change.name)
         else:
             admin.alter_scram_user(user, give=parse_credential(change.name, change.value or ""))
-    print(f"Completed updating config for user {user}.")
 
 
 def _changes(arguments: argparse.Namespace) -> list[ConfigChange]:
@@ -216,10 +270,14 @@ def parse_added(text: str) -> dict[str, str]:
 def _alter(admin: Admin, entity: _Entity, changes: list[ConfigChange]) -> None:
     name = entity.name or ""
     admin.alter_configs(name, changes, entity.resource_type)
+    _say_altered(entity.type, name)
+
+
+def _say_altered(kind: str, name: str) -> None:
     if name:
-        print(f"Completed updating config for {entity.noun} {name}.")
+        print(f"Completed updating config for {kind.removesuffix('s')} {name}.")
     else:
-        print(f"Completed updating default config for {entity.type} in the cluster.")
+        print(f"Completed updating default config for {kind} in the cluster.")
 
 
 def _describe(admin: Admin, entity: _Entity, *, every: bool) -> None:

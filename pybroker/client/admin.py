@@ -18,6 +18,7 @@ from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.groups import GroupDescription, GroupListing, OffsetAndMetadata, Offsets
 from pybroker.client.log_dirs import LogDirDescription, Replica, ReplicaBatches
 from pybroker.client.quorum import FeatureUpdate, QuorumDescription, RaftEndpoint
+from pybroker.client.quota_admin import NameFilter, QuotaEntity
 from pybroker.client.token_admin import AT_ONCE, LONGEST, Token
 from pybroker.client.topics import (
     TOPIC,
@@ -134,6 +135,18 @@ class Admin(Closing):
     def delete_acls(self, filters: Sequence[AclFilter]) -> list[Acl]:
         """As `AsyncAdmin.delete_acls`."""
         return self._run(self._async.delete_acls(filters))
+
+    def describe_client_quotas(
+        self, components: Mapping[str, NameFilter] | None = None, *, strict: bool = False
+    ) -> dict[QuotaEntity, dict[str, float]]:
+        """As `AsyncAdmin.describe_client_quotas`."""
+        return self._run(self._async.describe_client_quotas(components, strict=strict))
+
+    def alter_client_quotas(
+        self, entity: Mapping[str, str | None], changes: Mapping[str, float | None], *, validate_only: bool = False
+    ) -> None:
+        """As `AsyncAdmin.alter_client_quotas`."""
+        self._run(self._async.alter_client_quotas(entity, changes, validate_only=validate_only))
 
     def describe_features(self) -> dict[str, FeatureDescription]:
         """As `AsyncAdmin.describe_features`."""

@@ -23,6 +23,7 @@ from pybroker.client.errors import BrokerError, ClientError, UnservedApiError
 from pybroker.client.group_admin import GroupCalls
 from pybroker.client.leaders import find_leaders
 from pybroker.client.log_dir_admin import LogDirCalls
+from pybroker.client.quota_admin import QuotaCalls
 from pybroker.client.reassignment_admin import ReassignmentCalls
 from pybroker.client.replica_admin import ReplicaCalls
 from pybroker.client.retry_budget import Backoff, is_retriable
@@ -56,6 +57,7 @@ class AsyncAdmin(
     ConfigCalls,
     GroupCalls,
     LogDirCalls,
+    QuotaCalls,
     ReassignmentCalls,
     ReplicaCalls,
     TokenCalls,

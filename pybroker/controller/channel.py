@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pybroker.controller.cluster.acls import DeletedAcls
+    from pybroker.controller.cluster.client_quotas import AlteredQuotas, QuotaAlteration
     from pybroker.controller.cluster.delegation_tokens import TokenEnd
     from pybroker.controller.cluster.events import (
         AlteredUser,
@@ -114,6 +115,11 @@ class ControllerChannel(Protocol):
         self, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
     ) -> list[AlteredUser]:
         """Change credentials of users; each succeeds or fails by itself."""
+
+    async def alter_client_quotas(
+        self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
+    ) -> list[AlteredQuotas]:
+        """Change limits of users, clients and addresses; each entity succeeds or fails by itself, and is named once."""
 
     async def create_acls(self, entries: Sequence[AccessControlEntry]) -> list[Result]:
         """Make access control entries; each succeeds or fails by itself, results in their order."""

@@ -15,6 +15,7 @@ import msgspec
 
 from pybroker.controller.cluster.acls import CreateAcls, DeleteAcls
 from pybroker.controller.cluster.brokers import session_key
+from pybroker.controller.cluster.client_quotas import AlterClientQuotas, one_of_each
 from pybroker.controller.cluster.delegation_tokens import CreateToken, ExpireToken, RenewToken
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
@@ -39,8 +40,10 @@ from pybroker.controller.cluster.events import (
 )
 from pybroker.controller.cluster.whole_requests import whole_creation, whole_deletion, whole_enlargement
 from pybroker.controller.errors import ControllerError, StaleBrokerEpochError
+from pybroker.controller.host_names import unresolved_hosts
 from pybroker.machine.parts import parts
 from pybroker.metadata.in_sync import InSyncResult
+from pybroker.metadata.quotas import IP
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
 
     from pybroker.controller.channel import QuorumState
     from pybroker.controller.cluster.acls import DeletedAcls
+    from pybroker.controller.cluster.client_quotas import AlteredQuotas, QuotaAlteration
     from pybroker.controller.cluster.delegation_tokens import TokenEnd
     from pybroker.controller.cluster.events import (
         AlteredUser,
@@ -313,6 +317,17 @@ class LocalChannel:
         for part in parts(changes, lambda _: _CHANGE_WEIGHT):
             results += await self._controller.submit(AlterConfigs(part, validate_only))
         return results
+
+    async def alter_client_quotas(
+        self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
+    ) -> list[AlteredQuotas]:
+        """Change limits of users, clients and addresses; each entity succeeds or fails by itself, and is named once."""
+        distinct = one_of_each(alterations)
+        unresolved = await unresolved_hosts(name for one in distinct for kind, name in one.entity if kind == IP)
+        altered: list[AlteredQuotas] = []
+        for part in parts(distinct, lambda one: len(one.ops)):
+            altered += await self._controller.submit(AlterClientQuotas(part, unresolved, validate_only))
+        return altered
 
     async def create_acls(self, entries: Sequence[AccessControlEntry]) -> list[Result]:
         """Make access control entries; each succeeds or fails by itself, results in their order."""

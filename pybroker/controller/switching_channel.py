@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pybroker.controller.channel import QuorumState
     from pybroker.controller.cluster.acls import DeletedAcls
+    from pybroker.controller.cluster.client_quotas import AlteredQuotas, QuotaAlteration
     from pybroker.controller.cluster.delegation_tokens import TokenEnd
     from pybroker.controller.cluster.events import (
         AlteredUser,
@@ -124,6 +125,12 @@ class SwitchingChannel:
     ) -> list[AlteredUser]:
         """Change credentials of users; each succeeds or fails by itself."""
         return await self._here().alter_scram_users(deletions, upsertions)
+
+    async def alter_client_quotas(
+        self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
+    ) -> list[AlteredQuotas]:
+        """Change limits of users, clients and addresses; each entity succeeds or fails by itself, and is named once."""
+        return await self._here().alter_client_quotas(alterations, validate_only=validate_only)
 
     async def create_acls(self, entries: Sequence[AccessControlEntry]) -> list[Result]:
         """Make access control entries; each succeeds or fails by itself, results in their order."""

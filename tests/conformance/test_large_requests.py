@@ -198,6 +198,23 @@ LARGEST: dict[str, tuple[int, dict[str, Any]]] = {
     ),
     "DescribeUserScramCredentials": (0, {"users": [{"name": name} for name in names()]}),
     "AlterUserScramCredentials": (0, {"deletions": [{"name": name, "mechanism": 1} for name in names()]}),
+    "DescribeClientQuotas": (
+        1,
+        {"components": [{"entity_type": "user", "match_type": 0, "match": name} for name in names()], "strict": False},
+    ),
+    "AlterClientQuotas": (
+        1,
+        {
+            "entries": [
+                {
+                    "entity": [{"entity_type": "user", "entity_name": name}],
+                    "ops": [{"key": "producer_byte_rate", "value": 1.0, "remove": False}],
+                }
+                for name in names()[: ELEMENTS // 3]
+            ],
+            "validate_only": False,
+        },
+    ),
     "CreateAcls": (
         3,
         {

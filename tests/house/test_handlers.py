@@ -33,6 +33,7 @@ AT_CONTROLLERS = {
 """The APIs that Kafka's schemas give to listeners of controllers alone, and the quorum's frames."""
 EVERYWHERE = {
     "AddRaftVoter",
+    "AlterClientQuotas",
     "AlterConfigs",
     "AlterPartitionReassignments",
     "AlterUserScramCredentials",

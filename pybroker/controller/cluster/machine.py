@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pybroker.controller.cluster import (
     acls,
     brokers,
+    client_quotas,
     configs,
     controllers,
     delegation_tokens,
@@ -26,6 +27,7 @@ from pybroker.controller.cluster import (
     topics,
 )
 from pybroker.controller.cluster.acls import CreateAcls, DeleteAcls
+from pybroker.controller.cluster.client_quotas import AlterClientQuotas
 from pybroker.controller.cluster.delegation_tokens import CreateToken, ExpireToken, RemoveEndedTokens, RenewToken
 from pybroker.controller.cluster.events import (
     AllocateProducerIds,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
 
 Event = (
     AllocateProducerIds
+    | AlterClientQuotas
     | AlterConfigs
     | AlterPartitions
     | AlterReassignments
@@ -168,6 +171,8 @@ class ClusterMachine:
                 return producer_ids.allocate_producer_ids(image, event)
             case AlterScramUsers():
                 return scram_users.alter_scram_users(image, event)
+            case AlterClientQuotas():
+                return client_quotas.alter_client_quotas(image, event)
             case CreateAcls():
                 return acls.create_acls(image, event)
             case DeleteAcls():

@@ -114,7 +114,28 @@ def test_what_is_not_there_is_reported(configs: Configs, capsys: pytest.CaptureF
         (["--alter", "--entity-type", "brokers", "--add-config", "flush.ms=1"], "An entity-name or default entity"),
         (["--describe", "--entity-type", "topics", "--entity-default"], "--entity-default must not be specified"),
         (["--describe"], "At least one entity type must be specified"),
-        (["--describe", "--entity-type", "clients"], "entity type clients is not served"),
+        (["--describe", "--entity-type", "broker-loggers"], "entity type broker-loggers is not served"),
+        (["--describe", "--user", "a", "--entity-type", "clients"], "should not be used in conjunction"),
+        (["--describe", "--user", "a", "--topic", "b"], "Only 'users' and 'clients' entity types may be specified"),
+        (
+            ["--describe", "--entity-type", "users", "--entity-type", "users"],
+            "Duplicate entity type(s) specified: users",
+        ),
+        (["--alter", "--entity-type", "users", "--add-config", "request_percentage=1"], "An entity-name or default"),
+        (["--alter", "--user", "a", "--add-config", "request_rate=1"], "Unexpected config names: Set(request_rate)"),
+        (["--alter", "--user", "a", "--add-config", "producer_byte_rate=fast"], "producer_byte_rate: fast"),
+        (
+            ["--alter", "--user", "a", "--add-config", "producer_byte_rate=0"],
+            "producer_byte_rate must be greater than 0",
+        ),
+        (["--alter", "--user", "a", "--delete-config", "producer_byte_rate"], "Invalid config(s): producer_byte_rate"),
+        (["--alter", "--client", "a", "--add-config", "SCRAM-SHA-256=[password=x]"], "Only quota configs can be added"),
+        (["--alter", "--ip-defaults", "--add-config", "producer_byte_rate=1"], "Only connection quota configs can be"),
+        (["--describe", "--ip", "no.such.host.invalid"], "must be a valid IP or resolvable host"),
+        (
+            ["--alter", "--user", "a", "--add-config", "request_percentage=1,SCRAM-SHA-256=[password=x]"],
+            "Cannot alter both quota and SCRAM credential configs simultaneously",
+        ),
         (["--describe", "--entity-type", "planets"], "Invalid entity type planets"),
         (["--describe", "--entity-type", "topics", "--topic", "x"], "should not be used in conjunction"),
         (["--describe", "--broker", "one"], "must be a valid integer broker id, but it is: one"),
@@ -127,6 +148,35 @@ def test_a_wrong_command_says_what_is_wrong(
     said = capsys.readouterr().err
     assert words in said
     assert len(said.splitlines()) == 1
+
+
+def test_quotas_of_users_clients_and_addresses_are_changed_and_shown(
+    configs: Configs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = ("--entity-type", "clients", "--entity-name", "c", "--entity-type", "users", "--entity-default")
+    assert configs("--alter", *both, "--add-config", "producer_byte_rate=1024,request_percentage=12.5") == 0
+    assert configs("--alter", "--user", "ann", "--add-config", "consumer_byte_rate=10485760") == 0
+    assert configs("--alter", "--ip-defaults", "--add-config", "connection_creation_rate=5") == 0
+    assert configs("--describe", *both) == 0
+    assert configs("--describe", "--entity-type", "users") == 0
+    assert configs("--describe", "--entity-type", "users", "--entity-type", "clients") == 0
+    assert configs("--describe", "--ip-defaults") == 0
+    assert configs("--alter", "--user", "ann", "--delete-config", "consumer_byte_rate") == 0
+    assert configs("--describe", "--user", "ann") == 0
+    of_both = (
+        "Quota configs for the default user-principal, client-id 'c' are "
+        "producer_byte_rate=1024.0, request_percentage=12.5"
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "Completed updating config for client c.",
+        "Completed updating config for user ann.",
+        "Completed updating default config for ips in the cluster.",
+        of_both,
+        "Quota configs for user-principal 'ann' are consumer_byte_rate=1.048576E7",
+        of_both,
+        "Quota configs for the default ip are connection_creation_rate=5.0",
+        "Completed updating config for user ann.",
+    ]
 
 
 @pytest.mark.parametrize("entity", [("--topic", "orders"), ("--broker", "1"), ("--broker-defaults",), ("--group", "g")])

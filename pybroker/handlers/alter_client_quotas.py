@@ -1,0 +1,93 @@
+"""AlterClientQuotas: limits of users, clients and addresses are set and taken away (KIP-546).
+
+Key
+    49
+
+Versions
+    0-1
+
+Behaviour
+    - Each entity succeeds or fails by itself, and as a whole. An entity is a user, a client id or both, each by its
+      name or as the default (null), or an address.
+    - INVALID_REQUEST with Kafka's words for an entity that there cannot be, a key that its kind has not, a value that
+      is not above 0 or not whole where it has to be, and an address that is none and that no address is known of.
+    - One that is named twice, or whose key is, is INVALID_REQUEST and changes nothing.
+    - A success is answered when this broker limits by it. validate_only does everything but the change.
+
+Version notes
+    - None.
+
+Not done
+    - None.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.controller.cluster.client_quotas import QuotaAlteration
+from pybroker.handlers.registry import handles
+from pybroker.metadata.quotas import quota_entity
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlteredEntity,
+    EntityData,
+)
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.metadata.quotas import QuotaEntity
+    from pybroker.protocol.errors import ErrorCode
+
+    Altered = tuple[QuotaEntity, ErrorCode, str | None]
+
+
+def _failed(request: AlterClientQuotasRequest, _version: int, error: WireError) -> AlterClientQuotasResponse:
+    words = error.message or error.code.message
+    entities = dict.fromkeys(_entity(entry.entity) for entry in request.entries)
+    return _response((entity, error.code, words) for entity in entities)
+
+
+@handles(
+    AlterClientQuotasRequest,
+    requires=[of_request(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)],
+    failed=_failed,
+    listeners=ListenerRole.BOTH,
+    forwarded=True,
+)
+async def alter_client_quotas(request: AlterClientQuotasRequest, context: RequestContext) -> AlterClientQuotasResponse:
+    """Have the controller decide, and wait until this broker knows."""
+    services = context.services
+    altered = await services.controller.alter_client_quotas(
+        [
+            QuotaAlteration(_entity(entry.entity), [(op.key, None if op.remove else op.value) for op in entry.ops])
+            for entry in request.entries
+        ],
+        validate_only=request.validate_only,
+    )
+    await services.publisher.published(services.image().offset)
+    return _response(altered)
+
+
+def _entity(parts: list[EntityData]) -> QuotaEntity:
+    return quota_entity((part.entity_type, part.entity_name) for part in parts)
+
+
+def _response(altered: Iterable[Altered]) -> AlterClientQuotasResponse:
+    return AlterClientQuotasResponse(
+        entries=[
+            AlteredEntity(
+                error_code=code,
+                error_message=words,
+                entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+            )
+            for entity, code, words in altered
+        ]
+    )
