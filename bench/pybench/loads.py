@@ -273,7 +273,12 @@ def _native(what: str, *numbers: str) -> Callable[[Task], Outcome]:
 
     def load(task: Task) -> Outcome:
         known = {"records": task.records, "size": task.size, **task.properties}
-        words = [str(_bench_program("storage")), what, task.topic, *(str(known.get(number, number)) for number in numbers)]
+        words = [
+            str(_bench_program("storage")),
+            what,
+            task.topic,
+            *(str(known.get(number, number)) for number in numbers),
+        ]
         document = json.loads(_run(words))
         return Outcome(_show(words), {k: v for k, v in document.items() if isinstance(v, int | float)})
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -284,7 +284,7 @@ def test_a_refused_group_is_the_same_whether_it_is_there_or_not(hidden: str, ali
 def test_a_refused_topic_is_the_same_whether_it_is_there_or_not(hidden: str, alice: Wire) -> None:
     there, not_there = f"{hidden}topic", f"{hidden}topix"
     partition = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": -1}
-    for name, version, fields in [
+    cases: list[tuple[str, int, Callable[[str], dict[str, Any]]]] = [
         (
             "Metadata",
             12,
@@ -322,7 +322,8 @@ def test_a_refused_topic_is_the_same_whether_it_is_there_or_not(hidden: str, ali
                 "timeout_ms": 1000,
             },
         ),
-    ]:
+    ]
+    for name, version, fields in cases:
         answers = [raw(alice, name, version, fields(topic))[4:] for topic in (there, not_there)]
         assert answers[0].replace(there.encode(), b"") == answers[1].replace(not_there.encode(), b""), name
         assert TOPIC_REFUSED.to_bytes(2, "big") in answers[0], name
