@@ -25,6 +25,7 @@ from pybroker.config.key import parse_list
 from pybroker.config.log_keys import LogKeys
 from pybroker.config.network_keys import NetworkKeys
 from pybroker.config.node_keys import NodeKeys
+from pybroker.config.oauth_keys import OAuthKeys
 from pybroker.config.outbound import BETWEEN_BROKERS, TO_CONTROLLERS, Way, build_client_properties, check_mechanism
 from pybroker.config.properties import parse_overrides, read_properties
 from pybroker.config.quorum import QuorumVoter, parse_bootstrap_servers, parse_voters
@@ -43,7 +44,8 @@ _HOUR_MS = 3_600_000
 _CLEANER_THREAD_BYTES = 1024**2
 _PER_LISTENER = ("listener.name.", ".congestion.control")
 _OF_MECHANISM = re.compile(
-    r"(?:plain|scram-sha-256|scram-sha-512)\.(?:sasl\.jaas\.config|connections\.max\.reauth\.ms)"
+    r"(?:plain|scram-sha-256|scram-sha-512|oauthbearer)\."
+    r"(?:sasl\.jaas\.config|connections\.max\.reauth\.ms|sasl\.server\.callback\.handler\.class)"
 )
 
 
@@ -56,6 +58,7 @@ class BrokerConfig(
     GroupKeys,
     ConsumerGroupKeys,
     SecurityKeys,
+    OAuthKeys,
     TokenKeys,
     IdleKeys,
 ):

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from pybroker.config.errors import ConfigError
 from pybroker.config.jaas import JaasError, parse_jaas
 from pybroker.config.key import parse_list
+from pybroker.config.oauth import HANDLER, OAUTHBEARER, build_bearer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pybroker.config.jaas import LoginModule
+    from pybroker.config.oauth import BearerSettings
 
 PLAIN = "PLAIN"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-SUPPORTED = (PLAIN, *SCRAM)
+SUPPORTED = (PLAIN, *SCRAM, OAUTHBEARER)
 """The mechanisms that this version has."""
 
 ENABLED_KEY = "sasl.enabled.mechanisms"
@@ -32,6 +34,7 @@ _CALLBACKS = ("sasl.server.callback.handler.class", "sasl.login.callback.handler
 _MODULES = {
     PLAIN: "PlainLoginModule",
     **dict.fromkeys(SCRAM, "ScramLoginModule"),
+    OAUTHBEARER: "OAuthBearerLoginModule",
 }
 _USER = "user_"
 
@@ -44,6 +47,9 @@ class ListenerSasl(NamedTuple):
     """Passwords by user."""
     max_reauth_ms: Mapping[str, int]
     """By mechanism: after how many ms a client has to authenticate again; 0 for never."""
+
+    bearer: BearerSettings | None = None
+    """Which tokens of OAUTHBEARER are taken; None where it is not offered."""
 
     def __repr__(self) -> str:
         return f"ListenerSasl({', '.join(self.mechanisms)})"  # Passwords are for no log.
@@ -86,13 +92,19 @@ def _of_listener(listener: str, texts: ListenerTexts) -> ListenerSasl:
     for name in _CALLBACKS:
         for mechanism in mechanisms:
             found = texts.get(name, mechanism)
-            if found is not None and found[1].strip():
+            if found is not None and found[1].strip() and (name, mechanism) != (HANDLER, OAUTHBEARER):
                 raise ConfigError(f"listener.name.{listener.lower()}: {found[0]}", found[1], "no class: none is loaded")
     plain_users = _plain_users(listener, texts) if PLAIN in mechanisms else {}
     for mechanism in SCRAM:
         if mechanism in mechanisms:
             _module(listener, texts, mechanism)
-    return ListenerSasl(mechanisms, plain_users, {one: _max_reauth_ms(listener, texts, one) for one in mechanisms})
+    bearer = None
+    if OAUTHBEARER in mechanisms:
+        module = _module(listener, texts, OAUTHBEARER)
+        bearer = build_bearer(listener, texts, {} if module is None else module.options)
+    return ListenerSasl(
+        mechanisms, plain_users, {one: _max_reauth_ms(listener, texts, one) for one in mechanisms}, bearer
+    )
 
 
 def _plain_users(listener: str, texts: ListenerTexts) -> dict[str, str]:

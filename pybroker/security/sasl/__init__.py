@@ -5,5 +5,7 @@ Owns the mechanisms as pure machines, and the exchanges of connections. Must not
     steps         what a mechanism makes of a client's token
     plain         PLAIN (RFC 4616)
     scram         SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802)
+    bearer        OAUTHBEARER (RFC 7628)
+    web_tokens    what makes a token of it good
     server        the exchange of each connection, its end, and re-authentication (KIP-368)
 """

@@ -17,17 +17,21 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
+from pybroker.config.oauth import OAUTHBEARER
 from pybroker.config.sasl import PLAIN
 from pybroker.protocol.errors import ErrorCode
 from pybroker.security.principals import Principal
+from pybroker.security.sasl.bearer import BearerExchange
 from pybroker.security.sasl.plain import PlainExchange
 from pybroker.security.sasl.scram import Decoys, ScramExchange
 from pybroker.security.sasl.steps import Challenge, Refused, Work
+from pybroker.security.sasl.web_tokens import Validator
 from pybroker.security.scram import SCRAM_BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
+    from pybroker.config.oauth import BearerSettings
     from pybroker.config.sasl import ListenerSasl
     from pybroker.metadata.image import ScramImage
     from pybroker.security.sasl.scram import TokenLogins
@@ -122,6 +126,7 @@ class SaslServer:
         self._sessions: dict[int, _Session] = {}
         # Threads are made when there is work first, and wait for more.
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="pybroker-sasl")
+        self._validators: dict[BearerSettings, Validator] = {}
         self._decoys = {name: Decoys() for name in SCRAM_BY_NAME}
 
     def __len__(self) -> int:
@@ -131,6 +136,8 @@ class SaslServer:
     def reconfigure(self, listeners: Mapping[str, ListenerSasl]) -> None:
         """Take changed settings; they hold for every handshake from now on."""
         self._listeners = listeners
+        settings = {one.bearer for one in listeners.values()}
+        self._validators = {one: kept for one, kept in self._validators.items() if one in settings}
 
     def forget(self, connection: int) -> None:
         """Drop the state of a connection that has ended."""
@@ -211,10 +218,19 @@ class SaslServer:
     def _new_exchange(self, mechanism: str, offered: ListenerSasl) -> Exchange:
         if mechanism == PLAIN:
             return PlainExchange(offered.plain_users)
+        if offered.bearer is not None and mechanism == OAUTHBEARER:
+            return BearerExchange(self._validator(offered.bearer))
         scram = SCRAM_BY_NAME[mechanism]
         return ScramExchange(
             scram, self._scram().of(scram.number), self._nonce(), self._decoys[mechanism], self._tokens
         )
+
+    def _validator(self, settings: BearerSettings) -> Validator:
+        """Return what checks a listener's tokens: the same as long as its settings stay, as it keeps keys."""
+        found = self._validators.get(settings)
+        if found is None:
+            found = self._validators[settings] = Validator(settings, self._wall_ms)
+        return found
 
     def _may_begin_again(self, session: _Session) -> bool:
         began = session.began_again_ms

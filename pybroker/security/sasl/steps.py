@@ -44,7 +44,7 @@ class Work(NamedTuple):
     """What is decided takes too long for the loop, or waits for others: a worker thread is to call this."""
 
     decide: Callable[[], Challenge | Proved | Refused]
-    """Makes the step. It changes nothing of the exchange."""
+    """Makes the step. Nobody uses the exchange meanwhile."""
 
 
 Outcome = Challenge | Proved | Refused

@@ -55,21 +55,27 @@ def test_a_token_lives_as_long_as_it_asks_within_the_settings() -> None:
     assert machine.image.delegation_tokens.by_id.keys() == {"t", "short", "long"}
 
 
+def ends(machine: ClusterMachine, event: Event) -> int:
+    reply = step(machine, event).reply
+    assert isinstance(reply, TokenEnd)
+    return reply.expires_ms
+
+
 def test_owner_and_renewers_renew_until_the_longest_life_is_over() -> None:
     machine = ClusterMachine(SETTINGS)
     create(machine)
-    for name, asked, at, ends in (
+    for name, asked, at, until in (
         ("alice", -1, 1000, 1000 + DAY),
         ("bob", 1000, 2000, 3000),
         ("bob", 0, 2000, 2000 + DAY),
         ("bob", 9 * DAY, 2000, 2000 + DAY),
     ):
         renewed = step(machine, RenewToken("t", f"User:{name}", asked, at))
-        assert renewed.reply == TokenEnd(ErrorCode.NONE, ends)
-        assert machine.image.delegation_tokens.by_id["t"].expires_ms == ends
+        assert renewed.reply == TokenEnd(ErrorCode.NONE, until)
+        assert machine.image.delegation_tokens.by_id["t"].expires_ms == until
     for day in range(1, 7):
         step(machine, RenewToken("t", "User:bob", -1, day * DAY))
-    assert step(machine, RenewToken("t", "User:bob", -1, 7 * DAY - 1)).reply == TokenEnd(ErrorCode.NONE, 7 * DAY)
+    assert ends(machine, RenewToken("t", "User:bob", -1, 7 * DAY - 1)) == 7 * DAY
     assert step(machine, RenewToken("t", "User:bob", -1, 7 * DAY + 1)).reply == TokenEnd(EXPIRED)
 
 
@@ -91,8 +97,8 @@ def test_others_change_nothing() -> None:
 def test_a_token_ends_when_it_is_said_or_goes_at_once() -> None:
     machine = ClusterMachine(SETTINGS)
     create(machine)
-    assert step(machine, ExpireToken("t", "User:bob", 100, 1000)).reply == TokenEnd(ErrorCode.NONE, 1100)
-    assert step(machine, ExpireToken("t", "User:bob", 30 * DAY, 1000)).reply == TokenEnd(ErrorCode.NONE, 7 * DAY)
+    assert ends(machine, ExpireToken("t", "User:bob", 100, 1000)) == 1100
+    assert ends(machine, ExpireToken("t", "User:bob", 30 * DAY, 1000)) == 7 * DAY
     assert step(machine, ExpireToken("t", "User:alice", -1, 9 * DAY)).reply == TokenEnd(ErrorCode.NONE, 9 * DAY)
     assert machine.image.delegation_tokens.by_id == {}
 

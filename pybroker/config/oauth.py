@@ -1,0 +1,140 @@
+"""What a listener takes for a token of OAUTHBEARER: whose keys sign it, and what it has to say.
+
+Owns that tokens which nobody has signed are taken only where the settings name the class that takes them, and that a
+setting which would need a package that is not here is refused. Must not know tokens.
+
+Source: Kafka's OAuthBearerValidatorCallbackHandler and OAuthBearerUnsecuredValidatorCallbackHandler.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from pybroker.config.errors import ConfigError
+from pybroker.config.key import parse_list
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+OAUTHBEARER = "OAUTHBEARER"
+JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
+HANDLER = "sasl.server.callback.handler.class"
+SECURED_CLASS = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+UNSECURED_CLASS = (
+    "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+)
+_PREFIX = "sasl.oauthbearer."
+_NUMBERS = {
+    "jwks.endpoint.refresh.ms": 3_600_000,
+    "jwks.endpoint.retry.backoff.ms": 100,
+    "jwks.endpoint.retry.backoff.max.ms": 10_000,
+    "clock.skew.seconds": 30,
+}
+
+
+class KeySource(NamedTuple):
+    """Where the keys are that sign tokens."""
+
+    url: str
+    refresh_ms: int
+    backoff_ms: int
+    backoff_max_ms: int
+    trusted: str | None
+    """File of the certificates that the https: address is held against; None for the system's."""
+
+
+class BearerSettings(NamedTuple):
+    """What tokens a listener takes."""
+
+    keys: KeySource | None
+    """None: tokens are taken that nobody has signed."""
+    audiences: tuple[str, ...] = ()
+    issuer: str | None = None
+    scope_claim: str = "scope"
+    user_claim: str = "sub"
+    skew_s: float = 0
+    scopes: tuple[str, ...] = ()
+    """Those that a token needs which nobody has signed."""
+
+
+class Texts(Protocol):
+    """Settings as one listener sees them."""
+
+    def get(self, name: str, mechanism: str | None = None) -> tuple[str, str] | None:
+        """Return what speaks for a key, with the name that it was given by; None where nothing does."""
+
+
+def build_bearer(listener: str, texts: Texts, options: Mapping[str, str]) -> BearerSettings:
+    """Return which tokens a listener takes; `options` are those of its login module. Raises ConfigError."""
+    handler = texts.get(HANDLER, OAUTHBEARER)
+    named = None if handler is None else handler[1].strip()
+    found = texts.get(JWKS_URL)
+    url = None if found is None else found[1].strip()
+    if named == UNSECURED_CLASS and not url:
+        return _unsecured(listener, options)
+    if named not in (None, "", SECURED_CLASS):
+        words = "no class: none is loaded" if url else f"{SECURED_CLASS} with {JWKS_URL}, or {UNSECURED_CLASS}"
+        raise ConfigError(_shown(listener, HANDLER), named, words)
+    if not url:
+        words = (
+            f"an https: or file: address of the keys that sign tokens; tokens without a signature are taken with "
+            f"listener.name.{listener.lower()}.oauthbearer.{HANDLER}={UNSECURED_CLASS} only, whoever sends them"
+        )
+        raise ConfigError(_shown(listener, JWKS_URL), "", words)
+    return _signed(listener, url, texts, options)
+
+
+def _signed(listener: str, url: str, texts: Texts, options: Mapping[str, str]) -> BearerSettings:
+    parts = urlsplit(url)
+    if not (parts.scheme == "https" and parts.netloc) and not (parts.scheme == "file" and parts.path):
+        raise ConfigError(_shown(listener, JWKS_URL), url, "an https: or file: address")
+    if find_spec("jwt") is None or find_spec("cryptography") is None:
+        words = "the packages that check tokens: python -m pip install 'pybroker[oauth]'"
+        raise ConfigError(_shown(listener, JWKS_URL), url, words)
+    numbers = {name: _number(listener, name, default, texts) for name, default in _NUMBERS.items()}
+    refresh_ms, backoff_ms, backoff_max_ms, skew_s = numbers.values()
+    return BearerSettings(
+        KeySource(url, refresh_ms, backoff_ms, backoff_max_ms, options.get("ssl.truststore.location")),
+        parse_list(_text(texts, "expected.audience") or ""),
+        _text(texts, "expected.issuer"),
+        _text(texts, "scope.claim.name") or "scope",
+        _text(texts, "sub.claim.name") or "sub",
+        skew_s,
+    )
+
+
+def _unsecured(listener: str, options: Mapping[str, str]) -> BearerSettings:
+    def option(name: str) -> str | None:
+        return options.get(f"unsecuredValidator{name}") or None
+
+    skew = option("AllowableClockSkewMs") or "0"
+    if not skew.isdecimal():
+        name = f"listener.name.{listener.lower()}.oauthbearer.sasl.jaas.config: unsecuredValidatorAllowableClockSkewMs"
+        raise ConfigError(name, skew, "milliseconds, 0 or more")
+    return BearerSettings(
+        None,
+        scope_claim=option("ScopeClaimName") or "scope",
+        user_claim=option("PrincipalClaimName") or "sub",
+        skew_s=int(skew) / 1000,
+        scopes=tuple((option("RequiredScope") or "").split()),
+    )
+
+
+def _number(listener: str, name: str, default: int, texts: Texts) -> int:
+    text = _text(texts, name)
+    if text is None:
+        return default
+    if not text.isdecimal():
+        raise ConfigError(_shown(listener, _PREFIX + name), text, "a number, 0 or more")
+    return int(text)
+
+
+def _text(texts: Texts, name: str) -> str | None:
+    found = texts.get(_PREFIX + name)
+    return (None if found is None else found[1].strip()) or None
+
+
+def _shown(listener: str, name: str) -> str:
+    return f"{listener} (SASL): {name}"

@@ -1,0 +1,263 @@
+"""JSON Web Tokens: what is held against a listener's settings before a token says who its bearer is.
+
+Owns both kinds: tokens that an issuer has signed, by keys of its JWKS (KIP-768), and tokens that nobody has signed.
+Nothing of a token decides how it is checked: a key has an algorithm of its own kind, and a token without a signature is
+one of the second kind or is refused. Calls are for worker threads. Must not know exchanges.
+
+Keys are got when a token comes first, and again when they are old; meanwhile tokens are checked by those that are
+there. A key that is not among them has the keys got again, once in a minute at most, whoever asks for whatever keys:
+the token is refused until then, as in Kafka.
+
+Source: Kafka's BrokerJwtValidator, RefreshingHttpsJwks and OAuthBearerUnsecuredJws; RFC 7519, RFC 8725.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from base64 import urlsafe_b64decode
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pybroker.config.oauth import BearerSettings, KeySource
+
+log = logging.getLogger("pybroker.security")
+
+_UNKNOWN_PAUSE_S = 60
+"""Keys are not got again for an unknown key before that, Kafka's `MISSING_KEY_ID_CACHE_IN_MS`."""
+_FETCH_S = 10
+_LARGEST_KEYS = 1024**2
+"""Bytes of a JWKS."""
+_PARTS = 3
+_ALGORITHMS = {
+    "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    "EC": ("ES256", "ES384", "ES512"),
+    "OKP": ("EdDSA",),
+}
+"""By the type of a key. None of them is a secret that the issuer and the broker share."""
+
+
+class Bearer(NamedTuple):
+    """Who a token speaks for."""
+
+    user: str
+    expires_ms: int
+
+
+class TokenError(ValueError):
+    """A token is refused. The words, which show nothing of it that could be used, say why."""
+
+    def __init__(self, words: str, status: str = "invalid_token", scope: str | None = None) -> None:
+        """`status` and `scope` are for the client (RFC 7628)."""
+        super().__init__(words)
+        self.status = status
+        self.scope = scope
+
+
+class Validator:
+    """Checks the tokens of one listener. For any thread."""
+
+    def __init__(self, settings: BearerSettings, wall_ms: Callable[[], int]) -> None:
+        self.settings = settings
+        self._wall_ms = wall_ms
+        self._keys = None if settings.keys is None else Keys(settings.keys)
+
+    def check(self, token: str) -> Bearer:
+        """Return who a token speaks for; raises TokenError."""
+        settings = self.settings
+        claims = _unsigned_claims(token) if self._keys is None else _signed_claims(token, self._keys, settings)
+        now_s, skew_s = self._wall_ms() / 1000, settings.skew_s
+        user, expires_s = claims.get(settings.user_claim), _time(claims, "exp")
+        issued_s = _time(claims, "iat")
+        if not isinstance(user, str) or not user.strip():
+            raise TokenError(f"the claim {settings.user_claim} names no user")
+        if expires_s is None:
+            raise TokenError("the token does not say when it ends (exp)")
+        if expires_s <= now_s - skew_s:
+            raise TokenError("the token has ended")
+        if issued_s is None and self._keys is not None:
+            raise TokenError("the token does not say when it was made (iat)")
+        if issued_s is not None and issued_s > now_s + skew_s:
+            raise TokenError("the token is of a later time (iat)")
+        begins_s = _time(claims, "nbf")
+        if begins_s is not None and begins_s > now_s + skew_s:
+            raise TokenError("the token does not hold yet (nbf)")
+        lacking = [scope for scope in settings.scopes if scope not in _scopes(claims, settings.scope_claim)]
+        if lacking:
+            scope = " ".join(settings.scopes)
+            raise TokenError(f"the token lacks the scope {', '.join(lacking)}", "insufficient_scope", scope)
+        return Bearer(user, int(expires_s * 1000))
+
+
+class Keys:
+    """The keys of one issuer, by id. For any thread; one thread at a time gets them."""
+
+    def __init__(self, source: KeySource, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._source = source
+        self._now_s = now_s
+        self._lock = threading.Lock()
+        # What follows is read and changed with the lock.
+        self._keys: dict[str | None, dict[str, Any]] | None = None
+        self._got_s = 0.0
+        self._asked_for_unknown_s: float | None = None
+        self._failures = 0
+        self._not_before_s = 0.0
+        # Not None while keys are got.
+        self._fetch: Future[None] | None = None
+
+    def find(self, key_id: str | None) -> dict[str, Any]:
+        """Return a key as its JWK; of a token without an id the only one. Raises TokenError."""
+        with self._lock:
+            fetch = self._begin_if_due(key_id)
+            first = self._keys is None
+        if first:
+            if fetch is None:
+                raise TokenError("the keys that sign tokens cannot be got at present")
+            wait([fetch], _FETCH_S + 1)
+        with self._lock:
+            keys = self._keys or {}
+            if key_id is None and len(keys) == 1:
+                return next(iter(keys.values()))
+            found = keys.get(key_id)
+        if found is None:
+            raise TokenError("the token is signed by a key that is not among those of the issuer")
+        return found
+
+    def _begin_if_due(self, key_id: str | None) -> Future[None] | None:
+        """Have the keys got where they are old, or lack one; return what ends with it. Called with the lock."""
+        now = self._now_s()
+        if self._fetch is None and now >= self._not_before_s and self._is_due(key_id, now):
+            self._fetch = Future()
+            threading.Thread(target=self._get, name="pybroker-jwks", daemon=True).start()
+        return self._fetch
+
+    def _is_due(self, key_id: str | None, now: float) -> bool:
+        if self._keys is None or now - self._got_s >= self._source.refresh_ms / 1000:
+            return True
+        if key_id is None or key_id in self._keys:
+            return False
+        asked = self._asked_for_unknown_s
+        if asked is not None and now - asked < _UNKNOWN_PAUSE_S:
+            return False
+        self._asked_for_unknown_s = now
+        return True
+
+    def _get(self) -> None:
+        try:
+            keys = read_keys(self._source)
+        except Exception as error:  # noqa: BLE001  # whatever it was, those who wait for keys are answered
+            log.warning("the keys of tokens cannot be got from %s: %s", self._source.url, error)
+            keys = None
+        with self._lock:
+            now = self._now_s()
+            if keys is None:
+                pause_ms = min(self._source.backoff_ms * 2**self._failures, self._source.backoff_max_ms)
+                self._failures = min(self._failures + 1, 32)
+                self._not_before_s = now + pause_ms / 1000
+            else:
+                self._keys, self._got_s, self._failures = keys, now, 0
+            fetch, self._fetch = self._fetch, None
+        if fetch is not None:
+            fetch.set_result(None)
+
+
+def read_keys(source: KeySource) -> dict[str | None, dict[str, Any]]:
+    """Get a JWKS, and return its keys for signatures by id; raises OSError and ValueError."""
+    parts = urlsplit(source.url)
+    if parts.scheme == "file":
+        with open(unquote(parts.path), "rb") as file:
+            text = file.read(_LARGEST_KEYS + 1)
+    else:
+        import ssl  # none of these two is needed where nobody gets keys
+        from urllib.request import Request, urlopen
+
+        context = ssl.create_default_context(cafile=source.trusted)
+        request = Request(source.url, headers={"Accept": "application/json"})
+        with urlopen(request, timeout=_FETCH_S, context=context) as answer:
+            if urlsplit(answer.url).scheme != "https":
+                raise ValueError(f"it was redirected to {answer.url}, which is no https: address")
+            text = answer.read(_LARGEST_KEYS + 1)
+    if len(text) > _LARGEST_KEYS:
+        raise ValueError(f"it has more than {_LARGEST_KEYS} bytes")
+    document = json.loads(text)
+    keys = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(keys, list):
+        raise ValueError("it is no JWKS: it has no list of keys")
+    usable = [key for key in keys if isinstance(key, dict) and key.get("kty") in _ALGORITHMS]
+    return {key.get("kid"): key for key in usable if key.get("use", "sig") == "sig"}
+
+
+def _signed_claims(token: str, keys: Keys, settings: BearerSettings) -> Mapping[str, Any]:
+    """Return the claims of a token whose signature, audience and issuer are right; times are checked later."""
+    import jwt  # of the extra `oauth`, which not every broker has
+
+    try:
+        header = jwt.get_unverified_header(token)
+        key = keys.find(header.get("kid"))
+        algorithm = header.get("alg")
+        if algorithm not in _ALGORITHMS[key["kty"]] or key.get("alg", algorithm) != algorithm:
+            raise TokenError(f"the token is signed by {str(algorithm)[:16]!r}, which is not for its key")
+        required = ["exp", "iat"] + (["aud"] if settings.audiences else []) + (["iss"] if settings.issuer else [])
+        claims: Mapping[str, Any] = jwt.decode(
+            token,
+            jwt.PyJWK(key, algorithm=algorithm).key,
+            algorithms=[algorithm],
+            audience=list(settings.audiences) or None,
+            issuer=settings.issuer,
+            options={
+                "require": required,
+                "verify_aud": bool(settings.audiences),
+                "verify_exp": False,
+                "verify_iat": False,
+                "verify_nbf": False,
+                "verify_sub": False,
+                "verify_jti": False,
+            },
+        )
+    except jwt.PyJWTError as error:
+        raise TokenError(f"{type(error).__name__}: {error}") from None
+    return claims
+
+
+def _unsigned_claims(token: str) -> Mapping[str, Any]:
+    """Return the claims of a token that nobody has signed, and that says so."""
+    parts = token.split(".")
+    if len(parts) != _PARTS:
+        raise TokenError(f"the token has {len(parts)} parts, not {_PARTS}")
+    header, claims = (_json(part) for part in parts[:2])
+    if header.get("alg") != "none" or parts[2]:
+        raise TokenError("the token is signed, and this listener takes those that are not")
+    return claims
+
+
+def _json(part: str) -> Mapping[str, Any]:
+    try:
+        read = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    except (ValueError, RecursionError):
+        raise TokenError("a part of the token is no JSON in base64") from None
+    if not isinstance(read, dict):
+        raise TokenError("a part of the token is no JSON object")
+    return read
+
+
+def _time(claims: Mapping[str, Any], name: str) -> float | None:
+    """Return a time in seconds since 1970; None where it is not said. Raises TokenError for what is none."""
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
+        raise TokenError(f"the claim {name} is no time")
+    return float(value)
+
+
+def _scopes(claims: Mapping[str, Any], name: str) -> list[str]:
+    value = claims.get(name)
+    if isinstance(value, str):
+        return value.split()
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
