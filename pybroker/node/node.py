@@ -26,12 +26,15 @@ from pybroker.node.observer_part import ObserverPart
 from pybroker.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pybroker.broker.broker_state import BrokerState
     from pybroker.broker.failures import Failures
     from pybroker.broker.shut_down import ShutDown
     from pybroker.config.broker import BrokerConfig
+    from pybroker.controller.cluster.events import ScramUpsertion
+    from pybroker.controller.local_channel import LocalChannel
+    from pybroker.controller.switching_channel import SwitchingChannel
     from pybroker.handlers.context import RequestContext
     from pybroker.machine.clock import Clock
     from pybroker.metadata.publishers import Publisher
@@ -87,6 +90,15 @@ class Node:
     def tls(self) -> TlsListeners:
         """What the broker's listeners encrypt by; raises NodeError of a broker that does not run."""
         return self._running().tls
+
+    async def make_scram_users(self, users: Sequence[ScramUpsertion]) -> None:
+        """Give users passwords, one mechanism at a time, as a client with the right to do so would.
+
+        Raises NodeError of a broker that does not run, and RuntimeError for what the controller refuses.
+        """
+        for altered in await self._running().channel.alter_scram_users((), users):
+            if altered.error_code:
+                raise RuntimeError(f"user {altered.name!r}: {altered.error_message}")
 
     async def start(self) -> tuple[OpenListener, ...]:
         """Start, and return the listeners when the broker answers; raises NodeError, leaving nothing behind."""
@@ -148,6 +160,13 @@ class _Run:
         if self._broker is None:
             raise NodeError("this node is a controller alone: it has no clients")
         return self._broker.tls
+
+    @property
+    def channel(self) -> LocalChannel | SwitchingChannel:
+        """The broker's way to the controller; raises NodeError of a node that is no broker."""
+        if self._broker is None:
+            raise NodeError("this node is a controller alone: it has no clients")
+        return self._broker.channel
 
     @property
     def failures(self) -> Failures:

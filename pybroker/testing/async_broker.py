@@ -37,10 +37,12 @@ class AsyncBroker(Controls):
         *,
         directory: str | Path | None = None,
         properties: Mapping[str, str] | None = None,
+        security: str | None = None,
+        users: Mapping[str, str] | None = None,
         **settings: object,
     ) -> None:
         """Prepare a broker as `Broker` does; raises ConfigError for a wrong setting."""
-        self.broker = Broker(directory=directory, properties=properties, **settings)
+        self.broker = Broker(directory=directory, properties=properties, security=security, users=users, **settings)
         """The broker itself, for threads."""
         super().__init__(self.broker._interceptor)
 
@@ -48,6 +50,14 @@ class AsyncBroker(Controls):
     def bootstrap_servers(self) -> str:
         """Where clients find it: empty before the first start."""
         return self.broker.bootstrap_servers
+
+    def client_settings(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
+        """As `Broker.client_settings`."""
+        return self.broker.client_settings(user, mechanism=mechanism)
+
+    def client_properties(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
+        """As `Broker.client_properties`."""
+        return self.broker.client_properties(user, mechanism=mechanism)
 
     @property
     def config(self) -> BrokerConfig:

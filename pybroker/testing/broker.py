@@ -32,6 +32,7 @@ from pybroker.testing.clock import SteppedClock, milliseconds
 from pybroker.testing.controls import Controls
 from pybroker.testing.interceptor import Interceptor
 from pybroker.testing.ports import ReservedPorts
+from pybroker.testing.security import Security
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator, Mapping, Sequence
@@ -62,13 +63,22 @@ class Broker(Controls):
         *,
         directory: str | Path | None = None,
         properties: Mapping[str, str] | None = None,
+        security: str | None = None,
+        users: Mapping[str, str] | None = None,
         **settings: object,
     ) -> None:
         """Prepare a broker; raises ConfigError for a wrong value, UnknownKeyError for a key that there is not.
 
         `directory` is kept at the end, a temporary one not.
+
+        `security` is SSL, SASL_PLAINTEXT or SASL_SSL: certificates are made on the fly, and `users`, passwords by name,
+        log in by PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. `client_settings` has what clients need.
         """
-        given = {**_DEFAULTS, **(properties or {})}
+        if security is None and users is not None:
+            raise ValueError("users: they log in where security is SASL_PLAINTEXT or SASL_SSL")
+        self._security = None if security is None else Security(security, users)
+        secured = {} if self._security is None else self._security.broker_properties()
+        given = {**_DEFAULTS, **secured, **(properties or {})}
         for name, value in settings.items():
             given[name.replace("_", ".")] = str(value).lower() if isinstance(value, bool) else str(value)
         self._temporary = directory is None
@@ -91,6 +101,8 @@ class Broker(Controls):
         # The addresses from the first start to the stop that ends it.
         self._ports = ReservedPorts()
         self._refusing = False
+        # Whether the directory has the users of SCRAM.
+        self._has_users = False
         self.bootstrap_servers = ""
 
     def start(self) -> Broker:
@@ -114,6 +126,20 @@ class Broker(Controls):
         self._node, self._refusing = node, False
         self.bootstrap_servers = ",".join(f"{_dialled(one.bound.host)}:{one.bound.port}" for one in listeners)
         return self
+
+    def client_settings(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
+        """Return what confluent-kafka and other clients of librdkafka need to reach the broker.
+
+        `user` is one of `users`, by default the first; with security="SSL" any name, which the client's certificate
+        then has, or None for a client without one. Raises ValueError for a user or a mechanism that there is not.
+        """
+        given = {} if self._security is None else self._security.client_settings(user, mechanism)
+        return {"bootstrap.servers": self.bootstrap_servers, **given}
+
+    def client_properties(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
+        """Return the same by Kafka's names: for `pybroker.client`, the commands, Spark and Java."""
+        given = {} if self._security is None else self._security.client_properties(user, mechanism)
+        return {"bootstrap.servers": self.bootstrap_servers, **given}
 
     def stop(self, *, keep: bool = False) -> None:
         """Stop cleanly; a broker that is not running is left alone.
@@ -253,9 +279,18 @@ class Broker(Controls):
 
     async def _start(self, node: Node) -> tuple[OpenListener, ...]:
         listeners = await node.start()
+        await self._make_users(node)
         node.data_plane.set_clock_ahead(self._clock.ahead_ms)
         self._interceptor.attach(node.data_plane)
         return listeners
+
+    async def _make_users(self, node: Node) -> None:
+        """Make the users of SCRAM, once for a directory."""
+        if self._security is None or self._has_users:
+            return
+        for users in await asyncio.to_thread(self._security.scram_users):
+            await node.make_scram_users(users)
+        self._has_users = True
 
     async def _abandon(self, node: Node) -> None:
         """Stop a node whose start was interrupted when it had succeeded."""
@@ -310,6 +345,7 @@ class Broker(Controls):
     def _remove_directory(self) -> None:
         if self._finalizer is not None:
             self._finalizer()
+            self._has_users = False
 
 
 def _remove(directory: Path, pid: int) -> None:

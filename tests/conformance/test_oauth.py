@@ -105,6 +105,8 @@ def test_a_bad_token_is_answered_by_a_status_and_then_refused(unsecured: str, be
     ids=["another user", "another scheme", "no token", "nothing", "an acknowledgement of nothing"],
 )
 def test_a_bad_message_is_refused_at_once(unsecured: str, first: bytes) -> None:
+    if AGAINST_KAFKA and b"Basic" in first:
+        pytest.skip("Kafka closes the connection without an answer: its words have no place for the scheme")
     with Wire(unsecured) as wire:
         handshake(wire, "OAUTHBEARER")
         assert token(wire, first).error_code == SASL_AUTHENTICATION_FAILED
