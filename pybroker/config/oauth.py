@@ -80,7 +80,7 @@ def build_bearer(listener: str, texts: Texts, options: Mapping[str, str]) -> Bea
     if not url:
         words = (
             f"an https: or file: address of the keys that sign tokens; tokens without a signature are taken with "
-            f"listener.name.{listener.lower()}.oauthbearer.{HANDLER}={UNSECURED_CLASS} only, whoever sends them"
+            f"listener.name.{listener.lower()}.oauthbearer.{HANDLER}={UNSECURED_CLASS} only, and then from every client"
         )
         raise ConfigError(_shown(listener, JWKS_URL), "", words)
     return _signed(listener, url, texts, options)

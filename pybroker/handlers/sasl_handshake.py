@@ -4,7 +4,7 @@ Key
     17
 
 Versions
-    1-1
+    0-1
 
 Behaviour
     - The answer has all mechanisms of the listener (sasl.enabled.mechanisms). One that it has not is
@@ -15,10 +15,11 @@ Behaviour
       in a second at most.
 
 Version notes
-    - None.
+    - After version 0 every frame is a token of the exchange, without a head, and so are the answers, up to the proof; a
+      refusal is the end of the connection. A client that has authenticated does not do so again by version 0.
 
 Not done
-    - Version 0, after which tokens would be frames without a head.
+    - None.
 """
 
 from __future__ import annotations
@@ -49,7 +50,6 @@ def _failed(_request: SaslHandshakeRequest, _version: int, error: WireError) -> 
     SaslHandshakeRequest,
     requires=NothingRequired("Clients begin by it to prove who they are, so nobody is known before."),
     failed=_failed,
-    min_version=FIRST_VERSION_BEFORE_REQUESTS,
     listeners=ListenerRole.BOTH,
 )
 def sasl_handshake(request: SaslHandshakeRequest, context: RequestContext) -> SaslHandshakeResponse | Reply:
@@ -57,6 +57,7 @@ def sasl_handshake(request: SaslHandshakeRequest, context: RequestContext) -> Sa
     sasl = context.services.sasl
     if sasl is None:
         return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
-    outcome = sasl.handshake(context.origin, request.mechanism)
+    bare = context.version < FIRST_VERSION_BEFORE_REQUESTS
+    outcome = sasl.handshake(context.origin, request.mechanism, bare=bare)
     response = SaslHandshakeResponse(error_code=outcome.error_code, mechanisms=list(outcome.mechanisms))
     return context.end_after(response) if outcome.fails else response

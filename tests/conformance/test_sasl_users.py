@@ -182,3 +182,52 @@ def test_sasl_where_nobody_asks_for_it_is_an_illegal_state(addresses: tuple[str,
         assert answer.error_code == ILLEGAL_SASL_STATE
         assert answer.error_message == "SaslAuthenticate request received after successful authentication"
         assert wire.call("Metadata", 9, topics=[]).brokers, "the connection goes on"
+
+
+def bare_handshake(wire: Wire, mechanism: str) -> Any:
+    """The answer to a handshake after which tokens are frames of their own."""
+    return wire.call("SaslHandshake", 0, mechanism=mechanism)
+
+
+def bare(wire: Wire, data: bytes) -> bytes:
+    """The token that answers a token."""
+    wire.send_frame(data)
+    return wire.read_frame()
+
+
+def test_tokens_may_be_frames_of_their_own(addresses: tuple[str, str]) -> None:
+    with Wire(addresses[0]) as wire:
+        begun = bare_handshake(wire, "PLAIN")
+        assert (begun.error_code, sorted(begun.mechanisms)) == (NONE, sorted(MECHANISMS))
+        assert bare(wire, b"\0alice\0alice secret") == b""
+        assert wire.call("Metadata", 9, topics=[]).brokers, "frames are requests again"
+        assert bare_handshake(wire, "PLAIN").error_code == ILLEGAL_SASL_STATE
+        assert wire.call("Metadata", 9, topics=[]).brokers
+
+
+def test_an_exchange_of_several_bare_tokens_ends_in_a_proof(addresses: tuple[str, str]) -> None:
+    first = "n,,n=alice,r=abcdef"
+    with Wire(addresses[0]) as wire:
+        bare_handshake(wire, "SCRAM-SHA-512")
+        challenge = bare(wire, first.encode()).decode()
+        assert bare(wire, scram_last("SCRAM-SHA-512", PASSWORD, first, challenge)).startswith(b"v=")
+        assert wire.call("Metadata", 9, topics=[]).brokers
+
+
+@pytest.mark.parametrize(
+    "data", [b"\0alice\0wrong", b"", b"\0\x12\0\0\0\0\0\x01\xff\xff"], ids=["a wrong password", "nothing", "a request"]
+)
+def test_a_refused_bare_token_is_answered_by_nothing_but_the_end(addresses: tuple[str, str], data: bytes) -> None:
+    if AGAINST_KAFKA and not data:
+        pytest.skip("Kafka waits for more: an empty frame is no token to it")
+    with Wire(addresses[0]) as wire:
+        bare_handshake(wire, "PLAIN")
+        wire.send_frame(data)
+        assert wire.is_closed_by_peer()
+
+
+def test_an_unknown_mechanism_has_no_tokens(addresses: tuple[str, str]) -> None:
+    with Wire(addresses[0]) as wire:
+        answer = bare_handshake(wire, "CRAM-MD5")
+        assert answer.error_code == UNSUPPORTED_SASL_MECHANISM
+        assert wire.is_closed_by_peer()

@@ -12,7 +12,7 @@ from pybroker.protocol.api_keys import ApiKey
 from pybroker.protocol.messages import request_class
 from pybroker.testing import Broker
 from tests.conformance.sasl_clients import NONE, free_ports, handshake, settings, token
-from tests.support.wire import Wire
+from tests.support.wire import Wire, request
 
 SASL = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 
@@ -91,4 +91,19 @@ def test_rubbish_is_refused(address: str, mechanism: str, size: int) -> None:
 def test_a_token_before_a_handshake_is_refused(address: str) -> None:
     with Wire(address) as wire:
         assert token(wire, b"\0alice\0alice secret").error_code
+        assert wire.is_closed_by_peer()
+
+
+def test_bare_tokens_are_bounded_as_other_frames_are(address: str) -> None:
+    with Wire(address) as wire:
+        assert wire.call("SaslHandshake", 0, mechanism="PLAIN").error_code == NONE
+        wire.send_bytes(struct.pack(">i", 4097))
+        assert wire.is_closed_by_peer()
+
+
+def test_a_request_right_behind_a_bare_handshake_is_a_token(address: str) -> None:
+    with Wire(address) as wire:
+        wire.send(request("SaslHandshake", 0, mechanism="PLAIN"))
+        wire.send(request("Metadata", 9, topics=[]))
+        assert len(wire.read_frame()) > 4, "the handshake's answer"
         assert wire.is_closed_by_peer()

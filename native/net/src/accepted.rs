@@ -33,7 +33,7 @@ impl Accepted {
     /// The largest frame that it may send now, where `max` is the largest of all.
     pub fn max_frame_bytes(&self, max: usize) -> usize {
         match self.authentication {
-            Authentication::Awaited => max.min(self.unauthenticated_max_bytes),
+            Authentication::Awaited | Authentication::Tokens => max.min(self.unauthenticated_max_bytes),
             Authentication::Proved { .. } => max,
         }
     }
@@ -41,7 +41,9 @@ impl Accepted {
     /// The setting that bounds its frames now.
     pub fn max_frame_key(&self) -> &'static str {
         match self.authentication {
-            Authentication::Awaited => "sasl.server.max.receive.size, as the client has not authenticated,",
+            Authentication::Awaited | Authentication::Tokens => {
+                "sasl.server.max.receive.size, as the client has not authenticated,"
+            }
             Authentication::Proved { .. } => "socket.request.max.bytes",
         }
     }

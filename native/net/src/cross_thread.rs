@@ -8,12 +8,12 @@
 
 use rustix::event::epoll::EventFlags;
 
+use super::bare_tokens;
 use super::connection::{Connection, Slot};
 use super::counters::ThreadCounters;
 use super::hot_path::HotPathApi;
 use super::inbox::Message;
 use super::reactor::Reactor;
-use super::response::Response;
 use pybroker_replica::Waiter;
 
 /// The control plane has other things to do than to copy larger answers into sockets.
@@ -55,7 +55,7 @@ pub fn try_answer(reactor: &Reactor, to: Waiter, payload: &[u8]) -> bool {
         Some(&mut Slot::Held(asked)) => (asked, false),
         Some(Slot::Fetch(_) | Slot::Produce(_) | Slot::Parked(_) | Slot::Ready(_)) | None => return true,
     };
-    let response = Response::from_payload(asked.correlation_id, payload);
+    let response = bare_tokens::answer(&mut connection, asked, payload);
     reactor.counters.ended_by_control_plane(asked.api_key, response.size());
     connection.answer(to.request, response);
     write(reactor, &mut connection);

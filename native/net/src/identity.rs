@@ -19,6 +19,8 @@ pub struct Identity {
 pub enum Authentication {
     /// Nothing yet, on a listener that asks for it.
     Awaited,
+    /// Nothing yet, and every frame is a token of the exchange, without a head (`bare_tokens`).
+    Tokens,
     /// Who it is. From `until` on, on the data plane's clock in milliseconds, it has to prove that again (KIP-368).
     Proved { identity: Arc<Identity>, until: Option<u64> },
 }
@@ -32,7 +34,7 @@ impl Authentication {
     /// Who the connection is; `None` before it has said.
     pub fn identity(&self) -> Option<&Arc<Identity>> {
         match self {
-            Self::Awaited => None,
+            Self::Awaited | Self::Tokens => None,
             Self::Proved { identity, .. } => Some(identity),
         }
     }
@@ -50,7 +52,7 @@ impl Authentication {
             Self::Proved { until: Some(until), .. } if *until <= now && !is_sasl => {
                 Some(format!("API {api_key} after the client's session has expired (connections.max.reauth.ms)"))
             }
-            Self::Awaited | Self::Proved { .. } => None,
+            Self::Awaited | Self::Tokens | Self::Proved { .. } => None,
         }
     }
 }

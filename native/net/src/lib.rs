@@ -13,6 +13,7 @@ extern crate self as pybroker_net;
 mod accepted;
 mod acceptor;
 mod api_versions;
+mod bare_tokens;
 mod clock;
 mod connection;
 mod connection_number;

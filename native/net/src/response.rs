@@ -84,6 +84,19 @@ impl Response {
         Self::finish(bytes, Vec::new())
     }
 
+    /// A frame of nothing but a token.
+    pub fn bare(token: &[u8]) -> Self {
+        let mut bytes = Vec::with_capacity(token.len() + 4);
+        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(token);
+        Self::finish(bytes, Vec::new())
+    }
+
+    /// No frame at all.
+    pub fn nothing() -> Self {
+        Self { bytes: Vec::new(), slices: Vec::new(), sent: 0, next_slice: 0, sent_of_slice: 0 }
+    }
+
     /// Size of the frame on the wire.
     pub fn size(&self) -> u64 {
         (self.bytes.len() + self.slices.iter().map(|(_, slice)| slice.size()).sum::<usize>()) as u64

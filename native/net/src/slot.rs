@@ -13,6 +13,9 @@ pub struct Asked {
     /// Its correlation id, which the answer carries again.
     pub correlation_id: i32,
     pub api_key: ApiKey,
+    pub api_version: i16,
+    /// Whether it came as a bare token, and its answer goes out as one.
+    pub bare: bool,
 }
 
 /// What became of a request.

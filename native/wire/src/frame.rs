@@ -103,6 +103,11 @@ impl RequestHead {
         })
     }
 
+    /// The head of a request that has none of its own: its frame is all message.
+    pub const fn without_client(api_key: ApiKey, api_version: i16) -> Self {
+        Self { api_key, api_version, correlation_id: 0, client_id: None, body: 0 }
+    }
+
     /// What the client calls itself in the frame that this is the head of.
     pub fn client_id<'a>(&self, frame: &'a [u8]) -> Option<&'a str> {
         let text = frame.get(self.body - self.client_id?..self.body)?;

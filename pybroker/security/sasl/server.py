@@ -152,8 +152,8 @@ class SaslServer:
         session = self._sessions.get(connection)
         return session is not None and session.by_token
 
-    def handshake(self, client: Client, mechanism: str) -> Handshake:
-        """Begin an exchange, or say which mechanisms there are."""
+    def handshake(self, client: Client, mechanism: str, *, bare: bool = False) -> Handshake:
+        """Begin an exchange, or say which mechanisms there are; `bare`: its tokens are frames of their own."""
         session = self._sessions.get(client.connection)
         offered = self._listeners.get(client.listener)
         if offered is None:
@@ -161,7 +161,7 @@ class SaslServer:
         if session is not None and session.exchange is not None:
             self._note(client, f"sent a second SaslHandshake during its exchange by {session.mechanism}")
             return Handshake(ErrorCode.ILLEGAL_SASL_STATE, fails=True)
-        if client.principal is not None and (session is None or not self._may_begin_again(session)):
+        if client.principal is not None and (bare or session is None or not self._may_begin_again(session)):
             return Handshake(ErrorCode.ILLEGAL_SASL_STATE)
         if mechanism not in offered.mechanisms:
             names = ", ".join(offered.mechanisms)

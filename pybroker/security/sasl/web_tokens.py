@@ -5,8 +5,8 @@ Nothing of a token decides how it is checked: a key has an algorithm of its own 
 one of the second kind or is refused. Calls are for worker threads. Must not know exchanges.
 
 Keys are got when a token comes first, and again when they are old; meanwhile tokens are checked by those that are
-there. A key that is not among them has the keys got again, once in a minute at most, whoever asks for whatever keys:
-the token is refused until then, as in Kafka.
+there. A key that is not among them has the keys got again, once in a minute at most, for all clients and keys: the
+token is refused until then, as in Kafka.
 
 Source: Kafka's BrokerJwtValidator, RefreshingHttpsJwks and OAuthBearerUnsecuredJws; RFC 7519, RFC 8725.
 """

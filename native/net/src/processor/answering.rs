@@ -3,8 +3,8 @@
 use rustix::event::epoll;
 
 use super::{End, Processor};
+use crate::bare_tokens;
 use crate::connection::{Connection, Slot};
-use crate::response::Response;
 use pybroker_replica::Waiter;
 
 impl Processor {
@@ -14,7 +14,7 @@ impl Processor {
         let slot = connection.slot_mut(to.request);
         let counts = matches!(slot, Some(Slot::Control(_)));
         if let Some(&mut (Slot::Control(asked) | Slot::Held(asked))) = slot {
-            let response = Response::from_payload(asked.correlation_id, payload);
+            let response = bare_tokens::answer(&mut connection, asked, payload);
             self.counters().ended(asked.api_key, response.size());
             connection.answer(to.request, response);
         }

@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 
 use super::{AT_ONCE, Deadline, End, Processor};
+use crate::bare_tokens;
 use crate::connection::{Asked, Closing, Connection, Framing, Parked, Slot, Unanswered};
 use crate::connection_number::{CONTROL_PLANE, processor_of};
 use crate::counters::API_KEYS;
 use crate::cross_thread;
 use crate::events::{Event, UnresolvedRequest};
 use crate::hot_path::{self, HotPathApi, HotPathRequest, Outcome, Unresolved, Verdict, Who};
+use crate::identity::Authentication;
 use crate::interception::Decision;
 use crate::reactor::Reactor;
 use crate::response::Response;
@@ -25,6 +27,9 @@ const FRAME_SIZE_BYTES: usize = 4;
 impl Processor {
     /// Begins a request: on the hot path, or upward.
     pub(super) fn begin(&mut self, connection: &mut Connection, at: std::ops::Range<usize>) -> Result<(), End> {
+        if matches!(connection.accepted.authentication, Authentication::Tokens) {
+            return self.hand_up(connection, &bare_tokens::HEAD, at);
+        }
         let frame = connection.frame_mut(at.clone());
         let head = RequestHead::parse(frame).map_err(|error| End::Refused(error.to_string()))?;
         if let Some(why) = connection.accepted.authentication.refusal(head.api_key, self.reactor.clock.now()) {
@@ -163,9 +168,15 @@ impl Processor {
             return Ok(());
         }
         self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
-        self.reactor.events.push(Event::Control(connection.control_request(head, at)));
+        let bare = matches!(connection.accepted.authentication, Authentication::Tokens);
+        let mut request = connection.control_request(head, at);
+        if bare {
+            request.body = bare_tokens::message(&request.body);
+        }
+        self.reactor.events.push(Event::Control(request));
         connection.known_above = true;
-        connection.open(Slot::Control(Asked { correlation_id: head.correlation_id, api_key: head.api_key }));
+        let RequestHead { correlation_id, api_key, api_version, .. } = *head;
+        connection.open(Slot::Control(Asked { correlation_id, api_key, api_version, bare }));
         Ok(())
     }
 

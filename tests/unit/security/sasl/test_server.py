@@ -115,6 +115,7 @@ def test_a_session_is_proved_again_by_the_same_principal_once_in_a_second() -> N
     assert server.log_in(proved) is ErrorCode.NONE
     assert server.sasl.handshake(proved, "PLAIN") == (ErrorCode.ILLEGAL_SASL_STATE, (), False)
     server.now += 1000
+    assert server.sasl.handshake(proved, "PLAIN", bare=True) == (ErrorCode.ILLEGAL_SASL_STATE, (), False)
     assert server.log_in(proved) is ErrorCode.NONE
     assert [lifetime for _, _, lifetime in server.proved] == [60_000] * 3
     server.now += 1000

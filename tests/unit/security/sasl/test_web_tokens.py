@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import http.server
 import json
+import ssl
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from pybroker.config.oauth import BearerSettings, KeySource
 from pybroker.security.sasl import web_tokens
 from pybroker.security.sasl.web_tokens import Keys, TokenError, Validator
+from pybroker.testing.certificates import Authority
 
 NOW_S = 1_800_000_000
 RSA, OTHER = (rsa.generate_private_key(65537, 2048) for _ in range(2))
@@ -207,3 +211,38 @@ def test_what_is_no_jwks_is_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises((ValueError, RecursionError)):
         web_tokens.read_keys(KeySource(path.as_uri(), 1, 1, 1, None))
+
+
+def test_keys_come_by_https_from_who_has_a_trusted_certificate(tmp_path: Path) -> None:
+    authority = Authority()
+    own = authority.issue("issuer")
+    pem, trusted = tmp_path / "own.pem", tmp_path / "trusted.pem"
+    pem.write_text(own.key + own.certificate)
+    trusted.write_text(authority.pem)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps({"keys": [{"kty": "RSA", "kid": "r"}]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name that the base has
+            """Nothing: pytest fails on what is written."""
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"https://127.0.0.1:{server.server_port}/keys"
+            source = KeySource(url, 1, 1, 1, str(trusted))
+            assert web_tokens.read_keys(source) == {"r": {"kty": "RSA", "kid": "r"}}
+            with pytest.raises(OSError, match="CERTIFICATE_VERIFY_FAILED"):
+                web_tokens.read_keys(source._replace(trusted=None))
+        finally:
+            server.shutdown()
+            thread.join()

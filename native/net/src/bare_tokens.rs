@@ -1,0 +1,64 @@
+//! Tokens of SASL as frames of their own, which follow a SaslHandshake of version 0 (KIP-43), up to the proof.
+//!
+//! Owns the translation: to the control plane such a frame is a SaslAuthenticate of version 0, and its answer goes out as the
+//! token alone. A refusal goes out as nothing; the control plane closes the connection then. Must not know mechanisms.
+//!
+//! Source: Kafka's `SaslServerAuthenticator`, where the handshake has switched off the headers of SaslAuthenticate.
+
+use super::connection::Connection;
+use super::identity::Authentication;
+use super::response::Response;
+use super::slot::Asked;
+use pybroker_wire::frame::RequestHead;
+use pybroker_wire::sasl::SaslAuthenticateResponse;
+use pybroker_wire::{ApiKey, ErrorCode};
+
+/// Version of the handshake that bare tokens follow, and of the SaslAuthenticate that stands for each.
+const VERSION: i16 = 0;
+/// Bytes of the length in front of a token in SaslAuthenticate.
+const LENGTH_BYTES: usize = 4;
+
+/// What a frame that is a bare token is to the control plane.
+pub const HEAD: RequestHead = RequestHead::without_client(ApiKey::SASL_AUTHENTICATE, VERSION);
+
+/// The message of a SaslAuthenticate with a token.
+pub fn message(token: &[u8]) -> Vec<u8> {
+    let mut message = Vec::with_capacity(LENGTH_BYTES + token.len());
+    // A frame's size is a positive number of 32 bits.
+    message.extend_from_slice(&(token.len() as u32).to_be_bytes());
+    message.extend_from_slice(token);
+    message
+}
+
+/// The control plane's answer as it goes out. One that takes a handshake of version 0 has the connection send bare tokens
+/// from its next frame on.
+pub fn answer(connection: &mut Connection, asked: Asked, payload: &[u8]) -> Response {
+    if asked.bare {
+        return token_of(payload).map_or_else(Response::nothing, Response::bare);
+    }
+    let is_taken = payload.starts_with(&[0, 0]);
+    let before = matches!(connection.accepted.authentication, Authentication::Awaited);
+    if asked.api_key == ApiKey::SASL_HANDSHAKE && asked.api_version == VERSION && is_taken && before {
+        connection.become_proved(Authentication::Tokens);
+    }
+    Response::from_payload(asked.correlation_id, payload)
+}
+
+/// The token in an answer to SaslAuthenticate; `None` where it is a refusal.
+fn token_of(payload: &[u8]) -> Option<&[u8]> {
+    let answer = SaslAuthenticateResponse::parse(payload, 0, VERSION).ok()?;
+    (answer.error == ErrorCode::NONE).then_some(answer.token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_the_message_of_an_authentication_and_its_answer_a_token() {
+        assert_eq!(message(b"abc"), [0, 0, 0, 3, b'a', b'b', b'c']);
+        assert_eq!(token_of(&[0, 0, 0xff, 0xff, 0, 0, 0, 2, 7, 8]), Some(&[7, 8][..]));
+        assert_eq!(token_of(&[0, 58, 0, 1, b'x', 0, 0, 0, 0]), None);
+        assert_eq!(token_of(&[0, 0, 0xff]), None);
+    }
+}
