@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.conftest import Server, serving
+from tests.conformance.conftest import Server, leads_all, serving
 from tests.support.batches import batch_of
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, fetch, fetched, produce, produced
@@ -47,9 +47,14 @@ def creation(kind: int, name: str, pattern: int, operation: int, principal: str 
 def server() -> Iterator[Server]:
     with serving(AUTHORIZER) as running, Wire(running.bootstrap_servers) as wire:
         names = ("open", "shown", "closed", "closed-too")
-        topics = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in names]
+        # The broker that is asked leads.
+        assigned = [{"partition_index": 0, "broker_ids": list(running.brokers)}]
+        topics = [
+            {"name": name, "num_partitions": -1, "replication_factor": -1, "assignments": assigned} for name in names
+        ]
         made = wire.call("CreateTopics", 7, topics=topics, timeout_ms=10_000, validate_only=False)
         assert [topic.error_code for topic in made.topics] == [0] * 4
+        wait_until(lambda: all(leads_all(wire, name, 1) for name in names), within=10, what="the topics have leaders")
         answer = wire.call(
             "CreateAcls",
             3,

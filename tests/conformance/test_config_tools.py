@@ -101,7 +101,7 @@ def test_topics_are_refused_as_by_kafkas_tool(server: Server, topic: Topic) -> N
     for asked in (
         ("--create", "--topic", topic.name),
         ("--create", "--topic", "a/b"),
-        ("--create", "--topic", "wrong", "--replication-factor", "3"),
+        ("--create", "--topic", "wrong", "--replication-factor", "5"),
         ("--create", "--topic", "wrong", "--config", "foo=1"),
         ("--describe", "--topic", "nothing"),
         ("--alter", "--topic", topic.name, "--partitions", "1"),

@@ -7,7 +7,7 @@ from typing import Any
 import confluent_kafka.admin
 import pytest
 
-from tests.conformance.conftest import AGAINST_KAFKA, Server, Topic, leads_all
+from tests.conformance.conftest import Server, Topic, leads_all
 from tests.support.batches import batch_of
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, produce, produced
@@ -32,8 +32,8 @@ def enlarge(wire: Wire, *items: dict[str, Any], version: int = 3, validate_only:
 
 def served(wire: Wire, name: str, count: int) -> None:
     """Make sure that every partition takes records."""
-    if AGAINST_KAFKA:  # its brokers learn of partitions after CreatePartitions has answered
-        wait_until(lambda: leads_all(wire, name, count), within=10, what=f"{name} has {count} partitions")
+    # Brokers of Kafka, and those that do not lead the quorum, learn of partitions after CreatePartitions has answered.
+    wait_until(lambda: leads_all(wire, name, count), within=10, what=f"{name} has {count} partitions")
     for partition in range(count):
         assert produced(wire.ask(produce(name, batch_of(b"v"), partition=partition))).error_code == 0
     assert produced(wire.ask(produce(name, batch_of(b"v"), partition=count))).error_code != 0
@@ -44,15 +44,17 @@ def count_of(wire: Wire, name: str) -> int:
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_every_version_enlarges(wire: Wire, topic: Topic, version: int) -> None:
-    outcome = enlarge(wire, item(topic.name, 3), version=version)[topic.name]
+def test_every_version_enlarges(wire: Wire, server: Server, topic: Topic, version: int) -> None:
+    # Where there are several brokers, the one that is asked is to lead.
+    chosen = [] if len(server.brokers) == 1 else [list(server.brokers)] * 2
+    outcome = enlarge(wire, item(topic.name, 3, *chosen), version=version)[topic.name]
     assert (outcome.error_code, outcome.error_message) == (0, None)
     served(wire, topic.name, 3)
 
 
-def test_new_partitions_go_where_they_are_assigned(wire: Wire, topic: Topic) -> None:
-    broker = wire.call("Metadata", 12, topics=[]).brokers[0].node_id
-    assert enlarge(wire, item(topic.name, 3, [broker], [broker]))[topic.name].error_code == 0
+def test_new_partitions_go_where_they_are_assigned(wire: Wire, server: Server, topic: Topic) -> None:
+    replicas = list(server.brokers)
+    assert enlarge(wire, item(topic.name, 3, replicas, replicas))[topic.name].error_code == 0
     served(wire, topic.name, 3)
 
 

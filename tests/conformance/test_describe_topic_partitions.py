@@ -54,9 +54,11 @@ def three(create: Callable[..., Topic], topic_name: str) -> list[str]:
     return [create(f"{topic_name}-{letter}", partitions=count).name for letter, count in SIZES.items()]
 
 
-def test_a_topic_is_described_with_its_partitions_and_nobody_eligible(wire: Wire, create: Callable[..., Topic]) -> None:
+def test_a_topic_is_described_with_its_partitions_and_nobody_eligible(
+    wire: Wire, create: Callable[..., Topic], server: Server
+) -> None:
     topic = create(partitions=2)
-    broker = wire.call("Metadata", 12, topics=[]).brokers[0].node_id
+    replicas = list(server.brokers)
     answer = describe(wire, topic.name)
     (found,) = answer.topics
     assert (answer.throttle_time_ms, answer.next_cursor) == (0, None)
@@ -75,7 +77,7 @@ def test_a_topic_is_described_with_its_partitions_and_nobody_eligible(wire: Wire
             part.offline_replicas,
         )
         for part in found.partitions
-    ] == [(0, index, broker, 0, [broker], [broker], [], [], []) for index in range(2)]
+    ] == [(0, index, replicas[0], 0, replicas, replicas, [], [], []) for index in range(2)]
 
 
 def test_topics_come_in_order_and_once(wire: Wire, three: list[str]) -> None:
