@@ -1333,8 +1333,12 @@ class Quorum:
         """Notes that an offered snapshot cannot be fetched."""
     def propose(self, payload: bytes) -> int:
         """Puts a batch into the log and returns its index. Raises `NotControllerError` unless this voter leads."""
-    def change_voters(self, voters: list[int]) -> None:
-        """Puts a committed change of voters in force: one more, one less, the same ones, or the first ones."""
+    def change_voters(self, voters: list[int], renamed: list[tuple[int, int]]) -> None:
+        """Puts a committed change of voters in force: one more, one less, the same ones, or the first ones.
+
+        `renamed` has (old key, key) of replicas that were known by their node ids alone: messages speak of their keys
+        from now on, and any replica may write to this one.
+        """
     def set_learner(self, key: int, follows: bool) -> None:
         """Sends the log to a replica that does not vote, while this voter leads, or sends it no more."""
     def resign(self) -> None:

@@ -130,10 +130,9 @@ class Controller:
         """
         is_alone = self._voter.is_alone
         if not is_alone:
-            self._loader.publish()  # what a snapshot holds; nothing may be committed for long
+            self._publish()  # what a snapshot holds; nothing may be committed for long
         self._driver.start()
-        if self._voter.is_dynamic:
-            self._upkeep.start()
+        self._upkeep.start()
         if is_alone:
             await self._settled
 
@@ -156,6 +155,7 @@ class Controller:
         """
         key = check_frame(request, self._quorum, is_dynamic=self._voter.is_dynamic)
         self._replicas.note_voter(key, _wall_clock_ms())
+        self.voters.note_directory(request.from_id, request.from_directory_id)
         if request.listeners and self._voter.is_dynamic:
             where = [VoterEndpoint(one.name, one.host, one.port) for one in request.listeners]
             seen_s = asyncio.get_running_loop().time()
@@ -341,6 +341,10 @@ class Controller:
         if fetched is None or fetched[0] != snapshot:
             raise ControllerError(f"the snapshot up to offset {snapshot.id.end_offset} was not fetched")
         self._loader.replace(fetched[1])
+        self._publish()
+
+    def _publish(self) -> None:
+        self._loader.note_kraft_version(int(self._voter.is_dynamic and bool(self._voter.voters.voters)))
         self._loader.publish()
 
     async def _append(self, records: Sequence[Message]) -> None:
@@ -356,7 +360,7 @@ class Controller:
                 self._load(entry.batch())
             else:
                 self._loader.load(records, entry.last_offset, entry.term)
-        self._loader.publish()
+        self._publish()
         self._checkpointer.note(sum(len(entry.payload) for entry, _ in committed))
         if self._checkpointer.is_due:
             snapshot = self._take_snapshot(self._loader.image, committed[-1][0].raft_index, self._voter.voters)

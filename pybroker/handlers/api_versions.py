@@ -8,7 +8,8 @@ Versions
 
 Behaviour
     - The answer lists every API that is registered for listeners of the role that was asked, and nothing else.
-    - Features: supported ranges, and the finalized levels of the metadata image with its epoch (KIP-584).
+    - Features: supported ranges, and the finalized levels of the metadata image with its epoch (KIP-584), kraft.version
+      among them where the log names the voters (KIP-853).
     - A software name or version that is not of KIP-511's form is INVALID_REQUEST.
     - On brokers' listeners the data plane gives the same answers itself (`encoded_answers`); requests that say anything
       unusual come here, and all of those on controllers' listeners.
@@ -31,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles, registered_apis
-from pybroker.metadata.features import SUPPORTED_FEATURES
+from pybroker.metadata.features import KRAFT_VERSION, SUPPORTED_FEATURES
 from pybroker.protocol.codec import encode
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.header import response_prefix
@@ -117,7 +118,7 @@ def _build_response(image: MetadataImage, version: int, role: ListenerRole) -> A
         finalized_features_epoch=features.epoch,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in features.levels.items()
+            for name, level in {**features.levels, KRAFT_VERSION: features.kraft_version}.items()
             if level > 0
         ],
     )

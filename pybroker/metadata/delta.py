@@ -50,6 +50,7 @@ class MetadataDelta:
         "_epoch",
         "_features",
         "_features_epoch",
+        "_kraft_version",
         "_next_producer_id",
         "_offset",
         "acls",
@@ -77,6 +78,7 @@ class MetadataDelta:
         self._features: dict[str, int] | None = None
         # Invariant: the offset of the batch that changed a level last; None while that batch's end is not reached.
         self._features_epoch: int | None = base.features.epoch
+        self._kraft_version = base.features.kraft_version
         self._next_producer_id = base.producer_ids.next_producer_id
         self._offset = base.offset
         self._epoch = base.epoch
@@ -94,6 +96,11 @@ class MetadataDelta:
             self._features_epoch = offset
         self._offset = offset
         self._epoch = epoch
+
+    def note_kraft_version(self, level: int) -> None:
+        """Say the level of kraft.version, of which no metadata record is."""
+        if level != self._kraft_version:
+            self._kraft_version, self._features_epoch = level, None
 
     def become(self, image: MetadataImage) -> None:
         """Change to what an image has, of a delta without changes: what a snapshot leaves out is gone."""
@@ -114,6 +121,7 @@ class MetadataDelta:
         if image.features != base.features:
             self._features = dict(image.features.levels)
             self._features_epoch = image.features.epoch
+            self._kraft_version = image.features.kraft_version
         self._next_producer_id = image.producer_ids.next_producer_id
         self._offset, self._epoch = image.offset, image.epoch
 
@@ -157,10 +165,12 @@ class MetadataDelta:
         return ConfigsImage(by_resource={resource: configs for resource, configs in merged.items() if configs})
 
     def _build_features(self) -> FeaturesImage:
-        if self._features is None:
-            return self.base.features
+        before = self.base.features
+        if self._features is None and self._kraft_version == before.kraft_version:
+            return before
         epoch = self._offset if self._features_epoch is None else self._features_epoch
-        return FeaturesImage(levels=self._features, epoch=epoch)
+        levels = before.levels if self._features is None else self._features
+        return FeaturesImage(levels=levels, epoch=epoch, kraft_version=self._kraft_version)
 
     def _apply_config(self, record: ConfigRecord) -> None:
         resource = ConfigResource(record.resource_type, record.resource_name)

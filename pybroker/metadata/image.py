@@ -156,6 +156,8 @@ class FeaturesImage(msgspec.Struct, frozen=True):
     """By name; 0 is a feature that somebody has removed, which is not one that the log never named."""
     epoch: int = -1
     """Offset of the record that changed a level last; grows with every change."""
+    kraft_version: int = 0
+    """The level of kraft.version (KIP-853), of which control records are: 1 where the log names the voters."""
 
 
 class ProducerIdsImage(msgspec.Struct, frozen=True):

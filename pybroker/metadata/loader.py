@@ -40,6 +40,14 @@ class Loader:
             self._pending.apply(record)
         self._pending.reach(offset, epoch)
 
+    def note_kraft_version(self, level: int) -> None:
+        """Take the level of kraft.version, which control records say; seen from `publish` on, as records are."""
+        if self._pending is None:
+            if level == self.image.features.kraft_version:
+                return
+            self._pending = MetadataDelta(self.image)
+        self._pending.note_kraft_version(level)
+
     def replace(self, image: MetadataImage) -> None:
         """Take the image of a snapshot for all that was loaded here before.
 

@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use crate::error::quorum_error;
 use crate::quorum_ready::QuorumReady;
 
-type Snapshot = (u64, u64, Vec<u8>);
 type Parts = (u64, u64, Vec<u8>);
 
 /// A voter of the metadata quorum; no method does I/O.
@@ -36,7 +35,7 @@ impl Quorum {
         kept_bytes: usize,
         hard_state: Option<(u64, Option<ReplicaKey>)>,
         before: (u64, u64),
-        snapshot: Option<Snapshot>,
+        snapshot: Option<Parts>,
         terms: Vec<(u64, u64)>,
         last: u64,
         replayed: u64,
@@ -105,12 +104,12 @@ impl Quorum {
     }
 
     #[pyo3(signature = (replica, message, now_ms))]
-    fn step(&self, replica: ReplicaKey, message: &[u8], now_ms: i64) -> PyResult<Option<Snapshot>> {
+    fn step(&self, replica: ReplicaKey, message: &[u8], now_ms: i64) -> PyResult<Option<Parts>> {
         Ok(self.0.lock().step(replica, message, now_ms).map_err(quorum_error)?.map(parts))
     }
 
     #[pyo3(signature = (snapshot, voters))]
-    fn install(&self, snapshot: Snapshot, voters: Vec<ReplicaKey>) -> PyResult<()> {
+    fn install(&self, snapshot: Parts, voters: Vec<ReplicaKey>) -> PyResult<()> {
         self.0.lock().install(&mark(snapshot), &voters).map_err(quorum_error)
     }
 
@@ -124,9 +123,11 @@ impl Quorum {
         self.0.lock().propose(payload.to_vec()).map_err(quorum_error)
     }
 
-    #[pyo3(signature = (voters))]
-    fn change_voters(&self, voters: Vec<ReplicaKey>) -> PyResult<()> {
-        self.0.lock().change_voters(&voters).map_err(quorum_error)
+    #[pyo3(signature = (voters, renamed))]
+    fn change_voters(&self, voters: Vec<ReplicaKey>, renamed: Vec<(ReplicaKey, ReplicaKey)>) -> PyResult<()> {
+        let mut quorum = self.0.lock();
+        quorum.rename(&renamed);
+        quorum.change_voters(&voters).map_err(quorum_error)
     }
 
     #[pyo3(signature = (key, follows))]
@@ -176,7 +177,7 @@ impl Quorum {
     }
 
     #[pyo3(signature = (snapshot))]
-    fn set_snapshot(&self, snapshot: Snapshot) {
+    fn set_snapshot(&self, snapshot: Parts) {
         self.0.lock().set_snapshot(mark(snapshot));
     }
 
@@ -190,10 +191,10 @@ fn entry(parts: Parts) -> Entry {
     Entry { index: parts.0, term: parts.1, payload: parts.2 }
 }
 
-fn mark(parts: Snapshot) -> SnapshotMark {
+fn mark(parts: Parts) -> SnapshotMark {
     SnapshotMark { last: Position { index: parts.0, term: parts.1 }, id: parts.2 }
 }
 
-pub fn parts(mark: SnapshotMark) -> Snapshot {
+pub fn parts(mark: SnapshotMark) -> Parts {
     (mark.last.index, mark.last.term, mark.id)
 }

@@ -10,6 +10,7 @@ mod entries;
 #[cfg(test)]
 mod membership_tests;
 mod message;
+mod names;
 mod node;
 #[cfg(test)]
 mod simulation_tests;

@@ -139,3 +139,94 @@ fn a_removed_voter_disturbs_nobody_and_its_late_answers_are_dropped() {
     assert!(replicas[0].quorum.is_leader());
     assert_eq!(replicas[0].quorum.term(), term);
 }
+
+/// Three voters that are known by node ids alone, the first of which leads.
+fn known_by_nodes() -> Vec<Voter> {
+    let keys = [0, 1, 2];
+    let voter = |key: &ReplicaKey| Voter::of(*key, Quorum::new(&settings(*key, &keys), empty()).unwrap());
+    let mut replicas: Vec<Voter> = keys.iter().map(voter).collect();
+    replicas[0].quorum.campaign(0).unwrap();
+    deliver(&mut replicas, &[]);
+    replicas[0].quorum.propose(change()).unwrap();
+    deliver(&mut replicas, &[]);
+    replicas
+}
+
+fn give_directory(replica: &mut Voter) {
+    let renamed: Vec<(ReplicaKey, ReplicaKey)> = (0..3).map(|node| (node, replaced(node))).collect();
+    replica.quorum.rename(&renamed);
+    replica.quorum.change_voters(&renamed.iter().map(|(_, key)| *key).collect::<Vec<_>>()).unwrap();
+    replica.id = replaced(replica.id);
+}
+
+/// Delivers by nodes, as connections do; who knows directories knows that of every sender.
+fn deliver_to_nodes(replicas: &mut [Voter], dead: usize) {
+    loop {
+        let mut sent = vec![];
+        for (from, replica) in replicas.iter_mut().enumerate().filter(|(node, _)| *node != dead) {
+            sent.extend(replica.work().into_iter().map(|(to, message)| (from, node_of(to) as usize, message)));
+        }
+        if sent.is_empty() {
+            return;
+        }
+        for (from, to, message) in sent.into_iter().filter(|(_, to, _)| *to != dead) {
+            let knows = replicas[to].id != to as ReplicaKey;
+            let sender = if knows { replaced(from as i64) } else { from as ReplicaKey };
+            replicas[to].takes(sender, &message).unwrap();
+        }
+    }
+}
+
+const NOBODY: usize = 9;
+
+#[test]
+fn voters_get_directories_one_after_the_other_while_the_leader_leads_on() {
+    let mut replicas = known_by_nodes();
+    for index in 0..3 {
+        give_directory(&mut replicas[index]);
+        assert!(replicas[index].quorum.votes());
+        let before = replicas[2].committed.len();
+        replicas[0].quorum.propose(records("while some know")).unwrap();
+        deliver_to_nodes(&mut replicas, NOBODY);
+        replicas[0].quorum.tick(0);
+        replicas[0].quorum.tick(0);
+        deliver_to_nodes(&mut replicas, NOBODY);
+        assert_eq!(replicas[2].committed.len(), before + 1);
+    }
+    assert_eq!(replicas[2].quorum.leader(), Some(replaced(0)));
+    let mut known: Vec<ReplicaKey> = replicas[0].quorum.progress().iter().map(|one| one.key).collect();
+    known.sort_unstable();
+    assert_eq!(known, [replaced(0), replaced(1), replaced(2)]);
+    replicas[0].quorum.transfer_leader(replaced(1));
+    deliver_to_nodes(&mut replicas, NOBODY);
+    assert!(replicas[1].quorum.is_leader());
+}
+
+#[test]
+fn a_voter_with_a_directory_and_one_without_elect_a_leader() {
+    for knows in [1, 2] {
+        let mut replicas = known_by_nodes();
+        give_directory(&mut replicas[knows]);
+        replicas[1].quorum.forget_leader();
+        replicas[2].quorum.forget_leader();
+        replicas[1].quorum.campaign(0).unwrap();
+        deliver_to_nodes(&mut replicas, 0);
+        assert!(replicas[1].quorum.is_leader(), "{knows} knows");
+    }
+}
+
+#[test]
+fn another_directory_of_a_node_has_no_vote_where_directories_are_known() {
+    let mut replicas = known_by_nodes();
+    give_directory(&mut replicas[0]);
+    let lost = 9 << 32 | 1;
+    let heartbeat = {
+        replicas[1].quorum.forget_leader();
+        replicas[1].quorum.campaign(0).unwrap();
+        replicas[1].work().into_iter().find(|(to, _)| *to == 0).unwrap().1
+    };
+    let term = replicas[0].quorum.term();
+    replicas[0].takes(lost, &heartbeat).unwrap();
+    assert_eq!(replicas[0].quorum.term(), term);
+    assert!(replicas[0].quorum.is_leader());
+}

@@ -4,7 +4,7 @@
 //! the caller persists and sends, and [`Quorum::persisted`] when that is done. Readies may be under way together, in
 //! their order: no call waits for a disk.
 //!
-//! Keys of replicas may be 0 and Raft ids may not: inside, a replica is its key plus one.
+//! Replicas have keys outside, and ids inside (`names`).
 
 use raft::eraftpb::{ConfChange, ConfChangeType, HardState as RaftHardState, Message, MessageType};
 use raft::{Config, INVALID_ID, RawNode, SnapshotStatus, StateRole};
@@ -12,6 +12,7 @@ use raft::{Config, INVALID_ID, RawNode, SnapshotStatus, StateRole};
 use super::batch;
 use super::entries::{Entries, Entry, SnapshotMark, conf_state};
 use super::message;
+use super::names::Names;
 use super::state::{HardState, QuorumError, QuorumSettings, Ready, ReplicaKey, Restored, VoterProgress, node_of};
 
 /// A voter. Every method is quick and does no I/O.
@@ -29,12 +30,14 @@ pub struct Quorum {
     granting: (u64, Vec<ReplicaKey>),
     /// A leader's snapshot whose file is not here yet.
     offered: Option<Message>,
+    names: Names,
 }
 
 impl Quorum {
     /// A follower with what the disk held; nobody leads yet. With one voter, [`Quorum::campaign`] makes it leader.
     pub fn new(settings: &QuorumSettings, restored: Restored) -> Result<Self, QuorumError> {
         restored.check(settings)?;
+        let names = Names::default();
         let last_term = restored.last_term();
         let saved = restored.hard_state.unwrap_or(HardState { term: 0, vote: None });
         let hard_state = if saved.term >= last_term {
@@ -46,13 +49,13 @@ impl Quorum {
         };
         let raft_hard_state = RaftHardState {
             term: hard_state.term,
-            vote: hard_state.vote.map_or(INVALID_ID, raft_id),
+            vote: hard_state.vote.map_or(INVALID_ID, |key| names.id(key)),
             commit: restored.replayed,
             ..RaftHardState::default()
         };
         let mut entries = Entries::new(
-            raft_id(settings.key),
-            raft_ids(&settings.voters),
+            names.id(settings.key),
+            names.ids(&settings.voters),
             raft_hard_state,
             restored.before,
             restored.runs,
@@ -61,7 +64,7 @@ impl Quorum {
         );
         entries.restore_payloads(restored.tail);
         let config = Config {
-            id: raft_id(settings.key),
+            id: names.id(settings.key),
             election_tick: settings.election_ticks,
             heartbeat_tick: settings.heartbeat_ticks,
             applied: restored.replayed,
@@ -81,6 +84,7 @@ impl Quorum {
             began: 0,
             granting: (0, Vec::new()),
             offered: None,
+            names,
         })
     }
 
@@ -109,7 +113,8 @@ impl Quorum {
     /// A snapshot is returned whose file the caller fetches from the leader before [`Quorum::install`]: until then the
     /// voter goes on with the log that it has.
     pub fn step(&mut self, from: ReplicaKey, bytes: &[u8], now_ms: i64) -> Result<Option<SnapshotMark>, QuorumError> {
-        let message = message::decode(bytes).map_err(QuorumError::Message)?;
+        let mut message = message::decode(bytes).map_err(QuorumError::Message)?;
+        self.names.read_keys(&mut message, from, self.key(), self.votes());
         self.check(from, &message).map_err(QuorumError::Message)?;
         if message.get_msg_type() == MessageType::MsgSnapshot {
             return self.take_offer(message);
@@ -129,7 +134,7 @@ impl Quorum {
     pub fn install(&mut self, snapshot: &SnapshotMark, voters: &[ReplicaKey]) -> Result<(), QuorumError> {
         let Some(mut message) = self.offered.take() else { return Ok(()) };
         if mark_of(&message) == *snapshot && message.term == self.raft.raft.term {
-            let conf = conf_state(self.raft.raft.id, raft_ids(voters));
+            let conf = conf_state(self.raft.raft.id, self.names.ids(voters));
             message.mut_snapshot().mut_metadata().set_conf_state(conf);
             self.raft.step(message)?;
         }
@@ -159,7 +164,7 @@ impl Quorum {
     pub fn change_voters(&mut self, voters: &[ReplicaKey]) -> Result<(), QuorumError> {
         let own = self.raft.raft.id;
         let before: Vec<u64> = self.raft.raft.prs().conf().voters().ids().iter().collect();
-        let after = raft_ids(voters);
+        let after = self.names.ids(voters);
         let added = after.iter().filter(|id| !before.contains(id)).map(|id| (ConfChangeType::AddNode, *id));
         let removed = before.iter().filter(|id| !after.contains(id)).map(|id| {
             // The library finds its own progress in every state: this replica stays as one that does not vote.
@@ -176,20 +181,30 @@ impl Quorum {
         Ok(())
     }
 
+    /// Voters that were known by their node ids alone have other keys from now on, each by its old one: a committed
+    /// change has given them directories. Any replica may write to this one then.
+    pub fn rename(&mut self, keys: &[(ReplicaKey, ReplicaKey)]) {
+        for (from, to) in keys {
+            self.names.rename(*from, *to);
+            self.granting.1.iter_mut().filter(|key| *key == from).for_each(|key| *key = *to);
+        }
+        self.is_open |= !keys.is_empty();
+    }
+
     /// Sends the log to a replica that does not vote, as long as this voter leads; a voter stays what it is.
     pub fn add_learner(&mut self, key: ReplicaKey) -> Result<(), QuorumError> {
-        let raft = &self.raft.raft;
-        if raft.state == StateRole::Leader && !raft.prs().conf().voters().contains(raft_id(key)) {
-            self.change(ConfChangeType::AddLearnerNode, raft_id(key))?;
+        let (raft, id) = (&self.raft.raft, self.names.id(key));
+        if raft.state == StateRole::Leader && !raft.prs().conf().voters().contains(id) {
+            self.change(ConfChangeType::AddLearnerNode, id)?;
         }
         Ok(())
     }
 
     /// Sends the log no more to a replica that does not vote.
     pub fn remove_learner(&mut self, key: ReplicaKey) -> Result<(), QuorumError> {
-        let raft = &self.raft.raft;
-        if raft.prs().conf().learners().contains(&raft_id(key)) && raft_id(key) != raft.id {
-            self.change(ConfChangeType::RemoveNode, raft_id(key))?;
+        let (raft, id) = (&self.raft.raft, self.names.id(key));
+        if raft.prs().conf().learners().contains(&id) && id != raft.id {
+            self.change(ConfChangeType::RemoveNode, id)?;
         }
         Ok(())
     }
@@ -217,12 +232,12 @@ impl Quorum {
 
     /// Hands the leadership to another voter, which stands for election as soon as it has all of the log.
     pub fn transfer_leader(&mut self, to: ReplicaKey) {
-        self.raft.transfer_leader(raft_id(to));
+        self.raft.transfer_leader(self.names.id(to));
     }
 
     /// Notes that what was sent to a voter may be lost.
     pub fn unreachable(&mut self, voter: ReplicaKey) {
-        self.raft.report_unreachable(raft_id(voter));
+        self.raft.report_unreachable(self.names.id(voter));
     }
 
     /// What there is to do; `None` when there is nothing.
@@ -245,10 +260,10 @@ impl Quorum {
         let committed: Vec<Entry> = ready.take_committed_entries().into_iter().map(Entry::from_raft).collect();
         let done = Ready {
             number: ready.number(),
-            messages: encode(messages),
+            messages: self.encode(messages),
             hard_state: ready.hs().and_then(|state| self.changed(state.term, state.vote)),
             entries: raw.iter().cloned().map(Entry::from_raft).collect(),
-            persisted_messages: encode(ready.take_persisted_messages()),
+            persisted_messages: self.encode(ready.take_persisted_messages()),
             snapshot: snapshot.clone(),
             committed,
         };
@@ -299,7 +314,7 @@ impl Quorum {
 
     /// The leader, as far as this voter knows.
     pub fn leader(&self) -> Option<ReplicaKey> {
-        voter(self.raft.raft.leader_id)
+        self.names.key(self.raft.raft.leader_id)
     }
 
     /// The term.
@@ -320,11 +335,24 @@ impl Quorum {
     /// How far every voter has come, and every replica that gets the log beside them; known to a leader alone.
     pub fn progress(&self) -> Vec<VoterProgress> {
         let known = self.raft.raft.prs().iter().filter(|_| self.is_leader());
-        known.filter_map(|(id, one)| Some(VoterProgress { key: voter(*id)?, matched: one.matched })).collect()
+        known.filter_map(|(id, one)| Some(VoterProgress { key: self.names.key(*id)?, matched: one.matched })).collect()
+    }
+
+    fn key(&self) -> ReplicaKey {
+        self.names.key(self.raft.raft.id).unwrap_or_default()
+    }
+
+    fn encode(&self, messages: Vec<Message>) -> Vec<(ReplicaKey, Vec<u8>)> {
+        let encoded = messages.into_iter().filter_map(|mut message| {
+            let to = self.names.key(message.to)?;
+            self.names.write_keys(&mut message);
+            Some((to, message::encode(&message)?))
+        });
+        encoded.collect()
     }
 
     fn changed(&mut self, term: u64, vote: u64) -> Option<HardState> {
-        let state = HardState { term, vote: voter(vote) };
+        let state = HardState { term, vote: self.names.key(vote) };
         // The library's hard state has the commit index too, which a log need not remember.
         (state != self.hard_state).then(|| {
             self.hard_state = state;
@@ -348,8 +376,9 @@ impl Quorum {
 
     fn check(&self, from: ReplicaKey, message: &Message) -> Result<(), String> {
         let raft = &self.raft.raft;
-        if message.from != raft_id(from) || from < 0 || message.from == raft.id || message.to != raft.id {
-            return Err(format!("it goes from {} to {} and came from {}", message.from, message.to, raft_id(from)));
+        let sender = self.names.id(from);
+        if message.from != sender || from < 0 || message.from == raft.id || message.to != raft.id {
+            return Err(format!("it goes from {} to {} and came from {sender}", message.from, message.to));
         }
         // A leader that was removed hands its office over, and a stranger does not.
         let is_office = message.get_msg_type() == MessageType::MsgTimeoutNow;
@@ -426,8 +455,9 @@ impl Quorum {
         }
         let raft = &mut self.raft.raft;
         self.began = raft.term;
-        let own = voter(raft.id).unwrap_or_default();
-        let mut voters: Vec<ReplicaKey> = raft.prs().conf().voters().ids().iter().filter_map(voter).collect();
+        let own = self.names.key(raft.id).unwrap_or_default();
+        let ids = raft.prs().conf().voters().ids();
+        let mut voters: Vec<ReplicaKey> = ids.iter().filter_map(|id| self.names.key(id)).collect();
         voters.sort_unstable_by_key(|key| node_of(*key));
         let granted = if self.granting.0 == raft.term { self.granting.1.as_slice() } else { &[] };
         let granting: Vec<i32> =
@@ -452,22 +482,4 @@ fn snapshot_mark(snapshot: &raft::eraftpb::Snapshot) -> SnapshotMark {
 
 fn mark_of(message: &Message) -> SnapshotMark {
     snapshot_mark(message.get_snapshot())
-}
-
-fn encode(messages: Vec<Message>) -> Vec<(ReplicaKey, Vec<u8>)> {
-    messages.iter().filter_map(|message| Some((voter(message.to)?, message::encode(message)?))).collect()
-}
-
-fn raft_ids(voters: &[ReplicaKey]) -> Vec<u64> {
-    let mut ids: Vec<u64> = voters.iter().copied().map(raft_id).collect();
-    ids.sort_unstable();
-    ids
-}
-
-fn raft_id(key: ReplicaKey) -> u64 {
-    key.unsigned_abs() + 1
-}
-
-fn voter(raft_id: u64) -> Option<ReplicaKey> {
-    raft_id.checked_sub(1).and_then(|key| ReplicaKey::try_from(key).ok())
 }

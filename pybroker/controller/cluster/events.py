@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from pybroker.metadata.features import KRAFT_VERSION
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.alter_partition_reassignments import ReassignableTopic
 from pybroker.protocol.messages.create_partitions import CreatePartitionsTopic as MorePartitions
@@ -398,7 +399,13 @@ class UpdateFeatures(NamedTuple):
     """Who decides, for the words of a refusal."""
     validate_only: bool = False
     kraft_version: int = 0
-    """The level of kraft.version, which is in control records and not in the image."""
+    """The level of kraft.version, which is in control records: the machine checks an update of it and writes none."""
+
+    @property
+    def raises_kraft_version(self) -> bool:
+        """Whether the log is to name the voters from now on."""
+        levels = [update.level for update in self.updates if update.name == KRAFT_VERSION]
+        return bool(levels) and levels[-1] > self.kraft_version
 
 
 class ScramDeletion(NamedTuple):

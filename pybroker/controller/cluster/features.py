@@ -36,7 +36,12 @@ def update_features(image: MetadataImage, event: UpdateFeatures, settings: Clust
         if fault is not None:
             return Outcome((), Result(ErrorCode.INVALID_UPDATE_VERSION, f"{_FAILED}{fault}"))
     changed = [one for one in updates.values() if _current(image, one.name, event) != one.level]
-    records: list[Message] = [FeatureLevelRecord(name=one.name, feature_level=one.level) for one in changed]
+    records: list[Message] = [
+        # The level of kraft.version is a control record, of which the quorum takes care.
+        FeatureLevelRecord(name=one.name, feature_level=one.level)
+        for one in changed
+        if one.name != KRAFT_VERSION
+    ]
     if any(one.name == ELIGIBLE_LEADER_REPLICAS_VERSION and one.level > 0 for one in changed):
         records += equalize_min_isr(image, settings)
     return Outcome(() if event.validate_only else tuple(records), Result())
@@ -59,9 +64,8 @@ def _fault(image: MetadataImage, update: FeatureUpdate, event: UpdateFeatures) -
         )
     if reason is None and level > current and update.upgrade_type != UpgradeType.UPGRADE:
         reason = "Can't downgrade to a newer version."
-    if reason is None and name == KRAFT_VERSION and level != current:
-        # Voters that the settings name have no directory ids: the log could not name them.
-        reason = "The nodes were formatted with voters in controller.quorum.voters (0) or in the metadata log (1)."
+    if reason is None and name == KRAFT_VERSION and level < current:
+        reason = "The metadata log names the voters of the quorum, which it goes on to do."
     if reason is None and name not in SUPPORTED_FEATURES:
         reason = f"Feature {name} not found."
     if reason is not None:

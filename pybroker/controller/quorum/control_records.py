@@ -6,6 +6,7 @@ Owns the batch that they are, built and read. Must not know who decides about vo
 from __future__ import annotations
 
 from pybroker.controller.errors import MetadataLogError
+from pybroker.controller.quorum.metadata_log import split
 from pybroker.controller.quorum.native import build_control_batch, changes_voters, parse_control_batch
 from pybroker.controller.quorum.snapshot_header import KRAFT_VERSION, KRAFT_VOTERS
 from pybroker.controller.quorum.voter_set import VoterSet
@@ -22,6 +23,30 @@ def build_voters(voters: VoterSet, now_ms: int, *, is_first: bool) -> bytes:
     """Return the batch that makes these the voters; the first one of a log says the level of kraft.version too."""
     head = [(KRAFT_VERSION, encode(KRaftVersionRecord(kraft_version=DYNAMIC), 0))] if is_first else []
     return build_control_batch([*head, (KRAFT_VOTERS, encode(voters.to_record(), 0))], now_ms)
+
+
+def read_kraft_version(payload: bytes) -> int | None:
+    """Return the level of kraft.version that a batch says, None for any other batch; raises `MetadataLogError`."""
+    if not changes_voters(payload):
+        return None
+    try:
+        found = [
+            decode(KRaftVersionRecord, value, 0)[0].kraft_version
+            for kind, value in parse_control_batch(payload)
+            if kind == KRAFT_VERSION
+        ]
+    except ProtocolError as error:
+        raise MetadataLogError(f"a KRaftVersionRecord of the metadata log cannot be read: {error}") from error
+    return found[-1] if found else None
+
+
+def kraft_versions(batches: bytes) -> dict[int, int]:
+    """Return the levels of kraft.version that whole batches say, by a batch's last offset.
+
+    Raises `MetadataLogError`.
+    """
+    levels = ((batch.last_offset, read_kraft_version(batch.payload)) for batch in split(batches) if batch.is_control)
+    return {offset: level for offset, level in levels if level is not None}
 
 
 def read_voters(payload: bytes) -> VoterSet | None:

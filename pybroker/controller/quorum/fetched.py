@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.controller.errors import MetadataLogError
+from pybroker.controller.quorum.control_records import kraft_versions
 from pybroker.controller.quorum.native import parse_metadata_batches
 from pybroker.controller.quorum.snapshots import SnapshotId
 from pybroker.protocol.errors import ErrorCode
@@ -34,6 +35,8 @@ class FetchedBatch(NamedTuple):
     epoch: int
     values: Sequence[bytes]
     """Empty for a batch that speaks to the quorum."""
+    kraft_version: int | None = None
+    """The level of kraft.version that the batch says, None for none."""
 
 
 class Leader(NamedTuple):
@@ -104,6 +107,7 @@ def _batches(records: bytes, position: Position, partition: PartitionData) -> tu
         return [], b""
     parsed, size = parse_metadata_batches(records)
     expected, epoch = position
+    levels = kraft_versions(records[:size]) if any(is_control for _, _, _, _, is_control, _ in parsed) else {}
     batches = []
     for base_offset, last_offset, batch_epoch, _, is_control, values in parsed:
         if base_offset != expected:
@@ -117,5 +121,6 @@ def _batches(records: bytes, position: Position, partition: PartitionData) -> tu
                 f"the batch at offset {base_offset} is not committed: the high watermark is {partition.high_watermark}"
             )
         expected, epoch = last_offset + 1, batch_epoch
-        batches.append(FetchedBatch(last_offset, batch_epoch, () if is_control else values))
+        level = levels.get(last_offset)
+        batches.append(FetchedBatch(last_offset, batch_epoch, () if is_control else values, level))
     return batches, records[:size]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.controller.errors import ControllerError, MetadataLogError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
+from pybroker.controller.quorum.control_records import kraft_versions
 from pybroker.controller.quorum.native import Log, parse_metadata_batches
 from pybroker.controller.quorum.snapshot_header import UNKNOWN
 from pybroker.controller.quorum.snapshots import newest_snapshot, read_image, remove_parts
@@ -133,7 +134,9 @@ class MetadataCopy:
         self._align(snapshot, end_offset)
         offset = max(self._log.log_start_offset, 0)
         while offset < self._log.log_end_offset:
-            batches, _ = parse_metadata_batches(self._log.read(offset, _READ_BYTES))
+            raw = self._log.read(offset, _READ_BYTES)
+            batches, _ = parse_metadata_batches(raw)
+            levels = kraft_versions(raw)
             for base_offset, last_offset, batch_epoch, _, is_control, values in batches:
                 if base_offset != offset:
                     raise MetadataLogError(f"{self.directory}: offset {offset} is missing before {base_offset}")
@@ -143,6 +146,8 @@ class MetadataCopy:
                 if base_offset < end_offset or batch_epoch < epoch:
                     raise MetadataLogError(f"{self.directory}: the batch at offset {base_offset} is of another log")
                 loader.load(() if is_control else map(decode_record, values), last_offset, batch_epoch)
+                if last_offset in levels:
+                    loader.note_kraft_version(levels[last_offset])
                 epoch, end_offset = batch_epoch, offset
                 index += index != UNKNOWN
         return Restored(loader, end_offset, epoch, index)

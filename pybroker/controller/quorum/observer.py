@@ -268,6 +268,8 @@ class Observer:
         try:
             for batch, records in decoded:
                 loader.load(records, batch.last_offset, batch.epoch)
+                if batch.kraft_version is not None:
+                    loader.note_kraft_version(batch.kraft_version)
                 await asyncio.sleep(0)  # Others have their turn between two batches.
         except MetadataError as error:
             await self._refuse_records(str(error))

@@ -90,7 +90,8 @@ class SnapshotFile(NamedTuple):
     """Append time of the last record that it covers."""
     features_epoch: int
     voters: VotersRecord | None
-    """Who votes, where the log names the voters (kraft.version 1)."""
+    """Who votes, where the log names the voters (kraft.version 1) and the writer is one."""
+    kraft_version: int
     size: int
 
     @property
@@ -188,7 +189,9 @@ def encode_snapshot(
         last_contained_log_timestamp=now_ms, raft_index=raft_index, features_epoch=image.features.epoch
     )
     batches = chain(_cut(feature_records(image.features)), _cut(state_records(image)))
-    yield from _encode_batches(header, voters, batches, snapshot.epoch, now_ms)
+    # An observer knows the level, and not who votes.
+    is_dynamic = image.features.kraft_version > 0
+    yield from _encode_batches(header, voters, batches, snapshot.epoch, now_ms, is_dynamic=is_dynamic)
 
 
 def encode_records(
@@ -232,7 +235,7 @@ def open_snapshot(path: Path) -> SnapshotFile:
         size = os.fstat(file.fileno()).st_size
     if head is None:
         raise _damaged(path, "it is empty")
-    header, voters = _parse_head(head, path)
+    header, voters, kraft_version = _parse_head(head, path)
     return SnapshotFile(
         path,
         *snapshot,
@@ -240,6 +243,7 @@ def open_snapshot(path: Path) -> SnapshotFile:
         timestamp_ms=header.last_contained_log_timestamp,
         features_epoch=header.features_epoch,
         voters=voters,
+        kraft_version=kraft_version,
         size=size,
     )
 
@@ -265,6 +269,7 @@ def read_image(path: Path) -> MetadataImage:
     try:
         for batch in read_snapshot(path):
             loader.load(map(decode_record, batch.values), batch.last_offset, batch.epoch)
+        loader.note_kraft_version(open_snapshot(path).kraft_version)
     except (ProtocolError, MetadataError) as error:
         raise _damaged(path, str(error)) from error
     return loader.publish()
@@ -302,10 +307,14 @@ def _encode_batches(
     batches: Iterable[list[bytes]],
     epoch: int,
     now_ms: int,
+    *,
+    is_dynamic: bool = False,
 ) -> Iterator[bytes]:
     head = [(SNAPSHOT_HEADER, encode(header, 0))]
+    if voters is not None or is_dynamic:
+        head.append((KRAFT_VERSION, encode(KRaftVersionRecord(kraft_version=1), 0)))
     if voters is not None:
-        head += [(KRAFT_VERSION, encode(KRaftVersionRecord(kraft_version=1), 0)), (KRAFT_VOTERS, encode(voters, 0))]
+        head.append((KRAFT_VOTERS, encode(voters, 0)))
     yield _placed(build_control_batch(head, now_ms), 0, epoch)
     offset = len(head)
     for values in batches:
@@ -365,7 +374,7 @@ def _parse(raw: bytes, path: Path) -> tuple[int, int, int, bool, tuple[bytes, ..
     return base_offset, last_offset, epoch, is_control, values
 
 
-def _parse_head(raw: bytes, path: Path) -> tuple[SnapshotHeader, VotersRecord | None]:
+def _parse_head(raw: bytes, path: Path) -> tuple[SnapshotHeader, VotersRecord | None, int]:
     records = _control_records(raw, path)
     kind, value = records[0]
     if kind != SNAPSHOT_HEADER:
@@ -373,9 +382,12 @@ def _parse_head(raw: bytes, path: Path) -> tuple[SnapshotHeader, VotersRecord | 
     try:
         header = decode(SnapshotHeader, value, 0)[0]
         voters = [decode(VotersRecord, value, 0)[0] for kind, value in records if kind == KRAFT_VOTERS]
+        levels = [
+            decode(KRaftVersionRecord, value, 0)[0].kraft_version for kind, value in records if kind == KRAFT_VERSION
+        ]
     except ProtocolError as error:
         raise _damaged(path, str(error)) from None
-    return header, voters[-1] if voters else None
+    return header, voters[-1] if voters else None, levels[-1] if levels else 0
 
 
 def _ends(raw: bytes, path: Path) -> bool:

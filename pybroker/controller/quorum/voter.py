@@ -261,6 +261,9 @@ class Voter:
     def install(self, snapshot: SnapshotMark, voters: VoterSet | None = None) -> None:
         """Note that a checkpoint that a leader offered is on the disk, with the voters that it names."""
         self._offered_voters = voters
+        if voters is not None and not self.is_dynamic:
+            # Who else votes comes with the checkpoint; this replica is no stranger to those who have it already.
+            self._quorum.change_voters(list(self.voters.keys), self._names_itself())
         self._quorum.install(snapshot.to_native(), list((voters or self.voters).keys))
 
     def decline(self) -> None:
@@ -304,7 +307,8 @@ class Voter:
         ]
         changes = [(entry, voters) for entry in committed if (voters := read_voters(entry.payload)) is not None]
         for entry, voters in changes:
-            self._quorum.change_voters(list(voters.keys))
+            renamed = [] if self.is_dynamic else [*self._names_others(voters), *self._names_itself()]
+            self._quorum.change_voters(list(voters.keys), renamed)
             self.voters, self.names_voters = voters, True
             self._hard_state = self._hard_state._replace(voters_offset=entry.last_offset + 1)
         if changes:
@@ -331,6 +335,16 @@ class Voter:
             self._start = offset
             self._first += count
             del self._ends[:count]
+
+    def _names_itself(self) -> list[tuple[int, int]]:
+        """Note that the log names the voters, and return this replica's key before and after."""
+        self.is_dynamic = True
+        return [(self._settings.node_id, self.key)]
+
+    def _names_others(self, voters: VoterSet) -> list[tuple[int, int]]:
+        """Return the keys, before and after, of the other voters that the configuration names."""
+        own = self._settings.node_id
+        return [(one.node_id, one.key) for one in voters.voters if one.node_id != own and self.voters.has(one.node_id)]
 
     def _writing(self, ready: QuorumReady) -> Writing:
         restart_at = None
@@ -380,8 +394,7 @@ class Voter:
                 terms.append((number, batch.epoch))
             if batch.is_control and (voters := read_voters(batch.payload)) is not None:
                 changes.append(Change(number, batch.last_offset + 1, voters))
-                self.is_dynamic = True
-            if self.is_dynamic or not self.is_alone:
+            if changes or self.is_dynamic or not self.is_alone:
                 entries.append(batch)
             else:
                 _replay(batch, replay)
@@ -414,13 +427,17 @@ class Voter:
         """Put the voters in force that are known to be committed, and return the last entry that is."""
         final = sum(change.end_offset <= self._hard_state.voters_offset for change in changes)
         settled = max(final, len(changes) - 1, 0)
-        if settled < len(changes) and (changes[settled - 1].voters if settled else self.voters).keys == (self.key,):
-            settled += 1  # what is on this disk is what a majority has
         if settled:
-            self.voters, self.names_voters = changes[settled - 1].voters, True
+            self._name(changes[settled - 1].voters)
+        if settled < len(changes) and self.is_alone:
+            self._name(changes[settled].voters)  # what is on this disk is what a majority has
+            settled += 1
         if self.is_alone:
             return last
         return changes[settled - 1].raft_index if settled else before
+
+    def _name(self, voters: VoterSet) -> None:
+        self.voters, self.names_voters, self.is_dynamic = voters, True, True
 
     def _after(self, snapshot: SnapshotMark | None) -> Iterator[StoredBatch]:
         """Read what follows a snapshot, and set where it begins."""

@@ -1,4 +1,5 @@
-"""What the leader of the quorum does about who votes: one more, one less, another address (KIP-853).
+"""What the leader of the quorum does about who votes: one more, one less, another address, the log that names them
+instead of the configuration (KIP-853).
 
 Owns the order of the checks and their words, which are Kafka's (`AddVoterHandler`, `RemoveVoterHandler`,
 `UpdateVoterHandler`). One change is under way at a time. A new voter has all of the log before it votes, so that the
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from pybroker.controller.cluster.events import Result
 from pybroker.controller.errors import ControllerError, NotControllerError, QuorumError
 from pybroker.controller.quorum.control_records import DYNAMIC
-from pybroker.controller.quorum.voter_set import NO_DIRECTORY, VoterNode, VoterSet
+from pybroker.controller.quorum.voter_set import KRAFT_VERSIONS, NO_DIRECTORY, VoterNode, VoterSet
 from pybroker.metadata.features import KRAFT_VERSION
 from pybroker.protocol.errors import ErrorCode
 
@@ -44,6 +45,54 @@ class VoterChanges:
     def __init__(self, settings: QuorumSettings, driver: Driver, ask_versions: AskVersions) -> None:
         self._settings, self._driver, self._ask_versions = settings, driver, ask_versions
         self._is_under_way = False
+        self._directories: dict[int, bytes] = {}
+
+    def note_directory(self, node_id: int, directory_id: bytes) -> None:
+        """Note the directory that another voter's messages are of, for `upgrade`."""
+        if directory_id != NO_DIRECTORY:
+            self._directories[node_id] = directory_id
+
+    async def upgrade(self, *, validate_only: bool) -> Result:
+        """Have the log name the voters that the configuration names: kraft.version 0 becomes 1, for good.
+
+        Every voter has to be reached, to say its directory, and to support that (`LeaderState` of Kafka).
+        """
+        if not self._driver.leads:
+            raise NotControllerError("this node does not lead the metadata quorum")
+        if self._driver.voter.is_dynamic:
+            return Result()
+        if self._is_under_way:
+            return Result(ErrorCode.INVALID_UPDATE_VERSION, _IS_PENDING)
+        self._is_under_way = True
+        try:
+            named = await asyncio.gather(*map(self._named, self._driver.voter.voters.voters))
+            refused = next((one for one in named if isinstance(one, str)), None)
+            if refused is not None:
+                return Result(
+                    ErrorCode.INVALID_UPDATE_VERSION, f"Unable to upgrade {KRAFT_VERSION} to {DYNAMIC}: {refused}"
+                )
+            voters = VoterSet.of(one for one in named if isinstance(one, VoterNode))
+            return Result() if validate_only else await self._change(voters, _MOST_PATIENCE_MS)
+        finally:
+            self._is_under_way = False
+
+    async def _named(self, voter: VoterNode) -> VoterNode | str:
+        """Return what the log is to say of a voter, or why it cannot."""
+        settings = self._settings
+        if voter.node_id == settings.node_id:
+            endpoints = settings.endpoints or voter.endpoints
+            return VoterNode(voter.node_id, settings.directory_id, endpoints, KRAFT_VERSIONS)
+        directory_id, endpoint = self._directories.get(voter.node_id), voter.endpoint()
+        if directory_id is None or endpoint is None:
+            return f"voter {voter.node_id} has not been reached yet, and the id of its directory is not known"
+        try:
+            lowest, highest = await self._ask_versions(endpoint.host, endpoint.port, settings.request_timeout_ms)
+        except ControllerError as error:
+            return f"voter {voter.node_id} cannot be asked which levels it supports: {error}"
+        if not lowest <= DYNAMIC <= highest:
+            return f"voter {voter.node_id} supports the levels {lowest} to {highest}"
+        listener = settings.endpoints[0].listener if settings.endpoints else endpoint.listener
+        return VoterNode(voter.node_id, directory_id, (endpoint._replace(listener=listener),), (lowest, highest))
 
     async def add(self, voter: VoterNode, timeout_ms: int, *, waits: bool = True) -> Result:
         """Have a replica vote once it has all of the log; `waits`: return when that is committed."""

@@ -229,7 +229,7 @@ WRITTEN = {
     ControllerRegistration: 5,
     DelegationToken: 7,
     DelegationTokensImage: 1,
-    FeaturesImage: 2,
+    FeaturesImage: 3,
     MetadataImage: 10,
     PartitionImage: 11,
     ProducerIdsImage: 1,
