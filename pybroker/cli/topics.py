@@ -19,6 +19,7 @@ from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_text, java_words
 from pybroker.cli.uuids import parse_uuid
 from pybroker.client.errors import BrokerError, ClientError, UnservedApiError
+from pybroker.client.java.hash_order import in_hash_order
 from pybroker.client.topics import (
     ConfigEntry,
     MorePartitions,
@@ -215,7 +216,9 @@ class _Described(NamedTuple):
 
     @property
     def overrides(self) -> list[ConfigEntry]:
-        return [entry for entry in self.settings.values() if entry.source != _DEFAULT_CONFIG]
+        """What is no default, in the order of Kafka's tool, which is that of Java's hash table of all settings."""
+        ordered = (self.settings[name] for name in in_hash_order(self.settings))
+        return [entry for entry in ordered if entry.source != _DEFAULT_CONFIG]
 
     @property
     def min_in_sync(self) -> int:
