@@ -110,6 +110,7 @@ def test_a_topic_that_is_not_there_or_is_named_twice_harms_no_other(wire: Wire, 
 
 def test_the_admin_of_confluent_kafka_enlarges(server: Server, wire: Wire, topic: Topic) -> None:
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": server.bootstrap_servers})
-    admin.create_partitions([confluent_kafka.admin.NewPartitions(topic.name, 2)])[topic.name].result(20)
+    more = confluent_kafka.admin.NewPartitions(topic.name, 2, replica_assignment=[list(server.brokers)])
+    admin.create_partitions([more])[topic.name].result(20)
     served(wire, topic.name, 2)
     assert count_of(wire, topic.name) == 2

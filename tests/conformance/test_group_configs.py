@@ -102,15 +102,15 @@ def test_there_is_no_default_of_all_groups(wire: Wire) -> None:
     assert (result.error_code, result.error_message) == (INVALID_REQUEST, "Group name must not be empty")
 
 
-def test_members_receive_the_groups_heartbeat_interval(server: Server, wire: Wire, group: str) -> None:
-    wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=[group])
+def test_members_receive_the_groups_heartbeat_interval(server: Server, wire: Wire, nobody: str) -> None:
+    wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=[nobody])
 
     def beat(epoch: int) -> Any:
-        return heartbeat(server, group_id=group, member_epoch=epoch)
+        return heartbeat(server, group_id=nobody, member_epoch=epoch)
 
     wait_until(lambda: beat(0).error_code == 0, within=20, what="the member has joined")
     assert beat(0).heartbeat_interval_ms == 5000
-    assert outcome(wire, (HEARTBEAT, SET, "8000"), name=group) == (0, None)
+    assert outcome(wire, (HEARTBEAT, SET, "8000"), name=nobody) == (0, None)
     wait_until(lambda: beat(0).heartbeat_interval_ms == 8000, within=10, what="the member receives the new interval")
     assert beat(-1).error_code == 0
 

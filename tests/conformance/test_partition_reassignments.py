@@ -59,8 +59,10 @@ def in_progress(wire: Wire, asked: list[tuple[str, list[int]]] | None) -> list[A
 @pytest.fixture
 def node(wire: Wire) -> int:
     """The only broker."""
-    (broker,) = wire.call("Metadata", 12, topics=[]).brokers
-    return int(broker.node_id)
+    brokers = wire.call("Metadata", 12, topics=[]).brokers
+    if len(brokers) > 1:
+        pytest.skip("about what one broker can be asked; several are those of tests/cluster/test_moves.py")
+    return int(brokers[0].node_id)
 
 
 def standing(wire: Wire, name: str) -> list[tuple[int, int, int, list[int], list[int]]]:
