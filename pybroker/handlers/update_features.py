@@ -10,8 +10,8 @@ Behaviour
     - All or none: the first fault fails the request with INVALID_UPDATE_VERSION, in words that name feature and reason.
     - A level has to be supported by the controller and every registered broker. It falls only where the update is a
       safe or unsafe downgrade, and rises only where it is not. Level 0 removes a feature, which holds over restarts.
-    - kraft.version rises from 0 to 1 where every voter can be asked and supports that: the metadata log names the voters
-      from then on (KIP-853). It does not fall.
+    - kraft.version rises from 0 to 1 where every voter can be asked and supports that: the metadata log names the
+      voters from then on (KIP-853). It does not fall.
     - A success is answered when the levels are committed and ApiVersions returns them. What is as it was writes
       nothing.
     - With validate_only nothing is changed.

@@ -29,6 +29,11 @@ def level_at(cluster: Cluster, broker: int) -> int:
     return next((one.max_version_level for one in answer.finalized_features if one.name == KRAFT_VERSION), 0)
 
 
+def wait_level(cluster: Cluster) -> None:
+    """Wait until every broker answers that the log names the voters."""
+    wait_until(lambda: {level_at(cluster, broker) for broker in cluster.brokers} == {1}, within=_WAIT_S, what="level 1")
+
+
 def directory_of(cluster: Cluster, broker: int) -> bytes:
     meta = read_meta_properties(cluster.directory / f"broker-{broker}" / "data")
     assert meta is not None
@@ -70,12 +75,11 @@ def test_the_log_names_the_voters_from_the_upgrade_on() -> None:
     with Cluster(4) as cluster, Admin(cluster.bootstrap_servers) as admin:
         create(cluster, "before")
         assert {level_at(cluster, broker) for broker in cluster.brokers} == {0}
-        paused = next(voter for voter in VOTERS if voter != quorum(cluster).leader_id)
+        going = next(voter for voter in VOTERS if voter != quorum(cluster).leader_id)
         assert admin.update_features(RAISED, validate_only=True) == {KRAFT_VERSION: None}
         assert level_at(cluster, 1) == 0
         assert admin.update_features(RAISED) == {KRAFT_VERSION: None}
-        for broker in cluster.brokers:
-            wait_until(lambda it=broker: level_at(cluster, it) == 1, within=_WAIT_S, what=f"{broker} knows the level")
+        wait_level(cluster)
         wait_voters(cluster, *VOTERS)
         create(cluster, "after")
         # Again it changes nothing, and it does not fall.
@@ -90,12 +94,11 @@ def test_the_log_names_the_voters_from_the_upgrade_on() -> None:
                 cluster.stop(broker)
                 cluster.start(broker)
         wait_voters(cluster, *VOTERS)
-        for broker in cluster.brokers:
-            wait_until(lambda it=broker: level_at(cluster, it) == 1, within=_WAIT_S, what=f"{broker} knows the level")
+        wait_level(cluster)
         # Voters come and go from now on.
         with Admin(cluster.bootstrap_servers) as again:
-            again.remove_raft_voter(paused, directory_of(cluster, paused))
-        wait_voters(cluster, *(voter for voter in VOTERS if voter != paused))
+            again.remove_raft_voter(going, directory_of(cluster, going))
+        wait_voters(cluster, *(voter for voter in VOTERS if voter != going))
         create(cluster, "with-two")
         with Admin(cluster.bootstrap_servers) as again:
             assert {"before", "after", "without-the-leader", "with-two"} <= set(again.list_topics())

@@ -230,3 +230,26 @@ fn another_directory_of_a_node_has_no_vote_where_directories_are_known() {
     assert_eq!(replicas[0].quorum.term(), term);
     assert!(replicas[0].quorum.is_leader());
 }
+
+#[test]
+fn a_voter_that_is_left_alone_stands_for_election_when_its_log_is_persisted() {
+    let mut replicas = led_by_0(&[0, 1], &[]);
+    replicas[0].quorum.propose(change()).unwrap();
+    deliver(&mut replicas, &[]);
+    for replica in &mut replicas {
+        replica.quorum.change_voters(&[1]).unwrap();
+    }
+    replicas[0].quorum.propose(records("unwritten")).unwrap();
+    let (_, append) = replicas[0].work().into_iter().find(|(to, _)| *to == 1).unwrap();
+    let alone = &mut replicas[1].quorum;
+    alone.step(0, &append, 0).unwrap();
+    let unwritten = alone.ready().unwrap();
+    assert_eq!(unwritten.entries.len(), 1);
+    alone.forget_leader();
+    alone.campaign(0).unwrap();
+    alone.tick(0);
+    assert!(!alone.is_leader());
+    alone.persisted(unwritten.number);
+    alone.campaign(0).unwrap();
+    assert!(alone.is_leader());
+}

@@ -90,7 +90,7 @@ impl Quorum {
 
     /// Counts one tick of the clock; true when there may be something ready.
     pub fn tick(&mut self, now_ms: i64) -> bool {
-        if self.begins_anew() {
+        if self.waits_for_disk() {
             return false;
         }
         let ready = self.raft.tick();
@@ -101,7 +101,7 @@ impl Quorum {
     /// Stands for election now; a voter that leads, or that is none any more, does not. The only voter leads when the
     /// call returns.
     pub fn campaign(&mut self, now_ms: i64) -> Result<(), QuorumError> {
-        if self.raft.raft.promotable() && !self.begins_anew() {
+        if self.raft.raft.promotable() && !self.waits_for_disk() {
             self.raft.campaign()?;
             self.begin_term(now_ms);
         }
@@ -369,9 +369,13 @@ impl Quorum {
         message.to != INVALID_ID
     }
 
-    /// Whether a snapshot has replaced the log and is not persisted yet: the library could not stand for election.
-    fn begins_anew(&self) -> bool {
-        self.raft.raft.raft_log.applied < self.raft.store().before().index
+    /// Whether a snapshot has replaced the log and is not persisted yet, or entries of a voter that is alone are not: the
+    /// library could not stand for election.
+    fn waits_for_disk(&self) -> bool {
+        let raft = &self.raft.raft;
+        let is_alone = raft.promotable() && raft.prs().conf().voters().ids().len() == 1;
+        let has_unpersisted = raft.raft_log.persisted < self.last_index();
+        raft.raft_log.applied < self.raft.store().before().index || (is_alone && !self.is_leader() && has_unpersisted)
     }
 
     fn check(&self, from: ReplicaKey, message: &Message) -> Result<(), String> {
@@ -393,7 +397,7 @@ impl Quorum {
             MessageType::MsgAppendResponse => {
                 self.is_leader() && !message.reject && message.term == raft.term && message.index > last
             }
-            MessageType::MsgTimeoutNow => self.begins_anew(),
+            MessageType::MsgTimeoutNow => self.waits_for_disk(),
             _ => false,
         };
         if beyond {

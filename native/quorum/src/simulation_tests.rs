@@ -1,6 +1,8 @@
 //! Voters under a random schedule, each from a seed: messages are lost, doubled and reordered, disks are slow, processes
 //! end at any moment and come back with what their disk has.
 //!
+//! Voters may change as well: they get directories (kraft.version 0 to 1), and one goes or comes at a time.
+//!
 //! Elections begin by events of the schedule and not by timeouts, so that a seed is the same run every time. Checked at
 //! every step: one leader in a term, logs that agree, and nothing committed that a later leader lacks.
 
@@ -39,7 +41,39 @@ enum Planted {
 struct Disk {
     hard_state: Option<HardState>,
     snapshot: Option<SnapshotMark>,
+    /// Who votes as of the snapshot.
+    base: Voters,
+    /// The last change of voters that is known to be committed.
+    settled: u64,
     log: Vec<Entry>,
+}
+
+/// Node ids of those who vote; `named` where the log names them, by node and directory.
+#[derive(Clone, Default, Debug, PartialEq)]
+struct Voters {
+    nodes: Vec<i64>,
+    named: bool,
+}
+
+impl Voters {
+    fn key(&self, node: i64) -> ReplicaKey {
+        if self.named { (node + 1) << 32 | node } else { node }
+    }
+
+    fn keys(&self) -> Vec<ReplicaKey> {
+        self.nodes.iter().map(|node| self.key(*node)).collect()
+    }
+
+    /// As an entry says it.
+    fn of(payload: &[u8]) -> Option<Self> {
+        let records = batch::changes_voters(payload).then(|| control::parse_control(payload).unwrap())?;
+        Some(Self { nodes: records[0].1.iter().map(|node| i64::from(*node)).collect(), named: true })
+    }
+
+    fn entry(&self) -> Vec<u8> {
+        let nodes: Vec<u8> = self.nodes.iter().map(|node| *node as u8).collect();
+        control::build_control(&[(6, &nodes)], 0)
+    }
 }
 
 impl Disk {
@@ -47,7 +81,21 @@ impl Disk {
         self.snapshot.as_ref().map_or(Position::default(), |mark| mark.last)
     }
 
-    fn restored(&self) -> Restored {
+    /// Who votes at a restart, and up to which entry the log is known to be committed: as `Voter` has it in Python.
+    fn voters(&self, own: i64) -> (Voters, u64) {
+        let changes = self.log.iter().filter_map(|entry| Some((entry.index, Voters::of(&entry.payload)?)));
+        let changes: Vec<(u64, Voters)> = changes.collect();
+        let known = changes.iter().filter(|(index, _)| *index <= self.settled).count();
+        let mut settled = known.max(changes.len().saturating_sub(1));
+        let after = |count: usize| if count == 0 { self.base.clone() } else { changes[count - 1].1.clone() };
+        if settled < changes.len() && after(settled).nodes == [own] {
+            settled += 1;
+        }
+        let index = if settled == 0 { self.before().index } else { changes[settled - 1].0 };
+        (after(settled), index)
+    }
+
+    fn restored(&self, own: i64) -> Restored {
         let before = self.before();
         let mut runs: Vec<TermRun> = vec![];
         for entry in &self.log {
@@ -61,14 +109,15 @@ impl Disk {
             snapshot: self.snapshot.clone(),
             runs,
             last: before.index + self.log.len() as u64,
-            replayed: before.index,
-            tail: self.log.clone(),
+            replayed: self.voters(own).1,
+            tail: self.log.iter().filter(|entry| entry.index > self.voters(own).1).cloned().collect(),
         }
     }
 
-    fn write(&mut self, ready: &Ready, planted: Planted) {
+    fn write(&mut self, ready: &Ready, planted: Planted, named: &BTreeMap<u64, Voters>) {
         if let Some(mark) = &ready.snapshot {
             self.snapshot = Some(mark.clone());
+            self.base = named[&mark.last.index].clone();
             self.log.clear();
         }
         if planted != Planted::VoteNotPersisted {
@@ -86,11 +135,21 @@ struct Node {
     disk: Disk,
     unwritten: Vec<Ready>,
     offered: Option<SnapshotMark>,
+    /// Those in force.
+    voters: Voters,
+    /// The last change of voters that was applied, until the disk has it.
+    settled: u64,
 }
 
 struct Cluster {
     dice: Dice,
     planted: Planted,
+    /// Whether voters change.
+    changes: bool,
+    /// Who votes as of the snapshots that were made, by their last entries.
+    named: BTreeMap<u64, Voters>,
+    /// Changes that were committed.
+    changed: usize,
     ids: Vec<i64>,
     nodes: Vec<Node>,
     sent: Vec<(i64, i64, Vec<u8>)>,
@@ -101,18 +160,27 @@ struct Cluster {
 
 impl Cluster {
     fn new(seed: u64, planted: Planted) -> Self {
+        Self::begin(seed, planted, false)
+    }
+
+    fn begin(seed: u64, planted: Planted, changes: bool) -> Self {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let ids: Vec<i64> = (0..[3, 3, 4, 5][dice.below(4)]).collect();
+        let voters = Voters { nodes: ids.clone(), named: false };
         let nodes = ids
             .iter()
             .map(|id| Node {
                 quorum: Some(Quorum::new(&voter_settings(*id, &ids), empty()).unwrap()),
-                disk: Disk::default(),
+                disk: Disk { base: voters.clone(), ..Disk::default() },
                 unwritten: vec![],
                 offered: None,
+                voters: voters.clone(),
+                settled: 0,
             })
             .collect();
-        Self { dice, planted, ids, nodes, sent: vec![], leaders: BTreeMap::new(), committed: vec![], proposed: 0 }
+        let (named, leaders) = (BTreeMap::new(), BTreeMap::new());
+        let (sent, committed) = (vec![], vec![]);
+        Self { dice, planted, changes, named, changed: 0, ids, nodes, sent, leaders, committed, proposed: 0 }
     }
 
     fn run(mut self) -> Result<usize, String> {
@@ -133,6 +201,8 @@ impl Cluster {
             91..92 => self.crash(at),
             92..95 => self.start(at),
             95..97 => self.compact(at),
+            97..98 if self.changes => self.change(at),
+            98..99 if self.changes => self.look_round(at),
             _ => self.install(at),
         }
         for at in 0..self.nodes.len() {
@@ -159,10 +229,12 @@ impl Cluster {
         }
         let node = &mut self.nodes[to as usize];
         if let Some(quorum) = &mut node.quorum {
-            match quorum.step(from, &message, 0) {
+            match quorum.step(node.voters.key(from), &message, 0) {
                 Ok(offered) => node.offered = offered.or(node.offered.take()),
                 // A voter that forgot what it answered is seen by the others.
                 Err(_) if self.planted != Planted::Nothing => {}
+                // Who votes no more takes nothing that is for its node alone.
+                Err(QuorumError::Message(_)) if self.changes && !quorum.votes() => {}
                 Err(error) => return Err(error.to_string()),
             }
         }
@@ -174,11 +246,15 @@ impl Cluster {
         let Some(quorum) = &mut node.quorum else { return };
         let count = if self.dice.hits(50) { node.unwritten.len() } else { node.unwritten.len().min(1) };
         for ready in node.unwritten.drain(..count) {
-            node.disk.write(&ready, self.planted);
+            node.disk.write(&ready, self.planted, &self.named);
             quorum.persisted(ready.number);
             if self.planted != Planted::SentBeforePersisted {
-                self.sent.extend(ready.persisted_messages.into_iter().map(|(to, bytes)| (at as i64, to, bytes)));
+                let messages = ready.persisted_messages.into_iter();
+                self.sent.extend(messages.map(|(to, bytes)| (at as i64, i64::from(node_of(to)), bytes)));
             }
+        }
+        if node.unwritten.is_empty() {
+            node.disk.settled = node.settled;
         }
     }
 
@@ -205,11 +281,60 @@ impl Cluster {
     }
 
     fn start(&mut self, at: usize) {
-        let (id, ids) = (self.ids[at], self.ids.clone());
+        let id = self.ids[at];
         let node = &mut self.nodes[at];
         if node.quorum.is_none() {
-            node.quorum = Some(Quorum::new(&voter_settings(id, &ids), node.disk.restored()).unwrap());
+            let (voters, _) = node.disk.voters(id);
+            let own = voter_settings(voters.key(id), &voters.keys());
+            let settings = QuorumSettings { is_open: voters.named, ..own };
+            node.quorum = Some(Quorum::new(&settings, node.disk.restored(id)).unwrap());
+            (node.voters, node.settled) = (voters, node.disk.settled);
         }
+    }
+
+    /// The first change gives directories to all; later ones take one voter out or bring one in.
+    fn change(&mut self, at: usize) {
+        let which = self.ids[self.dice.below(self.ids.len())];
+        let node = &mut self.nodes[at];
+        let Some(quorum) = node.quorum.as_mut().filter(|quorum| quorum.is_leader()) else { return };
+        let mut nodes = node.voters.nodes.clone();
+        if node.voters.named {
+            if let Some(place) = nodes.iter().position(|one| *one == which) {
+                nodes.remove(place);
+            } else {
+                nodes.push(which);
+            }
+        }
+        if !nodes.is_empty() {
+            drop(quorum.propose(Voters { nodes, named: true }.entry()));
+        }
+    }
+
+    /// A leader sends the log to those who do not vote; one that does not vote itself gives way.
+    fn look_round(&mut self, at: usize) {
+        let (ids, resigns) = (self.ids.clone(), self.dice.hits(50));
+        let node = &mut self.nodes[at];
+        let Some(quorum) = node.quorum.as_mut().filter(|quorum| quorum.is_leader()) else { return };
+        if !quorum.votes() && resigns {
+            return quorum.resign();
+        }
+        for id in ids.iter().filter(|id| node.voters.named && !node.voters.nodes.contains(id) && **id != at as i64) {
+            quorum.add_learner(node.voters.key(*id)).unwrap();
+        }
+    }
+
+    /// What `Voter` does in Python about a committed change.
+    fn apply(&mut self, at: usize, entry: &Entry) {
+        let Some(after) = Voters::of(&entry.payload) else { return };
+        let node = &mut self.nodes[at];
+        let Some(quorum) = &mut node.quorum else { return };
+        if !node.voters.named {
+            let renamed: Vec<(i64, i64)> = node.voters.nodes.iter().map(|one| (*one, after.key(*one))).collect();
+            quorum.rename(&renamed);
+        }
+        quorum.change_voters(&after.keys()).unwrap();
+        (node.voters, node.settled) = (after, entry.index);
+        self.changed += usize::from(entry.index as usize > self.committed.len());
     }
 
     /// A snapshot of what is committed and on the disk.
@@ -226,15 +351,24 @@ impl Cluster {
         let mark = SnapshotMark { last: Position { index: end, term: last.term }, id: vec![1; 12] };
         node.disk.log.drain(..count);
         node.disk.snapshot = Some(mark.clone());
+        node.disk.base = node.voters.clone();
+        self.named.insert(end, node.voters.clone());
         quorum.set_snapshot(mark);
         quorum.forget_before(end);
     }
 
     fn install(&mut self, at: usize) {
-        let ids = self.ids.clone();
         let node = &mut self.nodes[at];
         if let (Some(quorum), Some(mark)) = (&mut node.quorum, node.offered.take()) {
-            quorum.install(&mark, &ids).unwrap();
+            let named = &self.named[&mark.last.index];
+            if named.named && !node.voters.named {
+                node.voters.named = true;
+                let (id, before) = (at as i64, node.voters.nodes.clone());
+                quorum.rename(&[(id, named.key(id))]);
+                let keys: Vec<i64> = before.iter().map(|one| if *one == id { named.key(id) } else { *one }).collect();
+                quorum.change_voters(&keys).unwrap();
+            }
+            quorum.install(&mark, &named.keys()).unwrap();
         }
     }
 
@@ -254,10 +388,14 @@ impl Cluster {
             if self.planted == Planted::SentBeforePersisted {
                 messages.extend(ready.persisted_messages.iter().cloned());
             }
-            self.sent.extend(messages.into_iter().map(|(to, bytes)| (id, to, bytes)));
+            self.sent.extend(messages.into_iter().map(|(to, bytes)| (id, i64::from(node_of(to)), bytes)));
             let committed = std::mem::take(&mut ready.committed);
+            if let Some(mark) = &ready.snapshot {
+                node.voters = self.named[&mark.last.index].clone();
+            }
             node.unwritten.push(ready);
             for entry in committed {
+                self.apply(at, &entry);
                 self.check_committed(id, entry)?;
             }
         }
@@ -339,4 +477,17 @@ fn a_vote_that_is_not_persisted_is_found() {
 #[test]
 fn an_answer_that_is_sent_before_its_entries_are_persisted_is_found() {
     assert!(first_failure(1000, Planted::SentBeforePersisted).is_some());
+}
+
+#[test]
+fn voters_agree_while_they_get_directories_and_come_and_go() {
+    let mut changed = vec![];
+    for seed in 0..600 {
+        let mut cluster = Cluster::begin(seed, Planted::Nothing, true);
+        for _ in 0..STEPS {
+            cluster.step().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        }
+        changed.push(cluster.changed);
+    }
+    assert!(changed.iter().filter(|count| **count > 1).count() >= 60, "{changed:?}");
 }
