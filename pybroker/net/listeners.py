@@ -9,7 +9,7 @@ import errno
 import socket
 from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.config.endpoint import PROTOCOLS, Endpoint
+from pybroker.config.endpoint import Endpoint
 from pybroker.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 ANY_HOST = "0.0.0.0"  # what an empty host in `listeners` stands for
 AUTHENTICATION_TIMEOUT_MS = 30_000
-"""How long a connection may take to authenticate by SASL, its TLS handshake included (docs/adr/0065). Kafka's broker
-has `connections.max.idle.ms` for that, which every byte of the client's begins anew."""
+"""How long a connection may take to authenticate by SASL, its TLS handshake included (docs/adr/0065). Kafka has
+`connections.max.idle.ms` for that, which every byte of the client's begins anew."""
 
 
 class ListenError(Exception):
@@ -52,16 +52,9 @@ class OpenListener(NamedTuple):
     name: str
     bound: Endpoint
     advertised: Endpoint | None
-    protocol: str = "PLAINTEXT"
-    """The security protocol."""
 
     def __str__(self) -> str:
         return str(self.advertised or self.bound)
-
-    @property
-    def protocol_number(self) -> int:
-        """Kafka's number of the security protocol."""
-        return PROTOCOLS.index(self.protocol)
 
     @property
     def reachable(self) -> tuple[str, int]:
@@ -110,7 +103,7 @@ def open_listeners(
         except OSError as error:
             raise ListenError(f"cannot listen on {endpoint}: {_reason(error, listener)}") from None
         bound = endpoint._replace(host=endpoint.host or ANY_HOST, port=port)
-        opened.append(OpenListener(endpoint.name, bound, listener.advertised, listener.protocol))
+        opened.append(OpenListener(endpoint.name, bound, listener.advertised))
     return tuple(opened)
 
 

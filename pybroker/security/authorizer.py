@@ -178,16 +178,21 @@ def allowed(
             level,
             "Principal = %s is %s operation = %s from host = %s on resource = %s:LITERAL:%s for request = %s "
             "with resourceRefCount = 1 based on rule %s",
-            principal,
+            one_line(principal),
             "Allowed" if decision.allowed else "Denied",
             operation.name,
             host,
             _camel(RESOURCE_NAMES[kind]),
-            text,
+            one_line(text),
             _camel(ApiKey(requester.api_key).name),
             decision.rule,
         )
     return decision.allowed
+
+
+def one_line(text: str) -> str:
+    """Return a client's text for a line of the log: what would begin another line, or hide this one, is escaped."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 
 def allowed_on_cluster(requester: Requester, operation: Operation) -> bool:

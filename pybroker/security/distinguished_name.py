@@ -28,6 +28,8 @@ _KEYWORDS = {
     "0.9.2342.19200300.100.1.25": "DC",
 }
 _STRINGS = {0x0C: "utf-8", 0x13: "latin-1", 0x14: "latin-1", 0x16: "latin-1", 0x1B: "latin-1", 0x1E: "utf-16-be"}
+_LONGEST_TYPE = 256
+"""Bytes of the number of an attribute's type: work on a number grows faster than its length."""
 _ESCAPED = frozenset(',=+<>#;"\\')
 
 
@@ -107,6 +109,8 @@ def _attribute(der: bytes) -> str:
 
 
 def _number(content: bytes) -> str:
+    if len(content) > _LONGEST_TYPE:
+        raise CertificateError(f"no certificate: a type of its subject has {len(content)} bytes, not {_LONGEST_TYPE}")
     values, value = [], 0
     for byte in content:
         value = value << 7 | byte & 0x7F

@@ -78,7 +78,7 @@ def map_name(rules: tuple[Rule, ...], name: str) -> str:
         made = rule.apply(name)
         if made is not None:
             return made
-    raise NoRuleError(f"no rule of ssl.principal.mapping.rules is for {name}")
+    raise NoRuleError(f"no rule of ssl.principal.mapping.rules is for {name!r}")
 
 
 def _checked(pattern: str) -> str:

@@ -230,7 +230,7 @@ WRITTEN = {
     DelegationToken: 7,
     DelegationTokensImage: 1,
     FeaturesImage: 3,
-    MetadataImage: 10,
+    MetadataImage: 11,
     PartitionImage: 11,
     ProducerIdsImage: 1,
     ScramCredential: 4,
