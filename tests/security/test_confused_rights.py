@@ -262,7 +262,7 @@ def test_what_may_not_be_described_is_not_in_a_list(hidden: str, alice: Wire, pl
         assert hidden.encode() in raw(plain, name, version, fields), "who may describe it sees it"
 
 
-def raw(wire: Wire, name: str, version: int, fields: dict[str, Any]) -> bytes:
+def raw(wire: Wire, name: str, version: int, fields: Any) -> bytes:
     from tests.support.wire import request
 
     wire.send(request(name, version, **fields))
