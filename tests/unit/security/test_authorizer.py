@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 import pytest
@@ -56,3 +57,16 @@ def test_a_denied_request_is_answered_with_the_error_of_the_resources_type(
         ("User:ANONYMOUS", "127.0.0.1", Action(Operation.READ, ResourceType.GROUP, "others")),
         ("User:ANONYMOUS", "127.0.0.1", Action(Operation.DESCRIBE, ResourceType.CLUSTER, "kafka-cluster")),
     ]
+
+
+def test_a_name_of_a_client_begins_no_line_of_the_audit_log(caplog: pytest.LogCaptureFixture) -> None:
+    class Unauthorized(Someone):
+        authorizer = authorizer.StandardAuthorizer()
+
+    caplog.set_level(logging.INFO, "pybroker.authorizer")
+    forged = "x\nPrincipal = User:admin is Allowed operation = READ \u2028\x1b[2K"
+    assert not authorizer.allowed(Unauthorized(), Operation.READ, ResourceType.GROUP, forged)
+    (line,) = caplog.messages
+    assert line.isprintable()
+    assert "Group:LITERAL:x\\nPrincipal = User:admin" in line
+    assert authorizer.one_line("groß-ü") == "groß-ü"

@@ -1,0 +1,197 @@
+"""Items of a request are judged one by one, in every API and version that declares them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pybroker.handlers.judging import judged
+from pybroker.handlers.registry import RegisteredApi, every_api
+from pybroker.protocol.schema import fields_of
+from pybroker.security.acls import Decision
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import NothingRequired, Requirement, Scope, of_items, steps_of
+
+MINE, THEIRS = "mine", "theirs"
+MINE_ID, THEIRS_ID = bytes([1] * 16), bytes([2] * 16)
+JUDGE_THEMSELVES = {"DescribeTopicPartitions", "Metadata", "OffsetFetch"}
+"""The APIs whose items do not all stand in a list of the request; tests/security and tests/conformance ask them."""
+NAMES = {MINE_ID: MINE, THEIRS_ID: THEIRS}
+
+
+class Judge:
+    """Lets everybody do everything to what is named `mine`, and nothing else."""
+
+    version = 1
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Operation, ResourceType, str]] = []
+
+    def follow(self, acls: Any) -> None:
+        """Nothing: it knows no entries."""
+
+    def decide(self, _principal: str, _host: str, operation: Operation, kind: ResourceType, name: str) -> Decision:
+        self.asked.append((operation, kind, name))
+        return Decision(name == MINE, "a test")
+
+    def allows_on_any(self, *_: Any) -> bool:
+        return False
+
+
+def context(version: int, judge: Judge | None) -> Any:
+    topics = SimpleNamespace(by_id={topic_id: SimpleNamespace(name=name) for topic_id, name in NAMES.items()})
+    return SimpleNamespace(
+        version=version,
+        authorizer=judge,
+        principal="User:alice",
+        client_host="10.0.0.1",
+        api_key=3,
+        image=SimpleNamespace(topics=topics),
+    )
+
+
+def in_lists() -> Iterator[Any]:
+    """Every path to items in a list, with its API, requirement and newest version that has it."""
+    for api in every_api():
+        if isinstance(api.requires, NothingRequired) or api.name in JUDGE_THEMSELVES:
+            continue
+        for needed in api.requires:
+            if needed.scope is not Scope.ITEM or needed.when is not None:
+                continue
+            for path in needed.fields:
+                for version in range(api.max_version, api.min_version - 1, -1):
+                    steps = steps_of(api.request_type, path, version)
+                    if steps is not None:
+                        if needed.resource_type is not ResourceType.CLUSTER and any(
+                            it.field and it.field.array for it in steps
+                        ):
+                            yield pytest.param(api, needed, path, version, id=f"{api.name}-{path}")
+                        break
+
+
+@pytest.mark.parametrize(("api", "needed", "path", "version"), list(in_lists()))
+def test_what_is_refused_does_not_come_to_the_handler_and_the_rest_does(
+    api: RegisteredApi, needed: Requirement, path: str, version: int
+) -> None:
+    request, list_name = asked(api, path, version)
+    came: list[Any] = []
+
+    def handle(left: Any, _: Any) -> Any:
+        came.extend(getattr(left, list_name))
+        return SimpleNamespace(__struct_fields__=())
+
+    judge = Judge()
+    before = list(getattr(request, list_name))
+    judged(handle, (needed,), lambda left, _version, _error: SimpleNamespace(__struct_fields__=()))(
+        request, context(version, judge)
+    )
+    assert came == before[1:2]
+    names = {name for _, kind, name in judge.asked if kind is needed.resource_type}
+    assert names == {MINE, THEIRS}
+
+
+def asked(api: RegisteredApi, path: str, version: int) -> tuple[Any, str]:
+    """A request that names `theirs`, `mine` and `theirs` by a path, and the name of the list that they are in."""
+    steps = steps_of(api.request_type, path, version)
+    assert steps is not None
+    request = api.request_type()
+    if steps[0].field is None:
+        assert steps[0].chosen_by is not None
+        setattr(request, steps[0].chosen_by, steps[0].value)
+        steps = steps[1:]
+    assert len(steps) <= 2, f"{path}: judging reads paths of a list and a name in it"
+    outer = steps[0].field
+    assert outer is not None
+    assert outer.array
+    if outer.struct is None:
+        setattr(request, outer.name, [THEIRS, MINE, THEIRS])
+        return request, outer.name
+    items = []
+    inner = steps[1].field
+    assert inner is not None
+    for name, topic_id in ((THEIRS, THEIRS_ID), (MINE, MINE_ID), (THEIRS, THEIRS_ID)):
+        item = outer.struct()
+        setattr(item, inner.name, topic_id if inner.type == "uuid" else name)
+        if steps[0].chosen_by is not None:
+            setattr(item, steps[0].chosen_by, steps[0].value)
+        items.append(item)
+    setattr(request, outer.name, items)
+    return request, outer.name
+
+
+def test_an_api_that_judges_itself_says_so_and_asks() -> None:
+    judging = set()
+    for api in every_api():
+        module = import_module(f"pybroker.handlers.{api.module}")
+        if "judges_itself=True" in inspect.getsource(module):
+            judging.add(api.name)
+            assert {"may", "may_by_id", "authorizer"} & set(vars(module)), api.name
+    assert judging == JUDGE_THEMSELVES
+
+
+def test_every_field_of_a_declared_path_is_one_of_its_request() -> None:
+    for api in every_api():
+        if not isinstance(api.requires, NothingRequired):
+            for needed in api.requires:
+                for path in needed.fields:
+                    assert steps_of(api.request_type, path, api.max_version) is not None or any(
+                        steps_of(api.request_type, path, version) for version in range(api.min_version, api.max_version)
+                    ), f"{api.name}: {path}"
+
+
+NEEDED = (of_items(Operation.DELETE, ResourceType.GROUP, "groups_names"),)
+
+
+def deletion(*names: str) -> Any:
+    (api,) = (one for one in every_api() if one.name == "DeleteGroups")
+    assert {field.name for field in fields_of(api.request_type)} == {"groups_names"}
+    return api, api.request_type(groups_names=list(names))
+
+
+def test_without_an_authorizer_the_handler_gets_the_request_itself() -> None:
+    _, request = deletion(MINE, THEIRS)
+    assert judged(lambda left, _: left, NEEDED, None)(request, context(2, None)) is request
+
+
+def test_answers_become_one_whether_the_handlers_comes_at_once_or_later() -> None:
+    api, request = deletion(THEIRS, MINE, "others")
+
+    def at_once(left: Any, _: Any) -> Any:
+        return api.answer_failure(left, 2, SimpleNamespace(code=0, message=None))
+
+    async def later(left: Any, context: Any) -> Any:
+        return at_once(left, context)
+
+    outcomes = [
+        judged(at_once, NEEDED, api.answer_failure)(request, context(2, Judge())),
+        asyncio.run(judged(later, NEEDED, api.answer_failure)(request, context(2, Judge()))),
+    ]
+    for outcome in outcomes:
+        assert [(one.group_id, int(one.error_code)) for one in outcome.results] == [
+            (MINE, 0),
+            (THEIRS, 30),
+            ("others", 30),
+        ]
+
+
+def test_a_request_of_which_nothing_is_left_does_not_come_to_the_handler() -> None:
+    api, request = deletion(THEIRS)
+
+    def unreachable(*_: Any) -> Any:
+        raise AssertionError
+
+    outcome = judged(unreachable, NEEDED, api.answer_failure)(request, context(2, Judge()))
+    assert [int(one.error_code) for one in outcome.results] == [30]
+
+
+def test_a_name_is_asked_about_once_however_often_it_stands_there() -> None:
+    _, request = deletion(*[THEIRS] * 1000)
+    judge = Judge()
+    judged(lambda left, _: left, NEEDED, lambda left, *_: left)(request, context(2, judge))
+    assert len(judge.asked) == 1
