@@ -71,17 +71,7 @@ class AclCalls:
         async with self.cluster.node(ANY) as connection:
             answer = await connection.ask(request, describe.DescribeAclsResponse)
             raise_refused(connection.server, [("the ACLs", answer.error_code, answer.error_message)])
-        return [
-            Acl(
-                AclPattern(resource.resource_type, resource.resource_name, resource.pattern_type),
-                entry.principal,
-                entry.host,
-                entry.operation,
-                entry.permission_type,
-            )
-            for resource in answer.resources
-            for entry in resource.acls
-        ]
+        return [_acl(resource, entry) for resource in answer.resources for entry in resource.acls]
 
     @retried
     async def create_acls(self, acls: Sequence[Acl]) -> None:
@@ -115,17 +105,13 @@ class AclCalls:
             raise_refused(
                 connection.server, [(f"the filter {one}", got.error_code, got.error_message) for one, got in outcomes]
             )
-        return [
-            Acl(
-                AclPattern(entry.resource_type, entry.resource_name, entry.pattern_type),
-                entry.principal,
-                entry.host,
-                entry.operation,
-                entry.permission_type,
-            )
-            for result in answer.filter_results
-            for entry in result.matching_acls
-        ]
+        return [_acl(entry, entry) for result in answer.filter_results for entry in result.matching_acls]
+
+
+def _acl(about: Any, entry: Any) -> Acl:
+    """Return the entry that two structures of an answer say: what it is about, and what it says of that."""
+    pattern = AclPattern(about.resource_type, about.resource_name, about.pattern_type)
+    return Acl(pattern, entry.principal, entry.host, entry.operation, entry.permission_type)
 
 
 def _filter(one: AclFilter) -> dict[str, Any]:

@@ -60,7 +60,10 @@ def test_a_denied_request_is_answered_with_the_error_of_the_resources_type(
 
 
 def test_a_name_of_a_client_begins_no_line_of_the_audit_log(caplog: pytest.LogCaptureFixture) -> None:
-    class Unauthorized(Someone):
+    class Unauthorized:
+        principal = ANONYMOUS
+        client_host = "127.0.0.1"
+        api_key = 12
         authorizer = authorizer.StandardAuthorizer()
 
     caplog.set_level(logging.INFO, "pybroker.authorizer")
