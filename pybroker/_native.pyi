@@ -258,6 +258,43 @@ class ServerTls:
 
 # ---------------------------------------------------------------------------------------------- data_plane.rs
 
+class _ConnectionLimits(Protocol):
+    """How many connections there may be. Rates are connections a second, None without a limit; addresses are texts."""
+
+    @property
+    def max_connections(self) -> int:
+        """Connections open at a time."""
+    @property
+    def max_connections_reason(self) -> str:
+        """Where that number comes from, for the log."""
+    @property
+    def creation_rate(self) -> float | None:
+        """Over all listeners."""
+    @property
+    def listeners(self) -> dict[str, tuple[int, float | None, bool]]:
+        """Connections, rate, and whether the two above do not hold, by listener."""
+    @property
+    def max_per_address(self) -> int:
+        """Connections open at a time from one address."""
+    @property
+    def max_of_address(self) -> dict[str, int]:
+        """The same of single addresses."""
+    @property
+    def address_rate(self) -> float | None:
+        """Of one address."""
+    @property
+    def rate_of_address(self) -> dict[str, float]:
+        """The same of single addresses."""
+    @property
+    def window_ms(self) -> int:
+        """Length of a sample that rates are counted over."""
+    @property
+    def windows(self) -> int:
+        """How many of them there are."""
+    @property
+    def most_delayed(self) -> int:
+        """Sockets that wait to be closed, as their address is too fast; more are closed at once."""
+
 class _ListenerSettings(Protocol):
     """How a listener is opened."""
 
@@ -336,6 +373,8 @@ class DataPlane:
         """Takes a connection of which a `PeerCertificate` came for `principal`, and goes on with it."""
     def set_listener_tls(self, listener: str, tls: ServerTls, handshake_timeout_ms: int) -> bool:
         """Encrypts connections that come to an encrypted listener from now on by `tls`; False where there is none."""
+    def set_connection_limits(self, limits: _ConnectionLimits) -> None:
+        """Changes how many connections there may be and how fast they may come; those that are open stay."""
     def respond(self, connection: int, request: int, payload: bytes) -> None:
         """Answers a control request; `payload` is everything after the correlation id. A small answer is sent by the
         calling thread, where the connection has nothing else to do."""

@@ -6,6 +6,7 @@ Owns the words of Kafka's ConfigCommand for users, clients and addresses. Must n
 from __future__ import annotations
 
 import socket
+from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.errors import CommandError
@@ -151,12 +152,6 @@ def java_double(value: float) -> str:
         return repr(float(value))
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
-    digits, _, exponent = f"{value!r}".partition("e")
-    if exponent:
-        return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
-    whole = digits.removesuffix(".0")
-    sign, whole = ("-", whole[1:]) if whole.startswith("-") else ("", whole)
-    front, _, behind = whole.partition(".")
-    places = len(front) - 1
-    mantissa = (front + behind).rstrip("0")
-    return f"{sign}{mantissa[0]}.{mantissa[1:] or '0'}E{places}"
+    sign, digits, exponent = Decimal(repr(float(value))).normalize().as_tuple()
+    first, *others = map(str, digits)
+    return f"{'-' if sign else ''}{first}.{''.join(others) or '0'}E{len(others) + int(exponent)}"

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybroker.config.connections import ListenerConnections, build_connections, check_per_ip
 from pybroker.config.consumer_group_keys import ConsumerGroupKeys
 from pybroker.config.endpoint import (
     Listener,
@@ -144,6 +145,9 @@ class BrokerConfig(
         self._check_replication()
         self._check_consumer_groups()
         offered = self.sasl_of_listeners()
+        check_per_ip(self.max_connections_per_ip, self.max_connections_per_ip_overrides)
+        self.connections_of_listeners()
+        self.sasl_of_listeners()
         self.tls_of_listeners()
         for way in self._ways():
             check_mechanism(way, self._security_texts(), offered)
@@ -228,6 +232,12 @@ class BrokerConfig(
         if self.is_single:
             return []
         return [self._way_to_controllers(), *([self._way_to_brokers()] if self.is_broker else [])]
+
+    def connections_of_listeners(self) -> dict[str, ListenerConnections]:
+        """Return how many connections each listener takes, with the changes since the start; raises ConfigError."""
+        texts = {**self.of_listeners, **self.dynamic_default, **self.dynamic_own}
+        of_all = ListenerConnections(self.max_connections, self.max_connection_creation_rate)
+        return build_connections((one.endpoint.name for one in self.endpoints), texts, of_all)
 
     def tls_of_listeners(self) -> dict[str, ListenerTls]:
         """Return the TLS of each listener that has it, with the changes since the start; raises ConfigError."""

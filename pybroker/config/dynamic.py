@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pybroker.config.connections import MAX, RATE, listener_limit
 from pybroker.config.errors import ConfigError, UnknownKeyError
 from pybroker.config.key import Kind
 from pybroker.config.security_keys import LISTENER_ONLY, SecurityKeys
@@ -29,7 +30,6 @@ AT_START = frozenset(
     {
         "listeners",
         "listener.security.protocol.map",
-        "max.connections",
         "num.network.threads",
         "num.recovery.threads.per.data.dir",
     }
@@ -46,7 +46,7 @@ _THREADS = (
     "remote.log.manager.follower.thread.pool.size",
     "remote.log.reader.threads",
 )
-_OF_LISTENERS = frozenset({"sasl.enabled.mechanisms", *SecurityKeys.keys})
+_OF_LISTENERS = frozenset({"sasl.enabled.mechanisms", MAX, RATE, *SecurityKeys.keys})
 # A key for one listener, and for one SASL mechanism of it: listener.name.internal.scram-sha-256.sasl.jaas.config.
 _FOR_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?P<key>.+)")
 _FOR_MECHANISM = re.compile(r"[^.]+\.(?P<key>sasl\..+)")
@@ -193,6 +193,8 @@ def _fault(static: BrokerConfig, name: str, text: str, *, is_own: bool) -> str |
         return f"{shown}: this version has no {key.name} of a single listener"
     try:
         key.value_of(text)
+        if name != key.name and key.name in (MAX, RATE):
+            listener_limit(name, text)
     except ConfigError as error:
         return str(ConfigError(name, text, error.expected))
     return None

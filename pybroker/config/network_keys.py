@@ -96,19 +96,29 @@ class NetworkKeys(Settings):
     max_connections = integer(
         INT_MAX,
         "Connections open at a time; more wait in the system's queue until one closes. Where the process may have few "
-        "descriptors (RLIMIT_NOFILE) fewer are accepted, so that logs have some.",
+        "descriptors (RLIMIT_NOFILE) fewer are accepted, so that logs have some. "
+        "listener.name.<name>.max.connections sets it for one listener.",
         at_least=0,
         dynamic=True,
     )
     max_connections_per_ip = integer(
-        INT_MAX, "Connections accepted at a time from one address.", at_least=0, dynamic=True, acts=False
+        INT_MAX,
+        "Connections open at a time from one address; more are closed at once.",
+        at_least=0,
+        dynamic=True,
     )
     max_connections_per_ip_overrides = string(
-        "", "Exceptions to max.connections.per.ip as host:number pairs.", dynamic=True, acts=False
+        "", "Exceptions to max.connections.per.ip as host:number pairs.", dynamic=True
     )
     max_connection_creation_rate = integer(
-        INT_MAX, "Connections accepted in a second.", at_least=0, dynamic=True, acts=False
+        INT_MAX,
+        "Connections accepted in a second; more wait in the system's queue. "
+        "listener.name.<name>.max.connection.creation.rate sets it for one listener.",
+        at_least=0,
+        dynamic=True,
     )
+    quota_window_num = integer(11, "Samples over which clients' use is seen for their quotas.", at_least=1)
+    quota_window_size_seconds = integer(1, "Time in seconds that each of these samples spans.", at_least=1)
     connection_failed_authentication_delay_ms = integer(
         100, "Pause in ms before a connection that failed to authenticate is answered and closed.", at_least=0
     )

@@ -27,6 +27,7 @@ from pybroker.handlers.registry import registered_apis
 from pybroker.net import descriptors
 from pybroker.net.api_versions import ApiVersionsPublisher
 from pybroker.net.closing import close_connections, finish_requests
+from pybroker.net.connection_limits import ConnectionQuotas
 from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.dispatch import Dispatch
 from pybroker.net.forwarding import Forwarding
@@ -114,6 +115,9 @@ class BrokerPart:
             unauthenticated_max_bytes=config.sasl_server_max_receive_size,
             tls=self.tls,
         )
+        self.connection_quotas = ConnectionQuotas(data_plane, config, self._foundation.shares)
+        end(Stage.ACCEPTING, self.connection_quotas, self.connection_quotas.stop)
+        self.live.subscribe(self.connection_quotas.reconfigure)
         self.tls.start(data_plane)
         end(Stage.ACCEPTING, self.tls, self.tls.stop)
         self.live.subscribe(lambda changed: self.tls.reconfigure(changed.tls_of_listeners()))
@@ -140,7 +144,7 @@ class BrokerPart:
         live.subscribe(lambda config: self.groups.reconfigure(build_settings(config)))
         self._api_versions = ApiVersionsPublisher(self.data_plane)
         # Rules come first: nobody finds a topic that is newer than they are.
-        return [self.rights, publisher, self._api_versions]
+        return [self.rights, self.connection_quotas, publisher, self._api_versions]
 
     def suspect(self, controller: Controller) -> Suspects:
         """Have the voters that this node's controller finds dead suspected, until the metadata knows; a publisher."""

@@ -18,12 +18,12 @@ use super::events::{EventQueue, Level};
 use super::identity::Authentication;
 use super::inbox::Message;
 use super::inboxes::Inboxes;
-use super::room::Room;
+use super::room::{Admission, Entry, Room};
 use super::settings::{ListenerSettings, ListenerTls, Settings};
 use super::transport::Transport;
 
 /// How long the acceptor stands back when descriptors or memory have run out, unless a connection closes before.
-const EXHAUSTED_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const EXHAUSTED_PAUSE_MS: u64 = 100;
 /// How often a line says that connections are not accepted, or accepted again.
 const SAY_EVERY_MS: u64 = 60_000;
 /// The epoll token of the wake-up; listeners count from zero.
@@ -213,29 +213,32 @@ fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
 impl State {
     fn run(&self) {
         let mut events = Vec::with_capacity(16);
-        let (mut count, mut hold, mut said) = (0, None, Said::default());
+        let (mut count, mut held, mut delayed) = (0, Held::default(), Delayed::default());
         while !self.stop.load(Ordering::Acquire) {
             events.clear();
-            let timeout = matches!(hold, Some(Hold::Exhausted)).then_some(EXHAUSTED_PAUSE);
+            let timeout = timeout(self.placing.clock.now(), [held.until, delayed.until]);
             if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()).is_err() {
                 continue;
             }
-            if events.iter().any(|event| event.data.u64() == WAKE) {
+            let is_woken = events.iter().any(|event| event.data.u64() == WAKE);
+            if is_woken {
                 self.placing.room.woken();
             }
-            if hold.take().is_some() {
+            let now = self.placing.clock.now();
+            delayed.close(now);
+            if held.is_over(now, is_woken) {
                 // Something may have closed, or the pause is over: the listeners say in the next round who waits.
-                self.watch(epoll::EventFlags::IN);
+                self.watch_all();
                 continue;
             }
             let tokens = events.iter().map(|event| event.data.u64()).filter(|token| *token != WAKE);
-            for listener in tokens.filter_map(|token| self.listener(token)) {
-                hold = self.accept_all(&listener, &mut count);
-                if hold.is_some() {
-                    break;
+            for token in tokens.collect::<Vec<_>>() {
+                let Some(listener) = self.listener(token) else { continue };
+                if let Some(hold) = self.accept_all(&listener, &mut count, &mut held.said_of_addresses, &mut delayed) {
+                    self.hold(hold, token, &listener, &mut held);
                 }
             }
-            self.hold(&mut hold, &mut said);
+            self.say_again(&mut held);
         }
     }
 
@@ -243,52 +246,81 @@ impl State {
         usize::try_from(token).ok().and_then(|at| self.listeners.lock().get(at).cloned())
     }
 
-    /// Leaves those who want to connect in the system's queue, as Kafka's acceptor does, until there may be room.
-    fn hold(&self, hold: &mut Option<Hold>, said: &mut Said) {
+    /// Leaves those who want to connect in the system's queue, as Kafka's acceptor does, until they may come.
+    fn hold(&self, hold: Hold, token: u64, listener: &Listener, held: &mut Held) {
         let now = self.placing.clock.now();
-        let Some(why) = hold else {
-            if said.end(now) {
-                self.placing.events.line(Level::Info, "connections are accepted again".to_owned());
+        match hold {
+            Hold::Exhausted => {
+                held.wait_until(now + EXHAUSTED_PAUSE_MS);
+                for token in 0..self.listeners.lock().len() as u64 {
+                    self.watch(token, epoll::EventFlags::empty());
+                }
             }
-            return;
-        };
-        self.watch(epoll::EventFlags::empty());
-        if *why == Hold::Full {
-            self.placing.room.want();
-            let settings = &self.placing.settings;
-            if self.placing.room.taken() < settings.max_connections {
-                self.placing.room.wake();
+            Hold::Later(wait) => {
+                held.wait_until(now + wait);
+                self.watch(token, epoll::EventFlags::empty());
             }
-            if said.begin(now) {
-                let (max, reason) = (settings.max_connections, &settings.max_connections_reason);
-                let text = format!("{max} connections are open ({reason}): no more are accepted until one closes");
-                self.placing.events.line(Level::Warning, text);
+            Hold::Full(why) => {
+                held.is_full = true;
+                self.watch(token, epoll::EventFlags::empty());
+                self.placing.room.want();
+                if !matches!(self.placing.room.admission(&listener.name, now), Admission::Full(_)) {
+                    self.placing.room.wake();
+                }
+                if held.said.begin(now) {
+                    let text = format!("{why}: no more are accepted until one closes");
+                    self.placing.events.line(Level::Warning, text);
+                }
             }
         }
     }
 
-    fn watch(&self, interest: epoll::EventFlags) {
-        for (token, listener) in self.listeners.lock().iter().enumerate() {
-            let _ = epoll::modify(&self.epoll, &listener.socket, epoll::EventData::new_u64(token as u64), interest);
+    /// Says that a limit does not hold any more.
+    fn say_again(&self, held: &mut Held) {
+        if !held.is_full && held.said.end(self.placing.clock.now()) {
+            self.placing.events.line(Level::Info, "connections are accepted again".to_owned());
         }
     }
 
-    /// Accepts until nobody waits, or there is no room.
-    fn accept_all(&self, listener: &Listener, count: &mut usize) -> Option<Hold> {
+    fn watch_all(&self) {
+        for token in 0..self.listeners.lock().len() as u64 {
+            self.watch(token, epoll::EventFlags::IN);
+        }
+    }
+
+    fn watch(&self, token: u64, interest: epoll::EventFlags) {
+        if let Some(listener) = self.listener(token) {
+            let _ = epoll::modify(&self.epoll, &listener.socket, epoll::EventData::new_u64(token), interest);
+        }
+    }
+
+    /// Accepts until nobody waits, or nobody may come.
+    fn accept_all(
+        &self,
+        listener: &Listener,
+        count: &mut usize,
+        said: &mut Said,
+        delayed: &mut Delayed,
+    ) -> Option<Hold> {
         let room = &self.placing.room;
         loop {
-            if !room.take(self.placing.settings.max_connections) {
-                return Some(Hold::Full);
+            let now = self.placing.clock.now();
+            match room.admission(&listener.name, now) {
+                Admission::Now => {}
+                Admission::Full(why) => return Some(Hold::Full(why)),
+                Admission::Later(wait) => return Some(Hold::Later(wait)),
             }
             match listener.socket.accept() {
-                Ok((stream, peer)) => self.place(stream, peer, listener, count),
+                Ok((stream, peer)) => match room.enter(&listener.name, peer.ip(), now) {
+                    Entry::Taken => self.place(stream, peer, listener, count),
+                    refused => self.refuse(stream, peer, refused, said, delayed),
+                },
                 Err(error) => {
-                    room.give_back();
                     match error.raw_os_error() {
                         // A connection that was reset in the queue is nothing; a process without file descriptors is.
                         Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
                             let what = format!("listener {}: accepting a connection: {error}", listener.name);
-                            self.placing.events.exhausted(self.placing.clock.now(), &what);
+                            self.placing.events.exhausted(now, &what);
                             return Some(Hold::Exhausted);
                         }
                         Some(libc::EINTR | libc::ECONNABORTED) => {}
@@ -296,6 +328,24 @@ impl State {
                     }
                 }
             }
+        }
+    }
+
+    /// Ends a connection of an address that may have no more: at once where it has too many, after a while where it is too
+    /// fast, so that who connects again and again waits between (KIP-612).
+    fn refuse(&self, stream: TcpStream, peer: SocketAddr, refused: Entry, said: &mut Said, delayed: &mut Delayed) {
+        let (now, address) = (self.placing.clock.now(), peer.ip());
+        let why = match refused {
+            Entry::TooFast(wait) => {
+                delayed.keep(stream, now + wait, self.placing.room.limits().most_delayed);
+                "its connections come faster than connection_creation_rate allows".to_owned()
+            }
+            Entry::TooMany(max) => format!("it has the {max} connections that max.connections.per.ip allows"),
+            Entry::Taken => return,
+        };
+        if said.news(now) {
+            let text = format!("a connection from {address} is closed: {why}");
+            self.placing.events.line(Level::Info, text);
         }
     }
 
@@ -307,7 +357,7 @@ impl State {
             None => Transport::plaintext(stream),
         };
         let (Ok(transport), Ok(local)) = (transport, local) else {
-            self.placing.room.give_back();
+            self.placing.room.give_back(&listener.name, peer.ip());
             return;
         };
         let accepted = Accepted {
@@ -326,13 +376,73 @@ impl State {
     }
 }
 
-/// Why nobody is accepted for a while.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why nobody is accepted at a listener for a while.
+#[derive(Debug)]
 enum Hold {
-    /// As many connections are open as may be.
-    Full,
-    /// The process or the system has no descriptor or no memory to give.
+    /// As many connections are open as may be; why, for the log.
+    Full(String),
+    /// Connections come too fast: for so many milliseconds.
+    Later(u64),
+    /// The process or the system has no descriptor or no memory to give, at any listener.
     Exhausted,
+}
+
+/// The listeners that are not watched.
+#[derive(Debug, Default)]
+struct Held {
+    /// Whether one waits for a connection to close.
+    is_full: bool,
+    /// When the first of the others is looked at again.
+    until: Option<u64>,
+    said: Said,
+    said_of_addresses: Said,
+}
+
+impl Held {
+    fn wait_until(&mut self, time: u64) {
+        self.until = Some(self.until.map_or(time, |until| until.min(time)));
+    }
+
+    /// Whether listeners are to be looked at again: those that still may not accept are held again.
+    fn is_over(&mut self, now: u64, is_woken: bool) -> bool {
+        let over = is_woken || self.until.is_some_and(|until| now >= until);
+        if over {
+            (self.is_full, self.until) = (false, None);
+        }
+        over
+    }
+}
+
+/// Sockets that are closed after a while.
+#[derive(Debug, Default)]
+struct Delayed {
+    sockets: Vec<(u64, TcpStream)>,
+    /// When the first is closed.
+    until: Option<u64>,
+}
+
+impl Delayed {
+    /// Keeps a socket until then, unless so many are kept.
+    fn keep(&mut self, socket: TcpStream, until: u64, most: usize) {
+        if self.sockets.len() < most {
+            self.sockets.push((until, socket));
+            self.until = Some(self.until.map_or(until, |first| first.min(until)));
+        }
+    }
+
+    fn close(&mut self, now: u64) {
+        if self.until.is_some_and(|until| now >= until) {
+            self.sockets.retain(|(until, _)| now < *until);
+            self.until = self.sockets.iter().map(|(until, _)| *until).min();
+        }
+    }
+}
+
+/// How long may pass until the first of these times; `None` where there is none.
+fn timeout(now: u64, times: [Option<u64>; 2]) -> Option<Timespec> {
+    let first = times.into_iter().flatten().min()?;
+    let wait = first.saturating_sub(now);
+    Some(Timespec { tv_sec: (wait / 1000) as i64, tv_nsec: (wait % 1000 * 1_000_000) as i64 })
 }
 
 /// When the limit was last said to hold, in milliseconds of the data plane's clock: connections that come and go at the limit
@@ -349,6 +459,15 @@ impl Said {
         let due = !self.holds && now >= self.next;
         if due {
             (self.holds, self.next) = (true, now + SAY_EVERY_MS);
+        }
+        due
+    }
+
+    /// Something has happened: whether to say so.
+    fn news(&mut self, now: u64) -> bool {
+        let due = now >= self.next;
+        if due {
+            self.next = now + SAY_EVERY_MS;
         }
         due
     }

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use super::acceptor::{Acceptor, ListenError, Placing};
 use super::api_versions::ApiVersionsTable;
 use super::clock::Clock;
+use super::connection_limits::ConnectionLimits;
 use super::connection_number::CONTROL_PLANE;
 use super::control_room::ControlRoom;
 use super::counters::{Counters, CountersSnapshot};
@@ -135,6 +136,11 @@ impl DataPlane {
     /// Changes how connections that come to an encrypted listener from now on are encrypted; whether there is such a one.
     pub fn set_listener_tls(&self, listener: &str, tls: &ListenerTls) -> bool {
         self.acceptor.lock().as_ref().is_some_and(|acceptor| acceptor.set_tls(listener, tls))
+    }
+
+    /// Changes how many connections there may be and how fast they may come; those that are open stay.
+    pub fn set_connection_limits(&self, limits: ConnectionLimits) {
+        self.reactor.room.set_limits(limits);
     }
 
     /// Has the control plane decide about the requests of these APIs, and of no others, before they are worked on: each
@@ -308,7 +314,10 @@ fn reactor(settings: Arc<Settings>) -> io::Result<Reactor> {
         control: ControlRoom::new(settings.queued_max_requests),
         request_memory: RequestMemory::new(settings.queued_request_bytes),
         response_memory: AtomicU64::new(0),
-        room: Arc::new(Room::new()?),
+        room: Arc::new(Room::new(ConnectionLimits::only(
+            settings.max_connections,
+            settings.max_connections_reason.clone(),
+        ))?),
         hot_path,
         inboxes,
         events,

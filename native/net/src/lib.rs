@@ -16,7 +16,9 @@ mod api_versions;
 mod bare_tokens;
 mod clock;
 mod connection;
+mod connection_limits;
 mod connection_number;
+mod connection_rate;
 mod control_room;
 mod counters;
 mod cross_thread;
@@ -44,6 +46,7 @@ mod transport;
 mod wake_up;
 
 pub use acceptor::ListenError;
+pub use connection_limits::{ConnectionLimits, ListenerLimits, Windows};
 pub use counters::{ApiCounters, CountersSnapshot, ProcessorCounters};
 pub use data_plane::DataPlane;
 pub use events::{CaughtUpReplica, ControlRequest, Event, EventQueue, Level, PeerCertificate, UnresolvedRequest};

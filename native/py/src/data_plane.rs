@@ -11,6 +11,7 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::connection_limits::Limits;
 use crate::control_request::PyControlRequest;
 use crate::counters::PyDataPlaneCounters;
 use crate::data_plane_settings::PyDataPlaneSettings;
@@ -131,6 +132,10 @@ impl PyDataPlane {
     fn set_listener_tls(&self, listener: &str, tls: &PyServerTls, handshake_timeout_ms: u64) -> bool {
         let tls = ListenerTls { tls: tls.inner.clone(), handshake_timeout_ms };
         self.inner.set_listener_tls(listener, &tls)
+    }
+
+    fn set_connection_limits(&self, limits: Limits) {
+        self.inner.set_connection_limits(limits.into());
     }
 
     #[pyo3(signature = (api_keys))]

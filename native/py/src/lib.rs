@@ -8,6 +8,7 @@ mod codec;
 mod columns;
 mod columns_import;
 mod connection;
+mod connection_limits;
 mod control_batch;
 mod control_request;
 mod counters;

@@ -1,6 +1,6 @@
 //! A whole data plane over a transport that does what sockets may do and seldom do.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use super::DataPlane;
 use crate::accepted::Accepted;
 use crate::identity::{Authentication, Identity};
 use crate::inbox::Message;
+use crate::room::Entry;
 use crate::transport::Transport;
 use crate::transport::adversarial::Adversarial;
 
@@ -23,12 +24,13 @@ use support::{
 impl DataPlane {
     /// Hands the first processor a connection, as the acceptor does.
     fn place(&self, transport: Transport) {
-        let address = "127.0.0.1:0".parse().unwrap();
-        assert!(self.reactor.room.take(usize::MAX));
+        let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let listener: Arc<str> = "TEST".into();
+        assert_eq!(self.reactor.room.enter(&listener, address.ip(), 0), Entry::Taken);
         let nobody = Arc::new(Identity { kind: "User".into(), name: "ANONYMOUS".into() });
         let accepted = Accepted {
             transport,
-            listener: "TEST".into(),
+            listener,
             control_only: false,
             authentication: Authentication::of_listener(Some(&nobody)),
             unauthenticated_max_bytes: 512,

@@ -39,7 +39,7 @@ impl Processor {
         connection.accepted.transport.end();
         // The socket closes when the last holder of the connection lets go; nothing is to be seen of it before that.
         connection.accepted.transport.unwatch(&self.epoll);
-        self.reactor.room.give_back();
+        self.reactor.room.give_back(&connection.accepted.listener, connection.accepted.peer.ip());
     }
 
     /// Ends a request that is not answered, as its connection has ended.

@@ -31,7 +31,7 @@ impl Processor {
         self.accepted += 1;
         let number = connection_number(self.accepted, self.index);
         if self.stop_at.is_some() || accepted.transport.watch(&self.epoll, number, FIRST_INTEREST).is_err() {
-            self.reactor.room.give_back();
+            self.reactor.room.give_back(&accepted.listener, accepted.peer.ip());
             return;
         }
         let now = self.reactor.clock.now();

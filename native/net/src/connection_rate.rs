@@ -1,0 +1,104 @@
+//! How fast connections come: counted in samples, of which the oldest is dropped, as Kafka's `Rate` counts.
+//!
+//! Arithmetic on times that are handed in. A rate is `connections / span`, where the span reaches from the oldest sample
+//! to now and is never shorter than all samples but one: at the start as many connections may come at once as are allowed
+//! in that span.
+
+use std::collections::VecDeque;
+
+use super::connection_limits::Windows;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct ConnectionRate {
+    /// When each began, in milliseconds, and what came since; the newest is last.
+    samples: VecDeque<(u64, u32)>,
+}
+
+impl ConnectionRate {
+    /// How many milliseconds one more connection has to wait so that no more than `limit` a second have come; at most one
+    /// sample's length, after which it is to be asked again.
+    pub fn wait_ms(&mut self, now: u64, limit: f64, windows: Windows) -> u64 {
+        self.drop_old(now, windows);
+        let count = self.samples.iter().map(|(_, count)| f64::from(*count)).sum::<f64>() + 1.0;
+        let (span, needed) = (self.span_ms(now, windows) as f64, count * 1000.0 / limit);
+        if needed <= span { 0 } else { ((needed - span).ceil() as u64).clamp(1, windows.length_ms.max(1)) }
+    }
+
+    /// Counts a connection.
+    pub fn record(&mut self, now: u64, windows: Windows) {
+        match self.samples.back_mut() {
+            Some((began, count)) if now.saturating_sub(*began) < windows.length_ms => *count += 1,
+            _ => self.samples.push_back((now, 1)),
+        }
+        self.drop_old(now, windows);
+    }
+
+    /// Whether nothing is remembered.
+    pub fn is_idle(&mut self, now: u64, windows: Windows) -> bool {
+        self.drop_old(now, windows);
+        self.samples.is_empty()
+    }
+
+    fn drop_old(&mut self, now: u64, windows: Windows) {
+        let span = windows.length_ms * u64::from(windows.count);
+        while self.samples.front().is_some_and(|(began, _)| now.saturating_sub(*began) >= span) {
+            self.samples.pop_front();
+        }
+    }
+
+    fn span_ms(&self, now: u64, windows: Windows) -> u64 {
+        let elapsed = self.samples.front().map_or(0, |(began, _)| now.saturating_sub(*began));
+        let least = u64::from(windows.count.saturating_sub(1));
+        let full = elapsed / windows.length_ms.max(1);
+        // With one sample alone there is no full one to reach back to.
+        let span = elapsed + least.saturating_sub(full) * windows.length_ms;
+        span.max(windows.length_ms.min(1000))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOWS: Windows = Windows { length_ms: 1000, count: 11 };
+
+    /// How many of the connections that always come are let in, second by second.
+    fn admitted(limit: f64, seconds: u64) -> Vec<u64> {
+        let (mut rate, mut per_second, mut now) = (ConnectionRate::default(), vec![0; seconds as usize], 0);
+        while now < seconds * 1000 {
+            match rate.wait_ms(now, limit, WINDOWS) {
+                0 => {
+                    rate.record(now, WINDOWS);
+                    per_second[(now / 1000) as usize] += 1;
+                }
+                wait => now += wait,
+            }
+        }
+        per_second
+    }
+
+    #[test]
+    fn as_many_as_are_allowed_are_let_in_in_each_span() {
+        let admitted = admitted(5.0, 110);
+        assert!((50..=55).contains(&admitted[0]), "{admitted:?}");
+        assert!(admitted.windows(11).all(|span| (50..=60).contains(&span.iter().sum::<u64>())), "{admitted:?}");
+    }
+
+    #[test]
+    fn nothing_is_remembered_when_the_span_is_over() {
+        let mut rate = ConnectionRate::default();
+        rate.record(0, WINDOWS);
+        assert!(!rate.is_idle(10_999, WINDOWS));
+        assert!(rate.is_idle(11_000, WINDOWS));
+    }
+
+    #[test]
+    fn a_wait_is_no_longer_than_a_sample() {
+        let mut rate = ConnectionRate::default();
+        for _ in 0..1000 {
+            rate.record(0, WINDOWS);
+        }
+        assert_eq!(rate.wait_ms(0, 0.5, WINDOWS), 1000);
+    }
+}

@@ -1,0 +1,97 @@
+"""Limits of connections in a broker's process: by listener, by address, at a time and in a second (KIP-402, KIP-612)."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from pybroker.client.admin import Admin
+from pybroker.client.topics import BROKER, SET, ConfigChange
+from pybroker.testing import Broker
+from tests.support.conditions import wait_until
+from tests.support.wire import Wire, request
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def connect(address: str) -> Wire:
+    """A connection that the broker has answered on; raises ConnectionError or TimeoutError where it does not."""
+    wire = Wire(address, timeout=0.5)
+    try:
+        wire.ask(request("ApiVersions", 0))
+    except BaseException:
+        wire.close()
+        raise
+    return wire
+
+
+def is_let_in(address: str) -> bool:
+    try:
+        connect(address).close()
+    except (ConnectionError, TimeoutError):
+        return False
+    return True
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+def change(broker: Broker, **configs: str) -> None:
+    """Change settings of the running broker, by a connection that is closed again."""
+    changes = [ConfigChange(name.replace("_", "."), value, SET) for name, value in configs.items()]
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.alter_configs("1", changes, BROKER)
+
+
+def test_an_address_has_no_more_connections_than_it_may_and_another_is_let_in_when_one_closes(broker: Broker) -> None:
+    change(broker, **{"max.connections.per.ip": "2"})
+    first, second = connect(broker.bootstrap_servers), connect(broker.bootstrap_servers)
+    assert not is_let_in(broker.bootstrap_servers)
+    first.close()
+    wait_until(lambda: is_let_in(broker.bootstrap_servers), within=10, what="the place of the first is free")
+    second.close()
+
+
+def test_connections_at_a_time_are_limited_while_the_broker_runs(broker: Broker) -> None:
+    change(broker, **{"listener.name.plaintext.max.connections": "1"})
+    first = connect(broker.bootstrap_servers)
+    with pytest.raises(TimeoutError):
+        connect(broker.bootstrap_servers)
+    first.close()
+    wait_until(lambda: is_let_in(broker.bootstrap_servers), within=10, what="the place of the first is free")
+
+
+def test_an_address_that_is_too_fast_is_turned_away_and_let_in_again_when_its_quota_is_gone(broker: Broker) -> None:
+    quota = {"ip": "127.0.0.1"}
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.alter_client_quotas(quota, {"connection_creation_rate": 1})
+        # As many as the whole span of the rate allows come at once: ten of a second each.
+        assert [is_let_in(broker.bootstrap_servers) for _ in range(12)].count(True) == 10
+        admin.alter_client_quotas(quota, {"connection_creation_rate": None})
+        wait_until(lambda: is_let_in(broker.bootstrap_servers), within=10, what="the limit is gone")
+
+
+def test_connections_of_a_listener_that_come_too_fast_wait(broker: Broker) -> None:
+    change(broker, **{"max.connection.creation.rate": "1"})
+    waiting = [socket.create_connection(broker.bootstrap_servers.split(":")) for _ in range(12)]
+    try:
+        assert [answers(one) for one in waiting[:8]] == [True] * 8
+        assert not answers(waiting[-1])
+    finally:
+        for one in waiting:
+            one.close()
+
+
+def answers(connection: socket.socket) -> bool:
+    """Whether a request is answered within half a second: ApiVersions, version 0, without a client id."""
+    connection.settimeout(0.5)
+    connection.sendall(bytes([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 255, 255]))
+    try:
+        return bool(connection.recv(4))
+    except TimeoutError:
+        return False
