@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from pybroker.replica.in_sync import InSyncReplicas
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.security.authorizer import Judge
+    from pybroker.security.mutation_quotas import MutationQuotas
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.upkeep import Upkeep
 
@@ -102,6 +103,10 @@ class Parts(Protocol):
     @property
     def failures(self) -> Failures:
         """What the broker does not survive."""
+
+    @property
+    def mutations(self) -> MutationQuotas:
+        """How many partitions clients may have made and deleted."""
 
 
 def build_authorizer(config: BrokerConfig) -> Judge | None:
@@ -180,6 +185,7 @@ def build_services(parts: Parts) -> Services:
         sasl=parts.sasl,
         tokens=parts.tokens,
         authorizer=parts.authorizer,
+        mutations=parts.mutations,
     )
 
 
@@ -244,6 +250,10 @@ class ControllerParts(Protocol):
         """The node's settings in force."""
 
     @property
+    def mutations(self) -> MutationQuotas:
+        """How many partitions clients may have made and deleted."""
+
+    @property
     def cluster_id(self) -> str:
         """The cluster's id."""
 
@@ -280,6 +290,7 @@ def build_controller_pipeline(parts: ControllerParts) -> Pipeline:
         tokens=build_tokens(parts.config, lambda: controller.image, SYSTEM_CLOCK.wall_ms),
         sasl=sasl,
         authorizer=build_authorizer(parts.config),
+        mutations=parts.mutations,
     )
     contexts = Contexts(services)
     parts.live.subscribe(contexts.reconfigure)

@@ -147,7 +147,6 @@ class BrokerConfig(
         offered = self.sasl_of_listeners()
         check_per_ip(self.max_connections_per_ip, self.max_connections_per_ip_overrides)
         self.connections_of_listeners()
-        self.sasl_of_listeners()
         self.tls_of_listeners()
         for way in self._ways():
             check_mechanism(way, self._security_texts(), offered)

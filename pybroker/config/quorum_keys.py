@@ -77,3 +77,7 @@ class QuorumKeys(Settings):
         "controller.listener.names, whose metadata log nobody else reads, writes none.",
         at_least=0,
     )
+    controller_quota_window_num = integer(
+        11, "Samples over which partitions made and deleted are seen for clients' quotas.", at_least=1
+    )
+    controller_quota_window_size_seconds = integer(1, "Time in seconds that each of these samples spans.", at_least=1)

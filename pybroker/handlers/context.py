@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.security.authorizer import Judge
     from pybroker.security.delegation_tokens import DelegationTokens
+    from pybroker.security.mutation_quotas import MutationQuotas
     from pybroker.security.sasl.server import SaslServer
     from pybroker.storage.moves import LogMoves
     from pybroker.storage.partitions import Partitions
@@ -105,6 +106,7 @@ class Services(NamedTuple):
     tokens: DelegationTokens | None = None  # of a node that has the secret of delegation tokens
     sasl: SaslServer | None = None  # of a node with a listener that asks who its clients are
     controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
+    mutations: MutationQuotas | None = None  # of the node: partitions that clients may have made and deleted
     authorizer: Judge | None = None  # who decides what clients may do; without one they may do everything
 
 
@@ -140,6 +142,8 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
     """Who the request is from, as the connection has proved it; nobody in particular before, and on PLAINTEXT."""
     forwarded_by_token: bool | None = None
     """Of a request that a broker forwarded, whether its client authenticated by a delegation token; None of others."""
+    mutation_throttle_ms: int = 0
+    """How long the client is to wait before its next request, as it has had partitions made or deleted too fast."""
     ends_connection: bool = False
     """Whether the connection is closed once the response is sent."""
 

@@ -26,9 +26,12 @@ Not done
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.handlers.errors import WireError
+from pybroker.handlers.mutations import within_quota
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
@@ -41,7 +44,12 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
+    from pybroker.controller.cluster.events import EnlargedTopic
     from pybroker.handlers.context import RequestContext
+
+
+_FIRST_VERSION_WITH_THROTTLING = 3
+"""Clients of it and later ones know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 def _failed(request: CreatePartitionsRequest, _version: int, error: WireError) -> CreatePartitionsResponse:
@@ -64,7 +72,15 @@ async def create_partitions(request: CreatePartitionsRequest, context: RequestCo
     services = context.services
     known = services.image().topics.by_name
     before = {topic.name: len(known[topic.name].partitions) for topic in request.topics if topic.name in known}
-    enlarged = await services.controller.create_partitions(request.topics, validate_only=request.validate_only)
+    times = Counter(topic.name for topic in request.topics)
+    enlarged: list[EnlargedTopic] = await within_quota(
+        context,
+        request.topics,
+        weigh=lambda topic: max(topic.count - before.get(topic.name, topic.count), 0) if times[topic.name] == 1 else 0,
+        strict_since=_FIRST_VERSION_WITH_THROTTLING,
+        do=partial(services.controller.create_partitions, validate_only=request.validate_only),
+        judge=partial(services.controller.create_partitions, validate_only=True),
+    )
     if not request.validate_only:
         await services.publisher.published(services.image().offset)
     results = {}  # one that the request names more than once is described once

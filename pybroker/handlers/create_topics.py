@@ -27,12 +27,15 @@ Not done
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.config.topic import TopicConfig
 from pybroker.handlers.config_entries import topic_entries
 from pybroker.handlers.errors import WireError
 from pybroker.handlers.judging import may
+from pybroker.handlers.mutations import within_quota
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
@@ -50,6 +53,10 @@ if TYPE_CHECKING:
     from pybroker.controller.cluster.events import CreatedTopic
     from pybroker.handlers.context import RequestContext
     from pybroker.machine.slices import Sliced
+
+
+_FIRST_VERSION_WITH_THROTTLING = 6
+"""Clients of it and later ones know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 def _failed(request: CreateTopicsRequest, _version: int, error: WireError) -> CreateTopicsResponse:
@@ -75,11 +82,25 @@ def _failed_topic(name: str, error: WireError) -> CreatableTopicResult:
 async def create_topics(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
     """Create the topics that can be, and wait until this broker serves them."""
     services = context.services
-    results = await services.controller.create_topics(request.topics, validate_only=request.validate_only)
+    times = Counter(topic.name for topic in request.topics)
+    results: list[CreatedTopic] = await within_quota(
+        context,
+        request.topics,
+        weigh=lambda topic: _partitions(topic, context) if times[topic.name] == 1 else 0,
+        strict_since=_FIRST_VERSION_WITH_THROTTLING,
+        do=partial(services.controller.create_topics, validate_only=request.validate_only),
+        judge=partial(services.controller.create_topics, validate_only=True),
+    )
     if not request.validate_only:
         await services.publisher.published(services.image().offset)
     topics = await services.slices.run(_described(request, results, context))
     return CreateTopicsResponse(topics=topics)
+
+
+def _partitions(topic: CreatableTopic, context: RequestContext) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return context.services.config.num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0)
 
 
 def _described(

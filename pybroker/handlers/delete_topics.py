@@ -23,9 +23,13 @@ Not done
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
+from pybroker.controller.cluster.events import DeletedTopic
 from pybroker.handlers.errors import WireError
+from pybroker.handlers.mutations import within_quota
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
@@ -40,11 +44,17 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pybroker.handlers.context import RequestContext
     from pybroker.machine.slices import Sliced
 
 _FIRST_VERSION_WITH_DELETION_DISABLED = 3
 """Clients of earlier ones do not know the error."""
+
+
+_FIRST_VERSION_WITH_THROTTLING = 5
+"""Clients of it and later ones know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 def _failed(request: DeleteTopicsRequest, _version: int, error: WireError) -> DeleteTopicsResponse:
@@ -92,13 +102,38 @@ async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -
         code = ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST
         return _failed(request, context.version, WireError(code, None))
     responses, wanted = await services.slices.run(_sort_out(_asked(request)))
-    results = await services.controller.delete_topics(wanted)
+    times = Counter(wanted)
+    results: list[DeletedTopic] = await within_quota(
+        context,
+        wanted,
+        weigh=lambda topic: _partitions(topic, context) if times[topic] == 1 else 0,
+        strict_since=_FIRST_VERSION_WITH_THROTTLING,
+        do=services.controller.delete_topics,
+        judge=partial(_there, context),
+    )
     await services.publisher.published(services.image().offset)
     deleted = {}  # one that the request names more than once is described once
     for result in results:
         error = WireError(result.error_code, result.error_message)
         deleted[result.name, result.topic_id] = _result(result.name, result.topic_id, error)
     return DeleteTopicsResponse(responses=[*responses, *deleted.values()])
+
+
+def _partitions(topic: str | bytes, context: RequestContext) -> int:
+    topics = context.image.topics
+    known = topics.by_name.get(topic) if isinstance(topic, str) else topics.by_id.get(topic)
+    return 0 if known is None else len(known.partitions)
+
+
+async def _there(context: RequestContext, topics: Sequence[str | bytes]) -> list[DeletedTopic]:
+    """Return topics that there are, each as it is named and known."""
+    known = context.image.topics
+    return [
+        DeletedTopic(topic, known.by_name[topic].topic_id)
+        if isinstance(topic, str)
+        else DeletedTopic(known.by_id[topic].name, topic)
+        for topic in topics
+    ]
 
 
 def _sort_out(asked: list[DeleteTopicState]) -> Sliced[tuple[list[DeletableTopicResult], list[str | bytes]]]:

@@ -39,6 +39,7 @@ SUPPORT = frozenset(
         "judging",
         "leaders",
         "metadata_log",
+        "mutations",
         "registry",
         "token_requests",
         "topic_metadata",

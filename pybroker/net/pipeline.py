@@ -444,7 +444,7 @@ class Pipeline:
         if not isinstance(response, bytes):
             try:
                 if way.has_throttle_time:
-                    response.throttle_time_ms = throttle_time_ms(context)
+                    response.throttle_time_ms = max(throttle_time_ms(context), context.mutation_throttle_ms)
                 encoded = way.response.encode_within(response, way.version, _LARGE_ANSWER)
             except Exception:
                 log.exception("%s: the response could not be encoded", way.api.name)

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from pybroker.node.controller_access import ControllerAccess, MetadataSource
     from pybroker.node.foundation import Foundation
     from pybroker.security.delegation_tokens import DelegationTokens
+    from pybroker.security.mutation_quotas import MutationQuotas
     from pybroker.security.sasl.server import SaslServer
 
 log = logging.getLogger("pybroker")
@@ -91,6 +92,11 @@ class BrokerPart:
     def cluster_id(self) -> str:
         """The cluster that the node's directories belong to."""
         return self._foundation.cluster_id
+
+    @property
+    def mutations(self) -> MutationQuotas:
+        """How many partitions clients may have made and deleted, whichever listener they come by."""
+        return self._foundation.mutations
 
     @property
     def failures(self) -> Failures:

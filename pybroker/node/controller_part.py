@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pybroker.metadata.publishers import Publisher
     from pybroker.node.controller_access import ControllerAccess
     from pybroker.node.foundation import Foundation
+    from pybroker.security.mutation_quotas import MutationQuotas
     from pybroker.security.sasl.server import SaslServer
 
 _NETWORK_THREADS = 1
@@ -70,6 +71,11 @@ class ControllerPart:
     def live(self) -> LiveConfig:
         """The node's settings in force."""
         return self._foundation.live
+
+    @property
+    def mutations(self) -> MutationQuotas:
+        """How many partitions clients may have made and deleted, whichever listener they come by."""
+        return self._foundation.mutations
 
     @property
     def failures(self) -> Failures:

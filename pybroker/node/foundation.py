@@ -14,6 +14,7 @@ from pybroker.broker.shut_down import ShutDown, Stage
 from pybroker.controller.quorum.log_check import check_before_start
 from pybroker.net import descriptors
 from pybroker.node.outbound import Outbound
+from pybroker.security.mutation_quotas import MutationQuotas
 from pybroker.storage.directories import Directories
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Foundation:
         self.live = LiveConfig(config)
         self.outbound = Outbound(config)
         self.live.subscribe(self.outbound.reconfigure)
+        self.mutations = MutationQuotas(config.controller_quota_window_num, config.controller_quota_window_size_seconds)
         self.shares: descriptors.Shares
 
     async def lock(self) -> None:

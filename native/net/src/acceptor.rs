@@ -228,7 +228,7 @@ impl State {
             delayed.close(now);
             if held.is_over(now, is_woken) {
                 // Something may have closed, or the pause is over: the listeners say in the next round who waits.
-                self.watch_all();
+                self.watch_all(epoll::EventFlags::IN);
                 continue;
             }
             let tokens = events.iter().map(|event| event.data.u64()).filter(|token| *token != WAKE);
@@ -252,9 +252,7 @@ impl State {
         match hold {
             Hold::Exhausted => {
                 held.wait_until(now + EXHAUSTED_PAUSE_MS);
-                for token in 0..self.listeners.lock().len() as u64 {
-                    self.watch(token, epoll::EventFlags::empty());
-                }
+                self.watch_all(epoll::EventFlags::empty());
             }
             Hold::Later(wait) => {
                 held.wait_until(now + wait);
@@ -282,9 +280,10 @@ impl State {
         }
     }
 
-    fn watch_all(&self) {
-        for token in 0..self.listeners.lock().len() as u64 {
-            self.watch(token, epoll::EventFlags::IN);
+    fn watch_all(&self, interest: epoll::EventFlags) {
+        let count = self.listeners.lock().len() as u64;
+        for token in 0..count {
+            self.watch(token, interest);
         }
     }
 

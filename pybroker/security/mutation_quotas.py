@@ -1,0 +1,143 @@
+"""How many partitions a client may have made and deleted in a second: `controller_mutation_rate` (KIP-599).
+
+Owns the token buckets of whom quotas bind, and Kafka's precedence among entities. Pure: time is an argument, in
+seconds. Must not know topics, nor requests. The node that decides about topics counts, the active controller.
+
+A bucket has room for the span of all samples: so many partitions may come at once. Clients that know the error
+THROTTLING_QUOTA_EXCEEDED are refused while their bucket is in debt (strict); what others ask for is done, and the
+answer says how long they are to wait (permissive).
+
+Source: Kafka's ControllerMutationQuotaManager and TokenBucket.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pybroker.metadata.quotas import CLIENT_ID, USER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pybroker.metadata.quotas import ClientQuotasImage
+
+KEY = "controller_mutation_rate"
+_FEW_BUCKETS = 10_000
+"""Buckets that are remembered before those that are full, which are as if they were new, are forgotten."""
+
+
+class MutationLimit(NamedTuple):
+    """The quota that binds a client."""
+
+    rate: float
+    """Partitions a second."""
+    owner: tuple[str | None, str | None]
+    """User and client id that share it, None for all of them."""
+
+
+def limit_of(quotas: ClientQuotasImage, user: str, client_id: str) -> MutationLimit | None:
+    """Return the quota of the most specific entity that has one, None where nothing binds the client."""
+    for parts, owner in _levels(user, client_id):
+        rate = quotas.of(*parts).get(KEY)
+        if rate is not None:
+            return MutationLimit(rate, owner)
+    return None
+
+
+def _levels(
+    user: str, client_id: str
+) -> Iterator[tuple[tuple[tuple[str, str | None], ...], tuple[str | None, str | None]]]:
+    for name in (user, None):
+        if client_id:
+            yield ((USER, name), (CLIENT_ID, client_id)), (user, client_id)
+            yield ((USER, name), (CLIENT_ID, None)), (user, client_id)
+        yield ((USER, name),), (user, None)
+    if client_id:
+        yield ((CLIENT_ID, client_id),), (None, client_id)
+        yield ((CLIENT_ID, None),), (None, client_id)
+
+
+class _Bucket:
+    __slots__ = ("tokens", "updated")
+
+    def __init__(self, tokens: float, now: float) -> None:
+        self.tokens = tokens
+        self.updated = now
+
+    def refill(self, now: float, rate: float, most: float) -> None:
+        self.tokens = min(most, self.tokens + max(now - self.updated, 0.0) * rate)
+        self.updated = now
+
+
+class MutationQuotas:
+    """The buckets of one node."""
+
+    def __init__(self, samples: int, sample_s: int) -> None:
+        """`samples` is controller.quota.window.num, `sample_s` controller.quota.window.size.seconds."""
+        self._span_s = samples * sample_s
+        self._buckets: dict[tuple[str | None, str | None], _Bucket] = {}
+        # How many buckets there may be before full ones are looked for; it doubles where most are not.
+        self._next_sweep = _FEW_BUCKETS
+
+    def charge(
+        self, quotas: ClientQuotasImage, user: str, client_id: str, now: float, *, is_strict: bool
+    ) -> MutationCharge | None:
+        """Return what a request is counted by, None where no quota binds its client."""
+        limit = limit_of(quotas, user, client_id)
+        if limit is None:
+            return None
+        most = limit.rate * self._span_s
+        bucket = self._buckets.get(limit.owner)
+        if bucket is None:
+            if len(self._buckets) >= self._next_sweep:
+                self._forget(now)
+            bucket = self._buckets[limit.owner] = _Bucket(most, now)
+        bucket.refill(now, limit.rate, most)
+        return MutationCharge(bucket, limit.rate, most, is_strict=is_strict)
+
+    def _forget(self, now: float) -> None:
+        """Forget buckets that nobody has taken from for the whole span: at whatever rate, they are full."""
+        self._buckets = {
+            owner: bucket
+            for owner, bucket in self._buckets.items()
+            if bucket.tokens < 0 or now - bucket.updated < self._span_s
+        }
+        self._next_sweep = max(2 * len(self._buckets), _FEW_BUCKETS)
+
+
+class MutationCharge:
+    """What one request takes of a bucket. It is decided about at one moment."""
+
+    __slots__ = ("_bucket", "_is_strict", "_most", "_rate", "wait_ms")
+
+    def __init__(self, bucket: _Bucket, rate: float, most: float, *, is_strict: bool) -> None:
+        self._bucket = bucket
+        self._rate = rate
+        self._most = most
+        self._is_strict = is_strict
+        self.wait_ms = 0
+        """How long the client is to wait; 0 where it asked for no more than it may."""
+
+    def take(self, partitions: int) -> bool:
+        """Count partitions; False, counting nothing, where a strict client is in debt. 0 is always taken."""
+        bucket = self._bucket
+        if self._is_strict and partitions and bucket.tokens < 0:
+            self._throttle()
+            return False
+        bucket.tokens -= partitions
+        if not self._is_strict and bucket.tokens < 0:
+            self._throttle()
+        return True
+
+    def give_back(self, partitions: int) -> None:
+        """Count partitions no more: they were neither made nor deleted."""
+        self._bucket.tokens = min(self._most, self._bucket.tokens + partitions)
+
+    def _throttle(self) -> None:
+        self.wait_ms = round(-self._bucket.tokens / self._rate * 1000)
+
+
+def say_wait(response: Any, wait_ms: int) -> None:
+    """Have a response say how long its client is to wait, where that is longer than what it says."""
+    if hasattr(response, "throttle_time_ms"):
+        response.throttle_time_ms = max(response.throttle_time_ms, wait_ms)

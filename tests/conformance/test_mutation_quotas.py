@@ -1,0 +1,71 @@
+"""Partitions that a client may have made and deleted in a second are limited as by Kafka (KIP-599)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pybroker.client.admin import Admin
+from tests.conformance.conftest import Server
+from tests.support.conditions import wait_until
+from tests.support.wire import Wire
+
+NONE, TOPIC_EXISTS, INVALID_PARTITIONS, THROTTLING_QUOTA_EXCEEDED = 0, 36, 37, 89
+EXCEEDED = "The throttling quota has been exceeded."
+
+
+@pytest.fixture
+def limited(server: Server, topic_name: str) -> Any:
+    """A client that may make and delete a partition a second, eleven at once."""
+    with Admin(server.bootstrap_servers) as admin:
+        entity = {"client-id": topic_name}
+        admin.alter_client_quotas(entity, {"controller_mutation_rate": 1})
+        wait_until(lambda: admin.describe_client_quotas(entity) != {}, within=10, what="the quota is known")
+        with Wire(server.bootstrap_servers, client_id=topic_name) as wire:
+            yield wire
+        admin.alter_client_quotas(entity, {"controller_mutation_rate": None})
+
+
+def topics(**partitions: int) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "num_partitions": count, "replication_factor": 1, "assignments": [], "configs": []}
+        for name, count in partitions.items()
+    ]
+
+
+def test_a_client_that_knows_the_error_is_refused_while_it_is_in_debt(limited: Wire, topic_name: str) -> None:
+    first, second, third = (f"{topic_name}-{number}" for number in range(3))
+    made = limited.call("CreateTopics", 7, topics=topics(**{first: 60}), timeout_ms=10_000, validate_only=False)
+    assert ([one.error_code for one in made.topics], made.throttle_time_ms) == ([NONE], 0)
+    wrong = topics(**{second: 1, third: 0, first: 1})
+    refused = limited.call("CreateTopics", 7, topics=wrong, timeout_ms=10_000, validate_only=False)
+    codes = {one.name: one.error_code for one in refused.topics}
+    assert codes == {second: THROTTLING_QUOTA_EXCEEDED, third: INVALID_PARTITIONS, first: TOPIC_EXISTS}
+    assert [one.error_message for one in refused.topics if one.name == second] == [EXCEEDED]
+    assert 20_000 < refused.throttle_time_ms <= 49_000
+
+
+def test_more_partitions_and_deletions_are_counted_too(limited: Wire, topic_name: str) -> None:
+    made = limited.call("CreateTopics", 7, topics=topics(**{topic_name: 60}), timeout_ms=10_000, validate_only=False)
+    assert [one.error_code for one in made.topics] == [NONE]
+    more = limited.call(
+        "CreatePartitions",
+        3,
+        topics=[{"name": topic_name, "count": 61, "assignments": None}],
+        timeout_ms=10_000,
+        validate_only=False,
+    )
+    assert [one.error_code for one in more.results] == [THROTTLING_QUOTA_EXCEEDED]
+    gone = limited.call("DeleteTopics", 6, topics=[{"name": topic_name, "topic_id": None}], timeout_ms=10_000)
+    assert [one.error_code for one in gone.responses] == [THROTTLING_QUOTA_EXCEEDED]
+
+
+def test_an_older_client_is_served_and_asked_to_wait(limited: Wire, topic_name: str) -> None:
+    for number in range(2):
+        name = f"{topic_name}-{number}"
+        made = limited.call("CreateTopics", 5, topics=topics(**{name: 30}), timeout_ms=10_000, validate_only=False)
+        assert [one.error_code for one in made.topics] == [NONE]
+        assert made.throttle_time_ms > 15_000
+        if made.throttle_time_ms:
+            break
