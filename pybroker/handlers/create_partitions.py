@@ -15,12 +15,13 @@ Behaviour
     - Errors, with words: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS for a number that is no increase,
       INVALID_REPLICA_ASSIGNMENT.
     - validate_only does everything but the creation.
+    - Partitions beyond the client's controller_mutation_rate are THROTTLING_QUOTA_EXCEEDED with the time to wait
+      (KIP-599); what is wrong besides has its own error.
 
 Version notes
     - None.
 
 Not done
-    - Controller mutation quotas (KIP-599).
     - timeout_ms is not looked at.
 """
 

@@ -16,12 +16,14 @@ Behaviour
     - Errors: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
       INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, each with words from version 1 on.
     - validate_only does everything but the creation.
+    - Partitions beyond the client's controller_mutation_rate are THROTTLING_QUOTA_EXCEEDED with the time to wait
+      (KIP-599); what is wrong besides has its own error.
 
 Version notes
     - Partition count, replication factor and configuration are returned from version 5 on, the id from 7 on.
 
 Not done
-    - Controller mutation quotas (KIP-599), create.topic.policy.class.name.
+    - create.topic.policy.class.name.
     - timeout_ms is not looked at: creation takes as long as it takes.
 """
 

@@ -12,12 +12,13 @@ Behaviour
     - UNKNOWN_TOPIC_OR_PARTITION by name, UNKNOWN_TOPIC_ID by id; a topic asked for twice, or by both name and id, is
       INVALID_REQUEST.
     - delete.topic.enable=false: TOPIC_DELETION_DISABLED, before version 3 INVALID_REQUEST.
+    - Partitions beyond the client's controller_mutation_rate are THROTTLING_QUOTA_EXCEEDED with the time to wait
+      (KIP-599); what is wrong besides has its own error.
 
 Version notes
     - By name in versions 1-5; by name or id in 6.
 
 Not done
-    - Controller mutation quotas (KIP-599).
     - timeout_ms is not looked at.
 """
 

@@ -31,8 +31,8 @@ Not done
     - Kafka takes unknown keys of a broker, for plugins; here there are none, so such a key is a mistake and refused.
     - What would need a class or a config provider to be loaded (metric.reporters, ssl.engine.factory.class,
       config.providers ...) and cordoned.log.dirs are refused unless they ask for nothing; as is a key for one listener
-      that is neither ssl.* nor sasl.*, such as listener.name.NAME.max.connections.
-    - Keys that are read when a broker starts (num.network.threads, max.connections, listeners ...) are refused.
+      that is neither ssl.* nor sasl.*, nor a limit of its connections.
+    - Keys that are read when a broker starts (num.network.threads, listeners ...) are refused.
     - alter.config.policy.class.name.
 """
 

@@ -9,7 +9,7 @@ import errno
 import socket
 from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.config.endpoint import Endpoint
+from pybroker.config.endpoint import PROTOCOLS, Endpoint
 from pybroker.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
@@ -52,9 +52,16 @@ class OpenListener(NamedTuple):
     name: str
     bound: Endpoint
     advertised: Endpoint | None
+    protocol: str = "PLAINTEXT"
+    """The security protocol."""
 
     def __str__(self) -> str:
         return str(self.advertised or self.bound)
+
+    @property
+    def protocol_number(self) -> int:
+        """Kafka's number of the security protocol."""
+        return PROTOCOLS.index(self.protocol)
 
     @property
     def reachable(self) -> tuple[str, int]:
@@ -103,7 +110,7 @@ def open_listeners(
         except OSError as error:
             raise ListenError(f"cannot listen on {endpoint}: {_reason(error, listener)}") from None
         bound = endpoint._replace(host=endpoint.host or ANY_HOST, port=port)
-        opened.append(OpenListener(endpoint.name, bound, listener.advertised))
+        opened.append(OpenListener(endpoint.name, bound, listener.advertised, listener.protocol))
     return tuple(opened)
 
 
