@@ -14,8 +14,9 @@ use super::accepted::Accepted;
 use super::events::ControlRequest;
 use super::hot_path::{HotPathApi, Rights, Who};
 use super::identity::Authentication;
+use super::quota::Metering;
 use super::response::{Progress, Response};
-pub use super::slot::{Asked, Parked, Slot};
+pub use super::slot::{Asked, Closing, Parked, Slot, Unanswered};
 use super::transport::{Received, Transport};
 use pybroker_wire::frame::RequestHead;
 
@@ -29,24 +30,6 @@ const KEEP_BYTES: usize = 64 << 10;
 
 /// What the epoll set looks for at first: bytes, and the peer's end, which shows although nothing is read.
 pub const FIRST_INTEREST: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
-
-/// When a connection that is about to end does so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closing {
-    /// When what is queued is written.
-    WhenWritten,
-    /// When what is in work is answered and written.
-    WhenAnswered,
-}
-
-/// From where on a connection's requests are not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unanswered {
-    /// The first such request.
-    pub from: u64,
-    /// Whether the connection is closed when that request would be answered.
-    pub close: bool,
-}
 
 /// What the input buffer holds.
 #[derive(Debug, PartialEq, Eq)]
@@ -77,6 +60,8 @@ pub struct Connection {
     pub unnamed: bool,
     /// From where on answers are dropped; `None` but after a decision of the control plane.
     pub unanswered: Option<Unanswered>,
+    /// What it knows of its client's quotas, and until when it is muted for them.
+    pub metering: Metering,
     /// Whether it waits for room in the queue of control requests.
     pub throttled: bool,
     /// Whether it is about to end; nothing further is read then.
@@ -131,6 +116,7 @@ impl Connection {
             intercepted: false,
             unnamed: false,
             unanswered: None,
+            metering: Metering::default(),
             throttled: false,
             has_room: false,
             waits_for_memory: false,
@@ -173,6 +159,7 @@ impl Connection {
             && !self.unnamed
             && self.unanswered.is_none()
             && !self.throttled
+            && !self.metering.is_stopped()
             && !self.waits_for_memory
             && self.reserved == 0
     }
@@ -253,6 +240,7 @@ impl Connection {
     /// Takes the connection for who it has proved to be.
     pub fn become_proved(&mut self, authentication: Authentication) {
         (self.accepted.authentication, self.who) = (authentication, None);
+        self.metering.forget_client();
     }
 
     /// Who the peer is to an authorizer.
@@ -260,6 +248,11 @@ impl Connection {
         let Accepted { authentication, peer, .. } = &self.accepted;
         let identity = || authentication.identity().map(|identity| &**identity);
         *self.who.get_or_insert_with(|| rights.who(identity(), peer.ip()))
+    }
+
+    /// What the client of a request calls itself.
+    pub fn client_id(&self, head: &RequestHead, at: std::ops::Range<usize>) -> &str {
+        head.client_id(&self.input[at]).unwrap_or_default()
     }
 
     /// A request for the control plane.
@@ -354,6 +347,7 @@ impl Connection {
 
     /// Answers the next request at once.
     pub fn answer_next(&mut self, response: Response) {
+        self.metering.mute(response.muted_until());
         self.memory += response.memory();
         if self.slots.is_empty() {
             self.first += 1;
@@ -396,6 +390,7 @@ impl Connection {
             self.control = None;
             self.muted = false;
         }
+        self.metering.mute(response.muted_until());
         let memory = response.memory();
         if let Some(slot) = self.slot_mut(request) {
             *slot = Slot::Ready(response);

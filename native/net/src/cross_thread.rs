@@ -71,8 +71,8 @@ fn write(reactor: &Reactor, connection: &mut Connection) {
     if let Some((before, now)) = connection.account() {
         reactor.account_answers(connection.number, before, now);
     }
-    if written.is_err() || connection.out_bytes() > 0 {
-        // The owner writes the rest, or meets the same failure and ends the connection.
+    if written.is_err() || connection.out_bytes() > 0 || connection.metering.wants_timer() {
+        // The owner writes the rest, sets the timer of a connection that is muted, or meets the same failure and ends the connection.
         let connection = connection.number;
         reactor.inboxes.post(connection, Message::Settle { connection });
     }

@@ -8,6 +8,7 @@ use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
@@ -30,6 +31,7 @@ use super::inboxes::Inboxes;
 use super::interception::{Decision, InterceptedApis};
 use super::open_connections::OpenConnections;
 use super::processor::Processor;
+use super::quota::{ClientLimits, QuotaSettings, Quotas};
 use super::reactor::Reactor;
 use super::request_memory::RequestMemory;
 use super::room::Room;
@@ -111,6 +113,24 @@ impl DataPlane {
     /// remembered. A second call changes the version alone.
     pub fn set_rights(&self, decisions: usize, version: u64) {
         self.reactor.hot_path.rights.get_or_init(|| Rights::new(decisions, version)).set_version(version);
+    }
+
+    /// Has the quotas of clients counted from now on, as the control plane says them; each is asked for by an
+    /// [`super::Event::QuotaAsked`]. A call with another `version` has all of them asked for again; 0: nobody has any.
+    pub fn set_quotas(&self, settings: QuotaSettings, version: u64) {
+        self.reactor.hot_path.quotas.get_or_init(|| Quotas::new(settings)).set_version(version);
+    }
+
+    /// Says what quotas the client of a connection has, by those of `version`, and goes on with the connection.
+    pub fn set_client_quotas(&self, connection: u64, version: u64, limits: ClientLimits) {
+        self.reactor.inboxes.post(connection, Message::Quotas { connection, version, limits });
+    }
+
+    /// Counts the time that a control request took for the quota of its client. Returns the `throttle_time_ms` of the
+    /// answer, which is to be sent after this; nothing is read from the connection for so long.
+    pub fn spend(&self, connection: u64, spent: Duration) -> i32 {
+        let Some(open) = self.reactor.open.get(connection) else { return 0 };
+        open.lock().metering.spend(spent, self.reactor.clock.now()).time_ms
     }
 
     /// Closes a connection, when its queued answers are written.
@@ -303,6 +323,7 @@ fn reactor(settings: Arc<Settings>) -> io::Result<Reactor> {
         leader_throttle: ReplicationThrottle::new(ThrottleLimit::NONE),
         read_replicas: ArcSwapOption::empty(),
         rights: OnceLock::new(),
+        quotas: OnceLock::new(),
         clock: Arc::clone(&clock),
         events: Arc::clone(&events),
     };

@@ -102,6 +102,17 @@ pub struct PeerCertificate {
     pub certificate: Vec<u8>,
 }
 
+/// A client of which the data plane does not know the quotas.
+#[derive(Debug)]
+pub struct QuotaAsked {
+    /// The connection's number.
+    pub connection: u64,
+    /// Who the client is.
+    pub identity: Arc<Identity>,
+    /// What it calls itself; empty where it says nothing.
+    pub client_id: String,
+}
+
 /// The events that the data plane sends to the control plane.
 #[derive(Debug)]
 pub enum Event {
@@ -113,6 +124,8 @@ pub enum Event {
     Unresolved(UnresolvedRequest),
     /// A certificate whose owner is to be named by [`super::DataPlane::name_peer`]; its connection stands still until then.
     PeerCertificate(PeerCertificate),
+    /// A client whose quotas are to be said by [`super::DataPlane::set_client_quotas`]; its connection stands still until then.
+    QuotaAsked(QuotaAsked),
     /// A connection that had sent control requests is gone.
     ConnectionClosed {
         /// Its number.

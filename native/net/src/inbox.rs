@@ -10,6 +10,7 @@ use super::accepted::Accepted;
 use super::hot_path::Verdict;
 use super::identity::Identity;
 use super::interception::Decision;
+use super::quota::ClientLimits;
 use super::wake_up::WakeUp;
 use pybroker_replica::Waiter;
 
@@ -64,6 +65,15 @@ pub enum Message {
         connection: u64,
         /// Whose.
         identity: Arc<Identity>,
+    },
+    /// It is known what quotas the client of a connection has.
+    Quotas {
+        /// The connection's number.
+        connection: u64,
+        /// Of the quotas by which that was decided.
+        version: u64,
+        /// The client's.
+        limits: ClientLimits,
     },
     /// The control plane has decided about an intercepted request.
     Decide {

@@ -33,6 +33,7 @@ mod inboxes;
 mod interception;
 mod open_connections;
 mod processor;
+mod quota;
 mod reactor;
 mod request_memory;
 mod response;
@@ -49,10 +50,13 @@ pub use acceptor::ListenError;
 pub use connection_limits::{ConnectionLimits, ListenerLimits, Windows};
 pub use counters::{ApiCounters, CountersSnapshot, ProcessorCounters};
 pub use data_plane::DataPlane;
-pub use events::{CaughtUpReplica, ControlRequest, Event, EventQueue, Level, PeerCertificate, UnresolvedRequest};
+pub use events::{
+    CaughtUpReplica, ControlRequest, Event, EventQueue, Level, PeerCertificate, QuotaAsked, UnresolvedRequest,
+};
 pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS, Right, Rights, Verdict, Who};
 pub use identity::Identity;
 pub use interception::Decision;
+pub use quota::{ClientLimits, QuotaLimit, QuotaSettings, Window};
 pub use settings::{FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
 #[cfg(feature = "simulation")]
 pub use simulation::{Served, SimulatedDataPlane};

@@ -4,6 +4,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
 
+use super::quota::Throttle;
 use super::transport::Transport;
 use pybroker_storage::{ConvertedSlice, FileSlice};
 
@@ -48,6 +49,8 @@ pub struct Response {
     next_slice: usize,
     /// Bytes written of the next slice.
     sent_of_slice: usize,
+    /// Until when its client is to wait, on the data plane's clock in milliseconds; 0: it need not.
+    muted_until: u64,
 }
 
 /// How far a write got.
@@ -74,7 +77,18 @@ impl Response {
         let size = bytes.len() - 4 + slices.iter().map(|(_, slice)| slice.size()).sum::<usize>();
         // Answers stay far below 2 GiB: `fetch.max.bytes` and `socket.request.max.bytes` are 32-bit settings.
         bytes[..4].copy_from_slice(&(size as u32).to_be_bytes());
-        Self { bytes, slices, sent: 0, next_slice: 0, sent_of_slice: 0 }
+        Self { bytes, slices, sent: 0, next_slice: 0, sent_of_slice: 0, muted_until: 0 }
+    }
+
+    /// The same answer to a client that is to wait: its connection is muted from when this is queued.
+    pub fn muting(mut self, throttle: Throttle) -> Self {
+        self.muted_until = throttle.until_ms;
+        self
+    }
+
+    /// Until when the connection is muted; 0: it is not.
+    pub fn muted_until(&self) -> u64 {
+        self.muted_until
     }
 
     /// A frame from the control plane's payload.

@@ -77,6 +77,7 @@ impl SimulatedDataPlane {
             leader_throttle: ReplicationThrottle::new(ThrottleLimit::NONE),
             read_replicas: ArcSwapOption::empty(),
             rights: OnceLock::new(),
+            quotas: OnceLock::new(),
             clock: Arc::new(Clock::standing_still()),
             events: Arc::new(EventQueue::new()?),
         };
@@ -189,14 +190,15 @@ impl SimulatedDataPlane {
         self.requests += 1;
         let number = self.requests;
         let waiter = Waiter { connection: 0, request: number };
-        let request = HotPathRequest { api, head: &head, waiter, who: None, decided: Some(&Verdict::default()) };
+        let request =
+            HotPathRequest { api, head: &head, waiter, who: None, decided: Some(&Verdict::default()), metered: None };
         let woken = &mut self.woken;
         let mut wake = |waiter: Waiter| {
             woken.insert(waiter.request);
         };
         match hot_path::handle(&self.hot_path, request, &mut frame, &mut wake, self.counters.of(0)) {
             Outcome::Answer(response) => answer(&response),
-            Outcome::Silent => Served::Silent,
+            Outcome::Silent(_) => Served::Silent,
             Outcome::Close(why) => Served::Closed(why),
             Outcome::Unresolved(_) => Served::Closed("a topic is not in the table".to_owned()),
             Outcome::Wait(pending) => self.wait(number, Pending::Fetch(pending)),

@@ -7,6 +7,24 @@ use super::response::Response;
 use pybroker_wire::ApiKey;
 use pybroker_wire::frame::RequestHead;
 
+/// When a connection that is about to end does so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// When what is queued is written.
+    WhenWritten,
+    /// When what is in work is answered and written.
+    WhenAnswered,
+}
+
+/// From where on a connection's requests are not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// The first such request.
+    pub from: u64,
+    /// Whether the connection is closed when that request would be answered.
+    pub close: bool,
+}
+
 /// A request that the control plane answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {

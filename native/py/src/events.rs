@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::control_request::PyControlRequest;
+use crate::quotas::PyQuotaAsked;
 use crate::replication::{PyReplicaCaughtUp, PyReplicaDeletedRecords};
 
 /// A request that Python decides about; see `_native.pyi`.
@@ -151,6 +152,7 @@ pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
         }
         Event::Unresolved(inner) => PyUnresolvedRequest { inner }.into_py_any(py),
         Event::PeerCertificate(inner) => PyPeerCertificate { inner }.into_py_any(py),
+        Event::QuotaAsked(inner) => PyQuotaAsked { inner }.into_py_any(py),
         Event::ConnectionClosed { connection } => PyConnectionClosed { connection }.into_py_any(py),
         Event::LogDirectoryFailed { directory, error } => PyLogDirectoryFailed { directory, error }.into_py_any(py),
         Event::Exhausted { error } => PyExhausted { error }.into_py_any(py),

@@ -5,30 +5,29 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::super::counters::ThreadCounters;
-use super::super::response::{Response, Slice};
+use super::super::quota::Metered;
+use super::super::response::Response;
 use super::errors;
-use super::fetch_plan::{Plan, Read, Sent, Throttled, note_offsets, note_sent};
+use super::fetch_plan::{Plan, Read, Sent, Throttled, note_offsets};
 use super::fetcher::{FetchedBy, locate, note_positions, nothing_fetched, preferred_replica, throttled};
 use super::rights::{Judged, Refused};
-use super::throttle::throttle_time_ms;
-use super::{HotPath, HotPathApi, HotPathRequest, Outcome, Right, Verdict, Who};
+use super::{HotPath, HotPathRequest, Outcome, Right, Verdict, Who};
 use pybroker_record::{Compression, Offset};
 use pybroker_replica::{
     Agreement, FetchSession, FetchSessionId, Isolation, Partition, SessionPartition, SessionRefused, TopicTable,
     Waiter, WaitingFetch,
 };
-use pybroker_storage::{ConvertedSlice, NotConverted, ReadError};
+use pybroker_storage::ReadError;
 use pybroker_wire::ErrorCode;
-use pybroker_wire::fetch::{
-    DivergingEpoch, FetchPartition, FetchRequest, FetchedHead, FetchedPartition, names_by_id, newest_format,
-    write_response,
-};
+use pybroker_wire::fetch::{DivergingEpoch, FetchPartition, FetchRequest, FetchedPartition, names_by_id};
 use pybroker_wire::frame::RequestHead;
 
 /// First Fetch version whose clients know zstd (KIP-110).
 const ZSTD_VERSION: i16 = 10;
 /// First Fetch version whose clients know KAFKA_STORAGE_ERROR (KIP-112).
 const STORAGE_ERROR_VERSION: i16 = 6;
+
+mod answer;
 
 /// What a fetch reads from.
 #[derive(Debug)]
@@ -52,6 +51,8 @@ pub struct PendingFetch {
     /// What it may not read.
     refused: Refused,
     source: Source,
+    /// What counts for a consumer's quotas; replication has none.
+    metered: Option<Metered>,
     /// What it waits as, once it waits, and where.
     waiting: Option<Arc<WaitingFetch>>,
     registered: Vec<Arc<Partition>>,
@@ -65,7 +66,7 @@ pub fn handle(
     wake: &mut dyn FnMut(Waiter),
     counters: &ThreadCounters,
 ) -> Outcome {
-    let HotPathRequest { head, waiter, who, decided, .. } = asked;
+    let HotPathRequest { head, waiter, who, decided, metered, .. } = asked;
     let request = match FetchRequest::parse(frame, head.body, head.api_version) {
         Ok(request) => request,
         Err(error) => return Outcome::Close(format!("malformed Fetch version {}: {error}", head.api_version)),
@@ -75,10 +76,12 @@ pub fn handle(
         Err(outcome) => return outcome,
     };
     let (min_bytes, max_wait_ms) = (i64::from(request.min_bytes), request.max_wait_ms.max(0) as u64);
-    let mut pending = match begin(hot_path, head, request, refused, wake) {
+    let mut pending = match begin(hot_path, head, request, refused, metered, wake) {
         Ok(pending) => pending,
-        Err(refused) => return Outcome::Answer(refuse(head, refused, counters)),
+        Err(refused) => return Outcome::Answer(answer::refuse(head, refused, counters)),
     };
+    // No more is ever sent than the quota lets through: a client that waits for more would wait in vain.
+    let min_bytes = min_bytes.min(i64::try_from(pending.max_bytes).unwrap_or(i64::MAX));
     let table = hot_path.table.load();
     pending.note_positions(hot_path, &table, wake);
     let plan = pending.plan(hot_path, &table);
@@ -96,6 +99,7 @@ pub fn handle(
         pending.leave();
         return Outcome::Answer(pending.answer(hot_path, &table, again, counters));
     }
+    pending.metered = pending.metered.map(Metered::pause);
     Outcome::Wait(Box::new(pending))
 }
 
@@ -129,9 +133,11 @@ fn begin(
     head: &RequestHead,
     request: FetchRequest<'_>,
     refused: Refused,
+    metered: Option<Metered>,
     wake: &mut dyn FnMut(Waiter),
 ) -> Result<PendingFetch, SessionRefused> {
     let fetched_by = FetchedBy::of(&request);
+    let metered = metered.filter(|_| !fetched_by.is_replica());
     let owner = fetched_by.session_owner();
     let by_id = names_by_id(head.api_version);
     let now = hot_path.wall_ms();
@@ -167,6 +173,7 @@ fn begin(
         }
     };
     let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0);
+    let allowed = metered.as_ref().map_or(usize::MAX, Metered::max_fetched_bytes);
     let racks = hot_path.read_replicas.load();
     let rack = racks.as_ref().filter(|_| !fetched_by.is_replica()).and_then(|racks| racks.other_rack(request.rack));
     Ok(PendingFetch {
@@ -174,27 +181,19 @@ fn begin(
         correlation_id: head.correlation_id,
         max_wait_ms: request.max_wait_ms.max(0) as u64,
         // A follower's bound is a broker's own setting.
-        max_bytes: if fetched_by.is_replica() { max_bytes } else { max_bytes.min(hot_path.fetch_max_bytes) },
+        max_bytes: if fetched_by.is_replica() {
+            max_bytes
+        } else {
+            max_bytes.min(hot_path.fetch_max_bytes).min(allowed)
+        },
         fetched_by,
         rack,
         refused,
         source,
+        metered,
         waiting: None,
         registered: Vec::new(),
     })
-}
-
-fn refuse(head: &RequestHead, refused: SessionRefused, counters: &ThreadCounters) -> Response {
-    let error = match refused {
-        SessionRefused::NotFound => ErrorCode::FETCH_SESSION_ID_NOT_FOUND,
-        SessionRefused::InvalidEpoch => ErrorCode::INVALID_FETCH_SESSION_EPOCH,
-        SessionRefused::TopicIdError => ErrorCode::FETCH_SESSION_TOPIC_ID_ERROR,
-    };
-    counters.error(HotPathApi::Fetch.key(), error);
-    let mut bytes = Response::begin(head.correlation_id, 64);
-    let fetched = FetchedHead { throttle_time_ms: throttle_time_ms(), error, session_id: 0, read_committed: false };
-    write_response(&mut bytes, head.api_version, fetched, &[], &[], &mut |_, _| {});
-    Response::finish(bytes, Vec::new())
 }
 
 impl PendingFetch {
@@ -226,6 +225,7 @@ impl PendingFetch {
     pub fn complete(mut self, hot_path: &HotPath, counters: &ThreadCounters) -> Response {
         let superseded = self.waiting.as_ref().is_some_and(|waiting| waiting.is_superseded());
         self.leave();
+        self.metered.iter_mut().for_each(Metered::resume);
         let table = hot_path.table.load();
         let plan = if superseded { Plan::nothing() } else { self.plan(hot_path, &table) };
         self.answer(hot_path, &table, plan, counters)
@@ -399,65 +399,6 @@ impl PendingFetch {
         } else {
             ErrorCode::KAFKA_STORAGE_ERROR
         }
-    }
-
-    /// What is answered for a read: its slice as it lies in the log, or in the format that the client knows.
-    fn slice(&self, read: Read) -> (FetchedPartition, Option<Slice>) {
-        let Read { mut fetched, slice, max_decompressed, .. } = read;
-        let (slice, magic) = match (slice, newest_format(self.version)) {
-            (Some(slice), Some(magic)) => (slice, magic),
-            (slice, _) => return (fetched, slice.map(Slice::File)),
-        };
-        fetched.records = 0;
-        match ConvertedSlice::begin(slice, magic, max_decompressed) {
-            Ok(converted) => {
-                fetched.records = converted.len();
-                let any = !converted.is_empty();
-                return (fetched, any.then(|| Slice::Converted(Box::new(converted))));
-            }
-            Err(NotConverted::Codec) => fetched.error = ErrorCode::UNSUPPORTED_COMPRESSION_TYPE,
-            Err(NotConverted::Corrupt(_)) => fetched.error = ErrorCode::CORRUPT_MESSAGE,
-            Err(NotConverted::Io(_)) => fetched.error = self.storage_error(),
-        }
-        (fetched.high_watermark, fetched.last_stable_offset) = (-1, -1);
-        (fetched, None)
-    }
-
-    /// Writes the answer; a session leaves out what it has sent before, and notes what it sends now.
-    fn answer(&self, hot_path: &HotPath, table: &TopicTable, plan: Plan, counters: &ThreadCounters) -> Response {
-        let mut reads = plan.reads;
-        let mut session_id = 0;
-        if let Source::Session { session, full } = &self.source {
-            let mut session = session.lock();
-            session_id = session.id();
-            reads.retain(|read| note_sent(&mut session, read) || *full);
-        }
-        if self.fetched_by.is_replica() {
-            let counted = reads.iter().filter(|read| read.throttled == Throttled::Counted);
-            let bytes = counted.map(|read| read.fetched.records).sum();
-            hot_path.leader_throttle.record(bytes, hot_path.wall_ms());
-        }
-        // Kafka's schema groups partitions by topic; reading may have begun in the middle.
-        reads.sort_by_key(|read| read.place);
-        let (fetched, mut slices): (Vec<_>, Vec<_>) = reads.into_iter().map(|read| self.slice(read)).unzip();
-        for error in fetched.iter().map(|fetched| fetched.error).filter(|error| *error != ErrorCode::NONE) {
-            counters.error(HotPathApi::Fetch.key(), error);
-        }
-        let endpoints = errors::endpoints(table, fetched.iter().filter_map(|fetched| fetched.current_leader));
-        let head = FetchedHead {
-            throttle_time_ms: throttle_time_ms(),
-            error: ErrorCode::NONE,
-            session_id,
-            read_committed: self.fetched_by == FetchedBy::Consumer(Isolation::LastStable),
-        };
-        let mut bytes = Response::begin(self.correlation_id, 96 + 64 * fetched.len());
-        let mut placed = Vec::new();
-        write_response(&mut bytes, self.version, head, &fetched, &endpoints, &mut |at, partition| {
-            if let Some(slice) = slices[partition].take() {
-                placed.push((at, slice));
-            }
-        });
-        Response::finish(bytes, placed)
     }
 }
 

@@ -98,22 +98,27 @@ pub fn note_offsets(fetched: &mut FetchedPartition, replica: &Partition) {
     fetched.log_start_offset = replica.log().log_start_offset();
 }
 
-/// Whether a read is news to its session; notes the offsets that it reports.
-pub fn note_sent(session: &mut FetchSession, read: &Read) -> bool {
+/// Whether a read is news to its session.
+pub fn is_news(session: &FetchSession, read: &Read) -> bool {
+    let fetched = &read.fetched;
+    let Some(known) = session.partitions().get(read.place) else { return false };
+    fetched.records > 0
+        || read.is_urgent()
+        || fetched.high_watermark != known.sent_high_watermark
+        || fetched.log_start_offset != known.sent_log_start
+}
+
+/// Notes in a session what it is sent.
+pub fn note_sent(session: &mut FetchSession, read: &Read) {
     let fetched = &read.fetched;
     if fetched.records > 0 {
         session.begin_after(read.place);
     }
-    let Some(known) = session.partitions_mut().get_mut(read.place) else { return false };
-    let news = fetched.records > 0
-        || read.is_urgent()
-        || fetched.high_watermark != known.sent_high_watermark
-        || fetched.log_start_offset != known.sent_log_start;
+    let Some(known) = session.partitions_mut().get_mut(read.place) else { return };
     // What comes with an error, or with a log to be cut, is not taken: the next answer says it again.
     let taken = !read.is_urgent();
     known.sent_high_watermark = if taken { fetched.high_watermark } else { -1 };
     known.sent_log_start = if taken { fetched.log_start_offset } else { -1 };
-    news
 }
 
 #[cfg(test)]
@@ -141,7 +146,12 @@ mod tests {
         let plain = FetchedPartition { high_watermark: 4, log_start_offset: 0, ..nothing_fetched(&asked) };
         let diverging = Some(DivergingEpoch { epoch: 0, end_offset: 3 });
         let error = ErrorCode::KAFKA_STORAGE_ERROR;
-        let mut is_news = |fetched: FetchedPartition| note_sent(&mut session, &Read::nothing(0, fetched));
+        let mut is_news = |fetched: FetchedPartition| {
+            let read = Read::nothing(0, fetched);
+            let news = is_news(&session, &read);
+            note_sent(&mut session, &read);
+            news
+        };
         assert!(is_news(plain.clone()));
         assert!(!is_news(plain.clone()));
         for urgent in [FetchedPartition { diverging, ..plain.clone() }, FetchedPartition { error, ..plain.clone() }] {

@@ -8,7 +8,6 @@ mod fetch_plan;
 mod fetcher;
 mod produce;
 mod rights;
-mod throttle;
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
@@ -23,6 +22,7 @@ pub use rights::{Right, Rights, Verdict, Who};
 use super::clock::Clock;
 use super::counters::ThreadCounters;
 use super::events::EventQueue;
+use super::quota::{Metered, Quotas, Throttle};
 use super::response::Response;
 use super::settings::ReplicationSettings;
 use pybroker_replica::{FetchSessionCache, GroupFlush, ReadReplicas, ReplicationThrottle, TopicTable, Waiter};
@@ -53,6 +53,8 @@ pub struct HotPath {
     pub read_replicas: ArcSwapOption<ReadReplicas>,
     /// What clients may do, as far as it is remembered; none without an authorizer, where everybody may do everything.
     pub rights: OnceLock<Rights>,
+    /// What clients may use; none before the control plane has named a quota.
+    pub quotas: OnceLock<Quotas>,
     /// The time of appends and fetch sessions.
     pub clock: Arc<Clock>,
     /// The way up.
@@ -134,8 +136,8 @@ pub fn check_version(api: HotPathApi, version: i16) -> Result<(), String> {
 pub enum Outcome {
     /// It is answered.
     Answer(Response),
-    /// It is done and wants no answer (`acks=0`).
-    Silent,
+    /// It is done and wants no answer (`acks=0`); its client is to wait all the same.
+    Silent(Throttle),
     /// It waits for data.
     Wait(Box<PendingFetch>),
     /// It waits until what it appended may be acknowledged.
@@ -156,7 +158,7 @@ pub struct Unresolved {
 }
 
 /// A request of the hot path whose head has been read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct HotPathRequest<'a> {
     pub api: HotPathApi,
     pub head: &'a RequestHead,
@@ -165,6 +167,8 @@ pub struct HotPathRequest<'a> {
     pub who: Option<Who>,
     /// What the control plane has said where it has looked already: topics still unknown are answered as unknown.
     pub decided: Option<&'a Verdict>,
+    /// What of it counts for its client's quotas; `None` where it has none.
+    pub metered: Option<Metered>,
 }
 
 /// Works on a request and its `frame`. `wake` is called with what an append satisfies; errors of the

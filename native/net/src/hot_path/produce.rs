@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use super::super::counters::ThreadCounters;
 use super::super::events::Event;
+use super::super::quota::{Metered, Throttle};
 use super::super::response::Response;
 use super::errors;
 use super::rights::Judged;
-use super::throttle::throttle_time_ms;
 use super::{HotPath, HotPathApi, HotPathRequest, Outcome, Right};
 use pybroker_record::{Compression, InvalidBatch, SentRecords};
 use pybroker_replica::{Awaited, Partition, Produced, Topic, TopicTable, Waiter, WaitingProduce};
-use pybroker_wire::frame::RequestHead;
 use pybroker_wire::produce::{ProduceRequest, ProducedPartition, write_response};
 use pybroker_wire::{ErrorCode, TopicRef};
 
@@ -38,6 +37,7 @@ pub struct PendingProduce {
     answered: Vec<(TopicRef, Vec<ProducedPartition>)>,
     unacknowledged: Vec<Unacknowledged>,
     waiting: Arc<WaitingProduce>,
+    metered: Option<Metered>,
 }
 
 impl PendingProduce {
@@ -54,6 +54,7 @@ impl PendingProduce {
     /// Answers with what may be acknowledged now; the rest failed, or its time is up.
     pub fn complete(mut self, shared: &HotPath, counters: &ThreadCounters) -> Response {
         let table = shared.table.load();
+        self.metered.iter_mut().for_each(Metered::resume);
         for Unacknowledged { topic, partition, replica, awaited } in &self.unacknowledged {
             let (name, answers) = &mut self.answered[*topic];
             let answer = &mut answers[*partition];
@@ -62,7 +63,14 @@ impl PendingProduce {
                 answer.current_leader = errors::leader_after(&table, name, answer);
             }
         }
-        answer(self.version, self.correlation_id, &table, &self.answered, counters)
+        answer(
+            self.version,
+            self.correlation_id,
+            &table,
+            &self.answered,
+            throttle(shared, self.metered.as_ref()),
+            counters,
+        )
     }
 }
 
@@ -72,20 +80,26 @@ fn count_error(counters: &ThreadCounters, error: ErrorCode) {
     }
 }
 
+/// How long the client of a Produce that is done is to wait.
+fn throttle(shared: &HotPath, metered: Option<&Metered>) -> Throttle {
+    metered.map_or(Throttle::default(), |metered| metered.produced(true, shared.clock.now()))
+}
+
 /// The answer of this version and correlation id.
 fn answer(
     version: i16,
     correlation_id: i32,
     table: &TopicTable,
     answered: &[(TopicRef, Vec<ProducedPartition>)],
+    throttle: Throttle,
     counters: &ThreadCounters,
 ) -> Response {
     let partitions = answered.iter().flat_map(|(_, partitions)| partitions);
     partitions.clone().for_each(|partition| count_error(counters, partition.error));
     let endpoints = errors::endpoints(table, partitions.filter_map(|partition| partition.current_leader));
     let mut bytes = Response::begin(correlation_id, 128);
-    write_response(&mut bytes, version, answered, &endpoints, throttle_time_ms());
-    Response::finish(bytes, Vec::new())
+    write_response(&mut bytes, version, answered, &endpoints, throttle.time_ms);
+    Response::finish(bytes, Vec::new()).muting(throttle)
 }
 
 /// Appends what a Produce carries and answers it, or lets it wait: with `acks=all` until that is committed, which an append
@@ -97,7 +111,7 @@ pub fn handle(
     wake: &mut dyn FnMut(Waiter),
     counters: &ThreadCounters,
 ) -> Outcome {
-    let HotPathRequest { head, waiter, who, decided, .. } = asked;
+    let HotPathRequest { head, waiter, who, decided, metered, .. } = asked;
     let request = match ProduceRequest::parse(frame, head.body, head.api_version) {
         Ok(request) => request,
         Err(error) => return Outcome::Close(format!("malformed Produce version {}: {error}", head.api_version)),
@@ -144,21 +158,26 @@ pub fn handle(
         return match partitions.find(|partition| partition.error != ErrorCode::NONE) {
             // The producer wants no answer: a closed connection is the only way to report it (as Kafka does).
             Some(failed) => Outcome::Close(format!("Produce with acks=0 failed with error {}", failed.error)),
-            None => Outcome::Silent,
+            None => Outcome::Silent(
+                metered.map_or(Throttle::default(), |metered| metered.produced(false, shared.clock.now())),
+            ),
         };
     }
     if !unacknowledged.is_empty() {
-        return wait(head, request.timeout_ms, answered, unacknowledged, waiter, wake);
+        let (head, timeout_ms) = ((head.api_version, head.correlation_id), request.timeout_ms);
+        return wait(head, timeout_ms, answered, unacknowledged, metered, waiter, wake);
     }
-    Outcome::Answer(answer(head.api_version, head.correlation_id, &table, &answered, counters))
+    let throttle = throttle(shared, metered.as_ref());
+    Outcome::Answer(answer(head.api_version, head.correlation_id, &table, &answered, throttle, counters))
 }
 
 /// Lets a Produce wait until all of its partitions may be acknowledged.
 fn wait(
-    head: &RequestHead,
+    (version, correlation_id): (i16, i32),
     timeout_ms: i32,
     answered: Vec<(TopicRef, Vec<ProducedPartition>)>,
     unacknowledged: Vec<Unacknowledged>,
+    metered: Option<Metered>,
     waiter: Waiter,
     wake: &mut dyn FnMut(Waiter),
 ) -> Outcome {
@@ -167,9 +186,9 @@ fn wait(
     for Unacknowledged { replica, awaited, .. } in &unacknowledged {
         replica.await_acknowledgement(awaited, &waiting, wake);
     }
-    let (version, correlation_id) = (head.api_version, head.correlation_id);
     let timeout_ms = timeout_ms.max(0) as u64;
-    let pending = PendingProduce { version, correlation_id, timeout_ms, answered, unacknowledged, waiting };
+    let metered = metered.map(Metered::pause);
+    let pending = PendingProduce { version, correlation_id, timeout_ms, answered, unacknowledged, waiting, metered };
     Outcome::WaitForAcknowledgement(Box::new(pending))
 }
 

@@ -40,6 +40,7 @@ impl Processor {
     pub(super) fn settle(&mut self, connection: &mut Connection, done: Result<(), End>) {
         match done.and_then(|()| self.write(connection)) {
             Ok(()) if !connection.finished() => {
+                self.time_mute(connection);
                 if let Some((before, now)) = connection.account() {
                     self.reactor.account_answers(connection.number, before, now);
                 }

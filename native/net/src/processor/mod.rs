@@ -6,6 +6,7 @@
 
 mod answering;
 mod ending;
+mod metering;
 mod reading;
 mod serving;
 mod timing;
@@ -43,6 +44,8 @@ enum Deadline {
     Authentication(u64),
     /// A connection may no longer need the buffer of a large request.
     Trim(u64),
+    /// A connection may no longer be muted.
+    Muted(u64),
 }
 
 /// Why a connection ends.
@@ -157,6 +160,7 @@ impl Processor {
                 Message::Memory { connection } => self.resume_receiving(connection),
                 Message::Shed => self.shed(),
                 Message::Named { connection, identity } => self.named(connection, &identity),
+                Message::Quotas { connection, version, limits } => self.quotas_said(connection, version, &limits),
                 Message::Decide { connection, decision } => self.decide(connection, decision),
                 Message::CloseAll => self.close_all(),
                 Message::Stop { grace_ms } => self.stop(grace_ms),

@@ -4,6 +4,7 @@
 //! what requests mean.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -51,8 +52,12 @@ impl Processor {
     pub(super) fn drive(&mut self, number: u64, flags: epoll::EventFlags) {
         let Some(open) = self.reactor.open.get(number) else { return };
         let mut connection = open.lock();
+        let began = connection.metering.begin_turn().then(Instant::now);
         let done = self.turn(&mut connection, flags);
         self.settle(&mut connection, done);
+        if let Some(began) = began {
+            connection.metering.end_turn(began.elapsed(), self.reactor.clock.now());
+        }
     }
 
     fn turn(&mut self, connection: &mut Connection, flags: epoll::EventFlags) -> Result<(), End> {
@@ -75,7 +80,7 @@ impl Processor {
     }
 
     /// Reads and works on what comes, until the others' turn is due.
-    fn receive(&mut self, connection: &mut Connection) -> Result<(), End> {
+    pub(super) fn receive(&mut self, connection: &mut Connection) -> Result<(), End> {
         for _ in 0..READS_A_TURN {
             if self.paused(connection) || !self.has_memory(connection) {
                 return Ok(());
@@ -154,6 +159,7 @@ impl Processor {
             || connection.intercepted
             || connection.unnamed
             || connection.throttled
+            || connection.metering.is_stopped()
             || connection.waits_for_memory
             || connection.blocked
             || connection.closing.is_some()

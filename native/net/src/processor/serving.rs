@@ -1,6 +1,7 @@
 //! Serving: a request begun from a frame, concluded on the hot path or handed up, evaluated again when it waited.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use super::{AT_ONCE, Deadline, End, Processor};
 use crate::bare_tokens;
@@ -12,6 +13,7 @@ use crate::events::{Event, UnresolvedRequest};
 use crate::hot_path::{self, HotPathApi, HotPathRequest, Outcome, Unresolved, Verdict, Who};
 use crate::identity::Authentication;
 use crate::interception::Decision;
+use crate::quota::Metered;
 use crate::reactor::Reactor;
 use crate::response::Response;
 use pybroker_replica::Waiter;
@@ -35,6 +37,11 @@ impl Processor {
         if let Some(why) = connection.accepted.authentication.refusal(head.api_key, self.reactor.clock.now()) {
             return Err(End::Refused(why));
         }
+        if let Some(quotas) = self.reactor.hot_path.quotas.get()
+            && !self.is_metered(quotas, connection, &head, &at)
+        {
+            return Ok(());
+        }
         // What waited for room has been decided about.
         if self.reactor.intercepted.contains(head.api_key) && !connection.has_room {
             self.intercept(connection, &head, at);
@@ -51,8 +58,11 @@ impl Processor {
                 hot_path::check_version(api, head.api_version).map_err(End::Refused)?;
                 self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
                 let waiter = Waiter { connection: connection.number, request: connection.next_request() };
-                let request = HotPathRequest { api, head: &head, waiter, who: self.who(connection), decided: None };
+                let (who, metered) = (self.who(connection), connection.metering.begin(at.len()));
+                let began = metered.as_ref().and_then(Metered::began);
+                let request = HotPathRequest { api, head: &head, waiter, who, decided: None, metered };
                 let outcome = self.evaluate(request, connection.frame_mut(at.clone()));
+                connection.metering.counted(began.map_or(Duration::ZERO, |began| began.elapsed()));
                 self.conclude(connection, api, outcome, Some((head, at)))
             }
             None => self.hand_up(connection, &head, at),
@@ -91,7 +101,8 @@ impl Processor {
                     None => connection.answer(request, response),
                 }
             }
-            (Outcome::Silent, at) => {
+            (Outcome::Silent(throttle), at) => {
+                connection.metering.mute(throttle.until_ms);
                 self.counters().ended(api.key(), 0);
                 if at.is_none() {
                     connection.drop_parked_slot();
@@ -263,7 +274,8 @@ impl Processor {
         let who = self.who(&mut connection);
         if let Some(mut parked) = connection.parked.take_if(|parked| parked.request == waiter.request) {
             let api = parked.api;
-            let request = HotPathRequest { api, head: &parked.head, waiter, who, decided: Some(verdict) };
+            let metered = connection.metering.begin(parked.frame.len());
+            let request = HotPathRequest { api, head: &parked.head, waiter, who, decided: Some(verdict), metered };
             let outcome = self.evaluate(request, &mut parked.frame);
             connection.parked = Some(parked);
             done = self.conclude(&mut connection, api, outcome, None);

@@ -48,6 +48,7 @@ impl Processor {
             Deadline::Handshake(number) => self.end_slow_handshake(number),
             Deadline::Authentication(number) => self.end_unauthenticated(number),
             Deadline::Trim(number) => self.trim(number),
+            Deadline::Muted(number) => self.unmute(number),
         }
     }
 

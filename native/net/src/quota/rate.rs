@@ -1,0 +1,183 @@
+//! The rate at which something is used, over a window of samples, and how long is to be waited where it is beyond its limit:
+//! Kafka's `Rate`, `SampledStat` and `QuotaUtils`.
+//!
+//! Must not know a clock: time is an argument, in milliseconds. It may go back by a little, as threads read it before they
+//! take the lock.
+
+/// The window that a rate is seen over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// `quota.window.num`.
+    pub samples: usize,
+    /// `quota.window.size.seconds`, in milliseconds.
+    pub sample_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    began_ms: u64,
+    /// When it last counted something.
+    last_ms: u64,
+    value: f64,
+}
+
+/// What was used of late. Kafka keeps a sample more than the window has, as the oldest overlaps the window's beginning.
+#[derive(Debug, Default)]
+pub struct Rate {
+    samples: Vec<Sample>,
+    current: usize,
+}
+
+impl Sample {
+    fn new(now_ms: u64) -> Self {
+        Self { began_ms: now_ms, last_ms: now_ms, value: 0.0 }
+    }
+}
+
+impl Rate {
+    /// Counts `value`; a negative one takes back what was counted.
+    pub fn record(&mut self, window: Window, value: f64, now_ms: u64) {
+        match self.samples.get(self.current) {
+            None => self.samples.push(Sample::new(now_ms)),
+            Some(current) if now_ms.saturating_sub(current.began_ms) >= window.sample_ms => {
+                self.current = (self.current + 1) % (window.samples + 1);
+                match self.samples.get_mut(self.current) {
+                    Some(oldest) => *oldest = Sample::new(now_ms),
+                    None => self.samples.push(Sample::new(now_ms)),
+                }
+            }
+            Some(_) => {}
+        }
+        let current = &mut self.samples[self.current];
+        current.value += value;
+        current.last_ms = now_ms;
+    }
+
+    /// How long is to be waited until the rate is at `limit` a second again, in milliseconds; 0 where it is not beyond it.
+    pub fn throttle_ms(&mut self, window: Window, limit: f64, now_ms: u64) -> f64 {
+        let window_ms = self.window_ms(window, now_ms) as f64;
+        let value: f64 = self.samples.iter().map(|sample| sample.value).sum();
+        let rate = value / (window_ms / 1000.0);
+        if rate <= limit {
+            return 0.0;
+        }
+        // `Math.round` of Java: half a millisecond is one.
+        ((rate - limit) / limit * window_ms + 0.5).floor()
+    }
+
+    /// The time that the rate is seen over: since the oldest sample began, and all samples but the last at least.
+    fn window_ms(&mut self, window: Window, now_ms: u64) -> u64 {
+        let expired_ms = window.sample_ms.saturating_mul(window.samples as u64);
+        for sample in &mut self.samples {
+            if now_ms.saturating_sub(sample.last_ms) >= expired_ms {
+                *sample = Sample::new(now_ms);
+            }
+        }
+        let oldest = self.samples.iter().map(|sample| sample.began_ms).min().unwrap_or(now_ms);
+        let elapsed = now_ms.saturating_sub(oldest);
+        let whole = elapsed / window.sample_ms;
+        let missing = (window.samples as u64).saturating_sub(1).saturating_sub(whole);
+        elapsed.saturating_add(missing.saturating_mul(window.sample_ms)).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Rate, Window};
+
+    const KAFKAS: Window = Window { samples: 11, sample_ms: 1000 };
+
+    #[test]
+    fn a_burst_counts_over_all_samples_but_the_last_and_is_waited_for() {
+        let mut rate = Rate::default();
+        rate.record(KAFKAS, 10_000.0, 5_000);
+        assert_eq!(rate.throttle_ms(KAFKAS, 1000.0, 5_000), 0.0, "10,000 in 10 s are 1,000 a second");
+        rate.record(KAFKAS, 5_000.0, 5_000);
+        assert_eq!(rate.throttle_ms(KAFKAS, 1000.0, 5_000), 5_000.0, "15,000 are 15 s at 1,000 a second");
+        assert_eq!(rate.throttle_ms(KAFKAS, 1000.0, 5_500), 4_500.0, "half a second of it is over");
+        rate.record(KAFKAS, -5_000.0, 5_500);
+        assert_eq!(rate.throttle_ms(KAFKAS, 1000.0, 5_500), 0.0, "what is taken back was never used");
+    }
+
+    #[test]
+    fn what_was_used_before_the_window_is_forgotten() {
+        let mut rate = Rate::default();
+        rate.record(KAFKAS, 1e9, 0);
+        assert!(rate.throttle_ms(KAFKAS, 1.0, 10_999) > 0.0);
+        assert_eq!(rate.throttle_ms(KAFKAS, 1.0, 11_000), 0.0);
+    }
+
+    #[test]
+    fn no_time_and_one_sample_are_a_millisecond() {
+        let mut rate = Rate::default();
+        rate.record(Window { samples: 1, ..KAFKAS }, 2.0, 0);
+        assert_eq!(rate.throttle_ms(Window { samples: 1, ..KAFKAS }, 1000.0, 0), 1.0);
+    }
+
+    /// Kafka's classes, written down as they are there: a sample is reset where it stands, and looked for anew each time.
+    #[derive(Default)]
+    struct Model {
+        samples: Vec<(u64, u64, f64)>,
+        current: usize,
+    }
+
+    impl Model {
+        fn record(&mut self, window: Window, value: f64, now: u64) {
+            if self.samples.is_empty() {
+                self.samples.push((now, now, 0.0));
+            }
+            if now - self.samples[self.current].0 >= window.sample_ms {
+                self.current = (self.current + 1) % (window.samples + 1);
+                if self.current >= self.samples.len() {
+                    self.samples.push((now, now, 0.0));
+                } else {
+                    self.samples[self.current] = (now, now, 0.0);
+                }
+            }
+            self.samples[self.current].2 += value;
+            self.samples[self.current].1 = now;
+        }
+
+        fn throttle_ms(&mut self, window: Window, limit: f64, now: u64) -> f64 {
+            for sample in &mut self.samples {
+                if now - sample.1 >= window.sample_ms * window.samples as u64 {
+                    *sample = (now, now, 0.0);
+                }
+            }
+            let oldest = self.samples.iter().map(|sample| sample.0).min().unwrap_or(now);
+            let mut elapsed = now - oldest;
+            let full = elapsed / window.sample_ms;
+            if full < window.samples as u64 - 1 {
+                elapsed += (window.samples as u64 - 1 - full) * window.sample_ms;
+            }
+            let rate = self.samples.iter().map(|sample| sample.2).sum::<f64>() / (elapsed as f64 / 1000.0);
+            if rate <= limit { 0.0 } else { ((rate - limit) / limit * elapsed as f64 + 0.5).floor() }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_wait_is_that_of_kafkas_classes(
+            samples in 2_usize..13,
+            sample_ms in prop::sample::select(vec![1000_u64, 2000, 5000]),
+            limit in 1_u32..5_000,
+            uses in prop::collection::vec((0_u64..4_000, 0_u32..20_000, any::<bool>()), 1..120),
+        ) {
+            let window = Window { samples, sample_ms };
+            let (mut rate, mut model, mut now) = (Rate::default(), Model::default(), 7_u64);
+            for (after, value, taken_back) in uses {
+                now += after;
+                rate.record(window, f64::from(value), now);
+                model.record(window, f64::from(value), now);
+                let wait = model.throttle_ms(window, f64::from(limit), now);
+                prop_assert_eq!(rate.throttle_ms(window, f64::from(limit), now), wait);
+                if taken_back {
+                    rate.record(window, -f64::from(value), now);
+                    model.record(window, -f64::from(value), now);
+                }
+            }
+        }
+    }
+}

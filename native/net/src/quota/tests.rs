@@ -1,0 +1,151 @@
+use super::metered::Throttle;
+use super::*;
+use std::time::Duration;
+
+const SETTINGS: QuotaSettings =
+    QuotaSettings { window: Window { samples: 11, sample_ms: 1000 }, remembered: 100, forgotten_after_ms: 3_600_000 };
+
+fn identity(name: &str) -> Identity {
+    Identity { kind: "User".into(), name: name.into() }
+}
+
+fn limit(per_second: f64, user: Option<&str>, client_id: Option<&str>) -> Option<QuotaLimit> {
+    Some(QuotaLimit { per_second, user: user.map(str::to_owned), client_id: client_id.map(str::to_owned) })
+}
+
+/// A connection whose next request comes from a client that the control plane says `limits` of, if it is asked.
+fn ask(quotas: &Quotas, metering: &mut Metering, user: &str, client_id: &str, limits: &ClientLimits) {
+    if !metering.knows(quotas, &identity(user), client_id, 0) {
+        assert!(metering.is_stopped());
+        assert!(metering.said(quotas, quotas.version(), limits, 0));
+    }
+    assert!(metering.is_client(quotas.version(), client_id));
+}
+
+fn produced(metering: &Metering, bytes: usize, now_ms: u64) -> i32 {
+    metering.begin(bytes).map_or(0, |metered| metered.produced(true, now_ms).time_ms)
+}
+
+#[test]
+fn a_quota_is_one_for_all_connections_of_its_entity_and_outlives_them() {
+    let quotas = Quotas::new(SETTINGS);
+    quotas.set_version(1);
+    let of_user = ClientLimits { produce: limit(1000.0, Some("alice"), None), ..ClientLimits::default() };
+    let of_client = ClientLimits { produce: limit(1000.0, None, Some("b")), ..ClientLimits::default() };
+    let mut first = Metering::default();
+    ask(&quotas, &mut first, "alice", "a", &of_user);
+    assert_eq!(produced(&first, 10_000, 0), 0);
+    drop(first);
+    let mut second = Metering::default();
+    ask(&quotas, &mut second, "alice", "z", &of_user);
+    assert_eq!(produced(&second, 1_000, 0), 1_000, "reconnecting under another client id is the same user");
+    let mut other = Metering::default();
+    ask(&quotas, &mut other, "bob", "b", &of_client);
+    assert_eq!(produced(&other, 10_000, 0), 0, "another entity has a count of its own");
+    ask(&quotas, &mut other, "bob", "none", &ClientLimits::default());
+    assert_eq!(produced(&other, 1 << 40, 0), 0, "the client id has changed, and has no quota");
+    ask(&quotas, &mut other, "bob", "b", &ClientLimits::default());
+    assert_eq!(produced(&other, 1_000, 0), 1_000, "what is remembered of it holds until quotas change");
+}
+
+#[test]
+fn changed_quotas_are_asked_for_again_and_what_was_used_counts_on() {
+    let quotas = Quotas::new(SETTINGS);
+    let mut metering = Metering::default();
+    assert!(metering.is_client(quotas.version(), "a"), "nobody has a quota");
+    quotas.set_version(1);
+    let mut limits = ClientLimits { produce: limit(1000.0, Some("alice"), None), ..ClientLimits::default() };
+    ask(&quotas, &mut metering, "alice", "a", &limits);
+    assert_eq!(produced(&metering, 10_000, 0), 0);
+    quotas.set_version(2);
+    limits.produce = limit(500.0, Some("alice"), None);
+    assert!(!metering.is_client(quotas.version(), "a"));
+    ask(&quotas, &mut metering, "alice", "a", &limits);
+    assert_eq!(produced(&metering, 0, 0), 10_000, "10,000 are 20 s at 500 a second");
+    quotas.set_version(3);
+    assert!(!metering.knows(&quotas, &identity("alice"), "a", 0));
+    quotas.set_version(4);
+    assert!(metering.said(&quotas, 3, &limits, 0), "an answer by older quotas lets the connection go on");
+    assert!(!metering.is_client(quotas.version(), "a"), "and is asked for again");
+    quotas.set_version(0);
+    assert!(metering.knows(&quotas, &identity("alice"), "a", 0));
+    assert_eq!(produced(&metering, 1 << 40, 0), 0);
+}
+
+#[test]
+fn a_fetch_beyond_its_quota_is_not_sent_and_does_not_count() {
+    let quotas = Quotas::new(SETTINGS);
+    quotas.set_version(1);
+    let mut metering = Metering::default();
+    let limits = ClientLimits { fetch: limit(1000.0, None, Some("a")), ..ClientLimits::default() };
+    ask(&quotas, &mut metering, "alice", "a", &limits);
+    let fetched = |bytes, now_ms| metering.begin(0).map(|metered| metered.fetched(bytes, now_ms));
+    assert_eq!(metering.begin(0).map(|metered| metered.max_fetched_bytes()), Some(10_000));
+    assert_eq!(fetched(10_000, 0), Some(Throttle::default()));
+    assert_eq!(fetched(500, 0), Some(Throttle { time_ms: 500, until_ms: 500 }));
+    assert_eq!(fetched(500, 500), Some(Throttle::default()), "nothing was sent in that time");
+    assert_eq!(fetched(1_000, 1_000).map(|throttle| throttle.time_ms), Some(1_500), "a window is whole samples");
+}
+
+#[test]
+fn time_counts_in_percent_of_a_thread_and_is_waited_for_a_sample_at_most() {
+    let quotas = Quotas::new(SETTINGS);
+    quotas.set_version(1);
+    let mut metering = Metering::default();
+    let limits = ClientLimits { request: limit(10.0, None, Some("a")), ..ClientLimits::default() };
+    ask(&quotas, &mut metering, "alice", "a", &limits);
+    assert_eq!(metering.spend(Duration::from_secs(1), 0), Throttle::default(), "100 % of 10 s are 10 %");
+    assert!(!metering.is_stopped());
+    assert_eq!(metering.spend(Duration::from_millis(50), 0).time_ms, 500);
+    assert!(metering.is_stopped());
+    assert_eq!(metering.take_timer(), Some(500));
+    assert_eq!(metering.spend(Duration::from_secs(60), 0).time_ms, 1_000);
+    assert_eq!((metering.take_timer(), metering.take_timer()), (Some(1_000), None), "the later end has a timer");
+    assert!(!metering.unmute(500), "that of the earlier changes nothing");
+    assert!(metering.unmute(1_000) && !metering.is_stopped());
+}
+
+#[test]
+fn more_clients_than_are_remembered_drive_out_the_idle_and_no_entity_that_is_in_use() {
+    let quotas = Quotas::new(SETTINGS);
+    quotas.set_version(1);
+    let mut held = Metering::default();
+    let limits = |client: &str| ClientLimits { produce: limit(1.0, None, Some(client)), ..ClientLimits::default() };
+    ask(&quotas, &mut held, "alice", "held", &limits("held"));
+    assert!(produced(&held, 1_000, 0) > 0);
+    for at in 0..10_000 {
+        let (mut metering, client_id) = (Metering::default(), format!("client-{at}"));
+        assert!(!metering.knows(&quotas, &identity("alice"), &client_id, at));
+        assert!(metering.said(&quotas, 1, &limits(&client_id), at));
+        let (clients, entities) = quotas.clients.lock().len();
+        assert!(clients <= SETTINGS.remembered && entities <= 2 * SETTINGS.remembered + 1, "{clients} {entities}");
+    }
+    let mut again = Metering::default();
+    ask(&quotas, &mut again, "alice", "held", &limits("held"));
+    assert!(produced(&again, 0, 0) > 0, "its use is the one that the first connection counts");
+}
+
+#[test]
+fn who_has_not_come_for_an_hour_is_forgotten() {
+    let quotas = Quotas::new(SETTINGS);
+    quotas.set_version(1);
+    let limits = ClientLimits { produce: limit(1.0, None, Some("a")), ..ClientLimits::default() };
+    ask(&quotas, &mut Metering::default(), "alice", "a", &limits);
+    assert_eq!(quotas.clients.lock().len(), (1, 1));
+    let mut other = Metering::default();
+    assert!(!other.knows(&quotas, &identity("alice"), "b", 3_600_000));
+    assert!(other.said(&quotas, 1, &ClientLimits::default(), 3_600_000));
+    assert_eq!(quotas.clients.lock().len(), (1, 0));
+}
+
+#[test]
+fn a_client_id_of_any_length_takes_no_memory_of_a_connection_and_keeps_its_quota() {
+    let quotas = Quotas::new(SETTINGS);
+    quotas.set_version(1);
+    let (mut metering, long) = (Metering::default(), "x".repeat(32_767));
+    let limits = ClientLimits { produce: limit(1.0, None, Some(&long)), ..ClientLimits::default() };
+    assert!(!metering.knows(&quotas, &identity("alice"), &long, 0));
+    assert!(metering.said(&quotas, 1, &limits, 0));
+    assert!(!metering.is_client(1, &long) && metering.knows(&quotas, &identity("alice"), &long, 0));
+    assert!(produced(&metering, 1_000, 0) > 0);
+}
