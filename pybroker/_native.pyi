@@ -358,6 +358,7 @@ class DataPlane:
         | LogDirectoryFailed
         | LogLine
         | PeerCertificate
+        | QuotaAsked
         | ReplicaCaughtUp
         | ReplicaDeletedRecords
         | SegmentRolled
@@ -1489,6 +1490,50 @@ class Record:
     def headers(self) -> list[tuple[str, bytes | None]]: ...
     def with_parts(self, key: Any, value: Any) -> Record:
         """The same record with another key and value."""
+
+# -------------------------------------------------------------------------------------------------- quotas.rs
+
+@final
+class QuotaAsked:
+    """A client whose quotas the data plane does not know; its requests wait until `set_client_quotas` says them."""
+
+    @property
+    def connection(self) -> int:
+        """The connection's number."""
+    @property
+    def principal(self) -> tuple[str, str]:
+        """Who the client is, as kind and name."""
+    @property
+    def client_id(self) -> str:
+        """What it calls itself; empty where it says nothing."""
+
+_QuotaLimit = tuple[float, str | None, str | None]
+
+def set_quotas(
+    data_plane: DataPlane, *, version: int, samples: int, sample_ms: int, remembered: int, forgotten_after_ms: int
+) -> None:
+    """Has clients' quotas counted, over so many samples; each client is asked for by a `QuotaAsked`. A call with
+    another version has them asked for again, and changes nothing else; with 0 nobody has a quota.
+
+    About as many clients are remembered as `remembered` says, and as many entities that share quotas, beyond those of
+    open connections; who was not seen for `forgotten_after_ms` is forgotten."""
+
+def set_client_quotas(
+    data_plane: DataPlane,
+    connection: int,
+    version: int,
+    *,
+    produce: _QuotaLimit | None,
+    fetch: _QuotaLimit | None,
+    request: _QuotaLimit | None,
+) -> None:
+    """Says what binds the client of a connection, by the quotas of `version`, and goes on with the connection. Each is
+    a limit a second, in bytes, or in percent of a thread's time for `request`, with the user and the client id that
+    share it; None for all of them."""
+
+def count_request_time(data_plane: DataPlane, connection: int, nanoseconds: int) -> int:
+    """Counts the time that a control request took. Returns the `throttle_time_ms` of its answer, which is to be sent
+    after this: nothing is read from the connection for so long."""
 
 # -------------------------------------------------------------------------------------------- record_table.rs
 

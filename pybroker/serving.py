@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import MetadataImage, ScramImage
     from pybroker.net.listeners import OpenListener
     from pybroker.net.native import ControlRequest, DataPlane, ReplicaEvent, UnresolvedRequest
+    from pybroker.net.quotas import Quotas
     from pybroker.net.rights import Rights
     from pybroker.net.tls import TlsListeners
     from pybroker.replica.deletions import Deletions
@@ -90,6 +91,7 @@ class Parts(Protocol):
     sasl: SaslServer | None
     authorizer: Judge | None
     rights: Rights
+    quotas: Quotas
     upkeep: Upkeep
 
     @property
@@ -186,6 +188,7 @@ def build_services(parts: Parts) -> Services:
         tokens=parts.tokens,
         authorizer=parts.authorizer,
         mutations=parts.mutations,
+        time_of=parts.quotas.time_of,
     )
 
 
@@ -227,6 +230,7 @@ def build_pipeline(
         of_replica=of_replica,
         closed=parts.sasl.forget if parts.sasl is not None else None,
         name_peer=parts.tls.name_peer,
+        quota_asked=parts.quotas.answer,
     )
 
 

@@ -390,7 +390,7 @@ def password(doc: str, *, acts: bool = False, dynamic: bool = True) -> Key[str |
     )
 
 
-def class_name(default: str | None, doc: str) -> Key[str | None]:
+def class_name(default: str | None, doc: str, *, dynamic: bool = True) -> Key[str | None]:
     """Declare the name of a Java class: only the default can be honoured, as no class can be loaded here."""
     return Key(
         Kind.CLASS,
@@ -400,7 +400,7 @@ def class_name(default: str | None, doc: str) -> Key[str | None]:
         check=lambda value: value == default,
         expected=f"{default or 'no class'}, as no other class can be loaded",
         acts=False,
-        dynamic=True,
+        dynamic=dynamic,
     )
 
 

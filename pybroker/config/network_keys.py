@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybroker.config.key import INT_MAX, integer, listing, long, optional_string, string
+from pybroker.config.key import INT_MAX, class_name, integer, listing, long, optional_string, string
 from pybroker.config.settings import Settings
 
 
@@ -119,6 +119,9 @@ class NetworkKeys(Settings):
     )
     quota_window_num = integer(11, "Samples over which clients' use is seen for their quotas.", at_least=1)
     quota_window_size_seconds = integer(1, "Time in seconds that each of these samples spans.", at_least=1)
+    client_quota_callback_class = class_name(
+        None, "The class that finds clients' quotas; only none is taken, which finds those that are set.", dynamic=False
+    )
     connection_failed_authentication_delay_ms = integer(
         100, "Pause in ms before a connection that failed to authenticate is answered and closed.", at_least=0
     )

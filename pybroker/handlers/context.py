@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pybroker.security.authorizer import Judge
     from pybroker.security.delegation_tokens import DelegationTokens
     from pybroker.security.mutation_quotas import MutationQuotas
+    from pybroker.security.quotas import RequestTime
     from pybroker.security.sasl.server import SaslServer
     from pybroker.storage.moves import LogMoves
     from pybroker.storage.partitions import Partitions
@@ -108,6 +109,7 @@ class Services(NamedTuple):
     controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
     mutations: MutationQuotas | None = None  # of the node: partitions that clients may have made and deleted
     authorizer: Judge | None = None  # who decides what clients may do; without one they may do everything
+    time_of: Callable[[Origin], RequestTime | None] | None = None  # what requests' time is counted by, for quotas
 
 
 class Contexts:
@@ -124,7 +126,9 @@ class Contexts:
         """Return the context of a request."""
         said = origin.principal
         principal = ANONYMOUS if said is None else Principal(*said)
-        return RequestContext(self._services, origin, self._services.image(), origin.api_version, principal)
+        services = self._services
+        time = None if services.time_of is None else services.time_of(origin)
+        return RequestContext(services, origin, services.image(), origin.api_version, principal, time=time)
 
 
 class RequestContext(msgspec.Struct, eq=False, gc=False):
@@ -146,6 +150,8 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
     """How long the client is to wait before its next request, as it has had partitions made or deleted too fast."""
     ends_connection: bool = False
     """Whether the connection is closed once the response is sent."""
+    time: RequestTime | None = None
+    """The time that it has taken so far; None where no quota counts that."""
 
     @property
     def listener(self) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import pybroker.handlers
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.security import authorizer
+from pybroker.security.operations import Operation
 from pybroker.security.requirements import NothingRequired, Scope, actions_of
 
 if TYPE_CHECKING:
@@ -231,6 +232,17 @@ def registered_apis(role: ListenerRole = ListenerRole.BROKER) -> Mapping[int, Re
     for name in handler_modules():
         import_module(f"pybroker.handlers.{name}")
     return _apis[role]
+
+
+def asked_by_brokers() -> frozenset[int]:
+    """Return the keys of the APIs that need CLUSTER_ACTION as a whole: no client quota is about them."""
+    return frozenset(api.key for api in registered_apis().values() if _is_of_brokers(api.requires))
+
+
+def _is_of_brokers(requires: Requirements) -> bool:
+    if isinstance(requires, NothingRequired):
+        return False
+    return any(one.scope is Scope.REQUEST and one.operation is Operation.CLUSTER_ACTION for one in requires)
 
 
 def every_api() -> list[RegisteredApi]:

@@ -13,10 +13,14 @@ from pybroker._native import (
     LogDirectoryFailed,
     LogLine,
     PeerCertificate,
+    QuotaAsked,
     ReplicaCaughtUp,
     ReplicaDeletedRecords,
     SegmentRolled,
     UnresolvedRequest,
+    count_request_time,
+    set_client_quotas,
+    set_quotas,
 )
 
 ReplicaEvent = ReplicaCaughtUp | ReplicaDeletedRecords
@@ -32,6 +36,7 @@ Event = (
     | LogDirectoryFailed
     | LogLine
     | PeerCertificate
+    | QuotaAsked
     | ReplicaEvent
     | SegmentRolled
 )
@@ -49,9 +54,13 @@ __all__ = [
     "LogDirectoryFailed",
     "LogLine",
     "PeerCertificate",
+    "QuotaAsked",
     "ReplicaCaughtUp",
     "ReplicaDeletedRecords",
     "ReplicaEvent",
     "SegmentRolled",
     "UnresolvedRequest",
+    "count_request_time",
+    "set_client_quotas",
+    "set_quotas",
 ]

@@ -35,6 +35,7 @@ from pybroker.net.native import (
     LogDirectoryFailed,
     LogLine,
     PeerCertificate,
+    QuotaAsked,
     ReplicaCaughtUp,
     ReplicaDeletedRecords,
     ReplicaEvent,
@@ -43,9 +44,9 @@ from pybroker.net.native import (
 )
 from pybroker.net.rights import Verdict
 from pybroker.net.turns import Turns
-from pybroker.net.work import Way, Work, build_way
-from pybroker.protocol.errors import MalformedMessage, TooManyElements
-from pybroker.security.quotas import throttle_time_ms
+from pybroker.net.work import Way, Work, build_way, failure, refusal
+from pybroker.protocol.errors import MalformedMessage
+from pybroker.security.quotas import go_on, pause, throttle_time_ms
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -89,11 +90,13 @@ class Pipeline:
         closed: Callable[[int], None] | None = None,
         of_replica: Callable[[ReplicaEvent], None] | None = None,
         name_peer: Callable[[PeerCertificate], None] | None = None,
+        quota_asked: Callable[[QuotaAsked], None] | None = None,
     ) -> None:
         """`draining` is called when a wake-up has brought events, `drained` when its handlers have been called, before
         their answers are sent. `max_elements` is how many elements a request may have. `clock` gives seconds, rising.
         `intercepted` gets the requests that the data plane intercepts, `closed` the numbers of connections that ended,
-        `of_replica` what followers of this broker have done, `name_peer` certificates of clients.
+        `of_replica` what followers of this broker have done, `name_peer` certificates of clients,
+        `quota_asked` clients whose quotas the data plane does not know.
         """
         self._data_plane = data_plane
         self._dispatch = dispatch
@@ -117,7 +120,7 @@ class Pipeline:
         self._clock = clock
         self._intercepted = intercepted
         self._closed = closed
-        self._of_replica, self._name_peer = of_replica, name_peer
+        self._of_replica, self._name_peer, self._quota_asked = of_replica, name_peer, quota_asked
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
         # Requests that the last wake-up had no time for. Invariant: while there are any, `_go_on` is scheduled.
@@ -286,6 +289,8 @@ class Pipeline:
                 self._closed(event.connection)
         elif isinstance(event, PeerCertificate) and self._name_peer is not None:
             self._name_peer(event)
+        elif isinstance(event, QuotaAsked) and self._quota_asked is not None:
+            self._quota_asked(event)
         elif isinstance(event, LogLine):
             log.log(logging.getLevelNamesMapping().get(event.level.upper(), logging.WARNING), "%s", event.text)
         elif isinstance(event, ReplicaCaughtUp | ReplicaDeletedRecords):
@@ -311,15 +316,16 @@ class Pipeline:
                 return
             request = event.decode(way.request, way.is_flexible, self._max_elements)
         except (RefusedError, MalformedMessage) as error:
-            self._close(event, self._refusal(error))
+            self._close(event, refusal(error, self._max_elements))
             return
         way.counts.requests += 1
         try:
             outcome = way.api.handle(request, context)
         except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
-            self._respond(event, way, self._failure(way, request, context, error), context)
+            self._respond(event, way, failure(way, request, context, error), context)
             return
         if type(outcome) is Reply:
+            pause(context)
             work = self._works[connection] = Work(connection, event, way, request, context, outcome)
             self._fresh.append(work)
             if not self._draining:
@@ -328,6 +334,7 @@ class Pipeline:
         if isinstance(outcome, bytes) or not hasattr(outcome, "__await__"):
             self._respond(event, way, outcome, context)
             return
+        pause(context)
         work = self._works[connection] = Work(connection, event, way, request, context, None)
         self._spawn(self._wait(work, outcome))
 
@@ -353,7 +360,7 @@ class Pipeline:
                 )
             except MalformedMessage as error:
                 self._end(work)
-                self._close(work.event, self._refusal(error))
+                self._close(work.event, refusal(error, self._max_elements))
                 return
             way.counts.requests += 1
             try:
@@ -371,12 +378,6 @@ class Pipeline:
         else:
             self._complete(work, outcome, None)
 
-    def _refusal(self, error: Exception) -> str:
-        """Return the words for a request that is not served."""
-        if isinstance(error, TooManyElements):
-            return f"{error}: socket.request.max.elements={self._max_elements}"
-        return str(error)
-
     def _new_way(self, event: ControlRequest) -> Way | None:
         """Return how a version of an API is served, None where it is not; raises RefusedError for an unknown API."""
         api, served = self._dispatch.find(event)
@@ -388,8 +389,9 @@ class Pipeline:
 
     def _complete(self, work: Work, response: Any, error: Exception | None) -> None:
         self._end(work)
+        go_on(work.context)
         if error is not None:
-            response = self._failure(work.way, work.request, work.context, error)
+            response = failure(work.way, work.request, work.context, error)
         self._respond(work.event, work.way, response, work.context)
 
     def _end(self, work: Work) -> None:
@@ -416,14 +418,6 @@ class Pipeline:
             self._data_plane.retry(event.connection, event.request, *verdict)
             self._settle(1)
 
-    def _failure(self, way: Way, request: Any, context: Any, error: Exception) -> Any:
-        way.counts.failures += 1
-        try:
-            return way.api.failed(request, context, error)
-        except Exception:
-            log.exception("%s: no answer could be made of an error", way.api.name)
-            return None
-
     def _answer_unsupported(self, event: ControlRequest, context: Any) -> None:
         api, _served = self._dispatch.find(event)
         answer = api.unsupported(context)
@@ -441,10 +435,11 @@ class Pipeline:
         if response is None:
             self._close(event, f"{way.api.name} could not be answered")
             return
+        throttle = 0 if context is None else max(throttle_time_ms(context), context.mutation_throttle_ms)
         if not isinstance(response, bytes):
             try:
                 if way.has_throttle_time:
-                    response.throttle_time_ms = max(throttle_time_ms(context), context.mutation_throttle_ms)
+                    response.throttle_time_ms = throttle
                 encoded = way.response.encode_within(response, way.version, _LARGE_ANSWER)
             except Exception:
                 log.exception("%s: the response could not be encoded", way.api.name)

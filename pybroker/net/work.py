@@ -5,11 +5,13 @@ Owns the shapes, and what of an API is looked up once; `pipeline` says what beco
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from pybroker.protocol.codec import schema_of
+from pybroker.protocol.errors import TooManyElements
 from pybroker.protocol.header import flexible, response_prefix
 from pybroker.protocol.messages import response_class
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from pybroker.net.dispatch import Api
     from pybroker.net.native import ControlRequest
     from pybroker.protocol.native import Schema
+
+
+log = logging.getLogger("pybroker.net")
 
 
 class Way(NamedTuple):
@@ -67,3 +72,20 @@ class Work(msgspec.Struct, eq=False):
     pipeline does not count it."""
     gone: bool = False
     """Whether its connection is closed."""
+
+
+def refusal(error: Exception, max_elements: int) -> str:
+    """Return the words for a request that is not served."""
+    if isinstance(error, TooManyElements):
+        return f"{error}: socket.request.max.elements={max_elements}"
+    return str(error)
+
+
+def failure(way: Way, request: Any, context: Any, error: Exception) -> Any:
+    """Return the answer to a request whose handler has failed; None where none can be made."""
+    way.counts.failures += 1
+    try:
+        return way.api.failed(request, context, error)
+    except Exception:
+        log.exception("%s: no answer could be made of an error", way.api.name)
+        return None

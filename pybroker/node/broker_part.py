@@ -23,7 +23,7 @@ from pybroker.coordinator.group.building import build_coordinator
 from pybroker.coordinator.group.settings import build_settings
 from pybroker.handlers.api_versions import encoded_answers
 from pybroker.handlers.context import Contexts
-from pybroker.handlers.registry import registered_apis
+from pybroker.handlers.registry import asked_by_brokers, registered_apis
 from pybroker.net import descriptors
 from pybroker.net.api_versions import ApiVersionsPublisher
 from pybroker.net.closing import close_connections, finish_requests
@@ -33,6 +33,7 @@ from pybroker.net.dispatch import Dispatch
 from pybroker.net.forwarding import Forwarding
 from pybroker.net.listeners import OpenListener, open_listeners
 from pybroker.net.native import DataPlane
+from pybroker.net.quotas import Quotas, QuotaWindow
 from pybroker.net.rights import Rights
 from pybroker.net.tls import TlsListeners
 from pybroker.protocol.errors import ErrorCode
@@ -110,6 +111,8 @@ class BrokerPart:
         end(Stage.ACCEPTING, data_plane, data_plane.stop_accepting)
         end(Stage.CONNECTIONS, data_plane, lambda: close_connections(data_plane))
         self.rights = Rights(data_plane, self.authorizer)
+        window = QuotaWindow(config.quota_window_num, config.quota_window_size_seconds)
+        self.quotas = Quotas(data_plane, window)
         tls = config.tls_of_listeners()
         self.tls = TlsListeners(
             {one.endpoint.name: tls[one.endpoint.name] for one in config.broker_endpoints if one.is_encrypted}
@@ -150,7 +153,7 @@ class BrokerPart:
         live.subscribe(lambda config: self.groups.reconfigure(build_settings(config)))
         self._api_versions = ApiVersionsPublisher(self.data_plane)
         # Rules come first: nobody finds a topic that is newer than they are.
-        return [self.rights, self.connection_quotas, publisher, self._api_versions]
+        return [self.rights, self.quotas, self.connection_quotas, publisher, self._api_versions]
 
     def suspect(self, controller: Controller) -> Suspects:
         """Have the voters that this node's controller finds dead suspected, until the metadata knows; a publisher."""
@@ -180,6 +183,7 @@ class BrokerPart:
         source, publisher, partitions = self.source, self.publisher, self.partitions
         end = self._foundation.shut_down.add
         apis = self._build_apis()  # imports the handlers, while the workers open logs
+        self.quotas.begin(asked_by_brokers())
         # Its registration is in the image then, and with it all that was committed before.
         await publisher.published(max(source.image.offset, self.registration.epoch))
         self._api_versions.begin(encoded_answers, source.image)

@@ -54,6 +54,7 @@ class Wire:
     """One connection. `call` sends one request and returns its answer; `send` and `receive` are its halves."""
 
     def __init__(self, address: str, *, client_id: str = "wire", timeout: float = TIMEOUT_SECONDS) -> None:
+        self.address = address
         host, port = address.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout=timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

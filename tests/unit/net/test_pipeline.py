@@ -34,6 +34,7 @@ class Request:
     principal: tuple[str, str] | None = None
     body: bytes = b""
     ends_connection: bool = False
+    time: None = None
 
     @property
     def api(self) -> int:

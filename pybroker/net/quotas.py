@@ -1,0 +1,109 @@
+"""Client quotas as the data plane counts them: it asks who is bound by what, and is told when that changes.
+
+Owns the version of the quotas in force, and what the data plane measures by. Must not know how a quota is found
+(`pybroker.security.quotas`) nor what was used (docs/adr/0061).
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from pybroker.net.native import count_request_time, set_client_quotas, set_quotas
+from pybroker.security.quotas import KEYS, REQUEST_PERCENTAGE, ClientLimits, RequestTime, limits_of
+
+if TYPE_CHECKING:
+    from pybroker.metadata.delta import MetadataDelta
+    from pybroker.metadata.image import MetadataImage
+    from pybroker.metadata.quotas import ClientQuotasImage
+    from pybroker.net.native import DataPlane, QuotaAsked
+
+log = logging.getLogger("pybroker.net")
+
+REMEMBERED = 65_536
+"""Clients and entities that the data plane remembers beyond those of open connections: some hundred bytes each."""
+FORGOTTEN_AFTER_MS = 3_600_000
+"""Kafka's `INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS`."""
+
+
+class Origin(Protocol):
+    """Where a request comes from."""
+
+    @property
+    def connection(self) -> int:
+        """Number of the connection."""
+
+    @property
+    def api_key(self) -> int:
+        """Key of the API."""
+
+
+class QuotaWindow(NamedTuple):
+    """What use is seen over."""
+
+    samples: int
+    """`quota.window.num`."""
+    sample_seconds: int
+    """`quota.window.size.seconds`."""
+
+
+class Quotas:
+    """A publisher of the metadata image. Used from one event loop."""
+
+    def __init__(self, data_plane: DataPlane, window: QuotaWindow) -> None:
+        self._data_plane = data_plane
+        self._window = window
+        self._image: ClientQuotasImage | None = None
+        # Of the quotas that clients can have; 0 while nobody has any.
+        self._version = 0
+        self._changes = 0
+        self._counts_time = False
+        self._exempt: frozenset[int] = frozenset()
+
+    def begin(self, exempt: frozenset[int]) -> None:
+        """Count the time of requests but of the APIs with these keys, which brokers ask."""
+        self._exempt = exempt
+
+    def publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
+        """Go by the quotas of an image."""
+        quotas = image.quotas
+        if quotas is self._image:
+            return
+        self._image = quotas
+        keys = {key for limits in quotas.by_entity.values() for key in limits}
+        self._counts_time = REQUEST_PERCENTAGE in keys
+        before, self._changes = self._version, self._changes + 1
+        self._version = self._changes if keys.intersection(KEYS) else 0
+        if before or self._version:
+            self._set()
+
+    def answer(self, event: QuotaAsked) -> None:
+        """Say what quotas a client has; its connection stands still until then."""
+        limits = ClientLimits(None, None, None)
+        try:
+            if self._image is not None:
+                limits = limits_of(self._image, event.principal[1], event.client_id)
+        finally:
+            produce, fetch, request = limits
+            set_client_quotas(
+                self._data_plane, event.connection, self._version, produce=produce, fetch=fetch, request=request
+            )
+
+    def time_of(self, origin: Origin) -> RequestTime | None:
+        """Begin to note the time of a request; None where no client has a quota for that."""
+        if not self._counts_time or origin.api_key in self._exempt:
+            return None
+        time = RequestTime(partial(count_request_time, self._data_plane, origin.connection))
+        time.begin()
+        return time
+
+    def _set(self) -> None:
+        set_quotas(
+            self._data_plane,
+            version=self._version,
+            samples=self._window.samples,
+            sample_ms=self._window.sample_seconds * 1000,
+            remembered=REMEMBERED,
+            forgotten_after_ms=FORGOTTEN_AFTER_MS,
+        )
