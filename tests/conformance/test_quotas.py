@@ -10,6 +10,7 @@ import itertools
 import os
 import select
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import confluent_kafka
@@ -37,9 +38,9 @@ def client_id() -> str:
     return f"client-{next(_names)}"
 
 
-def limit(wire: Wire, topic: Topic, entity: dict[str, str | None], **limits: float | None) -> None:
+def limit(wire: Wire, topic: Topic, entity: Mapping[str, str | None], **limits: float | None) -> None:
     """Set quotas, and wait until they are in force."""
-    assert alter(wire, entry(entity, **limits)) == [(0, None)]
+    assert alter(wire, entry(dict(entity), **limits)) == [(0, None)]
     probe = f"probe-{next(_names)}"
     assert alter(wire, entry({"client-id": probe}, producer_byte_rate=1.0)) == [(0, None)]
 
