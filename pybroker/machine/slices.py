@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from pybroker.machine.reply import Reply
 
@@ -29,13 +30,27 @@ FIRST_SLICE_S = 0.000_2
 """The first slice of work that comes while other work waits: most requests are done in it, however busy the loop is."""
 
 
+class Watch(Protocol):
+    """Notes how long work takes, of which a slice is a part."""
+
+    def begin(self) -> None:
+        """A slice begins; changes nothing where the work goes on already."""
+
+    def pause(self) -> None:
+        """The slice is over, where the work has not ended with it."""
+
+
+WATCH: ContextVar[Watch | None] = ContextVar("WATCH", default=None)
+"""What notes the time of the work that is begun now; None where nobody asks."""
+
+
 class Slices:
     """The work in progress. Used from one event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
-        # Each with its reply. Invariant: a turn is due exactly while it is not empty.
-        self._waiting: deque[tuple[Sliced[Any], Reply]] = deque()
+        # Each with its reply and its watch. Invariant: a turn is due exactly while it is not empty.
+        self._waiting: deque[tuple[Sliced[Any], Reply, Watch | None]] = deque()
 
     def run(self, work: Sliced[Any]) -> Reply:
         """Do work; the reply is its result, set before this returns if one slice is enough.
@@ -45,17 +60,21 @@ class Slices:
         reply = Reply(in_slices=True)
         is_busy = bool(self._waiting)
         if not self._step(work, reply, FIRST_SLICE_S if is_busy else SLICE_S):
-            self._waiting.append((work, reply))
+            self._waiting.append((work, reply, WATCH.get()))
             if not is_busy:
                 asyncio.get_running_loop().call_soon(self._turn)
         return reply
 
     def _turn(self) -> None:
-        work, reply = self._waiting.popleft()
+        work, reply, watch = self._waiting.popleft()
+        if watch is not None:
+            watch.begin()
         try:
             if not self._step(work, reply, SLICE_S):
-                self._waiting.append((work, reply))
+                self._waiting.append((work, reply, watch))
         finally:
+            if watch is not None:
+                watch.pause()
             if self._waiting:
                 asyncio.get_running_loop().call_soon(self._turn)
 

@@ -44,9 +44,9 @@ from pybroker.net.native import (
 )
 from pybroker.net.rights import Verdict
 from pybroker.net.turns import Turns
-from pybroker.net.work import Way, Work, build_way, failure, refusal
+from pybroker.net.work import Way, Work, build_way, failure, handle, refusal
 from pybroker.protocol.errors import MalformedMessage
-from pybroker.security.quotas import go_on, pause, throttle_time_ms
+from pybroker.security.quotas import go_on, throttle_time_ms
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -320,12 +320,11 @@ class Pipeline:
             return
         way.counts.requests += 1
         try:
-            outcome = way.api.handle(request, context)
+            outcome = handle(way, request, context)
         except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
             self._respond(event, way, failure(way, request, context, error), context)
             return
         if type(outcome) is Reply:
-            pause(context)
             work = self._works[connection] = Work(connection, event, way, request, context, outcome)
             self._fresh.append(work)
             if not self._draining:
@@ -334,7 +333,6 @@ class Pipeline:
         if isinstance(outcome, bytes) or not hasattr(outcome, "__await__"):
             self._respond(event, way, outcome, context)
             return
-        pause(context)
         work = self._works[connection] = Work(connection, event, way, request, context, None)
         self._spawn(self._wait(work, outcome))
 
@@ -364,7 +362,7 @@ class Pipeline:
                 return
             way.counts.requests += 1
             try:
-                outcome = way.api.handle(work.request, work.context)
+                outcome = handle(way, work.request, work.context)
                 if type(outcome) is Reply:
                     if outcome.in_slices:
                         outcome = await outcome

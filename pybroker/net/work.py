@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from pybroker.machine.reply import Reply
+from pybroker.machine.slices import WATCH
 from pybroker.protocol.codec import schema_of
 from pybroker.protocol.errors import TooManyElements
 from pybroker.protocol.header import flexible, response_prefix
 from pybroker.protocol.messages import response_class
 
 if TYPE_CHECKING:
-    from pybroker.machine.reply import Reply
+    from collections.abc import Generator
+
     from pybroker.metrics.requests import ApiCounts
     from pybroker.net.dispatch import Api
     from pybroker.net.native import ControlRequest
     from pybroker.protocol.native import Schema
+    from pybroker.security.quotas import RequestTime
 
 
 log = logging.getLogger("pybroker.net")
@@ -89,3 +93,44 @@ def failure(way: Way, request: Any, context: Any, error: Exception) -> Any:
     except Exception:
         log.exception("%s: no answer could be made of an error", way.api.name)
         return None
+
+
+def handle(way: Way, request: Any, context: Any) -> Any:
+    """Return what the handler of an API returns; where the request's time counts, all that it takes is noted."""
+    spent = context.time
+    if spent is None:
+        return way.api.handle(request, context)
+    token = WATCH.set(spent)
+    try:
+        outcome = way.api.handle(request, context)
+        if type(outcome) is Reply:
+            spent.pause()
+        elif not isinstance(outcome, bytes) and hasattr(outcome, "__await__"):
+            spent.pause()
+            return _Timed(outcome, spent)
+        return outcome
+    finally:
+        WATCH.reset(token)
+
+
+class _Timed:
+    """A handler that waits for others: the time between its waits is noted."""
+
+    def __init__(self, handler: Any, spent: RequestTime) -> None:
+        self._handler, self._spent = handler, spent
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        steps, spent = self._handler.__await__(), self._spent
+        failure: BaseException | None = None
+        while True:
+            spent.begin()
+            try:
+                waits_for = steps.send(None) if failure is None else steps.throw(failure)
+            except StopIteration as done:
+                return done.value
+            spent.pause()
+            failure = None
+            try:
+                yield waits_for
+            except BaseException as error:  # noqa: BLE001 - it is the handler's
+                failure = error

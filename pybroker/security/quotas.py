@@ -134,13 +134,7 @@ def throttle_time_ms(client: Client) -> int:
     return 0 if client.time is None else client.time.finish()
 
 
-def pause(client: Client | None) -> None:
-    """Count no more time: the request of a client waits for others. None is one that is answered."""
-    if client is not None and client.time is not None:
-        client.time.pause()
-
-
 def go_on(client: Client | None) -> None:
-    """Count again."""
+    """Count the time of a request again; None is one that is answered."""
     if client is not None and client.time is not None:
         client.time.begin()
