@@ -21,7 +21,7 @@ Version notes
     - Before version 4, features whose range starts at 0 are left out (KAFKA-17011).
 
 Not done
-    - Throttling: throttle_time_ms is always 0.
+    - Throttling: the data plane answers most of these requests, whose time counts for no quota.
     - The client's software name and version are checked and then forgotten.
 """
 

@@ -16,7 +16,7 @@ Version notes
     - Version 1 says which protocol a member speaks.
 
 Not done
-    - Throttling: throttle_time_ms is always 0.
+    - None.
 """
 
 from __future__ import annotations

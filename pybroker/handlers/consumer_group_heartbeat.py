@@ -20,7 +20,6 @@ Version notes
 
 Not done
     - Settings of a single group (`consumer.session.timeout.ms` ... of the resource GROUP), assignors of one's own.
-    - Throttling: throttle_time_ms is always 0.
 """
 
 from __future__ import annotations

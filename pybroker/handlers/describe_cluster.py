@@ -15,7 +15,7 @@ Version notes
     - Endpoint type: version 1 and later. Fenced brokers on demand: version 2 and later.
 
 Not done
-    - Throttling: throttle_time_ms is always 0.
+    - None.
 """
 
 from __future__ import annotations

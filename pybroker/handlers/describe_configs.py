@@ -24,7 +24,6 @@ Version notes
 Not done
     - Broker loggers and client metrics: their resource types are INVALID_REQUEST. The keys of share and streams groups,
       and consumer.assignor.offload.enable.
-    - Throttling: throttle_time_ms is always 0.
 """
 
 from __future__ import annotations

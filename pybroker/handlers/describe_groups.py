@@ -16,7 +16,7 @@ Version notes
     - A group that is unknown, or of another type, is a dead group; from version 6 on GROUP_ID_NOT_FOUND (KIP-1043).
 
 Not done
-    - Throttling: throttle_time_ms is always 0.
+    - None.
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ Version notes
     - None.
 
 Not done
-    - Throttling: throttle_time_ms is always 0.
     - The empty name is INVALID_TOPIC_EXCEPTION; Kafka fails such a request with UNKNOWN_SERVER_ERROR.
 """
 

@@ -12,6 +12,8 @@ Behaviour
       published, and is then decided there, unknown topics failing with UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
     - A fetch waits for min_bytes at most max_wait_ms, and is answered by the append that brings them.
     - read_committed: records below the last stable offset, and the aborted transactions that have records among them.
+    - A consumer beyond its consumer_byte_rate gets an answer without partitions, and the time that it is to wait; its
+      connection is not read for so long (KIP-13, KIP-219). No answer is larger than what its rate allows in a window.
     - Fetch sessions (KIP-227) are kept in max.incremental.fetch.session.cache.slots slots.
 
 Version notes

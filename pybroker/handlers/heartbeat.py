@@ -15,7 +15,7 @@ Version notes
     - Version 3 and later name the instance id of a static member (KIP-345).
 
 Not done
-    - Throttling: throttle_time_ms is always 0.
+    - None.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ Version notes
 
 Not done
     - Transactions.
-    - Throttling: throttle_time_ms is always 0.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ Version notes
     - From version 9 on the response asks a leader whose group keeps its assignment to skip it (KIP-814).
 
 Not done
-    - Throttling: throttle_time_ms is always 0.
+    - None.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ Version notes
     - From version 5 on members say why (KIP-800); it goes to the broker's log.
 
 Not done
-    - Throttling: throttle_time_ms is always 0.
+    - None.
 """
 
 from __future__ import annotations

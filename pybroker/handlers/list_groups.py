@@ -15,7 +15,7 @@ Version notes
     - States, and a filter by them, from version 4 on (KIP-518); types from version 5 on (KIP-848).
 
 Not done
-    - Throttling: throttle_time_ms is always 0.
+    - None.
 """
 
 from __future__ import annotations

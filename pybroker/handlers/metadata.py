@@ -24,7 +24,6 @@ Version notes
     - Topics by id: 12 and later. In 10 and 11 an id is INVALID_REQUEST.
 
 Not done
-    - Throttling: throttle_time_ms is always 0.
     - Rebootstrap (version 13's top-level error) is never asked for.
 """
 

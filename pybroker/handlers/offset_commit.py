@@ -26,7 +26,7 @@ Version notes
       inherit it.
 
 Not done
-    - Throttling: throttle_time_ms is always 0.
+    - None.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Version notes
     - None.
 
 Not done
-    - Throttling: throttle_time_ms is always 0.
+    - None.
 """
 
 from __future__ import annotations

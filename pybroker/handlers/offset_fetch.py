@@ -19,7 +19,6 @@ Version notes
       topic of the same name is none.
 
 Not done
-    - Throttling: throttle_time_ms is always 0.
     - require_stable (KIP-447): with it and without, nothing is shown that is not committed. There are no transactions
       yet whose open offsets it could hold back.
 """

@@ -14,6 +14,8 @@ Behaviour
     - Batches are stored in the topic's compression.type at its level; "producer" leaves them as they came.
     - Records that break a rule of the topic are named one by one (KIP-467, from version 8 on): those without a key in a
       compacted topic, and those outside message.timestamp.before.max.ms and message.timestamp.after.max.ms.
+    - A client beyond its producer_byte_rate is answered at once, with the time that it is to wait; its connection is
+      not read for so long (KIP-13, KIP-219). The bytes of whole requests count, and so does its request_percentage.
     - acks=0 gets no answer; acks=1 is answered after the append; acks=all when the high watermark has passed the batch.
 
 Version notes

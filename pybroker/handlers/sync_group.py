@@ -17,7 +17,7 @@ Version notes
     - From version 5 on protocol type and name are sent and have to be the group's (KIP-559).
 
 Not done
-    - Throttling: throttle_time_ms is always 0.
+    - None.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import os
 import select
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import confluent_kafka
@@ -139,6 +140,27 @@ def test_a_throttled_session_goes_on_and_one_that_would_begin_does_not(
         with fresh:
             not_begun = fresh.ask(fetch(topic.name, session_epoch=0))
             assert (not_begun.throttle_time_ms > 0, not_begun.session_id) == (True, 0)
+
+
+def test_a_fetch_that_waits_is_put_off_when_what_it_waited_for_is_too_much(
+    wire: Wire, server: Server, topic: Topic, client_id: str
+) -> None:
+    wire.ask(produce(topic.name, batch_of(b"x" * 19_700)))
+    limit(wire, topic, {"client-id": client_id}, **{CONSUMER: 2_000})
+    with ExitStack() as open_readers:
+        # Of all network threads: one that appends answers a reader of another, and the other mutes it.
+        readers = [open_readers.enter_context(Wire(server.bootstrap_servers, client_id=client_id)) for _ in range(4)]
+        assert len(fetched(readers[0].ask(fetch(topic.name))).records) > 19_700
+        for reader in readers:
+            end = fetched(wire.ask(fetch(topic.name))).high_watermark
+            waiting = fetch(topic.name, end, max_wait_ms=10_000, min_bytes=1, partition_max_bytes=2_000)
+            correlation_id = reader.send(waiting)
+            wire.ask(produce(topic.name, batch_of(b"y" * 500)))
+            put_off = reader.receive(waiting, correlation_id)
+            assert (list(put_off.responses), 0 < put_off.throttle_time_ms < 3_000) == ([], True)
+        last = [(reader, reader.send(waiting)) for reader in readers]
+        for reader, correlation_id in last:
+            assert reader.receive(waiting, correlation_id).error_code == 0, "it is read again"
 
 
 def test_the_more_specific_quota_binds_and_a_changed_one_takes_effect(
