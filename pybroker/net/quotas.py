@@ -1,4 +1,4 @@
-"""Client quotas as the data plane counts them: it asks who is bound by what, and is told when that changes.
+"""Client quotas as the data plane counts them: it asks who is bound by what, and asks again when that changes.
 
 Owns the version of the quotas in force, and what the data plane measures by. Must not know how a quota is found
 (`pybroker.security.quotas`) nor what was used (docs/adr/0061).

@@ -1,8 +1,8 @@
 """Which client quotas bind a client, and how long it is asked to wait by the requests that Python answers.
 
-Owns Kafka's precedence: the most specific entity that has a quota binds, and whoever it names shares it. Must not know
-connections, nor what has been used: the data plane counts (docs/adr/0061). The pipeline puts the time to wait into the
-answers, and so does Metadata's handler, whose answers are made of encoded parts; Produce, Fetch and most of
+Owns Kafka's precedence: the most specific entity that has a quota binds, and the clients of that entity share it. Must
+not know connections, nor what has been used: the data plane counts (docs/adr/0061). The pipeline puts the time to wait
+into the answers, and so does Metadata's handler, whose answers are made of encoded parts; Produce, Fetch and most of
 ApiVersions are answered in the data plane.
 
 Source: KIP-13, KIP-55, KIP-124, KIP-219; Kafka's `ClientQuotaManager.DefaultQuotaCallback`.

@@ -118,10 +118,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(quorum_ready::changes_voters, m)?)?;
     m.add_function(wrap_pyfunction!(control_batch::build_control_batch, m)?)?;
     m.add_function(wrap_pyfunction!(control_batch::parse_control_batch, m)?)?;
-    m.add_class::<quotas::PyQuotaAsked>()?;
-    m.add_function(wrap_pyfunction!(quotas::set_quotas, m)?)?;
-    m.add_function(wrap_pyfunction!(quotas::set_client_quotas, m)?)?;
-    m.add_function(wrap_pyfunction!(quotas::count_request_time, m)?)?;
+    quotas::add(m)?;
     m.add_class::<record_table::RecordTable>()?;
     m.add_class::<recovery_progress::PyRecoveryProgress>()?;
     m.add_class::<replication::PyReplicaCaughtUp>()?;

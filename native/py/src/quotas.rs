@@ -41,7 +41,7 @@ fn limit(limit: Option<Limit>) -> Option<QuotaLimit> {
 /// See `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (data_plane, *, version, samples, sample_ms, remembered, forgotten_after_ms))]
-pub fn set_quotas(
+fn set_quotas(
     data_plane: &PyDataPlane,
     version: u64,
     samples: usize,
@@ -56,7 +56,7 @@ pub fn set_quotas(
 /// See `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (data_plane, connection, version, *, produce, fetch, request))]
-pub fn set_client_quotas(
+fn set_client_quotas(
     data_plane: &PyDataPlane,
     connection: u64,
     version: u64,
@@ -71,6 +71,14 @@ pub fn set_client_quotas(
 /// See `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (data_plane, connection, nanoseconds))]
-pub fn count_request_time(py: Python<'_>, data_plane: &PyDataPlane, connection: u64, nanoseconds: u64) -> i32 {
+fn count_request_time(py: Python<'_>, data_plane: &PyDataPlane, connection: u64, nanoseconds: u64) -> i32 {
     py.detach(|| data_plane.inner.spend(connection, Duration::from_nanos(nanoseconds)))
+}
+
+/// Adds what is here to the module.
+pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyQuotaAsked>()?;
+    m.add_function(wrap_pyfunction!(set_quotas, m)?)?;
+    m.add_function(wrap_pyfunction!(set_client_quotas, m)?)?;
+    m.add_function(wrap_pyfunction!(count_request_time, m)?)
 }

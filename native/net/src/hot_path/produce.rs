@@ -11,6 +11,7 @@ use super::rights::Judged;
 use super::{HotPath, HotPathApi, HotPathRequest, Outcome, Right};
 use pybroker_record::{Compression, InvalidBatch, SentRecords};
 use pybroker_replica::{Awaited, Partition, Produced, Topic, TopicTable, Waiter, WaitingProduce};
+use pybroker_wire::frame::RequestHead;
 use pybroker_wire::produce::{ProduceRequest, ProducedPartition, write_response};
 use pybroker_wire::{ErrorCode, TopicRef};
 
@@ -164,8 +165,7 @@ pub fn handle(
         };
     }
     if !unacknowledged.is_empty() {
-        let (head, timeout_ms) = ((head.api_version, head.correlation_id), request.timeout_ms);
-        return wait(head, timeout_ms, answered, unacknowledged, metered, waiter, wake);
+        return wait(head, request.timeout_ms, answered, unacknowledged, metered, waiter, wake);
     }
     let throttle = throttle(shared, metered.as_ref());
     Outcome::Answer(answer(head.api_version, head.correlation_id, &table, &answered, throttle, counters))
@@ -173,7 +173,7 @@ pub fn handle(
 
 /// Lets a Produce wait until all of its partitions may be acknowledged.
 fn wait(
-    (version, correlation_id): (i16, i32),
+    head: &RequestHead,
     timeout_ms: i32,
     answered: Vec<(TopicRef, Vec<ProducedPartition>)>,
     unacknowledged: Vec<Unacknowledged>,
@@ -186,6 +186,7 @@ fn wait(
     for Unacknowledged { replica, awaited, .. } in &unacknowledged {
         replica.await_acknowledgement(awaited, &waiting, wake);
     }
+    let (version, correlation_id) = (head.api_version, head.correlation_id);
     let timeout_ms = timeout_ms.max(0) as u64;
     let metered = metered.map(Metered::pause);
     let pending = PendingProduce { version, correlation_id, timeout_ms, answered, unacknowledged, waiting, metered };

@@ -53,9 +53,9 @@ impl PendingFetch {
     }
 
     /// The first fields of its answer.
-    fn head(&self, throttle_time_ms: i32, session_id: i32) -> FetchedHead {
+    fn head(&self, throttle: Throttle, session_id: i32) -> FetchedHead {
         FetchedHead {
-            throttle_time_ms,
+            throttle_time_ms: throttle.time_ms,
             error: ErrorCode::NONE,
             session_id,
             read_committed: self.fetched_by == FetchedBy::Consumer(Isolation::LastStable),
@@ -65,7 +65,7 @@ impl PendingFetch {
     /// Bytes of an answer with these partitions, as Kafka counts them for `consumer_byte_rate`.
     fn size(&self, fetched: &[FetchedPartition], endpoints: &[&BrokerEndpoint]) -> usize {
         let mut body = Vec::with_capacity(96 + 64 * fetched.len());
-        write_response(&mut body, self.version, self.head(0, 0), fetched, endpoints, &mut |_, _| {});
+        write_response(&mut body, self.version, self.head(Throttle::default(), 0), fetched, endpoints, &mut |_, _| {});
         SIZE_BYTES + body.len() + fetched.iter().map(|partition| partition.records).sum::<usize>()
     }
 
@@ -91,7 +91,7 @@ impl PendingFetch {
             Source::Request(_) => 0,
         };
         let mut bytes = Response::begin(self.correlation_id, 64);
-        write_response(&mut bytes, self.version, self.head(throttle.time_ms, session_id), &[], &[], &mut |_, _| {});
+        write_response(&mut bytes, self.version, self.head(throttle, session_id), &[], &[], &mut |_, _| {});
         Response::finish(bytes, Vec::new()).muting(throttle)
     }
 
@@ -130,7 +130,7 @@ impl PendingFetch {
             counters.error(HotPathApi::Fetch.key(), error);
         }
         let endpoints = errors::endpoints(table, fetched.iter().filter_map(|fetched| fetched.current_leader));
-        let head = self.head(0, session_id);
+        let head = self.head(throttle, session_id);
         let mut bytes = Response::begin(self.correlation_id, 96 + 64 * fetched.len());
         let mut placed = Vec::new();
         write_response(&mut bytes, self.version, head, &fetched, &endpoints, &mut |at, partition| {
