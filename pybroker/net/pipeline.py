@@ -338,6 +338,8 @@ class Pipeline:
 
     def _begin_large(self, event: ControlRequest, way: Way, context: Any) -> None:
         """Leave a task behind that decodes a request in a thread and answers it. Meanwhile it takes no room."""
+        if context.time is not None:
+            context.time.pause()
         connection = event.connection
         work = self._works[connection] = Work(connection, event, way, None, context, None, held=True)
         self._data_plane.hold(connection, event.request)

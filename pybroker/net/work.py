@@ -100,6 +100,7 @@ def handle(way: Way, request: Any, context: Any) -> Any:
     spent = context.time
     if spent is None:
         return way.api.handle(request, context)
+    spent.begin()
     token = WATCH.set(spent)
     try:
         outcome = way.api.handle(request, context)

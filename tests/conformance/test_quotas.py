@@ -26,7 +26,7 @@ from tests.support.wire import Wire, fetch, fetched, produce
 WINDOW_S = 10
 """Seconds that are counted as having passed before a client's first request: all samples but the last."""
 RATE_SECONDS = float(os.environ.get("PYBROKER_QUOTA_SECONDS", "0"))
-"""How long the rate of real clients is measured; 0: not at all."""
+"""How long the rate of real clients is measured, two minutes at least; 0: not at all."""
 
 _names = itertools.count(1)
 
@@ -281,5 +281,6 @@ def test_the_rates_of_real_clients(wire: Wire, server: Server, topic: Topic, cli
     print(
         f"kafka={AGAINST_KAFKA}: produced {produced_rate / rate:.3f}, consumed {consumed_rate / rate:.3f} of the quota"
     )
-    assert 0.95 < produced_rate / rate < 1.05
-    assert 0.95 < consumed_rate / rate < 1.05
+    # A window may be used at once, and again when it is forgotten: in two minutes that is a tenth.
+    assert 0.9 < produced_rate / rate < 1.1
+    assert 0.9 < consumed_rate / rate < 1.1

@@ -56,7 +56,7 @@ pub use events::{
 pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS, Right, Rights, Verdict, Who};
 pub use identity::Identity;
 pub use interception::Decision;
-pub use quota::{ClientLimits, QuotaLimit, QuotaSettings, Window};
+pub use quota::{ClientLimits, Metering, QuotaLimit, QuotaSettings, Quotas, Window};
 pub use settings::{FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
 #[cfg(feature = "simulation")]
 pub use simulation::{Served, SimulatedDataPlane};

@@ -116,6 +116,21 @@ mod tests {
         assert_eq!(rate.throttle_ms(Window { samples: 1, ..KAFKAS }, 1000.0, 0), 1.0);
     }
 
+    #[test]
+    fn who_waits_as_long_as_it_is_said_uses_its_limit_on_average() {
+        const LIMIT: f64 = 1_000_000.0;
+        for size in [16_000.0, 100_000.0, 500_000.0] {
+            let (mut rate, mut now_ms, mut used) = (Rate::default(), 0_u64, 0.0);
+            while now_ms < 600_000 {
+                rate.record(KAFKAS, size, now_ms);
+                used += size;
+                now_ms += (rate.throttle_ms(KAFKAS, LIMIT, now_ms) as u64).max(1);
+            }
+            let of_limit = used / (now_ms as f64 / 1000.0) / LIMIT;
+            assert!((0.98..1.02).contains(&of_limit), "{of_limit} of the limit in pieces of {size}");
+        }
+    }
+
     /// Kafka's classes, written down as they are there: a sample is reset where it stands, and looked for anew each time.
     #[derive(Default)]
     struct Model {
