@@ -413,11 +413,9 @@ class DataPlane:
     @property
     def fetcher_threads(self) -> int:
         """Threads that fetch from leaders."""
-    def set_replication(
-        self, settings: ReplicationSettings, tls: ClientTls | None, credentials: SaslCredentials | None
-    ) -> None:
-        """Says how this broker replicates; before that it fetches nothing from others. Connections to other brokers
-        that are made from now on go through `tls`, and say by `credentials` who this broker is; None: not."""
+    def set_replication(self, settings: ReplicationSettings) -> None:
+        """Says how this broker replicates; before that it fetches nothing from others. Open connections stay as they are
+        secured."""
     def set_read_replicas(self, *, own_rack: str | None, others: list[tuple[int, str]]) -> None:
         """Swaps the racks by which consumers are sent to other replicas (KIP-392): this broker's, and those of the
         brokers that they can reach, by id."""
@@ -1666,9 +1664,12 @@ class ReplicationSettings:
         throttle_samples: int,
         throttle_sample_ms: int,
         eager_high_watermark: bool,
+        tls: ClientTls | None,
+        credentials: SaslCredentials | None,
     ) -> ReplicationSettings:
         """`first_backoff_ms` is the first wait after a refusal; further ones are twice as long, up to `backoff_ms`.
-        Rates are bytes a second of throttled replicas, 2**63 - 1 for no limit, seen over `throttle_samples`."""
+        Rates are bytes a second of throttled replicas, 2**63 - 1 for no limit, seen over `throttle_samples`.
+        Connections go through `tls`, and say by `credentials` who this broker is; None: not."""
 
 @final
 class ReplicaCaughtUp:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybroker.config.key import boolean, integer, listing, long, optional_string
+from pybroker.config.key import boolean, integer, listing, long, optional_string, string
 from pybroker.config.settings import Settings
 
 
@@ -81,3 +81,6 @@ class QuorumKeys(Settings):
         11, "Samples over which partitions made and deleted are seen for clients' quotas.", at_least=1
     )
     controller_quota_window_size_seconds = integer(1, "Time in seconds that each of these samples spans.", at_least=1)
+    sasl_mechanism_controller_protocol = string(
+        "GSSAPI", "How a node shows who it is to the listeners of controllers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512."
+    )

@@ -49,9 +49,6 @@ class SecurityKeys(Settings):
     sasl_login_refresh_window_jitter = double(
         0.05, "Random part added to that time.", at_least=None, acts=False, dynamic=True
     )
-    sasl_mechanism_controller_protocol = string(
-        "GSSAPI", "How a node shows who it is to the listeners of controllers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512."
-    )
     sasl_mechanism_inter_broker_protocol = string(
         "GSSAPI",
         "How a broker shows who it is to other brokers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. The user is that of "

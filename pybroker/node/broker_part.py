@@ -258,10 +258,8 @@ class BrokerPart:
 
     def _replicate(self, config: BrokerConfig) -> None:
         """Put the settings of replication in force."""
-        settings = build_replication_settings(config, self.registration.epoch)
         security = self._foundation.outbound.brokers
-        tls, credentials = (None, None) if security is None else (security.tls, security.credentials)
-        self.data_plane.set_replication(settings, tls, credentials)
+        self.data_plane.set_replication(build_replication_settings(config, self.registration.epoch, security))
 
     def _follow(self, image: MetadataImage) -> None:
         """Take note of an image that is in force in the data plane."""

@@ -11,6 +11,7 @@ from pybroker.config.topic_keys import RACK_AWARE
 from pybroker.replica.native import ReplicationSettings
 
 if TYPE_CHECKING:
+    from pybroker.client.security.renewed import RenewedSecurity
     from pybroker.config.broker import BrokerConfig
     from pybroker.metadata.image import ClusterImage
 
@@ -31,8 +32,13 @@ def plan_sources(cluster: ClusterImage, listener: str, node_id: int) -> list[Sou
     ]
 
 
-def build_replication_settings(config: BrokerConfig, broker_epoch: int) -> ReplicationSettings:
-    """Return how a broker with these settings, registered at this epoch, replicates."""
+def build_replication_settings(
+    config: BrokerConfig, broker_epoch: int, security: RenewedSecurity | None = None
+) -> ReplicationSettings:
+    """Return how a broker with these settings, registered at this epoch, replicates.
+
+    `security` is that of its connections, None for plaintext.
+    """
     return ReplicationSettings(
         node_id=config.node_id,
         broker_epoch=broker_epoch,
@@ -50,4 +56,6 @@ def build_replication_settings(config: BrokerConfig, broker_epoch: int) -> Repli
         throttle_samples=config.replication_quota_window_num,
         throttle_sample_ms=config.replication_quota_window_size_seconds * 1000,
         eager_high_watermark=config.replica_selector_class == RACK_AWARE,
+        tls=None if security is None else security.tls,
+        credentials=None if security is None else security.credentials,
     )

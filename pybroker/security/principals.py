@@ -23,6 +23,6 @@ class Principal(NamedTuple):
 
 
 SENDER = Principal("", "")
-"""In an envelope: the node that sends it, whoever that has proved to be. A broker asks so for itself."""
+"""In an envelope: the principal of the node that sends it. A broker asks so for itself."""
 ANONYMOUS = Principal("User", "ANONYMOUS")
 """Every client of a listener that authenticates nobody."""

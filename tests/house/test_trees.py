@@ -8,6 +8,7 @@ RUST_ONLY = {
     "record": "records never reach Python one by one; `pybroker.protocol` holds messages only",
     "wire": "the hot path of Produce and Fetch; every other message is `pybroker.protocol`'s",
     "sys": "system calls",
+    "secure": "the Python side is `pybroker.client.security`",
     "tls": "the Python side is `pybroker.security`",
     "load": "the Python side is `pybench` and `pybroker_spark.load`",
     "quorum": "the Python side is `pybroker.controller.quorum`",

@@ -20,7 +20,6 @@ use crate::events::into_python;
 use crate::listener_tls::PyServerTls;
 use crate::listening::{Listening, identity};
 use crate::replication::{self, PyReplicationSettings, Source};
-use crate::secure::{PyClientTls, PySaslCredentials};
 use crate::topic_table::PyTopicTable;
 
 /// A topic as a request names it.
@@ -172,14 +171,9 @@ impl PyDataPlane {
         self.inner.publish(Arc::clone(&table.inner));
     }
 
-    #[pyo3(signature = (settings, tls, credentials))]
-    fn set_replication(
-        &self,
-        settings: &PyReplicationSettings,
-        tls: Option<&PyClientTls>,
-        credentials: Option<&PySaslCredentials>,
-    ) {
-        self.inner.set_fetch_security(replication::security(tls, credentials));
+    #[pyo3(signature = (settings))]
+    fn set_replication(&self, settings: &PyReplicationSettings) {
+        self.inner.set_fetch_security(settings.security.clone());
         self.inner.set_replication(settings.settings);
     }
 

@@ -15,6 +15,7 @@ use crate::secure::{PyClientTls, PySaslCredentials};
 #[pyclass(frozen, name = "ReplicationSettings", module = "pybroker._native")]
 pub struct PyReplicationSettings {
     pub settings: ReplicationSettings,
+    pub security: FetchSecurity,
 }
 
 #[pymethods]
@@ -22,7 +23,7 @@ impl PyReplicationSettings {
     #[new]
     #[pyo3(signature = (*, node_id, broker_epoch, min_bytes, max_wait_ms, max_bytes, response_max_bytes, first_backoff_ms,
         backoff_ms, fetchers, socket_timeout_ms, socket_receive_buffer_bytes, leader_throttled_rate, follower_throttled_rate,
-        throttle_samples, throttle_sample_ms, eager_high_watermark))]
+        throttle_samples, throttle_sample_ms, eager_high_watermark, tls, credentials))]
     #[expect(clippy::too_many_arguments, reason = "a complete struct, given by keyword")]
     fn new(
         node_id: i32,
@@ -41,6 +42,8 @@ impl PyReplicationSettings {
         throttle_samples: usize,
         throttle_sample_ms: i64,
         eager_high_watermark: bool,
+        tls: Option<PyRef<'_, PyClientTls>>,
+        credentials: Option<PyRef<'_, PySaslCredentials>>,
     ) -> Self {
         let replica = BrokerId(node_id);
         let fetcher = FetcherSettings {
@@ -67,7 +70,11 @@ impl PyReplicationSettings {
             follower_throttle: throttle(follower_throttled_rate),
             eager_high_watermark,
         };
-        Self { settings }
+        let security = FetchSecurity {
+            tls: tls.map(|tls| tls.inner.clone()),
+            credentials: credentials.map(|credentials| credentials.inner.clone()),
+        };
+        Self { settings, security }
     }
 }
 
@@ -78,14 +85,6 @@ pub type Source = (i32, String, u16, i64);
 pub fn sources(brokers: Vec<Source>) -> Vec<FetchSource> {
     let source = |(id, host, port, broker_epoch)| FetchSource { id: BrokerId(id), host, port, broker_epoch };
     brokers.into_iter().map(source).collect()
-}
-
-/// How connections to other brokers are secured.
-pub fn security(tls: Option<&PyClientTls>, credentials: Option<&PySaslCredentials>) -> FetchSecurity {
-    FetchSecurity {
-        tls: tls.map(|tls| tls.inner.clone()),
-        credentials: credentials.map(|credentials| credentials.inner.clone()),
-    }
 }
 
 /// The table of racks that consumers are sent to: this broker's own, and those of the others.

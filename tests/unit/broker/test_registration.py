@@ -14,7 +14,7 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.storage.directories import Directories
 from pybroker.storage.meta_properties import id_bytes
 
-ENDPOINTS = Endpoints({"PLAINTEXT": ("h", 9092)}, {}, rack="r")
+ENDPOINTS = Endpoints({"INTERNAL": ("h", 9092)}, {"INTERNAL": 3}, rack="r")
 TOPIC_ID = b"t" * 16
 
 
@@ -81,7 +81,7 @@ async def test_a_broker_registers_with_the_directories_that_work(run: Run) -> No
     (registered,) = run.registrar.registered
     assert registered["log_dirs"] == (run.ids()[0],)
     assert registered["listeners"] == ENDPOINTS.listeners
-    assert registered["security_protocols"] == {"PLAINTEXT": 0}
+    assert registered["security_protocols"] == {"INTERNAL": 3}
     assert (registered["broker_id"], registered["rack"], registered["fenced"]) == (3, "r", False)
     assert run.registration.epoch == 77
     assert await run.registration.allocate_producer_ids() == range(3, 77)

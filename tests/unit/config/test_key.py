@@ -32,6 +32,7 @@ NOT_IN_KAFKA = {
     "leader.imbalance.per.broker.percentage",
     "queued.max.response.bytes",
     "queued.max.response.bytes.per.connection",
+    "sasl.mechanism.controller.protocol",
     "sasl.server.max.receive.size",
     "socket.request.max.elements",
     "super.users",

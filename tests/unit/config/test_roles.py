@@ -283,9 +283,12 @@ def test_the_old_name_of_the_node_id_speaks_where_the_new_one_does_not() -> None
     assert BrokerConfig({"node.id": "7"}).broker_id == 7
 
 
-def test_a_controllers_listener_that_would_need_encryption_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"controller.listener.names=CONTROLLER: expected a PLAINTEXT one, as SSL is"):
-        BrokerConfig(changed(BROKER, {_MAP: "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL"}))
+def test_a_broker_connects_to_encrypted_listeners_of_controllers() -> None:
+    given = {_MAP: "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL", "listener.name.controller.ssl.truststore.location": "ca.p12"}
+    assert BrokerConfig(changed(BROKER, given)).client_of_controllers() == {
+        "security.protocol": "SSL",
+        "ssl.truststore.location": "ca.p12",
+    }
 
 
 def test_a_node_that_is_no_controller_joins_no_quorum() -> None:

@@ -74,18 +74,3 @@ def test_a_listener_that_could_not_be_served_is_refused(settings: dict[str, str]
         config(**settings)
     assert words in str(caught.value)
     assert "secret" not in str(caught.value).replace('user_alice="secret";', "", 1)
-
-
-def test_brokers_of_a_cluster_speak_plaintext_to_each_other() -> None:
-    given = {
-        "process.roles": "broker",
-        "node.id": "1",
-        "controller.listener.names": "CONTROLLER",
-        "controller.quorum.bootstrap.servers": "localhost:9093",
-        "listeners": "SASL_PLAINTEXT://localhost:9092",
-        "inter.broker.listener.name": "SASL_PLAINTEXT",
-        "listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
-    }
-    with pytest.raises(ConfigError, match=r"inter\.broker\.listener\.name=SASL_PLAINTEXT: expected a PLAINTEXT one"):
-        BrokerConfig(given)

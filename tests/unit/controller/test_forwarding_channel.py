@@ -191,7 +191,7 @@ def create(request: envelope.EnvelopeRequest) -> envelope.EnvelopeResponse:
     header, start = decode(RequestHeader, request.request_data, 2)
     asked, _ = decode(create_topics.CreateTopicsRequest, request.request_data, header.request_api_version, start)
     principal, _ = decode(DefaultPrincipalData, request.request_principal or b"", 0, 2)
-    assert (principal.type, principal.name) == ("User", "ANONYMOUS")
+    assert (principal.type, principal.name) == ("", ""), "the broker's own"
     (topic,) = asked.topics
     made = create_topics.CreatableTopicResult(
         name=topic.name, topic_id=TOPIC, num_partitions=topic.num_partitions, replication_factor=1

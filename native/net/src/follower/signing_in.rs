@@ -16,6 +16,8 @@ const HANDSHAKE_VERSION: i16 = 1;
 const AUTHENTICATE_VERSION: i16 = 1;
 /// The share of a session's life after which it is renewed, in percent.
 const RENEWED_AT: u64 = 85;
+/// No session is left alone for longer, whatever the leader says: 24 days, which is what a wait of the system can last.
+const LONGEST_MS: u64 = i32::MAX as u64;
 
 /// See the module.
 #[derive(Debug)]
@@ -89,7 +91,8 @@ fn take_token(exchange: &mut Exchange, frame: &[u8], correlation_id: i32) -> Res
         Step::Send(token) => Ok(Answered::Send(token_request(&token, correlation_id))),
         Step::Done => {
             let lifetime = u64::try_from(answer.session_lifetime_ms).unwrap_or(0);
-            let renews_in_ms = (lifetime > 0).then(|| lifetime / 100 * RENEWED_AT + lifetime % 100 * RENEWED_AT / 100);
+            let renews_in_ms =
+                (lifetime > 0).then(|| (lifetime.min(LONGEST_MS * 2) * RENEWED_AT / 100).min(LONGEST_MS));
             Ok(Answered::Done { renews_in_ms })
         }
     }
@@ -106,4 +109,64 @@ fn head(api_key: ApiKey, api_version: i16, correlation_id: i32) -> Vec<u8> {
     let mut frame = Vec::with_capacity(256);
     NewRequest { api_key, api_version, correlation_id, client_id: "replica-fetcher" }.begin(&mut frame);
     frame
+}
+
+#[cfg(test)]
+mod tests {
+    use pybroker_secure::Secret;
+
+    use super::*;
+
+    fn plain() -> Credentials {
+        Credentials::Plain { username: "broker".into(), password: Secret::new("secret".into()) }
+    }
+
+    fn handshake(error: ErrorCode) -> Vec<u8> {
+        let mut frame = vec![0; RESPONSE_BODY];
+        frame.extend_from_slice(&error.0.to_be_bytes());
+        frame.extend_from_slice(&1_i32.to_be_bytes());
+        frame.extend_from_slice(b"\x00\x05PLAIN");
+        frame
+    }
+
+    fn authenticated(error: ErrorCode, lifetime_ms: i64) -> Vec<u8> {
+        let mut frame = vec![0; RESPONSE_BODY];
+        frame.extend_from_slice(&error.0.to_be_bytes());
+        frame.extend_from_slice(b"\x00\x05wrong");
+        frame.extend_from_slice(&0_i32.to_be_bytes());
+        frame.extend_from_slice(&lifetime_ms.to_be_bytes());
+        frame
+    }
+
+    #[test]
+    fn a_leader_that_takes_mechanism_and_token_says_when_to_come_again() {
+        for (lifetime, renews) in [(0, None), (1000, Some(850)), (i64::MAX, Some(LONGEST_MS))] {
+            let (mut signing_in, frame) = SigningIn::begin(plain(), 7);
+            assert!(frame.ends_with(b"\x00\x05PLAIN"));
+            let sent = signing_in.step(&handshake(ErrorCode::NONE), 8, 0).unwrap();
+            assert!(matches!(sent, Answered::Send(frame) if frame.ends_with(b"\0broker\0secret")));
+            let done = signing_in.step(&authenticated(ErrorCode::NONE, lifetime), 9, 0).unwrap();
+            assert!(matches!(done, Answered::Done { renews_in_ms } if renews_in_ms == renews));
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_why_and_no_secret() {
+        let (mut signing_in, _) = SigningIn::begin(plain(), 7);
+        let refused = signing_in.step(&handshake(ErrorCode::UNSUPPORTED_SASL_MECHANISM), 8, 0).unwrap_err();
+        assert!(refused.to_string().contains("it has PLAIN"), "{refused}");
+        let (mut signing_in, _) = SigningIn::begin(plain(), 7);
+        signing_in.step(&handshake(ErrorCode::NONE), 8, 0).unwrap();
+        let refused = signing_in.step(&authenticated(ErrorCode::SASL_AUTHENTICATION_FAILED, 0), 9, 0).unwrap_err();
+        assert_eq!(refused.to_string(), "authentication by PLAIN failed: wrong");
+    }
+
+    #[test]
+    fn cut_answers_are_refused() {
+        let whole = handshake(ErrorCode::NONE);
+        for end in 0..whole.len() {
+            let (mut signing_in, _) = SigningIn::begin(plain(), 7);
+            assert!(signing_in.step(&whole[..end], 8, 0).is_err());
+        }
+    }
 }
