@@ -414,8 +414,8 @@ class DataPlane:
     def fetcher_threads(self) -> int:
         """Threads that fetch from leaders."""
     def set_replication(self, settings: ReplicationSettings) -> None:
-        """Says how this broker replicates; before that it fetches nothing from others. Open connections stay as they are
-        secured."""
+        """Says how this broker replicates; before that it fetches nothing from others. Open connections to other
+        brokers stay as they are."""
     def set_read_replicas(self, *, own_rack: str | None, others: list[tuple[int, str]]) -> None:
         """Swaps the racks by which consumers are sent to other replicas (KIP-392): this broker's, and those of the
         brokers that they can reach, by id."""

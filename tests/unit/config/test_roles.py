@@ -284,7 +284,10 @@ def test_the_old_name_of_the_node_id_speaks_where_the_new_one_does_not() -> None
 
 
 def test_a_broker_connects_to_encrypted_listeners_of_controllers() -> None:
-    given = {_MAP: "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL", "listener.name.controller.ssl.truststore.location": "ca.p12"}
+    given: dict[str, str | None] = {
+        _MAP: "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+        "listener.name.controller.ssl.truststore.location": "ca.p12",
+    }
     assert BrokerConfig(changed(BROKER, given)).client_of_controllers() == {
         "security.protocol": "SSL",
         "ssl.truststore.location": "ca.p12",

@@ -1,0 +1,64 @@
+"""Stores are read again when they have changed, and what cannot be read changes nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pybroker.client.security.renewed import RenewedSecurity
+from pybroker.client.settings import ConnectionSettings
+from pybroker.config.errors import ConfigError
+from pybroker.testing.certificates import Authority
+
+
+def properties(store: Path) -> dict[str, str]:
+    return {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.location": str(store)}
+
+
+def replace(store: Path, text: str) -> None:
+    """Put another file in a store's place, as a rotation does."""
+    beside = store.with_suffix(".next")
+    beside.write_text(text)
+    os.replace(beside, store)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    made = tmp_path / "ca.pem"
+    made.write_text(Authority().pem)
+    return made
+
+
+def test_connections_are_secured_by_what_the_files_hold_now(store: Path, caplog: pytest.LogCaptureFixture) -> None:
+    security = RenewedSecurity("connections to controllers", properties(store))
+    settings = ConnectionSettings({})
+    security.secure(settings)
+    first = settings.tls
+    assert first is not None
+    security.secure(settings)
+    assert settings.tls is first
+    replace(store, Authority().pem)
+    security.secure(settings)
+    assert settings.tls not in (None, first)
+    second = settings.tls
+    replace(store, "no certificate")
+    security.secure(settings)
+    assert settings.tls is second
+    assert "connections to controllers go on with what they were secured by" in caplog.text
+
+
+def test_changed_settings_hold_for_what_comes(store: Path) -> None:
+    security = RenewedSecurity("connections", properties(store))
+    before = security.tls
+    security.reconfigure(properties(store))
+    assert security.tls is before
+    security.reconfigure({**properties(store), "ssl.enabled.protocols": "TLSv1.3"})
+    assert security.tls is not before
+    assert security.credentials is None
+
+
+def test_a_store_that_is_not_there_is_said_before_anything_is_begun(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"connections: ssl\.truststore\.location=.*No such file"):
+        RenewedSecurity("connections", properties(tmp_path / "none.pem"))
