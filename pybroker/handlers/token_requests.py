@@ -28,7 +28,7 @@ def check_allowed(context: RequestContext) -> None:
     The listener of a forwarded request was judged by the broker that forwards it.
     """
     is_forwarded = context.forwarded_by_token is not None
-    protocol = context.services.config.security_protocols.get(context.listener)
+    protocol = context.services.config.security_protocols.get(context.listener, "PLAINTEXT")
     is_nobody = protocol == "PLAINTEXT" or (protocol == "SSL" and context.principal == ANONYMOUS)
     if context.by_token or (is_nobody and not is_forwarded):
         raise ApiError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)

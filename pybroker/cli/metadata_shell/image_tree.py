@@ -33,6 +33,7 @@ _RESOURCES = {TOPIC_RESOURCE: "TOPIC", BROKER_RESOURCE: "BROKER", GROUP_RESOURCE
 _PROTOCOLS = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
 _SCRAM = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _SCRAM_TEXT = "ScramCredentialData(salt=[hidden], storedKey=[hidden], serverKey=[hidden], iterations=[hidden])"
+_TOKEN_TEXT = "DelegationTokenData(tokenInformation=[hidden])"
 _RECOVERY = ("RECOVERED", "RECOVERING")
 
 
@@ -66,7 +67,7 @@ def image_tree(image: MetadataImage) -> Tree:
             _SCRAM[mechanism]: dict.fromkeys(users, _SCRAM_TEXT)
             for mechanism, users in image.scram.by_mechanism.items()
         },
-        "delegationToken": {},
+        "delegationToken": dict.fromkeys(image.delegation_tokens.by_id, _TOKEN_TEXT),
     }
 
 

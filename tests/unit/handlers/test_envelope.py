@@ -13,11 +13,16 @@ from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.header import RequestHeader
 from pybroker.protocol.messages.alter_partition import AlterPartitionRequest
+from pybroker.protocol.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
 from pybroker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from pybroker.protocol.messages.envelope import EnvelopeRequest
 from pybroker.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from pybroker.protocol.messages.metadata import MetadataRequest
 from pybroker.protocol.schema import Message
+from pybroker.security.delegation_tokens import DelegationTokens
 from pybroker.security.principals import Principal
 from tests.support.controller_requests import Requests
 from tests.support.controllers import build, running
@@ -112,3 +117,23 @@ async def test_a_forwarded_request_has_no_more_elements_than_any_other(tmp_path:
         assert (await requests.ask(wrapped(many, 7))).error_code == ErrorCode.INVALID_REQUEST
         listed = await requests.ask(wrapped(ListPartitionReassignmentsRequest(topics=None), 0))
         assert listed.error_code == 0
+
+
+async def test_a_forwarded_client_makes_a_token_unless_it_came_by_one(tmp_path: Path) -> None:
+    request = CreateDelegationTokenRequest(max_lifetime_ms=-1)
+    async with running(tmp_path) as one:
+        await one.register()
+        tokens = DelegationTokens("secret", lambda: one.image.delegation_tokens, lambda: 1000)
+        requests = Requests(one, tokens=tokens)
+        for by_token, code in ((False, 0), (True, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)):
+            message = b"\x00" + encode(request, 3)
+            forwarded = build_envelope(head(request, 3), message, ALICE, "10.0.0.1", by_token=by_token)
+            payload = open_answer(head(request, 3), await requests.ask(forwarded))
+            made, _ = decode(CreateDelegationTokenResponse, payload, 3, 1)
+            assert made.error_code == code
+        (token,) = one.image.delegation_tokens.by_id.values()
+        assert (token.owner, token.requester, token.issued_ms) == ("User:alice", "User:alice", 1000)
+        direct = await requests.ask(request, listener="CONTROLLER")
+        assert direct.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, (
+            "this listener asks nobody who it is"
+        )
