@@ -7,7 +7,7 @@ import tomllib
 
 from tests.support.repository import ROOT
 
-LET_PASS = ROOT / ".cargo" / "audit.toml"
+LET_PASS = ROOT / "native" / "audit.toml"
 
 
 def test_each_advisory_that_is_let_pass_names_its_crate_and_why() -> None:

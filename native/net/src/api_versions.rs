@@ -53,7 +53,18 @@ fn is_software(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// Who asks has proved nothing: whatever the body, it is answered by the table or goes up.
+        #[test]
+        fn a_body_of_any_bytes_is_usual_or_not(version in 0_i16..5, body in prop::collection::vec(any::<u8>(), 0..40)) {
+            let expected = table().answer(version, &body).map(<[u8]>::to_vec);
+            prop_assert!(expected.is_none() || (version == 0 && body.is_empty()) || (version == 3 && body.last() == Some(&0)));
+        }
+    }
 
     fn table() -> ApiVersionsTable {
         ApiVersionsTable::new(HashMap::from([(0, vec![1]), (3, vec![2])]))

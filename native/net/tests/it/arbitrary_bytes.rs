@@ -7,6 +7,8 @@ mod batch;
 mod follower_fetch;
 #[path = "../../../fuzz/decoders/frame.rs"]
 mod frame;
+#[path = "../../../fuzz/decoders/key_material.rs"]
+mod key_material;
 #[path = "../../../fuzz/decoders/message.rs"]
 mod message;
 #[path = "../../../fuzz/decoders/message_set.rs"]
@@ -15,6 +17,8 @@ mod message_set;
 mod response;
 #[path = "../../../fuzz/decoders/snapshot.rs"]
 mod snapshot;
+#[path = "../../../fuzz/decoders/tls_session.rs"]
+mod tls_session;
 #[path = "../../../fuzz/decoders/txn_index.rs"]
 mod txn_index;
 
@@ -64,6 +68,19 @@ proptest! {
         response::decode(&bytes);
         snapshot::decode(&bytes);
         txn_index::decode(&bytes);
+        key_material::decode(&bytes);
+    }
+
+    /// Records of TLS with a head as there is one, and texts with the marks of PEM around what they say.
+    #[test]
+    fn what_begins_as_it_should(kind in 0x14_u8..0x18, message in 0_u8..25, bytes in likely_bytes()) {
+        let length = (bytes.len() as u16 + 4).to_be_bytes();
+        let inner = [message, 0, (bytes.len() >> 8) as u8, bytes.len() as u8];
+        tls_session::decode(&[&[kind, 3, 3], &length[..], &inner, &bytes].concat());
+        for name in ["CERTIFICATE", "PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "EC PRIVATE KEY"] {
+            let text = [b"-----BEGIN ", name.as_bytes(), b"-----\n", &bytes, b"\n-----END ", name.as_bytes(), b"-----\n"];
+            key_material::decode(&text.concat());
+        }
     }
 
     /// Files of the right length and version, whatever their fields say.

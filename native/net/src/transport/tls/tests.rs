@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use proptest::prelude::*;
 use pybroker_tls::{ClientAuth, KeyMaterial, ServerTls, ServerTlsSettings};
 use rcgen::{CertificateParams, CertifiedIssuer, DnType, KeyPair};
 use rustix::io::Errno;
@@ -371,6 +372,33 @@ fn sealed(ends: Ends, is_13: bool, kind: u8, content: &[u8]) -> (Tls, TcpStream)
     let len = (explicit.len() + sealed.len()) as u16;
     socket.write_all(&[&[outer, 3, 3][..], &len.to_be_bytes(), explicit, &sealed].concat()).unwrap();
     (server, socket)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever somebody makes of a ClientHello: the handshake goes on or fails, and nothing is decrypted.
+    #[test]
+    fn a_damaged_client_hello_is_answered_or_refused(damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6)) {
+        static SERVER: std::sync::OnceLock<(ServerTls, Arc<ClientConfig>)> = std::sync::OnceLock::new();
+        let (server, client) = SERVER.get_or_init(|| {
+            let authority = Authority::new();
+            (authority.server(ClientAuth::Required), Arc::new(authority.client(VERSIONS[1], None)))
+        });
+        let mut hello = Vec::new();
+        let mut fresh = ClientConnection::new(Arc::clone(client), "localhost".try_into().unwrap()).unwrap();
+        fresh.write_tls(&mut hello).unwrap();
+        for (at, byte) in damage {
+            let at = at.index(hello.len());
+            hello[at] = byte;
+        }
+        let (mut tls, mut peer) = over(server, whole);
+        peer.write_all(&hello).unwrap();
+        outcome(&mut tls);
+        prop_assert!(tls.is_handshaking());
+        prop_assert!(tls.incoming.capacity() <= HANDSHAKE_BYTES);
+        prop_assert!(tls.failed == tls.incoming.is_empty() || !tls.failed);
+    }
 }
 
 /// What a session makes of what has come to it; `None`: it goes on.
