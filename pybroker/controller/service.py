@@ -120,7 +120,8 @@ class Controller:
         self._settled = loop.create_future()
         events = DriverEvents(self._apply, self._follow_election, self._fetch, self._restart, self._fail, self._refused)
         self._driver = Driver(self._voter, self._quorum, self._disk, events)
-        self.voters = VoterChanges(self._quorum, self._driver, supported_kraft_versions)
+        ask_versions = partial(supported_kraft_versions, security=self._quorum.security)
+        self.voters = VoterChanges(self._quorum, self._driver, ask_versions)
         self._upkeep = VoterUpkeep(self._quorum, self._driver, self.voters)
 
     async def start(self) -> None:

@@ -17,6 +17,7 @@ from pybroker.metadata.features import KRAFT_VERSION
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from pybroker.client.security.renewed import RenewedSecurity
     from pybroker.controller.quorum.driver import Driver
     from pybroker.controller.quorum.settings import QuorumSettings
     from pybroker.controller.quorum.voter_changes import VoterChanges
@@ -73,7 +74,11 @@ class VoterUpkeep:
         if asked is None or address is None:
             return
         code, text = await ask_leader(
-            f"{address.host}:{address.port}", asked, self._settings.node_id, self._settings.request_timeout_ms
+            f"{address.host}:{address.port}",
+            asked,
+            self._settings.node_id,
+            self._settings.request_timeout_ms,
+            self._settings.security,
         )
         self._note("" if code == ErrorCode.NONE else f"{asked.what} is refused with {_name(code)}: {text or ''}")
 
@@ -141,7 +146,9 @@ class VoterUpkeep:
         self._refusal = refusal
 
 
-async def ask_leader(server: str, asked: Asked, node_id: int, timeout_ms: int) -> tuple[int, str | None]:
+async def ask_leader(
+    server: str, asked: Asked, node_id: int, timeout_ms: int, security: RenewedSecurity | None = None
+) -> tuple[int, str | None]:
     """Return error code and words of a controller's answer; raises `ControllerError`."""
     # Rare, and the client is much to import: a start does not wait for it.
     from pybroker.client.connection import Connection
@@ -156,6 +163,8 @@ async def ask_leader(server: str, asked: Asked, node_id: int, timeout_ms: int) -
             "socket.connection.setup.timeout.ms": str(timeout_ms),
         }
     )
+    if security is not None:
+        security.secure(settings)
     try:
         connection = await Connection.open(server, settings)
         try:
@@ -167,7 +176,9 @@ async def ask_leader(server: str, asked: Asked, node_id: int, timeout_ms: int) -
     return answer.error_code, getattr(answer, "error_message", None)
 
 
-async def supported_kraft_versions(host: str, port: int, timeout_ms: int) -> tuple[int, int]:
+async def supported_kraft_versions(
+    host: str, port: int, timeout_ms: int, security: RenewedSecurity | None = None
+) -> tuple[int, int]:
     """Return the levels of kraft.version that a controller supports; raises `ControllerError`."""
     from pybroker.client.connection import Connection
     from pybroker.client.errors import ClientError
@@ -176,6 +187,8 @@ async def supported_kraft_versions(host: str, port: int, timeout_ms: int) -> tup
     settings = ConnectionSettings(
         {"request.timeout.ms": str(timeout_ms), "socket.connection.setup.timeout.ms": str(timeout_ms)}
     )
+    if security is not None:
+        security.secure(settings)
     try:
         connection = await Connection.open(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", settings)
     except ClientError as error:
