@@ -108,7 +108,7 @@ impl Response {
 
     /// No frame at all.
     pub fn nothing() -> Self {
-        Self { bytes: Vec::new(), slices: Vec::new(), sent: 0, next_slice: 0, sent_of_slice: 0 }
+        Self { bytes: Vec::new(), slices: Vec::new(), sent: 0, next_slice: 0, sent_of_slice: 0, muted_until: 0 }
     }
 
     /// Size of the frame on the wire.
