@@ -40,11 +40,11 @@ from pybroker.controller.cluster.events import (
 )
 from pybroker.controller.cluster.whole_requests import whole_creation, whole_deletion, whole_enlargement
 from pybroker.controller.errors import ControllerError, StaleBrokerEpochError
-from pybroker.controller.host_names import unresolved_hosts
 from pybroker.machine.parts import parts
 from pybroker.metadata.in_sync import InSyncResult
 from pybroker.metadata.quotas import IP
 from pybroker.protocol.errors import ErrorCode
+from pybroker.security.host_names import unresolved_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -146,8 +146,6 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
     """Who the request is from, as the connection has proved it; nobody in particular before, and on PLAINTEXT."""
     forwarded_by_token: bool | None = None
     """Of a request that a broker forwarded, whether its client authenticated by a delegation token; None of others."""
-    mutation_throttle_ms: int = 0
-    """How long the client is to wait before its next request, as it has had partitions made or deleted too fast."""
     ends_connection: bool = False
     """Whether the connection is closed once the response is sent."""
     time: RequestTime | None = None

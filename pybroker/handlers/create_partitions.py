@@ -41,11 +41,11 @@ from pybroker.protocol.messages.create_partitions import (
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
+from pybroker.security.mutation_quotas import say_wait
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
-    from pybroker.controller.cluster.events import EnlargedTopic
     from pybroker.handlers.context import RequestContext
 
 
@@ -74,7 +74,7 @@ async def create_partitions(request: CreatePartitionsRequest, context: RequestCo
     known = services.image().topics.by_name
     before = {topic.name: len(known[topic.name].partitions) for topic in request.topics if topic.name in known}
     times = Counter(topic.name for topic in request.topics)
-    enlarged: list[EnlargedTopic] = await within_quota(
+    enlarged, wait_ms = await within_quota(
         context,
         request.topics,
         weigh=lambda topic: max(topic.count - before.get(topic.name, topic.count), 0) if times[topic.name] == 1 else 0,
@@ -92,4 +92,4 @@ async def create_partitions(request: CreatePartitionsRequest, context: RequestCo
         if failure is not None:
             error = WireError(ErrorCode.KAFKA_STORAGE_ERROR, f"the partitions were created, but {failure}")
         results[topic.name] = _result(topic.name, error)
-    return CreatePartitionsResponse(results=list(results.values()))
+    return say_wait(CreatePartitionsResponse(results=list(results.values())), wait_ms)

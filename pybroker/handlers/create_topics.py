@@ -48,6 +48,7 @@ from pybroker.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from pybroker.security.mutation_quotas import say_wait
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_answer, of_items
 
@@ -85,7 +86,7 @@ async def create_topics(request: CreateTopicsRequest, context: RequestContext) -
     """Create the topics that can be, and wait until this broker serves them."""
     services = context.services
     times = Counter(topic.name for topic in request.topics)
-    results: list[CreatedTopic] = await within_quota(
+    results, wait_ms = await within_quota(
         context,
         request.topics,
         weigh=lambda topic: _partitions(topic, context) if times[topic.name] == 1 else 0,
@@ -96,7 +97,7 @@ async def create_topics(request: CreateTopicsRequest, context: RequestContext) -
     if not request.validate_only:
         await services.publisher.published(services.image().offset)
     topics = await services.slices.run(_described(request, results, context))
-    return CreateTopicsResponse(topics=topics)
+    return say_wait(CreateTopicsResponse(topics=topics), wait_ms)
 
 
 def _partitions(topic: CreatableTopic, context: RequestContext) -> int:

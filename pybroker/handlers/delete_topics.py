@@ -41,6 +41,7 @@ from pybroker.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from pybroker.protocol.schema import ZERO_UUID
+from pybroker.security.mutation_quotas import say_wait
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
 
@@ -104,7 +105,7 @@ async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -
         return _failed(request, context.version, WireError(code, None))
     responses, wanted = await services.slices.run(_sort_out(_asked(request)))
     times = Counter(wanted)
-    results: list[DeletedTopic] = await within_quota(
+    results, wait_ms = await within_quota(
         context,
         wanted,
         weigh=lambda topic: _partitions(topic, context) if times[topic] == 1 else 0,
@@ -117,7 +118,7 @@ async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -
     for result in results:
         error = WireError(result.error_code, result.error_message)
         deleted[result.name, result.topic_id] = _result(result.name, result.topic_id, error)
-    return DeleteTopicsResponse(responses=[*responses, *deleted.values()])
+    return say_wait(DeleteTopicsResponse(responses=[*responses, *deleted.values()]), wait_ms)
 
 
 def _partitions(topic: str | bytes, context: RequestContext) -> int:

@@ -43,7 +43,6 @@ from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages import response_class
 from pybroker.protocol.messages.default_principal_data import DefaultPrincipalData
 from pybroker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from pybroker.security.mutation_quotas import say_wait
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.principals import SENDER, Principal
 from pybroker.security.requirements import of_request
@@ -114,8 +113,6 @@ async def envelope(request: EnvelopeRequest, context: RequestContext) -> Envelop
         raise
     except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
         outcome = api.failed(message, inner, error)
-    if inner.mutation_throttle_ms:
-        say_wait(outcome, inner.mutation_throttle_ms)
     payload = outcome if isinstance(outcome, bytes) else await _encoded(outcome, header)
     return EnvelopeResponse(
         response_data=header.correlation_id.to_bytes(4, "big", signed=True) + payload,

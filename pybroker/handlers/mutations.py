@@ -32,8 +32,10 @@ async def within_quota(
     strict_since: int,
     do: Callable[[Sequence[Item]], Awaitable[list[Any]]],
     judge: Callable[[Sequence[Item]], Awaitable[list[Any]]],
-) -> list[Any]:
-    """Return what `do` makes of items, one result for each in their order; of those beyond the quota what `judge` says.
+) -> tuple[list[Any], int]:
+    """Return what `do` makes of items, one result for each in their order, and how many ms the client is to wait.
+
+    Of items beyond the quota it is what `judge` says.
 
     `weigh` returns the partitions of an item, 0 for one that nothing will come of. `judge` decides as `do` does and
     changes nothing. `strict_since` is the first version whose clients know the error. Results have `error_code`.
@@ -45,7 +47,7 @@ async def within_quota(
         is_strict = context.version >= strict_since
         charge = mutations.charge(context.image.quotas, user, client_id, time.monotonic(), is_strict=is_strict)
     if charge is None:
-        return await do(items)
+        return await do(items), 0
     weights = [weigh(item) for item in items]
     taken = [charge.take(weight) for weight in weights]
     done = iter(await do([item for item, is_taken in zip(items, taken, strict=True) if is_taken]))
@@ -57,8 +59,7 @@ async def within_quota(
         if is_taken and result.error_code != ErrorCode.NONE:
             charge.give_back(weight)
         results.append(result)
-    context.mutation_throttle_ms = charge.wait_ms
-    return results
+    return results, charge.wait_ms
 
 
 def _exceeded(result: Any) -> Any:

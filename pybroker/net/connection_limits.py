@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.config.connections import ListenerConnections, parse_overrides
 from pybroker.config.key import INT_MAX
-from pybroker.controller.host_names import addresses_of
 from pybroker.metadata.quotas import IP
 from pybroker.net.descriptors import connections_allowed
+from pybroker.security.host_names import addresses_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -435,11 +435,11 @@ class Pipeline:
         if response is None:
             self._close(event, f"{way.api.name} could not be answered")
             return
-        throttle = 0 if context is None else max(throttle_time_ms(context), context.mutation_throttle_ms)
+        throttle = 0 if context is None else throttle_time_ms(context)
         if not isinstance(response, bytes):
             try:
                 if way.has_throttle_time:
-                    response.throttle_time_ms = throttle
+                    response.throttle_time_ms = max(throttle, response.throttle_time_ms)
                 encoded = way.response.encode_within(response, way.version, _LARGE_ANSWER)
             except Exception:
                 log.exception("%s: the response could not be encoded", way.api.name)

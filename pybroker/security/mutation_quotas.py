@@ -12,7 +12,7 @@ Source: Kafka's ControllerMutationQuotaManager and TokenBucket.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from pybroker.metadata.quotas import CLIENT_ID, USER
 
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pybroker.metadata.quotas import ClientQuotasImage
+
+
+class _Throttled(Protocol):
+    throttle_time_ms: int
+
+
+Response = TypeVar("Response", bound=_Throttled)
 
 KEY = "controller_mutation_rate"
 _FEW_BUCKETS = 10_000
@@ -137,7 +144,7 @@ class MutationCharge:
         self.wait_ms = round(-self._bucket.tokens / self._rate * 1000)
 
 
-def say_wait(response: Any, wait_ms: int) -> None:
-    """Have a response say how long its client is to wait, where that is longer than what it says."""
-    if hasattr(response, "throttle_time_ms"):
-        response.throttle_time_ms = max(response.throttle_time_ms, wait_ms)
+def say_wait(response: Response, wait_ms: int) -> Response:
+    """Have a response say how long its client is to wait; the pipeline leaves it, unless another quota says longer."""
+    response.throttle_time_ms = wait_ms
+    return response

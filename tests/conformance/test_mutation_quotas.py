@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pybroker.client.admin import Admin
-from tests.conformance.conftest import Server
+from tests.conformance.conftest import AGAINST_KAFKA, Server
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire
 
@@ -27,6 +27,12 @@ def limited(server: Server, topic_name: str) -> Any:
         admin.alter_client_quotas(entity, {"controller_mutation_rate": None})
 
 
+def call(server: Server, client_id: str, api: str, version: int, **fields: Any) -> Any:
+    """Ask by a connection of its own."""
+    with Wire(server.bootstrap_servers, client_id=client_id) as wire:
+        return wire.call(api, version, **fields)
+
+
 def topics(**partitions: int) -> list[dict[str, Any]]:
     return [
         {"name": name, "num_partitions": count, "replication_factor": 1, "assignments": [], "configs": []}
@@ -42,14 +48,19 @@ def test_a_client_that_knows_the_error_is_refused_while_it_is_in_debt(limited: W
     refused = limited.call("CreateTopics", 7, topics=wrong, timeout_ms=10_000, validate_only=False)
     codes = {one.name: one.error_code for one in refused.topics}
     assert codes == {second: THROTTLING_QUOTA_EXCEEDED, third: INVALID_PARTITIONS, first: TOPIC_EXISTS}
-    assert [one.error_message for one in refused.topics if one.name == second] == [EXCEEDED]
+    # Kafka leaves words out that only say what the code says.
+    words = None if AGAINST_KAFKA else EXCEEDED
+    assert [one.error_message for one in refused.topics if one.name == second] == [words]
     assert 20_000 < refused.throttle_time_ms <= 49_000
 
 
-def test_more_partitions_and_deletions_are_counted_too(limited: Wire, topic_name: str) -> None:
+def test_more_partitions_and_deletions_are_counted_too(limited: Wire, server: Server, topic_name: str) -> None:
     made = limited.call("CreateTopics", 7, topics=topics(**{topic_name: 60}), timeout_ms=10_000, validate_only=False)
     assert [one.error_code for one in made.topics] == [NONE]
-    more = limited.call(
+    # A connection of its own for each: Kafka reads nothing from one whose client is to wait.
+    more = call(
+        server,
+        topic_name,
         "CreatePartitions",
         3,
         topics=[{"name": topic_name, "count": 61, "assignments": None}],
@@ -57,15 +68,12 @@ def test_more_partitions_and_deletions_are_counted_too(limited: Wire, topic_name
         validate_only=False,
     )
     assert [one.error_code for one in more.results] == [THROTTLING_QUOTA_EXCEEDED]
-    gone = limited.call("DeleteTopics", 6, topics=[{"name": topic_name, "topic_id": None}], timeout_ms=10_000)
+    deleted = [{"name": topic_name, "topic_id": None}]
+    gone = call(server, topic_name, "DeleteTopics", 6, topics=deleted, timeout_ms=10_000)
     assert [one.error_code for one in gone.responses] == [THROTTLING_QUOTA_EXCEEDED]
 
 
 def test_an_older_client_is_served_and_asked_to_wait(limited: Wire, topic_name: str) -> None:
-    for number in range(2):
-        name = f"{topic_name}-{number}"
-        made = limited.call("CreateTopics", 5, topics=topics(**{name: 30}), timeout_ms=10_000, validate_only=False)
-        assert [one.error_code for one in made.topics] == [NONE]
-        assert made.throttle_time_ms > 15_000
-        if made.throttle_time_ms:
-            break
+    made = limited.call("CreateTopics", 5, topics=topics(**{topic_name: 30}), timeout_ms=10_000, validate_only=False)
+    assert [one.error_code for one in made.topics] == [NONE]
+    assert 15_000 < made.throttle_time_ms <= 19_000

@@ -1,7 +1,7 @@
 """Client quotas (KIP-546): each entity of a request succeeds or fails by itself.
 
 Owns which entities and which limits are refused, with the words of Kafka's ClientQuotaControlManager. Must not know
-what a limit does, nor resolve a name: whoever submits the event says which names are no address.
+what a limit does, nor resolve a name: the service that submits the event says which names are no address.
 """
 
 from __future__ import annotations

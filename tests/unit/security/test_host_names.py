@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pybroker.controller.host_names import addresses_of, unresolved_hosts
+from pybroker.security.host_names import addresses_of, unresolved_hosts
 
 
 def test_an_address_is_its_own_and_a_name_has_the_resolvers() -> None:

@@ -1,4 +1,4 @@
-"""Which names of hosts have an address: the one question of the controller that asks the system's resolver.
+"""Which names of hosts have an address: quotas of addresses and limits of connections may name hosts.
 
 Owns the time that it may take. Must not know what the names are for. Runs the resolver in threads of its own, so that
 a slow one delays neither the loop nor other work of threads.
