@@ -129,8 +129,7 @@ impl PyDataPlane {
 
     #[pyo3(signature = (listener, tls, handshake_timeout_ms))]
     fn set_listener_tls(&self, listener: &str, tls: &PyServerTls, handshake_timeout_ms: u64) -> bool {
-        let tls = ListenerTls { tls: tls.inner.clone(), handshake_timeout_ms };
-        self.inner.set_listener_tls(listener, &tls)
+        self.inner.set_listener_tls(listener, &ListenerTls { tls: tls.inner.clone(), handshake_timeout_ms })
     }
 
     fn set_connection_limits(&self, limits: Limits) {
