@@ -69,6 +69,7 @@ _FIRST_VERSION_WITH_ISOLATION_LEVEL = 2
 _FIRST_VERSION_WITH_LEADER_EPOCH = 4
 _FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 _READ_COMMITTED = 1
+_LEADER = "leader"
 _NOT_BY_END = frozenset({EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD})
 """Times that are looked up without regard to the high watermark."""
 
@@ -126,10 +127,15 @@ def _answer(
         committed = (
             context.version >= _FIRST_VERSION_WITH_ISOLATION_LEVEL and request.isolation_level == _READ_COMMITTED
         )
+        epoch = partition.leader_epoch
         # Asked first: an end that is read afterwards is not older.
         lags = partition.lags_its_epoch
         end = partition.last_stable_offset if committed else partition.high_watermark
         found = _look_up(partition, asked.timestamp, end)
+        # The role changes beside the image, and beside this: what a leader of before knows is not what is committed
+        # under the epoch of the next one.
+        if partition.role != _LEADER or partition.leader_epoch != epoch:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if lags and (asked.timestamp == LATEST or (found is _NOTHING and asked.timestamp not in _NOT_BY_END)):
             raise ApiError(
                 ErrorCode.OFFSET_NOT_AVAILABLE
