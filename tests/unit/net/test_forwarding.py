@@ -54,6 +54,7 @@ class Origin:
 class Context:
     origin: Origin = field(default_factory=Origin)
     principal: Principal = ALICE
+    by_token: bool = False
 
 
 class Prepared(NamedTuple):
