@@ -149,11 +149,11 @@ def by_kcat(to: Entrance) -> str:
     # librdkafka 2.0 knows no addresses in certificates, and this broker's is advertised by one.
     named = {**to.librdkafka, "ssl.endpoint.identification.algorithm": "none"}
     settings = itertools.chain.from_iterable(("-X", f"{key}={value}") for key, value in named.items())
-    kcat = [programs.program("kcat"), "-b", to.server, "-t", to.topic, "-q", *settings, "-X", "message.timeout.ms=5000"]
+    kcat = [programs.program("kcat"), "-b", to.server, "-t", to.topic, *settings, "-X", "message.timeout.ms=5000"]
     written = subprocess.run([*kcat, "-P"], input="kcat", capture_output=True, text=True, timeout=60, check=False)
     if written.returncode != 0:
         return written.stderr
-    read = [*kcat, "-C", "-o", "beginning", "-e"]
+    read = [*kcat, "-q", "-C", "-o", "beginning", "-e"]
     return subprocess.run(read, capture_output=True, text=True, timeout=60, check=False).stdout.strip()
 
 

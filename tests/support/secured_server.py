@@ -11,6 +11,7 @@ from pybroker.client.user_admin import ScramPassword
 from pybroker.testing import Broker
 from tests.support import programs
 from tests.support.certificates import Authority, listener_settings
+from tests.support.conditions import wait_until
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -39,6 +40,8 @@ def secured_server(
         with Admin(at("PLAINTEXT")) as admin:
             for mechanism in MECHANISMS[1:]:
                 admin.alter_scram_user("alice", give=ScramPassword(mechanism, PASSWORD, 4096))
+            known = {"alice": dict.fromkeys(MECHANISMS[1:], 4096)}
+            wait_until(lambda: admin.describe_scram_users() == known, within=20, what="alice is known")
         yield at
 
 
