@@ -1,10 +1,12 @@
-"""Who may do what. There is no authorizer yet, so everybody may do everything.
+"""Who a client is, what it may do, and how much of it.
 
 Owns principals, authentication, authorization and quotas. Must not know handlers.
 
     principals    who a request is from
     operations    the types of resources, and what may be done to each
     requirements  what the requests of an API need, as data that its handler declares
-    authorizer    the one place that decides
-    quotas        the one place that says how long a client is to wait
+    authorizer    the one place that decides; acls, what access control entries allow
+    sasl          how a connection proves who it is; delegation_tokens, how by a token
+    key_material  certificates and keys of listeners; principal_mapping, whom a certificate stands for
+    quotas        the one place that says how long a client is to wait; mutation_quotas, for partitions made and deleted
 """
