@@ -183,8 +183,11 @@ impl Position {
         Ok(())
     }
 
-    /// The high watermark waits for the replica no more unless it is in sync, until it catches up again.
+    /// The high watermark waits for the replica no more unless it is in sync, until it catches up again: what it had before
+    /// says nothing of that, for its log may have failed since.
     fn stop_counting(&self) {
+        let mut state = self.keeping_up.lock();
+        state.leader_end_offset = i64::MAX;
         self.joining.store(false, Ordering::Release);
         self.keeps_up.store(false, Ordering::Release);
     }
