@@ -65,7 +65,7 @@ class TokenCalls:
             owner_principal_type=kind or None,
             owner_principal_name=name or None,
             renewers=[
-                create.CreatableRenewer(principal_type=kind, principal_name=name)
+                create.CreatableRenewers(principal_type=kind, principal_name=name)
                 for kind, name in map(_parse, renewers)
             ],
             max_lifetime_ms=max_lifetime_ms,

@@ -68,7 +68,8 @@ class TlsListeners:
         self._callbacks.append(callback)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Look no more, and hold nobody who wanted to know."""
+        self._callbacks.clear()
         if self._watch is not None:
             self._watch.cancel()
 

@@ -101,10 +101,13 @@ def test_a_bad_token_is_answered_by_a_status_and_then_refused(unsecured: str, be
 
 @pytest.mark.parametrize(
     "first",
-    [message(unsigned(), "n,a=bob,"), b"n,,\x01auth=Basic abc\x01\x01", b"n,,\x01\x01", b"", b"\x01"],
+    [None, b"n,,\x01auth=Basic abc\x01\x01", b"n,,\x01\x01", b"", b"\x01"],
     ids=["another user", "another scheme", "no token", "nothing", "an acknowledgement of nothing"],
 )
-def test_a_bad_message_is_refused_at_once(unsecured: str, first: bytes) -> None:
+def test_a_bad_message_is_refused_at_once(unsecured: str, first: bytes | None) -> None:
+    if first is None:
+        # A token is made when it is sent: it ends ten minutes later.
+        first = message(unsigned(), "n,a=bob,")
     if AGAINST_KAFKA and b"Basic" in first:
         pytest.skip("Kafka closes the connection without an answer: its words have no place for the scheme")
     with Wire(unsecured) as wire:

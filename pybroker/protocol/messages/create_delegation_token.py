@@ -7,7 +7,7 @@ from typing import Annotated
 from pybroker.protocol.schema import Message, Struct, about, int16, int32, int64, nullable, octets, string, versions
 
 
-class CreatableRenewer(Struct):
+class CreatableRenewers(Struct):
     """Who may renew the token."""
 
     principal_type: Annotated[str, string, versions("0+"), about("`User`.")] = ""
@@ -23,7 +23,7 @@ class CreateDelegationTokenRequest(Message, api_key=38, kind="request", versions
     owner_principal_name: Annotated[
         str | None, string, versions("3+"), nullable("3+"), about("Whom the token is for; none for who asks.")
     ] = ""
-    renewers: Annotated[list[CreatableRenewer], versions("0+"), about("Who may renew it, beside its owner.")] = []
+    renewers: Annotated[list[CreatableRenewers], versions("0+"), about("Who may renew it, beside its owner.")] = []
     max_lifetime_ms: Annotated[int, int64, versions("0+"), about("Its longest life; -1 for the broker's.")] = 0
 
 

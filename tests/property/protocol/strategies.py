@@ -31,7 +31,10 @@ _PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
 
 _ERRORS = st.sampled_from([int(code) for code in ErrorCode])
 # What a `datetime` can say: peers read some fields as points in time.
-_TIMES = st.just(-1) | st.integers(0, 253_402_300_799_000)
+_SINCE_1970 = st.integers(0, 253_402_300_799_000)
+_TIMES = st.just(-1) | _SINCE_1970
+# Points in time that there always are.
+_GIVEN_TIMES = frozenset({"expiry_timestamp_ms", "issue_timestamp_ms", "max_timestamp_ms"})
 
 
 @cache
@@ -51,7 +54,9 @@ def _values(field: FieldSpec, version: int, for_peers: bool) -> st.SearchStrateg
         one: st.SearchStrategy[Any] = _structs(field.struct, version, for_peers)
     elif for_peers and field.name.endswith("error_code"):
         one = _ERRORS
-    elif for_peers and field.type == "int64" and "time" in field.name:
+    elif for_peers and field.name in _GIVEN_TIMES:
+        one = _SINCE_1970
+    elif for_peers and field.type == "int64" and ("time" in field.name or "period" in field.name):
         one = _TIMES
     else:
         one = _PRIMITIVES[field.type.removeprefix("[]")]

@@ -66,6 +66,7 @@ TWINS = {
     "[]DescribedPartitionData": "[]PartitionData",
     "[]AlteredTopicData": "[]TopicData",
     "[]AlteredPartitionData": "[]PartitionData",
+    "[]AlteredEntity": "[]EntryData",
     "[]AssignedDirectoryData": "[]DirectoryData",
     "[]AssignedTopicData": "[]TopicData",
     "[]AssignedPartitionData": "[]PartitionData",
