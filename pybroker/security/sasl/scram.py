@@ -137,9 +137,7 @@ class ScramExchange:
             return Refused("the last message has what is not base64")
         if channel != begun.gs2.encode():
             return Refused("the client has been made to speak of another channel binding than it meant")
-        # librdkafka before 2.6.1 repeats its own part in front, which Kafka's broker takes too. The proof is over what
-        # was sent, and this exchange's random part is at the end in either form.
-        if not found["nonce"].endswith(begun.nonce):
+        if not hmac.compare_digest(found["nonce"], begun.nonce):
             return Refused("the nonce is not that of this exchange")
         auth_message = ",".join((begun.client_first, begun.server_first, found["bare"])).encode()
         if begun.by_token:

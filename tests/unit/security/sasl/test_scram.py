@@ -76,12 +76,6 @@ def test_a_user_proves_that_it_knows_its_password(first: str, password: str, nam
     assert step.name == name
 
 
-def test_a_nonce_with_the_clients_part_twice_is_that_of_librdkafka_before_2_6_1() -> None:
-    first = "n,,n=alice,r=abc"
-    exchange, server_first = begun(first)
-    assert isinstance(finish(exchange, first, server_first, "secret", r="abcabcBROKER"), Proved)
-
-
 def test_a_user_that_there_is_not_looks_like_one_until_the_end() -> None:
     first = "n,,n=nobody,r=abc"
     exchange, server_first = begun(first)
