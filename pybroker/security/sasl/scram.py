@@ -137,6 +137,7 @@ class ScramExchange:
             return Refused("the last message has what is not base64")
         if channel != begun.gs2.encode():
             return Refused("the client has been made to speak of another channel binding than it meant")
+        # The whole of it (RFC 5802, CVE-2024-56128): librdkafka before 2.6.1 sends another, and is refused as by Kafka.
         if not hmac.compare_digest(found["nonce"], begun.nonce):
             return Refused("the nonce is not that of this exchange")
         auth_message = ",".join((begun.client_first, begun.server_first, found["bare"])).encode()
