@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import ssl
 import re
+import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
