@@ -443,6 +443,20 @@ mod tests {
         assert_eq!(leader.high_watermark(30), 30);
     }
 
+    /// Its log may have failed at what came after its last Fetch, which had all that there was.
+    #[test]
+    fn what_a_replica_had_before_it_left_the_in_sync_ones_does_not_make_it_count() {
+        let before = Leader::new(leadership(3, &[(2, true), (3, true)]), None, Offset(0), 0);
+        before.update_position(at(3, 7), Offset(7), 1).unwrap();
+        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), Some(&before), Offset(8), 2);
+        leader.update_position(at(3, 7), Offset(8), 3).unwrap();
+        leader.update_position(at(2, 8), Offset(8), 4).unwrap();
+        assert_eq!(leader.high_watermark(8), 8);
+        leader.update_position(at(3, 8), Offset(8), 5).unwrap();
+        leader.update_position(at(2, 9), Offset(9), 6).unwrap();
+        assert_eq!(leader.high_watermark(9), 8, "it has caught up again");
+    }
+
     #[test]
     fn positions_outlive_a_change_of_the_replicas_and_end_with_the_epoch() {
         let first = Leader::new(leadership(3, &[(2, true), (3, false)]), None, Offset(0), 0);
