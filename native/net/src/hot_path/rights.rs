@@ -16,9 +16,9 @@ use pybroker_wire::{TopicId, TopicRef};
 
 /// Decisions that take memory together: 4 KiB.
 const PAGE: usize = 512;
-/// Places for one decision, side by side in a line of the processor's cache: where two decisions of three places are
-/// taken, one in fifty finds none free.
-const PLACES: usize = 8;
+/// Slots of a set (a set-associative cache): those that one decision may be in, 64 bytes together. Where two slots of three
+/// are taken, one decision in thirty finds its set full.
+const WAYS: usize = 8;
 
 /// Stands for the cluster where a topic's id would stand.
 pub const CLUSTER: TopicId = [0; 16];
@@ -98,8 +98,8 @@ impl Rights {
     /// Whether a client has a right on a topic; `None`: that is to be decided.
     pub fn known(&self, who: Who, right: Right, topic: &TopicId, version: u64) -> Option<bool> {
         let (page, at, entry) = self.place(who, right, topic, version);
-        let places = page.get()?.get(first_of(at)..first_of(at) + PLACES)?;
-        let found = places.iter().map(|place| place.load(Ordering::Relaxed)).find(|found| found | 1 == entry);
+        let set = page.get()?.get(set_of(at)..set_of(at) + WAYS)?;
+        let found = set.iter().map(|slot| slot.load(Ordering::Relaxed)).find(|found| found | 1 == entry);
         found.map(|found| found & 1 == 1)
     }
 
@@ -107,11 +107,11 @@ impl Rights {
     pub fn note(&self, who: Who, right: Right, topic: &TopicId, version: u64, allowed: bool) {
         let (page, at, entry) = self.place(who, right, topic, version);
         let page = page.get_or_init(|| (0..PAGE).map(|_| AtomicU64::new(0)).collect());
-        let places = &page[first_of(at)..first_of(at) + PLACES];
-        let position = |wanted: &dyn Fn(u64) -> bool| places.iter().position(|one| wanted(one.load(Ordering::Relaxed)));
+        let set = &page[set_of(at)..set_of(at) + WAYS];
+        let position = |wanted: &dyn Fn(u64) -> bool| set.iter().position(|one| wanted(one.load(Ordering::Relaxed)));
         // The decision itself first, so that it never stands in two places.
         let free = position(&|known| known | 1 == entry).or_else(|| position(&|known| known == 0));
-        places[free.unwrap_or(at % PLACES)].store(entry - u64::from(!allowed), Ordering::Relaxed);
+        set[free.unwrap_or(at % WAYS)].store(entry - u64::from(!allowed), Ordering::Relaxed);
     }
 
     /// Where a decision is, and what it looks like if it is that it is allowed: odd, and never 0 when it is not.
@@ -133,9 +133,9 @@ impl Rights {
     }
 }
 
-/// The first of the places that a decision has whose own is `at`.
-fn first_of(at: usize) -> usize {
-    at & !(PLACES - 1)
+/// Where the set begins that slot `at` is in.
+fn set_of(at: usize) -> usize {
+    at & !(WAYS - 1)
 }
 
 /// What is known of a request's topics, or which of them the control plane has to judge.
