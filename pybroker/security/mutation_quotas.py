@@ -1,6 +1,6 @@
 """How many partitions a client may have made and deleted in a second: `controller_mutation_rate` (KIP-599).
 
-Owns the token buckets of whom quotas bind, and Kafka's precedence among entities. Pure: time is an argument, in
+Owns the token buckets of whom quotas bind. Pure: time is an argument, in
 seconds. Must not know topics, nor requests. The node that decides about topics counts, the active controller.
 
 A bucket has room for the span of all samples: so many partitions may come at once. Clients that know the error
@@ -12,13 +12,11 @@ Source: Kafka's ControllerMutationQuotaManager and TokenBucket.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from pybroker.metadata.quotas import CLIENT_ID, USER
+from pybroker.security.quotas import limit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pybroker.metadata.quotas import ClientQuotasImage
 
 
@@ -31,37 +29,6 @@ Response = TypeVar("Response", bound=_Throttled)
 KEY = "controller_mutation_rate"
 _FEW_BUCKETS = 10_000
 """Buckets that are remembered before those that are full, which are as if they were new, are forgotten."""
-
-
-class MutationLimit(NamedTuple):
-    """The quota that binds a client."""
-
-    rate: float
-    """Partitions a second."""
-    owner: tuple[str | None, str | None]
-    """User and client id that share it, None for all of them."""
-
-
-def limit_of(quotas: ClientQuotasImage, user: str, client_id: str) -> MutationLimit | None:
-    """Return the quota of the most specific entity that has one, None where nothing binds the client."""
-    for parts, owner in _levels(user, client_id):
-        rate = quotas.of(*parts).get(KEY)
-        if rate is not None:
-            return MutationLimit(rate, owner)
-    return None
-
-
-def _levels(
-    user: str, client_id: str
-) -> Iterator[tuple[tuple[tuple[str, str | None], ...], tuple[str | None, str | None]]]:
-    for name in (user, None):
-        if client_id:
-            yield ((USER, name), (CLIENT_ID, client_id)), (user, client_id)
-            yield ((USER, name), (CLIENT_ID, None)), (user, client_id)
-        yield ((USER, name),), (user, None)
-    if client_id:
-        yield ((CLIENT_ID, client_id),), (None, client_id)
-        yield ((CLIENT_ID, None),), (None, client_id)
 
 
 class _Bucket:
@@ -90,17 +57,17 @@ class MutationQuotas:
         self, quotas: ClientQuotasImage, user: str, client_id: str, now: float, *, is_strict: bool
     ) -> MutationCharge | None:
         """Return what a request is counted by, None where no quota binds its client."""
-        limit = limit_of(quotas, user, client_id)
+        limit = limit_of(quotas, KEY, user, client_id)
         if limit is None:
             return None
-        most = limit.rate * self._span_s
-        bucket = self._buckets.get(limit.owner)
+        owner, most = (limit.user, limit.client_id), limit.per_second * self._span_s
+        bucket = self._buckets.get(owner)
         if bucket is None:
             if len(self._buckets) >= self._next_sweep:
                 self._forget(now)
-            bucket = self._buckets[limit.owner] = _Bucket(most, now)
-        bucket.refill(now, limit.rate, most)
-        return MutationCharge(bucket, limit.rate, most, is_strict=is_strict)
+            bucket = self._buckets[owner] = _Bucket(most, now)
+        bucket.refill(now, limit.per_second, most)
+        return MutationCharge(bucket, limit.per_second, most, is_strict=is_strict)
 
     def _forget(self, now: float) -> None:
         """Forget buckets that nobody has taken from for the whole span: at whatever rate, they are full."""

@@ -61,6 +61,18 @@ class _Level(NamedTuple):
 
 def limits_of(quotas: ClientQuotasImage, user: str, client_id: str) -> ClientLimits:
     """Return what binds a client; `client_id` is empty where the client says nothing."""
+    levels = _levels(quotas, user, client_id)
+    produce, fetch, request = (_first(levels, key, user, client_id) for key in KEYS)
+    return ClientLimits(produce, fetch, request)
+
+
+def limit_of(quotas: ClientQuotasImage, key: str, user: str, client_id: str) -> Limit | None:
+    """Return the quota of one key that binds a client, None where nothing does."""
+    return _first(_levels(quotas, user, client_id), key, user, client_id)
+
+
+def _levels(quotas: ClientQuotasImage, user: str, client_id: str) -> tuple[_Level, ...]:
+    """The entities that could bind a client, the most specific first."""
     of, own_user, own_client = quotas.of, (USER, user), (CLIENT_ID, client_id)
     levels: tuple[_Level, ...] = (
         _Level(of(own_user, own_client), by_user=True, by_client=True),
@@ -75,8 +87,7 @@ def limits_of(quotas: ClientQuotasImage, user: str, client_id: str) -> ClientLim
     if not client_id:
         # Kafka's own classes find a quota of such a client by its user alone.
         levels = tuple(level for level in levels if not level.by_client)
-    produce, fetch, request = (_first(levels, key, user, client_id) for key in KEYS)
-    return ClientLimits(produce, fetch, request)
+    return levels
 
 
 def _first(levels: tuple[_Level, ...], key: str, user: str, client_id: str) -> Limit | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pybroker.metadata.quotas import ClientQuotasImage, quota_entity
-from pybroker.security.mutation_quotas import KEY, MutationLimit, MutationQuotas, limit_of
+from pybroker.security.mutation_quotas import KEY, MutationQuotas
+from pybroker.security.quotas import Limit, limit_of
 
 LEVELS: list[tuple[dict[str, str | None], tuple[str | None, str | None]]] = [
     ({"user": "ann", "client-id": "c"}, ("ann", "c")),
@@ -30,14 +31,14 @@ def image(*entities: dict[str, str | None]) -> ClientQuotasImage:
 @pytest.mark.parametrize("most", range(len(LEVELS)))
 def test_the_most_specific_entity_that_has_a_quota_binds(most: int) -> None:
     quotas = image(*(entity for entity, _ in LEVELS[most:]), {"user": "bob"}, {"ip": None})
-    assert limit_of(quotas, "ann", "c") == MutationLimit(1.0, LEVELS[most][1])
+    assert limit_of(quotas, KEY, "ann", "c") == Limit(1.0, *LEVELS[most][1])
 
 
 def test_another_key_binds_nobody_here_and_a_client_without_an_id_is_bound_by_its_user() -> None:
     other = ClientQuotasImage(by_entity={quota_entity([("user", "ann")]): {"producer_byte_rate": 1.0}})
-    assert limit_of(other, "ann", "c") is None
-    assert limit_of(image({"client-id": None}), "ann", "") is None
-    assert limit_of(image({"user": None, "client-id": None}, {"user": None}), "ann", "") == (2.0, ("ann", None))
+    assert limit_of(other, KEY, "ann", "c") is None
+    assert limit_of(image({"client-id": None}), KEY, "ann", "") is None
+    assert limit_of(image({"user": None, "client-id": None}, {"user": None}), KEY, "ann", "") == (2.0, "ann", None)
 
 
 def test_a_strict_client_is_refused_while_it_is_in_debt_and_counted_for_nothing() -> None:
