@@ -34,7 +34,7 @@ _ERRORS = st.sampled_from([int(code) for code in ErrorCode])
 _SINCE_1970 = st.integers(0, 253_402_300_799_000)
 _TIMES = st.just(-1) | _SINCE_1970
 # Points in time that there always are.
-_GIVEN_TIMES = frozenset({"expiry_timestamp_ms", "issue_timestamp_ms", "max_timestamp_ms"})
+_GIVEN_TIMES = frozenset({"expiry_timestamp_ms", "issue_timestamp_ms", "max_timestamp_ms", "transaction_start_time_ms"})
 
 
 @cache
