@@ -55,11 +55,13 @@ def _inconsistent_offsets(history: History) -> Found:
 def _lost(history: History) -> Found:
     """What was acknowledged is in the log at the end, or a later record of its key where the topic is compacted."""
     kept = {where: {record.value for record in records} for where, records in history.final.items()}
-    last = _last_offsets_of_keys(history)
+    last = _last_records_of_keys(history)
+    numbers = {(send.where, send.value): (send.producer, send.number) for send in history.sends}
     for send in history.sends:
         if send.outcome is not Outcome.ACKNOWLEDGED or send.value in kept.get(send.where, ()):
             continue
-        if send.where.topic in history.compacted and last.get((send.where, send.key), -1) > send.offset:
+        later = last.get((send.where, send.key)) if send.where.topic in history.compacted else None
+        if later is not None and _replaces(later, send, numbers.get((send.where, later.value))):
             continue
         yield send.where, f"{send.value!r} was acknowledged at offset {send.offset} and is not in the log"
 
@@ -67,7 +69,7 @@ def _lost(history: History) -> Found:
 def _seen_and_lost(history: History) -> Found:
     """What a consumer received stays in the log: it was below the high watermark."""
     kept = {where: {record.value for record in records} for where, records in history.final.items()}
-    last = _last_offsets_of_keys(history)
+    last = {key: record.offset for key, record in _last_records_of_keys(history).items()}
     for poll in history.polls:
         known = kept.get(poll.where, set())
         for record in poll.records:
@@ -262,14 +264,28 @@ def _readings(history: History) -> Iterator[tuple[Where, int, str]]:
 
 def _observations(history: History) -> Iterator[tuple[Where, int, str]]:
     for send in history.sends:
-        if send.outcome is Outcome.ACKNOWLEDGED:
+        if send.outcome is Outcome.ACKNOWLEDGED and send.offset >= 0:
             yield send.where, send.offset, send.value
     yield from _readings(history)
 
 
-def _last_offsets_of_keys(history: History) -> dict[tuple[Where, str | None], int]:
-    last: dict[tuple[Where, str | None], int] = {}
+def _last_records_of_keys(history: History) -> dict[tuple[Where, str | None], Record]:
+    last: dict[tuple[Where, str | None], Record] = {}
     for where, records in history.final.items():
         for record in records:
-            last[where, record.key] = max(last.get((where, record.key), -1), record.offset)
+            before = last.get((where, record.key))
+            if before is None or before.offset < record.offset:
+                last[where, record.key] = record
     return last
+
+
+def _replaces(later: Record, send: Send, sent_as: tuple[str, int] | None) -> bool:
+    """Return whether compaction may have dropped what was sent for a later record of its key.
+
+    Where the acknowledgement named no offset, the order of the producer's own records decides; what another producer
+    wrote may be later.
+    """
+    if send.offset >= 0:
+        return later.offset > send.offset
+    producer, number = sent_as or ("", -1)
+    return producer != send.producer or number > send.number

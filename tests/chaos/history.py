@@ -37,7 +37,7 @@ class Send(NamedTuple):
     key: str | None
     outcome: Outcome
     offset: int
-    """Where it was acknowledged; -1 for other outcomes."""
+    """Where it was acknowledged; -1 for other outcomes, and where the leader knew a repetition and no offset of it."""
     begun: float
     ended: float
 

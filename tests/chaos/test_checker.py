@@ -58,6 +58,20 @@ def test_the_order_in_which_a_history_was_recorded_does_not_matter(history: Hist
     assert check(history) == []
 
 
+@given(histories, st.sets(st.integers(0, 40)))
+def test_an_acknowledgement_need_not_name_its_offset(history: History, unnamed: set[int]) -> None:
+    history.sends = [send._replace(offset=-1) if send.number in unnamed else send for send in history.sends]
+    assert check(history) == []
+
+
+def test_what_was_acknowledged_without_an_offset_may_not_be_lost() -> None:
+    """The key has an earlier record alone: compaction cannot have dropped the later one."""
+    history = undamaged([True] * 4, set(), compacted=True)
+    history.sends[3] = history.sends[3]._replace(offset=-1)
+    history.final[WHERE] = [Record(1, "p:1", "key-1", 0) if one.offset == 3 else one for one in history.final[WHERE]]
+    assert "lost" in {violation.kind for violation in check(history)}
+
+
 def _lose(history: History, at: int) -> None:
     history.final[WHERE] = [one for one in history.final[WHERE] if one.offset != at]
 

@@ -106,7 +106,9 @@ class Sender(Client):
 
         def delivered(error: Any, message: Any) -> None:
             outcome = Outcome.ACKNOWLEDGED if error is None else Outcome.UNKNOWN
-            offset = message.offset() if error is None else -1
+            # librdkafka has no offset of a batch that the leader knew already (DUPLICATE_SEQUENCE_NUMBER).
+            known = message.offset() if error is None else None
+            offset = -1 if known is None else known
             made = Send(where, self.name, number, value, key, outcome, offset, begun, time.monotonic())
             self._history.sends.append(made)
             if error is None:
