@@ -36,7 +36,8 @@ class ScriptedNode(ScriptedBroker):
     racks: list[str] = field(default_factory=list)
     """The racks that Fetches named."""
     hangs: threading.Event = field(default_factory=threading.Event)
-    """Cleared by a test: requests but ApiVersions are not answered until it is set."""
+    """Cleared by a test: requests of `hangs_at` are not answered until it is set, nor what comes behind them."""
+    hangs_at: tuple[type[Message], ...] = (metadata.MetadataRequest, produce.ProduceRequest, fetch.FetchRequest)
 
     def __post_init__(self) -> None:
         self.hangs.set()
@@ -44,7 +45,8 @@ class ScriptedNode(ScriptedBroker):
     def _respond(self, request: Message, fault: int) -> Message | None:
         if not isinstance(request, (metadata.MetadataRequest, produce.ProduceRequest, fetch.FetchRequest)):
             return super()._respond(request, fault)
-        self.hangs.wait(60)
+        if isinstance(request, self.hangs_at):
+            self.hangs.wait(60)
         return super()._respond(request, fault)
 
     def _metadata(self) -> Message:
