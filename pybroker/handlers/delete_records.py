@@ -32,7 +32,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.handlers.errors import ApiError, wire_error
-from pybroker.handlers.leaders import leading_partition
+from pybroker.handlers.leaders import leading_partition, still_leads
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import INTERNAL_TOPICS
 from pybroker.protocol.errors import ErrorCode
@@ -120,10 +120,11 @@ def _delete(request: DeleteRecordsRequest, context: RequestContext) -> list[_Mov
 def _move(topic: str, asked: DeleteRecordsPartition, context: RequestContext) -> _Moved | DeleteRecordsPartitionResult:
     try:
         partition = _leading(topic, asked.partition_index, context)
-        high_watermark = partition.high_watermark
+        epoch, high_watermark = partition.leader_epoch, partition.high_watermark
         offset = high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
         if not 0 <= offset <= high_watermark:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        still_leads(partition, epoch)
         context.services.retention.delete_records(partition, offset)
     except (ApiError, OSError) as error:
         return _refused(asked.partition_index, wire_error(error).code)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.storage.native import Partition
 
+_LEADER = "leader"
+
 
 def leading_partition(topic: str, index: int, known_epoch: int, context: RequestContext) -> Partition:
     """Return the open partition if this broker leads it at the epoch that the client knows (-1: any).
@@ -36,3 +38,13 @@ def leading_partition(topic: str, index: int, known_epoch: int, context: Request
         if known_epoch > known.leader_epoch:
             raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
     return partition
+
+
+def still_leads(partition: Partition, epoch: int) -> None:
+    """Raise ApiError unless the partition is led from here under `epoch`, which was read before it was asked something.
+
+    Its role changes beside the image, and beside handlers: what a leader of before knows is not what is so under the
+    epoch of the next one.
+    """
+    if partition.role != _LEADER or partition.leader_epoch != epoch:
+        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)

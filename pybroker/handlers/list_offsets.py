@@ -35,7 +35,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.handlers.errors import ApiError, WireError, wire_error
-from pybroker.handlers.leaders import leading_partition
+from pybroker.handlers.leaders import leading_partition, still_leads
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.list_offsets import (
@@ -69,7 +69,6 @@ _FIRST_VERSION_WITH_ISOLATION_LEVEL = 2
 _FIRST_VERSION_WITH_LEADER_EPOCH = 4
 _FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 _READ_COMMITTED = 1
-_LEADER = "leader"
 _NOT_BY_END = frozenset({EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD})
 """Times that are looked up without regard to the high watermark."""
 
@@ -132,10 +131,7 @@ def _answer(
         lags = partition.lags_its_epoch
         end = partition.last_stable_offset if committed else partition.high_watermark
         found = _look_up(partition, asked.timestamp, end)
-        # The role changes beside the image, and beside this: what a leader of before knows is not what is committed
-        # under the epoch of the next one.
-        if partition.role != _LEADER or partition.leader_epoch != epoch:
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        still_leads(partition, epoch)
         if lags and (asked.timestamp == LATEST or (found is _NOTHING and asked.timestamp not in _NOT_BY_END)):
             raise ApiError(
                 ErrorCode.OFFSET_NOT_AVAILABLE

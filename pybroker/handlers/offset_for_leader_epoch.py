@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.handlers.errors import ApiError, WireError, wire_error
-from pybroker.handlers.leaders import leading_partition
+from pybroker.handlers.leaders import leading_partition, still_leads
 from pybroker.handlers.registry import handles
 from pybroker.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -81,7 +81,9 @@ def _look_up_all(request: OffsetForLeaderEpochRequest, context: RequestContext) 
 def _answer(topic: str, asked: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
     try:
         partition = leading_partition(topic, asked.partition, asked.current_leader_epoch, context)
+        leads_under = partition.leader_epoch
+        epoch, end = partition.end_offset_for_epoch(asked.leader_epoch)
+        still_leads(partition, leads_under)
     except ApiError as error:
         return EpochEndOffset(partition=asked.partition, error_code=wire_error(error).code)
-    epoch, end = partition.end_offset_for_epoch(asked.leader_epoch)
     return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end)
