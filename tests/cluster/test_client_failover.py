@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pybroker.client import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, NewTopic, OffsetAndMetadata, TopicPartition
-from pybroker.coordinator.group.partitioning import partition_of
+from pybroker.coordinator.runtime.partitioning import partition_of
 from pybroker.testing import Cluster
 from tests.support.conditions import wait_until
 from tests.support.failover_load import FailoverLoad

@@ -15,7 +15,7 @@ from pybroker.coordinator.group.events import TopicsDeleted
 from pybroker.coordinator.group.group_change import GroupChange
 from pybroker.coordinator.group.log import GroupRecordCodec
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from pybroker.coordinator.group.partitioning import partition_of
+from pybroker.coordinator.runtime.partitioning import partition_of
 from pybroker.coordinator.runtime.commits import CommitWaits
 from pybroker.coordinator.runtime.kind import CoordinatorKind, RuntimeSettings
 from pybroker.coordinator.runtime.service import CoordinatorRuntime

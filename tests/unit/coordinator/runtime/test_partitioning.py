@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pybroker.coordinator.group.partitioning import java_hash, partition_of
+from pybroker.coordinator.runtime.partitioning import java_hash, partition_of
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,73 @@
+"""What ends by itself: transactions that were open for too long, and transactional ids that were silent for too long.
+
+Owns what is due, and how much of it one decision takes. Must not know who looks when: a timer brings the one, the
+service asks for the other, since fenced producers may need new producer ids.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.transaction.errors import ProducerIdNeededError
+from pybroker.coordinator.transaction.events import ExpireTransactionalIds, TimedOut
+from pybroker.coordinator.transaction.producers import fence
+from pybroker.coordinator.transaction.records import TransactionRecord
+from pybroker.coordinator.transaction.states import TransactionState, TransactionStep
+from pybroker.coordinator.transaction.states import TRANSACTION_LIFE as LIFE
+from pybroker.machine.machine import Outcome, Timer
+
+if TYPE_CHECKING:
+    from pybroker.coordinator.transaction.events import AbortTimedOut
+    from pybroker.coordinator.transaction.metadata import TransactionMetadata
+    from pybroker.coordinator.transaction.state import TransactionView
+
+MOST_AT_ONCE = 500
+"""Of a decision: a few milliseconds."""
+NEVER_MS = (1 << 31) - 1
+"""A timeout of a transaction that another system decides about (KIP-939), which is never too long open."""
+_ONGOING = TransactionState.ONGOING
+_MAY_EXPIRE = frozenset(state for state, step in LIFE.table if step is TransactionStep.EXPIRE)
+
+
+def abort_timed_out(view: TransactionView, event: AbortTimedOut, now: int) -> Outcome[TransactionRecord, TimedOut]:
+    """Abort what was open for longer than its timeout; those whose epochs are used up wait for a new producer id."""
+    fresh = dict(event.fresh_ids)
+    records: list[TransactionRecord] = []
+    need_ids: list[str] = []
+    due = [one for one, known in view.transactions.items() if _is_overdue(known, now)]
+    for transactional_id in islice(due, MOST_AT_ONCE):
+        known = view.transactions[transactional_id]
+        try:
+            records.append(fence(view, transactional_id, known, now, fresh.get(transactional_id)))
+        except ProducerIdNeededError:
+            need_ids.append(transactional_id)
+    aborted = [record.transactional_id for record in records]
+    return Outcome(tuple(records), TimedOut(aborted, need_ids, len(due) > MOST_AT_ONCE))
+
+
+def expire_ids(view: TransactionView, _event: ExpireTransactionalIds, now: int) -> Outcome[TransactionRecord, None]:
+    """Forget transactional ids that have had no transaction for too long; again after the interval."""
+    last = now - view.context.settings.id_expiration_ms
+    due = (
+        one for one, known in view.transactions.items() if known.state in _MAY_EXPIRE and known.updated_ms <= last
+    )
+    gone = list(islice(due, MOST_AT_ONCE + 1))
+    records = tuple(TransactionRecord(one, None) for one in gone[:MOST_AT_ONCE])
+    return Outcome(records, None, (_again(now) if len(gone) > MOST_AT_ONCE else expiration_timer(view, now),))
+
+
+def expiration_timer(view: TransactionView, now: int) -> Timer:
+    """Make the timer of the next look for transactional ids that were silent for too long."""
+    return Timer(_KEY, now + view.context.settings.expiration_interval_ms, ExpireTransactionalIds())
+
+
+def _again(now: int) -> Timer:
+    return Timer(_KEY, now, ExpireTransactionalIds())
+
+
+def _is_overdue(known: TransactionMetadata, now: int) -> bool:
+    return known.state is _ONGOING and known.timeout_ms != NEVER_MS and known.started_ms + known.timeout_ms < now
+
+
+_KEY = "expire transactional ids"

@@ -1,0 +1,58 @@
+"""AddPartitionsToTxn and AddOffsetsToTxn: what a transaction writes to, and the brokers' question whether it does.
+
+Owns both decisions (Kafka's `handleAddPartitionsToTransaction` and `handleVerifyPartitionsInTransaction`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.transaction.errors import (
+    ConcurrentTransactionsError,
+    InvalidProducerIdMappingError,
+    ProducerFencedError,
+)
+from pybroker.coordinator.transaction.records import TransactionRecord, value_version
+from pybroker.coordinator.transaction.states import TransactionState
+from pybroker.machine.machine import Outcome
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from pybroker.coordinator.transaction.events import AddPartitions, ProducerIdentity, VerifyPartitions
+    from pybroker.coordinator.transaction.metadata import TransactionMetadata
+    from pybroker.coordinator.transaction.state import TransactionView
+
+_ONGOING = TransactionState.ONGOING
+_NONE, _ABORTABLE = ErrorCode.NONE, ErrorCode.TRANSACTION_ABORTABLE
+
+
+def add_partitions(view: TransactionView, event: AddPartitions, now: int) -> Outcome[TransactionRecord, None]:
+    """Decide about partitions that a transaction is to have, which begins with the first. Raises a `TransactionError`.
+
+    What it has already is answered at once, without a record.
+    """
+    known = _open(view, event.transactional_id, event.identity)
+    if known.state is _ONGOING and event.partitions <= known.partitions:
+        return Outcome((), None)
+    added = known.add(event.partitions, event.client_version, now)
+    return Outcome((TransactionRecord(event.transactional_id, added, value_version(view.context.version)),), None)
+
+
+def verify_partitions(
+    view: TransactionView, event: VerifyPartitions, _now: int
+) -> Outcome[TransactionRecord, dict[tuple[str, int], ErrorCode]]:
+    """Say which partitions the open transaction has; the others' code has the producer abort (KIP-890)."""
+    known = _open(view, event.transactional_id, event.identity)
+    return Outcome((), {one: _NONE if one in known.partitions else _ABORTABLE for one in event.partitions})
+
+
+def _open(view: TransactionView, transactional_id: str, identity: ProducerIdentity) -> TransactionMetadata:
+    """Return what is known of a transactional id whose producer may write; raises a `TransactionError`."""
+    known = view.transactions.get(transactional_id)
+    if known is None or known.producer_id != identity.producer_id:
+        raise InvalidProducerIdMappingError
+    if known.producer_epoch != identity.producer_epoch:
+        raise ProducerFencedError
+    if known.is_prepared:
+        raise ConcurrentTransactionsError
+    return known

@@ -1,0 +1,90 @@
+"""What a decision about transactions consists of: one record for each transactional id that changes.
+
+Owns the way between `TransactionMetadata` and Kafka's TransactionLogValue. Must not know bytes: `log` makes batches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pybroker.coordinator.transaction.metadata import NO_PARTITIONS, TransactionMetadata
+from pybroker.coordinator.transaction.states import LOGGED, NUMBERS, STATES, TransactionState
+from pybroker.protocol.errors import MalformedMessage
+from pybroker.protocol.messages.transaction_records.transaction_log import PartitionsSchema, TransactionLogValue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+FLEXIBLE_VERSION = 1
+"""Version of the value from transaction.version 1 on; it alone has the producer ids before and after (KIP-890)."""
+_EMPTY = TransactionState.EMPTY
+
+
+class TransactionRecord(msgspec.Struct, frozen=True, gc=False):
+    """A record of `__transaction_state`."""
+
+    transactional_id: str
+    metadata: TransactionMetadata | None
+    """None is a tombstone: the id is forgotten."""
+    version: int = FLEXIBLE_VERSION
+    """In which the value is written."""
+
+
+def value_version(server_version: int) -> int:
+    """Return the version in which values are written at a level of transaction.version."""
+    return FLEXIBLE_VERSION if server_version >= 1 else 0
+
+
+def build_value(metadata: TransactionMetadata, version: int) -> TransactionLogValue:
+    """Make the value of a record; version 0 has no room for the producer ids before and after."""
+    value = TransactionLogValue(
+        producer_id=metadata.producer_id,
+        producer_epoch=metadata.producer_epoch,
+        transaction_timeout_ms=metadata.timeout_ms,
+        transaction_status=NUMBERS[metadata.state],
+        transaction_partitions=None if metadata.state is _EMPTY else _by_topic(metadata.partitions),
+        transaction_last_update_timestamp_ms=metadata.updated_ms,
+        transaction_start_timestamp_ms=metadata.started_ms,
+    )
+    if version >= FLEXIBLE_VERSION:
+        value.previous_producer_id = metadata.previous_producer_id
+        value.next_producer_id = metadata.next_producer_id
+        value.client_transaction_version = metadata.client_version
+    return value
+
+
+def build_metadata(value: TransactionLogValue) -> TransactionMetadata:
+    """Read the value of a record; raises `MalformedMessage` for a state that no record can have."""
+    number = value.transaction_status
+    state = STATES[number] if 0 <= number < len(STATES) else None
+    if state not in LOGGED or state is None:
+        raise MalformedMessage(f"a record of __transaction_state has the state {number}, which no transaction rests in")
+    partitions = NO_PARTITIONS
+    if value.transaction_partitions:
+        partitions = frozenset(
+            (topic.topic, index) for topic in value.transaction_partitions for index in topic.partition_ids
+        )
+    return TransactionMetadata(
+        producer_id=value.producer_id,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        producer_epoch=value.producer_epoch,
+        timeout_ms=value.transaction_timeout_ms,
+        state=state,
+        partitions=partitions,
+        started_ms=value.transaction_start_timestamp_ms,
+        updated_ms=value.transaction_last_update_timestamp_ms,
+        client_version=value.client_transaction_version,
+    )
+
+
+def _by_topic(partitions: Iterable[tuple[str, int]]) -> list[PartitionsSchema]:
+    topics: dict[str, PartitionsSchema] = {}
+    for name, index in sorted(partitions):
+        topic = topics.get(name)
+        if topic is None:
+            topic = topics[name] = PartitionsSchema(topic=name, partition_ids=[])
+        topic.partition_ids.append(index)
+    return list(topics.values())

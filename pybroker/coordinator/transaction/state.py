@@ -1,0 +1,72 @@
+"""TransactionsState: the transactional ids of one partition, and the journal by which a batch is undone.
+
+Owns every change of them, and what decisions read beside them. Decides nothing. Must not know records.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pybroker.coordinator.transaction.metadata import TransactionMetadata
+    from pybroker.coordinator.transaction.settings import TransactionSettings
+
+
+class TransactionContext:
+    """What the machines of all partitions read beside their own state, as it is now."""
+
+    __slots__ = ("settings", "version")
+
+    def __init__(self, settings: TransactionSettings, version: int = 0) -> None:
+        """`version` is the finalized level of the feature `transaction.version`."""
+        self.settings = settings
+        self.version = version
+
+
+class TransactionView(Protocol):
+    """What decisions see. Whatever takes one reads it and changes nothing; changes are records."""
+
+    @property
+    def context(self) -> TransactionContext:
+        """The settings, and the level of `transaction.version`."""
+
+    @property
+    def transactions(self) -> Mapping[str, TransactionMetadata]:
+        """All transactional ids of the partition."""
+
+
+class TransactionsState:
+    """A `TransactionView` that can be changed. What it keeps are immutable values: a change replaces one."""
+
+    __slots__ = ("_journal", "context", "transactions")
+
+    def __init__(self, context: TransactionContext) -> None:
+        self.context = context
+        self.transactions: dict[str, TransactionMetadata] = {}
+        # (transactional id, what was under it or None), the oldest first; None while changes are not noted down.
+        self._journal: list[tuple[str, TransactionMetadata | None]] | None = None
+
+    def put(self, transactional_id: str, metadata: TransactionMetadata | None) -> None:
+        """Replace what is known of a transactional id; None forgets it."""
+        if self._journal is not None:
+            self._journal.append((transactional_id, self.transactions.get(transactional_id)))
+        if metadata is None:
+            self.transactions.pop(transactional_id, None)
+        else:
+            self.transactions[transactional_id] = metadata
+
+    def begin(self) -> None:
+        """Note down changes from now on."""
+        self._journal = []
+
+    def commit(self) -> None:
+        """Let the changes since `begin` stand."""
+        self._journal = None
+
+    def undo(self) -> None:
+        """Take back the changes since `begin`."""
+        journal, self._journal = self._journal, None
+        for transactional_id, before in reversed(journal or ()):
+            self.put(transactional_id, before)
