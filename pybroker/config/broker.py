@@ -37,6 +37,7 @@ from pybroker.config.security_keys import SecurityKeys
 from pybroker.config.tls import ListenerTls, build_tls
 from pybroker.config.token_keys import TokenKeys
 from pybroker.config.topic_keys import TopicKeys
+from pybroker.config.transaction_keys import TransactionKeys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -56,6 +57,7 @@ class BrokerConfig(
     NetworkKeys,
     LogKeys,
     TopicKeys,
+    TransactionKeys,
     GroupKeys,
     ConsumerGroupKeys,
     SecurityKeys,

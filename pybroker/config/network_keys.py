@@ -133,7 +133,7 @@ class NetworkKeys(Settings):
     sasl_server_max_receive_size = integer(
         524_288, "Largest frame in bytes of a connection that has not authenticated.", at_least=1
     )
-    request_timeout_ms = integer(30000, "Longest wait in ms for an answer from another node.", acts=False)
+    request_timeout_ms = integer(30000, "Longest wait in ms for an answer from another node.")
     fetch_max_bytes = integer(55 * 1024**2, "Most bytes that one Fetch is answered with.", at_least=1024)
     max_incremental_fetch_session_cache_slots = integer(
         1000, "Fetch sessions (KIP-227) that are kept at a time.", at_least=0

@@ -1,4 +1,4 @@
-"""Keys about topics and replicas as a broker sees them: creation, replication, transactions, share groups."""
+"""Keys about topics and replicas as a broker sees them: creation, replication, share groups."""
 
 from __future__ import annotations
 
@@ -61,20 +61,9 @@ class TopicKeys(Settings):
         one_of=REPLICA_SELECTORS,
     )
     replica_high_watermark_checkpoint_interval_ms = long(5000, "Time in ms between writings of the high watermarks.")
-    transaction_state_log_num_partitions = integer(50, "Partitions of __transaction_state.", at_least=1, acts=False)
-    transaction_state_log_replication_factor = short(3, "Replicas of __transaction_state.", at_least=1, acts=False)
-    transaction_state_log_min_isr = integer(
-        2, "In-sync replicas that __transaction_state needs.", at_least=1, acts=False
-    )
     share_coordinator_state_topic_replication_factor = short(
         3, "Replicas of __share_group_state.", at_least=1, acts=False
     )
     share_coordinator_state_topic_min_isr = short(
         2, "In-sync replicas that __share_group_state needs.", at_least=1, acts=False
-    )
-    transaction_max_timeout_ms = integer(
-        900_000, "Longest transaction timeout in ms that a producer may ask for.", at_least=1, acts=False
-    )
-    transactional_id_expiration_ms = integer(
-        7 * 86_400_000, "A transactional id that was silent for this many ms is forgotten.", at_least=1, acts=False
     )

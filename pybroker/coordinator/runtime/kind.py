@@ -6,7 +6,7 @@ Owns the list of what a kind hands in. Must not know any kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -15,6 +15,23 @@ from pybroker.coordinator.runtime.machine import ShardMachine
 
 Record = TypeVar("Record")
 KindMachine = TypeVar("KindMachine", bound=ShardMachine[Any])
+
+
+class ShardObserver(Protocol):
+    """What a kind does beside answering: work that follows from committed records."""
+
+    def unfinished(self, machine: Any) -> Sequence[Any]:
+        """Return, as records, what a machine that was just loaded has left to do. They are handed to `committed` once
+        all that was loaded is committed.
+        """
+
+    def committed(self, partition: int, leader_epoch: int, records: Sequence[Any]) -> None:
+        """Take note of committed records of a partition that this broker leads. Called before the replies are set: it
+        hands in no events before the loop's next turn.
+        """
+
+    def resigned(self, partition: int) -> None:
+        """Take note that this broker leads a partition no longer, or in another leader epoch."""
 
 
 class CoordinatorKind(msgspec.Struct, Generic[Record, KindMachine], frozen=True, kw_only=True):
@@ -33,6 +50,8 @@ class CoordinatorKind(msgspec.Struct, Generic[Record, KindMachine], frozen=True,
     codec: RecordCodec[Record]
     appended: Callable[[Sequence[Record]], None]
     """Called with each decision's records when they are in the log, and before they are committed."""
+    observer: ShardObserver | None = None
+    """None where nothing follows from records."""
 
 
 class RuntimeSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -141,6 +141,8 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
     def _resign(self, index: int) -> None:
         shard = self._shards.pop(index)
         shard.step(ShardStep.RESIGN)
+        if self._kind.observer is not None:
+            self._kind.observer.resigned(index)
         shard.loading.cancel()
         runner, shard.runner = shard.runner, None
         if runner is not None:
@@ -173,6 +175,8 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         shard.runner = runner
         shard.step(ShardStep.LOADED)
         runner.set_timers([Timer("loaded", self._clock.steady_ms(), Loaded())])
+        if opened is not None:
+            self._begin_unfinished(shard, opened)
 
     async def _make_runner(
         self, shard: _Shard[Record, KindMachine], opened: PartitionLog | None
@@ -201,7 +205,27 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
             gc.freeze()
         return runner
 
+    def _begin_unfinished(self, shard: _Shard[Record, KindMachine], opened: PartitionLog) -> None:
+        """Hand what a loaded machine has left to do to the observer: no record that may be lost has consequences."""
+        observer = self._kind.observer
+        if observer is None or shard.machine is None or not (left := observer.unfinished(shard.machine)):
+            return
+        settled = self._commits.committed(opened, opened.log_end_offset, _nothing)
+        if settled is None:
+            self._notify(shard, left)
+        else:
+            settled.on_complete(lambda _value, error: None if error else self._notify(shard, left))
+
+    def _notify(self, shard: _Shard[Record, KindMachine], records: Sequence[Record]) -> None:
+        """Hand committed records to the observer, unless the shard has resigned meanwhile."""
+        if self._kind.observer is not None and shard.state is ShardState.ACTIVE:
+            self._kind.observer.committed(shard.index, shard.epoch, records)
+
     # ------------------------------------------------------------------------------------------------------ events
+
+    def active(self) -> list[int]:
+        """Return the partitions whose events are taken now."""
+        return [index for index, shard in self._shards.items() if shard.runner is not None]
 
     def partition_for(self, key: str) -> int:
         """Return the partition of the topic that a key belongs to."""
@@ -293,10 +317,19 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
                 raise UnwritableError(str(error)) from error
             committed = self._commits.committed(opened, end_offset, partial(self._touch, shard))
         self._kind.appended(records)
+        if self._kind.observer is not None:
+            if committed is None:
+                self._notify(shard, records)
+            else:
+                committed.through(lambda _: self._notify(shard, records))
         return committed
 
     def _name(self, index: int) -> str:
         return f"{self._kind.topic}-{index}"
+
+
+def _nothing() -> None:
+    """Nobody is to be woken."""
 
 
 class _Shard(Generic[Record, KindMachine]):

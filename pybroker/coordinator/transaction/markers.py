@@ -1,0 +1,330 @@
+"""TransactionMarkers: what prepared transactions still need, from their prepare record to the note that all is done.
+
+Owns which leader a marker goes to, which markers share a request, and which are sent again (Kafka's
+`TransactionMarkerChannelManager`). One request at a time is under way to each broker; what comes meanwhile is the next
+one. Must not know how a broker is reached, nor what is decided about a transaction: sending, completing and waiting are
+handed in.
+
+A marker is sent until its partition has it, its topic is gone, or this broker coordinates the transaction no longer.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.transaction.events import CompleteTransaction, ProducerIdentity
+from pybroker.coordinator.transaction.records import TransactionRecord
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pybroker.coordinator.transaction.machine import TransactionMachine
+    from pybroker.machine.clock import Cancellable
+    from pybroker.machine.reply import Reply
+    from pybroker.metadata.image import MetadataImage
+    from pybroker.protocol.messages.write_txn_markers import WritableTxnMarkerResult, WriteTxnMarkersResponse
+
+    Partition = tuple[str, int]
+
+log = logging.getLogger("pybroker.coordinator.transaction")
+
+MAX_PARTITIONS = 2_000
+"""Of one request: as many markers as a leader writes in a few milliseconds."""
+AGAIN_S = 0.1
+"""What failed, and has no leader, is looked at again so much later."""
+
+_DONE = frozenset(
+    {
+        ErrorCode.NONE,
+        # The partition takes no transactional records, so it has none.
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.UNSUPPORTED_VERSION,
+    }
+)
+_AGAIN = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        # Of a group's coordinator, which looks into what it commits.
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+_FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+"""A newer coordinator, or a newer producer, has been at the partition: this coordinator's word is out of date."""
+
+
+class _Ending:
+    """A prepared transaction."""
+
+    __slots__ = ("commits", "completing", "epoch", "identity", "left", "shard", "transactional_id", "version")
+
+    def __init__(self, shard: int, epoch: int, record: TransactionRecord) -> None:
+        metadata = record.metadata
+        assert metadata is not None
+        self.shard = shard
+        self.epoch = epoch
+        self.transactional_id = record.transactional_id
+        self.identity = ProducerIdentity(metadata.producer_id, metadata.producer_epoch)
+        self.commits = metadata.commits
+        self.version = metadata.client_version
+        # Partitions without their marker. Invariant: each is queued, under way, or waits to be looked at again.
+        self.left = set(metadata.partitions)
+        # Whether the completion is handed in.
+        self.completing = False
+
+    def marker(self, partitions: Iterable[Partition]) -> WritableTxnMarker:
+        """Build the marker for some partitions."""
+        topics: dict[str, WritableTxnMarkerTopic] = {}
+        for name, index in partitions:
+            topic = topics.get(name)
+            if topic is None:
+                topic = topics[name] = WritableTxnMarkerTopic(name=name, partition_indexes=[])
+            topic.partition_indexes.append(index)
+        return WritableTxnMarker(
+            producer_id=self.identity.producer_id,
+            producer_epoch=self.identity.producer_epoch,
+            transaction_result=self.commits,
+            topics=list(topics.values()),
+            coordinator_epoch=self.epoch,
+            transaction_version=self.version,
+        )
+
+
+class TransactionMarkers:
+    """The prepared transactions of the partitions that this broker leads. Used from one event loop; a `ShardObserver`.
+    """
+
+    def __init__(
+        self,
+        image: Callable[[], MetadataImage],
+        *,
+        send: Callable[[int, WriteTxnMarkersRequest], Reply],
+        complete: Callable[[int, CompleteTransaction], Reply],
+        soon: Callable[[Callable[[], None]], object],
+        later: Callable[[float, Callable[[], None]], Cancellable],
+    ) -> None:
+        """`send` asks a broker; `complete` hands the event to a partition's machine and may raise; `soon` calls in the
+        loop's next turn, `later` after so many seconds.
+        """
+        self._image = image
+        self._send = send
+        self._complete = complete
+        self._soon = soon
+        self._later = later
+        # By the partition of `__transaction_state`, then by transactional id.
+        self._endings: dict[int, dict[str, _Ending]] = {}
+        # By broker: what the next request to it is made of.
+        self._queued: dict[int, dict[_Ending, set[Partition]]] = {}
+        self._under_way: set[int] = set()
+        # What failed or has no leader. Invariant: not empty, or an ending to complete again, exactly with a timer.
+        self._waiting: dict[_Ending, set[Partition]] = {}
+        self._again: Cancellable | None = None
+        self._flush_due = False
+
+    # ------------------------------------------------------------------------------------------- as a ShardObserver
+
+    def unfinished(self, machine: TransactionMachine) -> Sequence[TransactionRecord]:
+        """Return the prepared transactions of a machine that was loaded: nobody else sends their markers."""
+        known = machine.state.transactions
+        return [TransactionRecord(one, metadata) for one, metadata in known.items() if metadata.is_prepared]
+
+    def committed(self, partition: int, leader_epoch: int, records: Sequence[TransactionRecord]) -> None:
+        """Begin to send the markers of transactions whose end is decided."""
+        for record in records:
+            if record.metadata is not None and record.metadata.is_prepared:
+                ending = _Ending(partition, leader_epoch, record)
+                self._endings.setdefault(partition, {})[record.transactional_id] = ending
+                self._route(ending, ending.left)
+                if not ending.left:
+                    # Not now: the machine shows the record once its batch is over.
+                    self._soon(lambda ending=ending: self._finish(ending))  # type: ignore[misc]
+
+    def resigned(self, partition: int) -> None:
+        """Forget what another broker's coordinator, or a later one of this broker, sends from now on."""
+        self._endings.pop(partition, None)
+        for queue in (*self._queued.values(), self._waiting):
+            for ending in [ending for ending in queue if ending.shard == partition]:
+                del queue[ending]
+
+    # ------------------------------------------------------------------------------------------------------ sending
+
+    def follow(self) -> None:
+        """Look again at what waits for a leader: there is a newer image."""
+        if self._waiting:
+            self._soon(self._try_again)
+
+    def pending(self) -> int:
+        """Count the prepared transactions that are not complete."""
+        return sum(map(len, self._endings.values()))
+
+    def close(self) -> None:
+        """Send nothing more."""
+        self._endings.clear()
+        self._queued.clear()
+        self._waiting.clear()
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
+
+    def _route(self, ending: _Ending, partitions: Iterable[Partition]) -> None:
+        """Queue partitions for their leaders; those that are gone need no marker."""
+        topics = self._image().topics.by_name
+        brokers = self._image().cluster.brokers
+        for partition in list(partitions):
+            topic = topics.get(partition[0])
+            known = None if topic is None else topic.partitions.get(partition[1])
+            if known is None:
+                log.info("%s-%d is deleted and gets no marker of %s", *partition, ending.transactional_id)
+                ending.left.discard(partition)
+            elif known.leader < 0 or known.leader not in brokers:
+                self._wait(ending, (partition,))
+            else:
+                self._queued.setdefault(known.leader, {}).setdefault(ending, set()).add(partition)
+                if not self._flush_due:
+                    self._flush_due = True
+                    self._soon(self._flush)
+
+    def _wait(self, ending: _Ending, partitions: Iterable[Partition]) -> None:
+        self._waiting.setdefault(ending, set()).update(partitions)
+        if self._again is None:
+            self._again = self._later(AGAIN_S, self._try_again)
+
+    def _try_again(self) -> None:
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
+        waiting, self._waiting = self._waiting, {}
+        for ending, partitions in waiting.items():
+            if self._is_current(ending):
+                self._route(ending, partitions)
+                self._maybe_finish(ending)
+
+    def _flush(self) -> None:
+        self._flush_due = False
+        for broker in list(self._queued):
+            self._maybe_send(broker)
+
+    def _maybe_send(self, broker: int) -> None:
+        if broker in self._under_way or not (sent := self._take(broker)):
+            return
+        self._under_way.add(broker)
+        request = WriteTxnMarkersRequest(markers=[ending.marker(partitions) for ending, partitions in sent.items()])
+        reply = self._send(broker, request)
+        reply.on_complete(lambda response, error: self._answered(broker, sent, response, error))
+
+    def _take(self, broker: int) -> dict[_Ending, set[Partition]]:
+        """Take what fits in one request; no producer is in it twice, as answers are by producer."""
+        queue = self._queued.get(broker, {})
+        taken: dict[_Ending, set[Partition]] = {}
+        producers: set[int] = set()
+        room = MAX_PARTITIONS
+        for ending in list(queue):
+            if room <= 0:
+                break
+            if ending.identity.producer_id in producers:
+                continue
+            producers.add(ending.identity.producer_id)
+            partitions = queue.pop(ending)
+            if len(partitions) > room:
+                rest = set(sorted(partitions)[room:])
+                queue[ending] = rest
+                partitions -= rest
+            taken[ending] = partitions
+            room -= len(partitions)
+        if not queue:
+            self._queued.pop(broker, None)
+        return taken
+
+    def _answered(
+        self,
+        broker: int,
+        sent: dict[_Ending, set[Partition]],
+        response: WriteTxnMarkersResponse | None,
+        error: Exception | None,
+    ) -> None:
+        self._under_way.discard(broker)
+        if error is not None:
+            log.debug("markers are sent again, as broker %d has not answered: %s", broker, error)
+        results = {} if response is None else {result.producer_id: result for result in response.markers}
+        for ending, partitions in sent.items():
+            if self._is_current(ending):
+                self._settle(ending, partitions, results.get(ending.identity.producer_id))
+        self._maybe_send(broker)
+
+    def _settle(self, ending: _Ending, partitions: set[Partition], result: WritableTxnMarkerResult | None) -> None:
+        """Take note of what became of a marker's partitions; those that no answer names are sent again."""
+        codes: dict[Partition, int] = {}
+        if result is not None:
+            codes = {(topic.name, one.partition_index): one.error_code for topic in result.topics for one in topic.partitions}
+        again = []
+        for partition in partitions:
+            code = codes.get(partition, ErrorCode.REQUEST_TIMED_OUT)
+            if code in _DONE:
+                ending.left.discard(partition)
+            elif code in _FENCED:
+                log.warning(
+                    "no more markers of transactional id %s are sent by leader epoch %d of __transaction_state-%d: %s-%d"
+                    " answers %s",
+                    *(ending.transactional_id, ending.epoch, ending.shard, *partition, ErrorCode(code).name),
+                )
+                self._endings[ending.shard].pop(ending.transactional_id)
+                self._forget(ending)
+                return
+            else:
+                if code not in _AGAIN:
+                    name = ErrorCode(code).name if code in ErrorCode else str(code)
+                    log.error("a marker of %s for %s-%d failed with %s", ending.transactional_id, *partition, name)
+                again.append(partition)
+        if again:
+            self._wait(ending, again)
+        self._maybe_finish(ending)
+
+    def _forget(self, ending: _Ending) -> None:
+        for queue in (*self._queued.values(), self._waiting):
+            queue.pop(ending, None)
+
+    # --------------------------------------------------------------------------------------------------- completing
+
+    def _is_current(self, ending: _Ending) -> bool:
+        return self._endings.get(ending.shard, {}).get(ending.transactional_id) is ending
+
+    def _maybe_finish(self, ending: _Ending) -> None:
+        if not ending.left:
+            self._finish(ending)
+
+    def _finish(self, ending: _Ending) -> None:
+        """Hand in that all markers are written."""
+        if ending.completing or not self._is_current(ending):
+            return
+        ending.completing = True
+        event = CompleteTransaction(ending.transactional_id, ending.identity)
+        try:
+            reply = self._complete(ending.shard, event)
+        except Exception as error:  # noqa: BLE001 - as where it comes later
+            self._finished(ending, error)
+            return
+        reply.on_complete(lambda _reply, error: self._finished(ending, error))
+
+    def _finished(self, ending: _Ending, error: Exception | None) -> None:
+        ending.completing = False
+        if error is None:
+            if self._is_current(ending):
+                del self._endings[ending.shard][ending.transactional_id]
+            return
+        log.info("the end of %s's transaction is noted later: %s", ending.transactional_id, error)
+        if self._is_current(ending):
+            # What is left is nothing, so that it is completed when it is looked at.
+            self._wait(ending, ())
