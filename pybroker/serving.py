@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
+    from pybroker.broker.broker_channel import BrokerChannels
     from pybroker.broker.failures import Failures
     from pybroker.broker.live_config import LiveConfig
     from pybroker.broker.registration import Registration
@@ -81,6 +82,7 @@ class Parts(Protocol):
     live: LiveConfig
     channel: LocalChannel | SwitchingChannel
     registration: Registration
+    brokers: BrokerChannels
     groups: GroupCoordinator
     partitions: Partitions
     publisher: PartitionPublisher
@@ -188,6 +190,7 @@ def build_services(parts: Parts) -> Services:
         tokens=parts.tokens,
         authorizer=parts.authorizer,
         mutations=parts.mutations,
+        brokers=parts.brokers,
         time_of=parts.quotas.time_of,
     )
 

@@ -36,6 +36,8 @@ Response = TypeVar("Response", bound=Message)
 
 _API_VERSIONS = 18
 _LONGEST_RESPONSE = 1 << 30
+_UNSENT_BYTES = 64 * 1024
+"""The loop's own bound, above which a writer is to wait."""
 _LONGEST_FIRST_RESPONSE = 1 << 20
 """A response before a connection is of use, to ApiVersions or a token, is no longer: else it is no Kafka broker's."""
 
@@ -138,6 +140,17 @@ class Connection:
         if self._renewal is not None:
             await asyncio.wait([self._renewal])
 
+    async def writable(self) -> None:
+        """Wait until the session is not being renewed, and no more than 64 KiB of requests are kept here: what is asked
+        then leaves at once, or is all that is added. Raises ConnectionLostError.
+        """
+        await self.ready()
+        try:
+            while self.usable and self._stream.unsent_bytes > _UNSENT_BYTES:
+                await self._stream.drain()
+        except OSError as error:
+            raise ConnectionLostError(f"{self.server}: {error}") from None
+
     def version_of(self, request: Message) -> int:
         """The version that `ask` would send this request in. Raises UnservedApiError."""
         key = request.__message__.api_key
@@ -200,7 +213,7 @@ class Connection:
             raise UnsendableError(first_misfit(request) or str(error)) from None
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[bytes] = loop.create_future()
-        if self._receiver.done():
+        if not self.usable:
             raise ConnectionLostError(f"{self.server}: the connection is closed")
         # A request with a time of its own, a JoinGroup, may be held back for that time.
         held_ms = timeout_ms if timeout_ms > self._settings.request_timeout_ms else 0
@@ -252,7 +265,7 @@ class Connection:
     @property
     def usable(self) -> bool:
         """Whether requests can still be sent."""
-        return not self._receiver.done()
+        return not (self._receiver.done() or self._receiver.cancelling())
 
     def is_silent(self, now: float) -> bool:
         """Whether the broker keeps an answer back for longer than it may, by the loop's clock: it may be paused."""

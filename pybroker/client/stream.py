@@ -66,6 +66,15 @@ class Stream:
             at += self._session.send(frame[at:])
             self._writer.write(self._session.take())
 
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes that were written and have not gone to the system."""
+        return self._writer.transport.get_write_buffer_size()
+
+    async def drain(self) -> None:
+        """Wait until the system takes bytes again. Raises OSError for a connection that has ended."""
+        await self._writer.drain()
+
     async def readexactly(self, size: int) -> bytes:
         """Read so many bytes. Raises IncompleteReadError at the end, OSError, AuthenticationError."""
         if self._session is None:

@@ -13,12 +13,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from pybroker.client.connection import Connection
 from pybroker.client.errors import AuthenticationError, ClientError, UnservedApiError
-from pybroker.client.settings import AdminSettings
+from pybroker.client.kept_connection import KeptConnection, server_name, settings_of_node
 from pybroker.controller.errors import ControllerTimeoutError, NotControllerError, UnservedByControllerError
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.schema import Message
@@ -26,6 +24,7 @@ from pybroker.protocol.schema import Message
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pybroker.client.connection import Connection
     from pybroker.client.security.renewed import RenewedSecurity
     from pybroker.config.endpoint import Endpoint
 
@@ -34,8 +33,6 @@ log = logging.getLogger("pybroker.controller")
 Response = TypeVar("Response", bound=Message)
 
 _ASK_ANOTHER = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER})
-_LONGEST_SETUP_MS = 2_000
-"""The longest wait for a connection: a controller that is not there is not waited for while another may lead."""
 _TRIES_OF_AN_ELECTION = 50
 """As many tries follow each other closely: an election takes less."""
 _QUIET_S = 2.0
@@ -64,15 +61,6 @@ class ChannelSettings(NamedTuple):
     """What connections are secured with, None for plaintext."""
 
 
-@dataclass(slots=True)
-class _Slot:
-    """One connection at a time."""
-
-    connection: Connection | None = None
-    under_way: int = 0
-    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
 class NodeToControllerChannel:
     """Asks the active controller. Used from one event loop."""
 
@@ -89,16 +77,9 @@ class NodeToControllerChannel:
         self._name = name
         self._settings = settings
         self._find_leader = find_leader
-        self._bootstrap = [_server(host, port) for host, port in bootstrap]
-        self._connecting = AdminSettings.from_properties(
-            {
-                "bootstrap.servers": "any:1",
-                "client.id": settings.client_id,
-                "request.timeout.ms": settings.request_timeout_ms,
-                "socket.connection.setup.timeout.ms": min(settings.request_timeout_ms, _LONGEST_SETUP_MS),
-            }
-        )
-        self._slots = [_Slot() for _ in range(settings.connections)]
+        self._bootstrap = [server_name(host, port) for host, port in bootstrap]
+        connecting = settings_of_node(settings.client_id, settings.request_timeout_ms)
+        self._slots = [KeptConnection(connecting, settings.security) for _ in range(settings.connections)]
         self._room = asyncio.Semaphore(settings.max_under_way)
         # What `find_leader` returned last, and who is asked: the same, until that one fails.
         self._named: str | None = None
@@ -145,8 +126,7 @@ class NodeToControllerChannel:
         self._closed = True
         self._news.set()
         for slot in self._slots:
-            if slot.connection is not None:
-                await slot.connection.close()
+            await slot.close()
 
     async def _ask(self, request: Message, response: type[Response]) -> Response:
         tries = 0
@@ -159,7 +139,7 @@ class NodeToControllerChannel:
                 if server is None:
                     failure = "no controller is known"
                 else:
-                    connection = await self._open(slot, server)
+                    connection = await slot.open(server)
                     answer = await connection.ask(request, response, timeout_ms=self._settings.request_timeout_ms)
                     if getattr(answer, "error_code", ErrorCode.NONE) not in _ASK_ANOTHER:
                         self._succeed(server)
@@ -181,24 +161,7 @@ class NodeToControllerChannel:
                     await self._news.wait()
         raise NotControllerError(f"{self._name}: this node is stopping")
 
-    async def _open(self, slot: _Slot, server: str) -> Connection:
-        async with slot.opening:
-            connection = slot.connection
-            if connection is not None and connection.usable and connection.server == server:
-                return connection
-            slot.connection = None
-            if connection is not None:
-                await connection.close()
-            if self._settings.security is not None:
-                self._settings.security.secure(self._connecting)
-            connection = await Connection.open(server, self._connecting)
-            if self._closed:
-                await connection.close()
-                raise NotControllerError(f"{self._name}: this node is stopping")
-            slot.connection = connection
-            return connection
-
-    def _give_up(self, slot: _Slot, connection: Connection) -> None:
+    def _give_up(self, slot: KeptConnection, connection: Connection) -> None:
         """Wait no longer for the answers of one that leads no more: a process that is stopped gives none."""
         if slot.connection is connection and slot.under_way:
             ending = asyncio.ensure_future(connection.close())
@@ -208,7 +171,7 @@ class NodeToControllerChannel:
     def _target(self) -> str | None:
         """Return whom to ask: the leader that the quorum names, unless it has failed since it was named."""
         leader = self._find_leader()
-        named = None if leader is None else _server(leader.host, leader.port)
+        named = None if leader is None else server_name(leader.host, leader.port)
         if named is not None and named != self._named:
             self._named = self._active = named
         if self._active is not None:
@@ -238,7 +201,3 @@ class NodeToControllerChannel:
                 failure,
             )
         self._outage = failure
-
-
-def _server(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -18,6 +18,7 @@ from pybroker.security.principals import ANONYMOUS, Principal
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pybroker.broker.broker_channel import BrokerChannels
     from pybroker.broker.producer_ids import ProducerIds
     from pybroker.broker.suspects import Suspects
     from pybroker.config.broker import BrokerConfig
@@ -109,6 +110,7 @@ class Services(NamedTuple):
     controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
     mutations: MutationQuotas | None = None  # of the node: partitions that clients may have made and deleted
     authorizer: Judge | None = None  # who decides what clients may do; without one they may do everything
+    brokers: BrokerChannels | None = None  # of a broker: the ways to other brokers, and to itself
     time_of: Callable[[Origin], RequestTime | None] | None = None  # what requests' time is counted by, for quotas
 
 
@@ -121,6 +123,11 @@ class Contexts:
     def reconfigure(self, config: BrokerConfig) -> None:
         """Take the broker's changed settings; they hold for every request from now on."""
         self._services = self._services._replace(config=config)
+
+    @property
+    def services(self) -> Services:
+        """What is in force now."""
+        return self._services
 
     def build(self, origin: Origin) -> RequestContext:
         """Return the context of a request."""

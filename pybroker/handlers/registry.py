@@ -41,6 +41,7 @@ SUPPORT = frozenset(
         "leaders",
         "metadata_log",
         "mutations",
+        "own_requests",
         "registry",
         "token_requests",
         "topic_metadata",

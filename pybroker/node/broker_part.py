@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from pybroker.broker.broker_channel import build_broker_channels
 from pybroker.broker.heartbeat import Heartbeats
 from pybroker.broker.lifecycle import LifecycleSettings
 from pybroker.broker.moved_clients import MovedClients
@@ -23,6 +24,7 @@ from pybroker.coordinator.group.building import build_coordinator
 from pybroker.coordinator.group.settings import build_settings
 from pybroker.handlers.api_versions import encoded_answers
 from pybroker.handlers.context import Contexts
+from pybroker.handlers.own_requests import OwnRequests
 from pybroker.handlers.registry import asked_by_brokers, registered_apis
 from pybroker.net import descriptors
 from pybroker.net.api_versions import ApiVersionsPublisher
@@ -142,6 +144,10 @@ class BrokerPart:
         if not self.config.is_single:
             self._heartbeats = self._build_heartbeats()
         publisher = self._build_replicas()
+        brokers = self.brokers = build_broker_channels(
+            self.config, lambda: source.image, self._foundation.outbound.brokers
+        )
+        end(Stage.PARKED_REQUESTS, brokers, brokers.close)
         if self._heartbeats is not None:
             publisher.hold()
         self.in_sync = self._build_in_sync()
@@ -198,6 +204,7 @@ class BrokerPart:
             end(Stage.WORKERS, self.sasl, self.sasl.close)
         contexts = Contexts(build_services(self))
         self.live.subscribe(contexts.reconfigure)
+        self.brokers.serve_here(OwnRequests(apis, contexts).answer)
         pipeline = build_pipeline(self, Dispatch(apis), contexts, self._intercepted)
         end(Stage.REQUESTS, pipeline, lambda: finish_requests(pipeline))
         end(Stage.EVENTS, pipeline, pipeline.stop)
@@ -265,6 +272,7 @@ class BrokerPart:
         """Take note of an image that is in force in the data plane."""
         if self._heartbeats is not None and self.registration.follow(image):
             self._replicate(self.live.current)
+        self.brokers.follow(image)
         self.groups.follow(image)
         self.in_sync.published(image)
         self.deletions.published()

@@ -1,0 +1,79 @@
+"""Requests of this broker to itself: its handlers are called as for a request that came by the inter-broker listener.
+
+Owns what such a request's context is: this broker may ask everything, and no quota counts it. Must not know any API.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from pybroker.handlers.context import RequestContext
+from pybroker.protocol.codec import decode
+from pybroker.protocol.header import response_prefix
+from pybroker.protocol.messages import response_class
+from pybroker.security.principals import ANONYMOUS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pybroker.handlers.context import Contexts
+    from pybroker.protocol.schema import Message
+
+_NO_CONNECTION = -1
+_LOOPBACK = "127.0.0.1"
+
+
+class Api(Protocol):
+    """What is needed of an API here."""
+
+    @property
+    def max_version(self) -> int:
+        """The newest version served."""
+
+    def handle(self, request: Any, context: Any) -> Any:
+        """Return the response, ready-made bytes for it, or an awaitable of either."""
+
+    def failed(self, request: Any, context: Any, error: Exception) -> Any:
+        """Return the response that reports an exception."""
+
+
+class OwnOrigin(NamedTuple):
+    """The envelope that a request of this broker would have."""
+
+    api_key: int
+    api_version: int
+    client_id: str | None
+    listener: str
+    connection: int = _NO_CONNECTION
+    local_host: str = _LOOPBACK
+    local_port: int = 0
+    peer_host: str = _LOOPBACK
+    principal: tuple[str, str] | None = None
+
+
+class OwnRequests:
+    """Answers what this broker asks itself."""
+
+    def __init__(self, apis: Mapping[int, Api], contexts: Contexts) -> None:
+        self._apis = apis
+        self._contexts = contexts
+
+    async def answer(self, request: Message) -> Message:
+        """Return the response of an API's handler, in the newest version that is served; `request` is not copied."""
+        key = request.__message__.api_key
+        assert key is not None
+        api, services = self._apis[key], self._contexts.services
+        origin = OwnOrigin(key, api.max_version, str(services.config.node_id), services.config.inter_broker_listener)
+        of_broker = services._replace(authorizer=None, time_of=None)
+        context = RequestContext(of_broker, origin, services.image(), api.max_version, ANONYMOUS)
+        try:
+            outcome: Any = api.handle(request, context)
+            if not isinstance(outcome, bytes) and hasattr(outcome, "__await__"):
+                outcome = await outcome
+        except Exception as error:  # noqa: BLE001  # every failure of a handler is the answer
+            outcome = api.failed(request, context, error)
+        if isinstance(outcome, bytes):
+            start = len(response_prefix(key, api.max_version))
+            return decode(response_class(key), outcome, api.max_version, start)[0]
+        response: Message = outcome
+        return response

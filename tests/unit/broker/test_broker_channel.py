@@ -1,0 +1,225 @@
+"""Requests of a broker to others, against brokers that a script answers for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+
+from pybroker.broker.broker_channel import BrokerChannel, BrokerChannelSettings
+from pybroker.client.errors import ConnectionLostError, UnservedApiError
+from pybroker.config.endpoint import Endpoint
+from pybroker.metadata.image import BrokerRegistration, ClusterImage, MetadataImage
+from pybroker.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from pybroker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from pybroker.protocol.schema import Message
+from tests.support.conditions import wait_until
+from tests.support.scripted_controller import ScriptedController
+
+HEARTBEAT = 63
+LONG_MS = 20_000
+SETTINGS = BrokerChannelSettings(node_id=1, listener="INNER", max_idle_ms=-1, backoff_ms=1)
+
+
+def alive(_: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(is_fenced=False)
+
+
+def image_of(endpoints: Mapping[int, Endpoint], *, fenced: bool = False) -> MetadataImage:
+    brokers = {
+        node: BrokerRegistration(node, bytes(16), 7, {"INNER": (it.host, it.port)}, {}, fenced=fenced)
+        for node, it in endpoints.items()
+    }
+    return MetadataImage(cluster=ClusterImage(brokers=brokers))
+
+
+@asynccontextmanager
+async def channel_by(
+    image: Callable[[], MetadataImage], settings: BrokerChannelSettings = SETTINGS
+) -> AsyncIterator[BrokerChannel]:
+    channel = BrokerChannel("questions", settings, image)
+    try:
+        yield channel
+    finally:
+        await channel.close()
+
+
+async def ask(channel: BrokerChannel, node: int = 2, timeout_ms: int = LONG_MS) -> BrokerHeartbeatResponse:
+    return await channel.send(node, BrokerHeartbeatRequest(), BrokerHeartbeatResponse, timeout_ms=timeout_ms)
+
+
+async def test_each_broker_is_asked_by_one_connection_to_its_listener() -> None:
+    async with ScriptedController({HEARTBEAT: alive}) as two, ScriptedController({HEARTBEAT: alive}) as three:
+        image = image_of({2: two.endpoint, 3: three.endpoint})
+        async with channel_by(lambda: image) as channel:
+            await asyncio.gather(*(ask(channel, node) for node in (2, 3, 2, 2)))
+        assert (two.connections, two.asked[HEARTBEAT]) == (1, 3)
+        assert (three.connections, three.asked[HEARTBEAT]) == (1, 1)
+
+
+async def test_what_the_broker_asks_itself_needs_no_connection() -> None:
+    asked: list[Message] = []
+
+    async def answer(request: Message) -> Message:
+        asked.append(request)
+        return BrokerHeartbeatResponse(error_code=7)
+
+    async with channel_by(lambda: image_of({})) as channel:
+        with pytest.raises(ConnectionLostError, match="does not serve requests yet"):
+            await ask(channel, 1)
+        channel.serve_here(answer)
+        request = BrokerHeartbeatRequest()
+        assert (await channel.send(1, request, BrokerHeartbeatResponse, timeout_ms=LONG_MS)).error_code == 7
+        assert asked[0] is request
+
+
+async def test_a_broker_that_cannot_be_found_is_an_error_that_says_why() -> None:
+    async with ScriptedController({HEARTBEAT: alive}) as two:
+        images = [image_of({}), image_of({2: two.endpoint}, fenced=True), image_of({2: two.endpoint})]
+        settings = SETTINGS._replace(listener="OTHER")
+        async with channel_by(lambda: images.pop(0), settings) as channel:
+            for said in ("has no broker 2", "broker 2 is fenced", "has no listener OTHER, only INNER"):
+                with pytest.raises(ConnectionLostError, match=said):
+                    await ask(channel)
+
+
+async def test_a_connection_that_ends_before_the_answer_fails_its_requests_and_the_next_one_opens_another() -> None:
+    answers = [None, BrokerHeartbeatResponse(is_fenced=False)]
+    async with ScriptedController({HEARTBEAT: lambda _: answers.pop(0)}) as two:
+        image = image_of({2: two.endpoint})
+        async with channel_by(lambda: image) as channel:
+            with pytest.raises(ConnectionLostError):
+                await ask(channel)
+            assert not (await ask(channel)).is_fenced
+        assert (two.connections, two.asked[HEARTBEAT]) == (2, 2), "nothing is sent twice"
+
+
+async def test_all_that_wait_for_a_broker_that_is_not_there_fail_with_the_same_try() -> None:
+    gone = ScriptedController({})
+    async with gone:
+        image = image_of({2: gone.endpoint})
+    async with channel_by(lambda: image, SETTINGS._replace(backoff_ms=1_000_000)) as channel:
+        outcomes = await asyncio.gather(*(ask(channel) for _ in range(5)), return_exceptions=True)
+        assert all(isinstance(it, ConnectionLostError) for it in outcomes)
+        with pytest.raises(ConnectionLostError, match=r"was not sent to broker 2 within 20 ms: .*\d+\.\d+"):
+            await ask(channel, timeout_ms=20)
+
+
+async def test_a_broker_that_moved_is_asked_at_its_new_address_without_a_rest() -> None:
+    gone = ScriptedController({})
+    async with gone:
+        images = [image_of({2: gone.endpoint})]
+    async with ScriptedController({HEARTBEAT: alive}) as two:
+        settings = SETTINGS._replace(backoff_ms=1_000_000)
+        async with channel_by(lambda: images[0], settings) as channel:
+            with pytest.raises(ConnectionLostError):
+                await ask(channel)
+            images[0] = image_of({2: two.endpoint})
+            await ask(channel)
+
+
+async def test_requests_of_a_broker_that_is_fenced_meanwhile_fail_at_once() -> None:
+    never = asyncio.Event()
+
+    async def wait(_: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+        await never.wait()
+        return BrokerHeartbeatResponse()
+
+    async with ScriptedController({HEARTBEAT: wait}) as two:
+        image = image_of({2: two.endpoint})
+        async with channel_by(lambda: image) as channel:
+            asking = asyncio.ensure_future(ask(channel))
+            await two.until_asked(HEARTBEAT, 1)
+            channel.follow(image)
+            assert not asking.done()
+            channel.follow(image_of({2: two.endpoint}, fenced=True))
+            with pytest.raises(ConnectionLostError, match="fenced"):
+                await asking
+
+
+async def test_requests_beyond_the_bounds_wait_or_are_refused() -> None:
+    release = asyncio.Event()
+
+    async def wait(_: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+        await release.wait()
+        return BrokerHeartbeatResponse()
+
+    async with ScriptedController({HEARTBEAT: wait}) as two:
+        image = image_of({2: two.endpoint})
+        settings = SETTINGS._replace(max_under_way=1, max_waiting=3)
+        async with channel_by(lambda: image, settings) as channel:
+            asking = [asyncio.ensure_future(ask(channel)) for _ in range(2)]
+            await two.until_asked(HEARTBEAT, 1)
+            with pytest.raises(ConnectionLostError, match="was not sent to broker 2 within 20 ms"):
+                await ask(channel, timeout_ms=20)
+            asking.append(asyncio.ensure_future(ask(channel)))
+            await asyncio.wait(asking, timeout=0)
+            with pytest.raises(ConnectionLostError, match="3 requests wait for broker 2"):
+                await ask(channel)
+            assert two.asked[HEARTBEAT] == 1
+            release.set()
+            await asyncio.gather(*asking)
+
+
+async def test_a_broker_that_does_not_answer_in_time_is_connected_to_anew() -> None:
+    answers: list[asyncio.Event] = [asyncio.Event()]
+
+    async def wait(_: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+        if answers:
+            await answers.pop().wait()
+        return BrokerHeartbeatResponse()
+
+    async with ScriptedController({HEARTBEAT: wait}) as two:
+        image = image_of({2: two.endpoint})
+        async with channel_by(lambda: image) as channel:
+            with pytest.raises(ConnectionLostError, match="no answer within"):
+                await ask(channel, timeout_ms=50)
+            await ask(channel)
+        assert two.connections == 2
+
+
+async def test_an_idle_connection_is_closed_and_opened_again() -> None:
+    async with ScriptedController({HEARTBEAT: alive}) as two:
+        image = image_of({2: two.endpoint})
+        async with channel_by(lambda: image, SETTINGS._replace(max_idle_ms=1)) as channel:
+            await ask(channel)
+            await asyncio.to_thread(wait_until, lambda: not channel._peers, within=10, what="closed")
+            await ask(channel)
+        assert two.connections == 2
+
+
+async def test_what_a_broker_does_not_speak_is_an_error_at_once() -> None:
+    async with ScriptedController({HEARTBEAT: alive}) as two:
+        image = image_of({2: two.endpoint})
+        async with channel_by(lambda: image) as channel:
+            with pytest.raises(UnservedApiError, match="API 67"):
+                await channel.send(2, AllocateProducerIdsRequest(), AllocateProducerIdsResponse, timeout_ms=LONG_MS)
+
+
+async def test_the_end_of_the_channel_ends_what_waits_for_an_answer_and_what_waits_for_a_connection() -> None:
+    gone = ScriptedController({})
+    async with gone:
+        pass
+    never = asyncio.Event()
+
+    async def wait(_: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+        await never.wait()
+        return BrokerHeartbeatResponse()
+
+    async with ScriptedController({HEARTBEAT: wait}) as two:
+        image = image_of({2: two.endpoint, 3: gone.endpoint})
+        async with channel_by(lambda: image, SETTINGS._replace(backoff_ms=1_000_000)) as channel:
+            asking = [asyncio.ensure_future(ask(channel))]
+            await two.until_asked(HEARTBEAT, 1)
+            with pytest.raises(ConnectionLostError):
+                await ask(channel, 3)
+            asking.append(asyncio.ensure_future(ask(channel, 3)))
+            await asyncio.wait(asking, timeout=0)
+            await channel.close()
+            for outcome in await asyncio.gather(*asking, return_exceptions=True):
+                assert isinstance(outcome, ConnectionLostError)
+                assert "stopping" in str(outcome)
+            with pytest.raises(ConnectionLostError, match="stopping"):
+                await ask(channel)
