@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pybroker.broker.producer_ids import ProducerIds
 from pybroker.config.errors import ConfigError
 from pybroker.handlers.context import Contexts, Services
 from pybroker.handlers.encoded_topics import EncodedTopics
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from pybroker.broker.broker_channel import BrokerChannels
     from pybroker.broker.failures import Failures
     from pybroker.broker.live_config import LiveConfig
+    from pybroker.broker.producer_ids import ProducerIds
     from pybroker.broker.registration import Registration
     from pybroker.broker.suspects import Suspects
     from pybroker.config.broker import BrokerConfig
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from pybroker.controller.service import Controller
     from pybroker.controller.switching_channel import SwitchingChannel
     from pybroker.coordinator.group.service import GroupCoordinator
+    from pybroker.coordinator.runtime.commits import CommitWaits
+    from pybroker.coordinator.transaction.service import TransactionCoordinator
     from pybroker.handlers.context import RequestContext
     from pybroker.metadata.image import MetadataImage, ScramImage
     from pybroker.net.listeners import OpenListener
@@ -83,7 +85,10 @@ class Parts(Protocol):
     channel: LocalChannel | SwitchingChannel
     registration: Registration
     brokers: BrokerChannels
+    commits: CommitWaits
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    producer_ids: ProducerIds
     partitions: Partitions
     publisher: PartitionPublisher
     in_sync: InSyncReplicas
@@ -176,10 +181,11 @@ def build_services(parts: Parts) -> Services:
         image=lambda: source.image,
         controller=parts.channel,
         groups=parts.groups,
+        transactions=parts.transactions,
         partitions=parts.partitions,
         moves=parts.upkeep.moves,
         publisher=parts.publisher,
-        producer_ids=ProducerIds(parts.registration.allocate_producer_ids),
+        producer_ids=parts.producer_ids,
         retention=parts.upkeep.retention,
         deletions=parts.deletions,
         slices=Slices(),
@@ -202,13 +208,22 @@ def build_pipeline(
     intercepted: Callable[[ControlRequest, RequestContext], None],
 ) -> Pipeline:
     """Return the pipeline, not started; `intercepted` decides about the requests that the data plane intercepts."""
-    source, groups, publisher, upkeep = parts.source, parts.groups, parts.publisher, parts.upkeep
+    source, publisher, upkeep = parts.source, parts.publisher, parts.upkeep
+    groups, transactions = parts.groups, parts.transactions
     failures = parts.failures
 
     async def decide(request: UnresolvedRequest) -> Verdict:
         # Topics that the image has are in the table once it is published; for all others the table's word holds.
         await publisher.published(source.image.offset)
         return parts.rights.verdict(request, source.image)
+
+    def draining() -> None:
+        groups.expect_step()
+        transactions.expect_step()
+
+    def drained() -> None:
+        groups.step()
+        transactions.step()
 
     def of_replica(event: ReplicaEvent) -> None:
         if isinstance(event, ReplicaDeletedRecords):
@@ -224,11 +239,11 @@ def build_pipeline(
         directory_failed=lambda event: failures.lose_directory(event.directory, event.error),
         exhausted=lambda event: upkeep.open_files.step_exhausted(event.error),
         segment_rolled=lambda event: upkeep.flush_rolled(event.topic, event.index),
-        append_settled=lambda event: groups.append_settled(event.ticket),
+        append_settled=lambda event: parts.commits.append_settled(event.ticket),
         max_in_work=parts.config.queued_max_requests,
         max_elements=parts.config.socket_request_max_elements,
-        draining=groups.expect_step,
-        drained=groups.step,
+        draining=draining,
+        drained=drained,
         intercepted=lambda request: intercepted(request, contexts.build(request)),
         of_replica=of_replica,
         closed=parts.sasl.forget if parts.sasl is not None else None,
@@ -282,6 +297,7 @@ def build_controller_pipeline(parts: ControllerParts) -> Pipeline:
         controller=parts.local,
         own_controller=parts.local,
         groups=absent,
+        transactions=absent,
         partitions=absent,
         moves=absent,
         publisher=NoPartitions(),

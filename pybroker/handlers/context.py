@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pybroker.controller.death_watch import DeathWatch
     from pybroker.controller.service import Controller
     from pybroker.coordinator.group.service import GroupCoordinator
+    from pybroker.coordinator.transaction.service import TransactionCoordinator
     from pybroker.handlers.encoded_topics import EncodedTopics
     from pybroker.machine.slices import Slices
     from pybroker.metadata.image import MetadataImage
@@ -92,6 +93,7 @@ class Services(NamedTuple):
     image: Callable[[], MetadataImage]
     controller: ControllerChannel
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     partitions: Partitions
     moves: LogMoves
     publisher: PartitionPublisher | NoPartitions

@@ -33,10 +33,6 @@ from pybroker.storage.errors import (
 log = logging.getLogger("pybroker.handlers")
 
 
-NO_TRANSACTIONS = "This broker has no transactions: use an idempotent producer, without transactional.id"
-"""What the words of every refusal of a transactional id are."""
-
-
 class WireError(NamedTuple):
     """What a client receives: the code, and words where the response has room for them."""
 
@@ -95,6 +91,11 @@ def wire_error(error: Exception) -> WireError:
             return WireError(code, str(error))
     log.error("a request failed unexpectedly", exc_info=error)
     return WireError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+
+def fencing(code: int, *, is_known: bool) -> int:
+    """Return the code for a client that knows PRODUCER_FENCED (KIP-588), or that has to get what there was before."""
+    return code if is_known or code != ErrorCode.PRODUCER_FENCED else ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 _DENIALS = {

@@ -11,16 +11,14 @@ Behaviour
       being Java's. The topic is created when it is first needed, and the answer waits until this broker serves it.
     - Where the topic cannot be created, COORDINATOR_NOT_AVAILABLE says why, and so does the broker's log.
     - A partition without a leader that can be reached is COORDINATOR_NOT_AVAILABLE with node -1.
-    - A transactional id is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which ends a producer at once
-      (docs/adr/0022-transactional-ids-are-refused-for-good.md).
+    - A transactional id's coordinator is found the same way, in __transaction_state.
     - A key type other than group, transaction and (version 6 and later) share is INVALID_REQUEST.
 
 Version notes
     - One key in versions 0-3, many from version 4 on (KIP-699).
 
 Not done
-    - There is no transaction coordinator yet, and no share coordinator: a share group's key is
-      COORDINATOR_NOT_AVAILABLE.
+    - There is no share coordinator yet: a share group's key is COORDINATOR_NOT_AVAILABLE.
 """
 
 from __future__ import annotations
@@ -32,7 +30,8 @@ from pybroker.coordinator.group.offsets_topic import (
     build_offsets_topic,
     offsets_topic_settings,
 )
-from pybroker.handlers.errors import NO_TRANSACTIONS, ApiError, WireError
+from pybroker.coordinator.transaction.state_topic import STATE_TOPIC, build_state_topic, state_topic_settings
+from pybroker.handlers.errors import ApiError, WireError
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import broker_addresses
 from pybroker.machine.slices import whole
@@ -47,11 +46,15 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items, of_request
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pybroker.handlers.context import RequestContext
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.coordinator.group.service import GroupCoordinator
+    from pybroker.coordinator.transaction.service import TransactionCoordinator
+    from pybroker.handlers.context import RequestContext, Services
     from pybroker.machine.reply import Reply
     from pybroker.machine.slices import Sliced
+    from pybroker.protocol.messages.create_topics import CreatableTopic
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _FIRST_VERSION_WITH_SHARE_GROUPS = 6
@@ -65,6 +68,22 @@ class _Found(NamedTuple):
     host: str = ""
     port: int = -1
     error_code: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+class _Kind(NamedTuple):
+    """Where the coordinators of one type of keys are."""
+
+    topic: str
+    build_topic: Callable[[BrokerConfig, int], CreatableTopic]
+    settings: Callable[[BrokerConfig], Mapping[str, int]]
+    coordinator: Callable[[Services], GroupCoordinator | TransactionCoordinator]
+
+
+_KINDS = {
+    _GROUP: _Kind(OFFSETS_TOPIC, build_offsets_topic, offsets_topic_settings, lambda services: services.groups),
+    _TRANSACTION: _Kind(STATE_TOPIC, build_state_topic, state_topic_settings, lambda services: services.transactions),
+}
+"""By the type of key; there is no coordinator of share groups."""
 
 
 def _failed(request: FindCoordinatorRequest, version: int, error: WireError) -> FindCoordinatorResponse:
@@ -86,55 +105,54 @@ def _failed(request: FindCoordinatorRequest, version: int, error: WireError) -> 
 def find_coordinator(
     request: FindCoordinatorRequest, context: RequestContext
 ) -> Reply | Awaitable[FindCoordinatorResponse]:
-    """Return the leaders of the groups' partitions, after creating the topic where it lacks."""
+    """Return the leaders of the keys' partitions, after creating the topic where it lacks."""
     known = (
         (_GROUP, _TRANSACTION) if context.version < _FIRST_VERSION_WITH_SHARE_GROUPS else (_GROUP, _TRANSACTION, _SHARE)
     )
     if request.key_type not in known:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {request.key_type}")
     keys = _keys(request, context.version)
-    if request.key_type == _TRANSACTION:
-        refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        found = (_Found(key, error_code=refused) for key in keys)
-        return context.services.slices.run(_build_response(found, context.version, NO_TRANSACTIONS))
-    if request.key_type == _GROUP and OFFSETS_TOPIC not in context.image.topics.by_name:
-        return _create_and_find(keys, context)
-    asked = _find(keys, context) if request.key_type == _GROUP else map(_Found, keys)
-    return context.services.slices.run(_build_response(asked, context.version))
+    kind = _KINDS.get(request.key_type)
+    if kind is None:
+        return context.services.slices.run(_build_response(map(_Found, keys), context.version))
+    if kind.topic not in context.image.topics.by_name:
+        return _create_and_find(kind, keys, context)
+    return context.services.slices.run(_build_response(_find(kind, keys, context), context.version))
 
 
 def _keys(request: FindCoordinatorRequest, version: int) -> list[str]:
     return [request.key] if version < FIRST_VERSION_WITH_MANY_KEYS else request.coordinator_keys
 
 
-async def _create_and_find(keys: Sequence[str], context: RequestContext) -> FindCoordinatorResponse:
-    response: FindCoordinatorResponse = await context.services.slices.run(await _create(keys, context))
+async def _create_and_find(kind: _Kind, keys: Sequence[str], context: RequestContext) -> FindCoordinatorResponse:
+    response: FindCoordinatorResponse = await context.services.slices.run(await _create(kind, keys, context))
     return response
 
 
-async def _create(keys: Sequence[str], context: RequestContext) -> Sliced[FindCoordinatorResponse]:
-    services = context.services
+async def _create(kind: _Kind, keys: Sequence[str], context: RequestContext) -> Sliced[FindCoordinatorResponse]:
+    services, coordinator = context.services, kind.coordinator(context.services)
     brokers = [broker for broker in context.image.cluster.brokers.values() if not broker.fenced]
-    (created,) = await services.controller.create_topics([build_offsets_topic(services.config, len(brokers))])
+    (created,) = await services.controller.create_topics([kind.build_topic(services.config, len(brokers))])
     # Another request may create it meanwhile, which is as good.
     if created.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-        refusal = f"{OFFSETS_TOPIC} cannot be created: {created.error_message or created.error_code.message}"
-        services.groups.note_refusal(refusal, offsets_topic_settings(services.config))
+        refusal = f"{kind.topic} cannot be created: {created.error_message or created.error_code.message}"
+        coordinator.note_refusal(refusal, kind.settings(services.config))
         return _build_response(map(_Found, keys), context.version, refusal)
     context.image = services.image()
     await services.publisher.published(context.image.offset)
-    await services.groups.loaded()
-    return _build_response(_find(keys, context), context.version)
+    await coordinator.loaded()
+    return _build_response(_find(kind, keys, context), context.version)
 
 
-def _find(keys: Sequence[str], context: RequestContext) -> Iterator[_Found]:
-    topic = context.image.topics.by_name.get(OFFSETS_TOPIC)
+def _find(kind: _Kind, keys: Sequence[str], context: RequestContext) -> Iterator[_Found]:
+    topic = context.image.topics.by_name.get(kind.topic)
+    coordinator = kind.coordinator(context.services)
     addresses = {broker.node_id: broker for broker in broker_addresses(context)}
     for key in keys:
         if topic is None:
             yield _Found(key)
             continue
-        leader = topic.partitions[context.services.groups.partition_for(key)].leader
+        leader = topic.partitions[coordinator.partition_for(key)].leader
         address = addresses.get(leader)
         if address is None:
             yield _Found(key)

@@ -12,12 +12,15 @@ GROUP_VERSION = "group.version"
 KRAFT_VERSION = "kraft.version"
 """At 1 the log names the voters of the metadata quorum (KIP-853). Its level is in control records, not in the image."""
 METADATA_VERSION = "metadata.version"
+TRANSACTION_VERSION = "transaction.version"
+"""At 1 records of `__transaction_state` are flexible; at 2 the end of a transaction raises the epoch (KIP-890)."""
 
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
     GROUP_VERSION: (0, 1),
     KRAFT_VERSION: (0, 1),
     METADATA_VERSION: (7, 30),
+    TRANSACTION_VERSION: (0, 2),
 }
 """Lowest and highest level by name. 30 is Kafka's 4.3-IV0.
 
@@ -25,7 +28,7 @@ Levels 26 to 29 change what a new cluster begins with (eligible leader replicas,
 Fetch followers send, no record. Level 30 brings records of cordoned log directories: `cordoned.log.dirs` is refused, so
 that there are none to be written."""
 
-INITIAL_LEVELS: dict[str, int] = {METADATA_VERSION: 25, GROUP_VERSION: 1}
+INITIAL_LEVELS: dict[str, int] = {METADATA_VERSION: 25, GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
 """What a new cluster begins with: the newest level all of whose meaning is there, Kafka's 4.0-IV3."""
 
 RECORD_VERSIONS: dict[str, int] = {

@@ -15,6 +15,7 @@ from pybroker.broker.broker_channel import build_broker_channels
 from pybroker.broker.heartbeat import Heartbeats
 from pybroker.broker.lifecycle import LifecycleSettings
 from pybroker.broker.moved_clients import MovedClients
+from pybroker.broker.producer_ids import ProducerIds
 from pybroker.broker.registration import Endpoints, Registration
 from pybroker.broker.shut_down import Stage
 from pybroker.broker.suspects import Suspects
@@ -22,6 +23,9 @@ from pybroker.controller.cluster.elections import leads_anything
 from pybroker.controller.errors import ControllerError
 from pybroker.coordinator.group.building import build_coordinator
 from pybroker.coordinator.group.settings import build_settings
+from pybroker.coordinator.runtime.commits import CommitWaits
+from pybroker.coordinator.transaction.building import build_coordinator as build_transactions
+from pybroker.coordinator.transaction.service import FreshIds
 from pybroker.handlers.api_versions import encoded_answers
 from pybroker.handlers.context import Contexts
 from pybroker.handlers.own_requests import OwnRequests
@@ -40,6 +44,7 @@ from pybroker.net.rights import Rights
 from pybroker.net.tls import TlsListeners
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
+from pybroker.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from pybroker.replica.deletions import Deletions
 from pybroker.replica.in_sync import InSyncReplicas
 from pybroker.replica.lag_checks import LagChecks
@@ -63,9 +68,11 @@ if TYPE_CHECKING:
     from pybroker.net.native import ControlRequest
     from pybroker.node.controller_access import ControllerAccess, MetadataSource
     from pybroker.node.foundation import Foundation
+    from pybroker.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
     from pybroker.security.delegation_tokens import DelegationTokens
     from pybroker.security.mutation_quotas import MutationQuotas
     from pybroker.security.sasl.server import SaslServer
+    from pybroker.storage.native import Partition
 
 log = logging.getLogger("pybroker")
 
@@ -274,6 +281,7 @@ class BrokerPart:
             self._replicate(self.live.current)
         self.brokers.follow(image)
         self.groups.follow(image)
+        self.transactions.follow(image)
         self.in_sync.published(image)
         self.deletions.published()
         self._lag_checks.published(image)
@@ -305,15 +313,33 @@ class BrokerPart:
         for path, count in partitions.to_recover.items():
             log.info("recovering %d partitions in %s, as the last run did not stop cleanly", count, path)
         data_plane = self.data_plane
-        groups = self.groups = build_coordinator(
-            config, clock, find=partitions.get, open_log=lambda partition: PartitionLog(partition, data_plane)
-        )
+        commits = self.commits = CommitWaits()
+
+        def open_log(partition: Partition) -> PartitionLog:
+            return PartitionLog(partition, data_plane)
+
+        groups = self.groups = build_coordinator(config, clock, find=partitions.get, open_log=open_log, commits=commits)
         end(Stage.PARKED_REQUESTS, groups, groups.close)
+        ids = self.producer_ids = ProducerIds(self.registration.allocate_producer_ids)
+        transactions = self.transactions = build_transactions(
+            config,
+            clock,
+            find=partitions.get,
+            open_log=open_log,
+            commits=commits,
+            fresh_ids=FreshIds(ids.take, ids.take_after_refill),
+            ask_broker=self._send_markers,
+        )
+        end(Stage.PARKED_REQUESTS, transactions, transactions.close)
         publisher = self.publisher = PartitionPublisher(
             config, partitions, data_plane, workers, self._follow, self.registration.report_placed
         )
         end(Stage.ROLES, publisher, publisher.stop)
         return publisher
+
+    async def _send_markers(self, broker: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        timeout_ms = self.config.request_timeout_ms
+        return await self.brokers.markers.send(broker, request, WriteTxnMarkersResponse, timeout_ms=timeout_ms)
 
     async def _close_logs(self) -> None:
         threads, epoch = self.config.num_recovery_threads_per_data_dir, self.registration.epoch

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pybroker.config.broker import BrokerConfig
+    from pybroker.coordinator.runtime.commits import CommitWaits
     from pybroker.machine.clock import Clock
     from pybroker.storage.native import Partition, PartitionLog
 
@@ -25,10 +26,12 @@ def build_coordinator(
     *,
     find: Callable[[str, int], Partition | None],
     open_log: Callable[[Partition], PartitionLog],
+    commits: CommitWaits,
 ) -> GroupCoordinator:
     """Return a coordinator that leads nothing yet.
 
     `find` returns the replica of a topic's partition that is open here, `open_log` the log that is written through it.
+    `commits` is shared by all coordinators of the data plane.
     """
 
     def log_of(index: int) -> PartitionLog | None:
@@ -43,5 +46,6 @@ def build_coordinator(
         commit_timeout_ms=config.offsets_commit_timeout_ms,
         load_bytes=config.offsets_load_buffer_size,
         open_log=log_of,
+        commits=commits,
         clock=clock,
     )

@@ -15,9 +15,9 @@ from pybroker.coordinator.group.events import TopicsDeleted
 from pybroker.coordinator.group.group_change import GroupChange
 from pybroker.coordinator.group.log import GroupRecordCodec
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from pybroker.coordinator.runtime.partitioning import partition_of
 from pybroker.coordinator.runtime.commits import CommitWaits
 from pybroker.coordinator.runtime.kind import CoordinatorKind, RuntimeSettings
+from pybroker.coordinator.runtime.partitioning import partition_of
 from pybroker.coordinator.runtime.service import CoordinatorRuntime
 from pybroker.machine.clock import SYSTEM_CLOCK
 from pybroker.machine.parts import parts
@@ -49,17 +49,19 @@ class GroupCoordinator:
         commit_timeout_ms: int,
         load_bytes: int,
         open_log: Callable[[int], PartitionLog | None],
+        commits: CommitWaits | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """`partitions` is how many the topic will have, `open_log` finds the log of one that this broker leads. A
-        client that waits longer than `commit_timeout_ms` for a commit receives COORDINATOR_NOT_AVAILABLE.
+        client that waits longer than `commit_timeout_ms` for a commit receives COORDINATOR_NOT_AVAILABLE. `commits` is
+        shared by all runtimes of a data plane; None: there is no other.
         """
         # The runtime refers to the context, not to the coordinator: a circle would keep logs open until a collection.
         self._context = GroupContext(settings)
         self._topics = EMPTY_IMAGE.topics
         # The last reason that was logged why the topic could not be created.
         self._refusal: str | None = None
-        commits = CommitWaits()
+        commits = commits or CommitWaits()
         self._runtime = runtime = CoordinatorRuntime(
             CoordinatorKind(
                 topic=OFFSETS_TOPIC,

@@ -28,7 +28,9 @@ def list_transactions(
     view: TransactionView, event: ListTransactions, now: int
 ) -> Outcome[TransactionRecord, list[tuple[str, TransactionMetadata]]]:
     """List the transactional ids that every filter lets through (KIP-664, KIP-994, KIP-1152)."""
-    return Outcome((), [(one, known) for one, known in view.transactions.items() if _is_asked_for(one, known, event, now)])
+    return Outcome(
+        (), [(one, known) for one, known in view.transactions.items() if _is_asked_for(one, known, event, now)]
+    )
 
 
 def _is_asked_for(transactional_id: str, known: TransactionMetadata, event: ListTransactions, now: int) -> bool:

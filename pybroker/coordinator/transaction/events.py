@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
 
-
 class ProducerIdentity(NamedTuple):
     """A producer id and an epoch of it; -1 both for none."""
 

@@ -104,8 +104,7 @@ class _Ending:
 
 
 class TransactionMarkers:
-    """The prepared transactions of the partitions that this broker leads. Used from one event loop; a `ShardObserver`.
-    """
+    """A `ShardObserver`: the prepared transactions that this broker coordinates. Used from one event loop."""
 
     def __init__(
         self,
@@ -268,7 +267,9 @@ class TransactionMarkers:
         """Take note of what became of a marker's partitions; those that no answer names are sent again."""
         codes: dict[Partition, int] = {}
         if result is not None:
-            codes = {(topic.name, one.partition_index): one.error_code for topic in result.topics for one in topic.partitions}
+            codes = {
+                (topic.name, one.partition_index): one.error_code for topic in result.topics for one in topic.partitions
+            }
         again = []
         for partition in partitions:
             code = codes.get(partition, ErrorCode.REQUEST_TIMED_OUT)
@@ -276,17 +277,17 @@ class TransactionMarkers:
                 ending.left.discard(partition)
             elif code in _FENCED:
                 log.warning(
-                    "no more markers of transactional id %s are sent by leader epoch %d of __transaction_state-%d: %s-%d"
-                    " answers %s",
-                    *(ending.transactional_id, ending.epoch, ending.shard, *partition, ErrorCode(code).name),
+                    "no more markers of %s are sent by leader epoch %d of __transaction_state-%d: %s-%d answers %s",
+                    *(ending.transactional_id, ending.epoch, ending.shard, *partition, _name(code)),
                 )
                 self._endings[ending.shard].pop(ending.transactional_id)
                 self._forget(ending)
                 return
             else:
                 if code not in _AGAIN:
-                    name = ErrorCode(code).name if code in ErrorCode else str(code)
-                    log.error("a marker of %s for %s-%d failed with %s", ending.transactional_id, *partition, name)
+                    log.error(
+                        "a marker of %s for %s-%d failed with %s", ending.transactional_id, *partition, _name(code)
+                    )
                 again.append(partition)
         if again:
             self._wait(ending, again)
@@ -328,3 +329,10 @@ class TransactionMarkers:
         if self._is_current(ending):
             # What is left is nothing, so that it is completed when it is looked at.
             self._wait(ending, ())
+
+
+def _name(code: int) -> str:
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error {code}"

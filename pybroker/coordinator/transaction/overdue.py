@@ -13,8 +13,8 @@ from pybroker.coordinator.transaction.errors import ProducerIdNeededError
 from pybroker.coordinator.transaction.events import ExpireTransactionalIds, TimedOut
 from pybroker.coordinator.transaction.producers import fence
 from pybroker.coordinator.transaction.records import TransactionRecord
-from pybroker.coordinator.transaction.states import TransactionState, TransactionStep
 from pybroker.coordinator.transaction.states import TRANSACTION_LIFE as LIFE
+from pybroker.coordinator.transaction.states import TransactionState, TransactionStep
 from pybroker.machine.machine import Outcome, Timer
 
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ def abort_timed_out(view: TransactionView, event: AbortTimedOut, now: int) -> Ou
 def expire_ids(view: TransactionView, _event: ExpireTransactionalIds, now: int) -> Outcome[TransactionRecord, None]:
     """Forget transactional ids that have had no transaction for too long; again after the interval."""
     last = now - view.context.settings.id_expiration_ms
-    due = (
-        one for one, known in view.transactions.items() if known.state in _MAY_EXPIRE and known.updated_ms <= last
-    )
+    due = (one for one, known in view.transactions.items() if known.state in _MAY_EXPIRE and known.updated_ms <= last)
     gone = list(islice(due, MOST_AT_ONCE + 1))
     records = tuple(TransactionRecord(one, None) for one in gone[:MOST_AT_ONCE])
     return Outcome(records, None, (_again(now) if len(gone) > MOST_AT_ONCE else expiration_timer(view, now),))

@@ -1,19 +1,18 @@
 """Patterns of topic names, in RE2's syntax: what KIP-848 lets members subscribe to.
 
-Owns the engine and the words for what is wrong with a pattern, which are those of Kafka's engine (RE2/J). Knows no
-group. RE2 takes time that grows with the text alone, so no pattern of a client can hold up the broker.
+Owns what a pattern stands for. The engine is the runtime's. Knows no group.
 """
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from pybroker.coordinator.runtime.patterns import InvalidPatternError, matcher
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 
 class ResolvedRegex(msgspec.Struct, frozen=True):
@@ -25,56 +24,15 @@ class ResolvedRegex(msgspec.Struct, frozen=True):
     timestamp_ms: int = 0
 
 
-# What RE2 says, and RE2/J for the same; the rest is the same in both.
-_WORDS = {
-    "missing ]": "missing closing ]",
-    "missing )": "missing closing )",
-    "unexpected )": "regexp/syntax: internal error",
-    "trailing \\": "trailing backslash at end of expression",
-    "no argument for repetition operator": "missing argument to repetition operator",
-    "invalid repetition size": "invalid repeat count",
-    "bad repetition operator": "invalid nested repetition operator",
-    "invalid perl operator": "invalid or unsupported Perl syntax",
-    "invalid named capture group": "invalid named capture",
-}
-_ONE_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")  # one byte of a character: RE2 has it, and RE2/J does not
-
-
-class InvalidPatternError(Exception):
-    """The text is no pattern; says what is wrong with it."""
-
-
 def check_pattern(pattern: str) -> None:
     """Raise `InvalidPatternError` for a text that is no pattern."""
-    _matcher(pattern)
+    matcher(pattern)
 
 
 def matching(pattern: str, names: Iterable[str]) -> frozenset[str]:
     """Return the names that match as a whole; none where the text is no pattern."""
     try:
-        matches = _matcher(pattern)
+        matches = matcher(pattern)
     except InvalidPatternError:
         return frozenset()
     return frozenset(name for name in names if matches(name))
-
-
-@lru_cache(maxsize=256)
-def _matcher(pattern: str) -> Callable[[str], object]:
-    import re2  # a broker whose groups name their topics never loads it
-
-    if _ONE_BYTE.search(pattern):
-        raise InvalidPatternError("invalid escape sequence")
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        re2.compile(pattern, options)
-    except re2.error as error:
-        (said,) = error.args
-        fault = (said.decode() if isinstance(said, bytes) else str(said)).split(": ")[0]
-        raise InvalidPatternError(_WORDS.get(fault, fault)) from None
-    # A set of one says yes or no, several times faster than a match object is made.
-    alone = re2.Set.FullMatchSet(options)
-    alone.Add(pattern)
-    alone.Compile()
-    matches: Callable[[str], object] = alone.Match
-    return matches

@@ -22,7 +22,8 @@ from pybroker.coordinator.group.modern.records import (
     build_regex,
     build_regex_tombstone,
 )
-from pybroker.coordinator.group.modern.regex import InvalidPatternError, ResolvedRegex, check_pattern, matching
+from pybroker.coordinator.group.modern.regex import ResolvedRegex, check_pattern, matching
+from pybroker.coordinator.runtime.patterns import InvalidPatternError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

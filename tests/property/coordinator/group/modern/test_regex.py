@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pybroker.coordinator.group.modern.regex import InvalidPatternError, check_pattern, matching
+from pybroker.coordinator.group.modern.regex import check_pattern, matching
+from pybroker.coordinator.runtime.patterns import InvalidPatternError
 from tests.support import group_oracle
 
 NAMES = ["foo", "bar", "foo-1", "foo.bar", "FOO", "a", "ab", "aaa", "__consumer_offsets", "x_1", "é", "0", "12", "a b"]

@@ -1,0 +1,71 @@
+"""EndTxn: commits or aborts a transaction.
+
+Key
+    26
+
+Versions
+    0-5
+
+Behaviour
+    - The answer comes when the decision is committed to __transaction_state. Markers are written after that; meanwhile
+      the next request about the transactional id is CONCURRENT_TRANSACTIONS.
+    - INVALID_PRODUCER_ID_MAPPING for a transactional id that is unknown or has another producer id, PRODUCER_FENCED for
+      another epoch, INVALID_TXN_STATE where no transaction is open, or it has ended the other way.
+    - A repeated request is answered as the first was.
+    - An empty transactional id is INVALID_REQUEST.
+
+Version notes
+    - From version 5 on every end raises the epoch (KIP-890), which the answer has; an abort needs no open transaction.
+    - PRODUCER_FENCED from version 2 on, INVALID_PRODUCER_EPOCH before.
+
+Not done
+    - None.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.transaction.events import EndTransaction, ProducerIdentity
+from pybroker.handlers.errors import ApiError, fencing
+from pybroker.handlers.registry import handles
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_request
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.machine.reply import Reply
+
+_FIRST_VERSION_WITH_FENCED = 2
+_FIRST_VERSION_WITH_EPOCH_BUMP = 5
+_TRANSACTION_VERSION = 2
+"""The level of transaction.version that a client of that version follows."""
+
+
+def _failed(_request: EndTxnRequest, version: int, error: WireError) -> EndTxnResponse:
+    return EndTxnResponse(error_code=fencing(error.code, is_known=version >= _FIRST_VERSION_WITH_FENCED))
+
+
+@handles(
+    EndTxnRequest,
+    requires=[of_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")],
+    failed=_failed,
+)
+def end_txn(request: EndTxnRequest, context: RequestContext) -> Reply:
+    """Hand the end to the coordinator of the transactional id."""
+    if not request.transactional_id:
+        raise ApiError(ErrorCode.INVALID_REQUEST)
+    event = EndTransaction(
+        request.transactional_id,
+        ProducerIdentity(request.producer_id, request.producer_epoch),
+        request.committed,
+        _TRANSACTION_VERSION if context.version >= _FIRST_VERSION_WITH_EPOCH_BUMP else 0,
+    )
+    return context.services.transactions.submit_with_id(event).through(_answer)
+
+
+def _answer(next_one: ProducerIdentity) -> EndTxnResponse:
+    return EndTxnResponse(producer_id=next_one.producer_id, producer_epoch=next_one.producer_epoch)

@@ -1,0 +1,89 @@
+"""ListTransactions: the transactional ids that this broker coordinates (KIP-664).
+
+Key
+    66
+
+Versions
+    0-2
+
+Behaviour
+    - Every transactional id of every partition of __transaction_state that this broker leads; a client asks all
+      brokers. What may not be described is not named.
+    - Filters by producer id and by state; a name that is no state is named in the answer, and lets nothing through.
+    - While one of the partitions is being loaded the answer is COORDINATOR_LOAD_IN_PROGRESS.
+
+Version notes
+    - From version 1 on a filter by the time since the transaction began (KIP-994); an id without a transaction passes.
+    - From version 2 on a pattern of transactional ids in RE2's syntax (KIP-1152), which matches the whole id;
+      INVALID_REGULAR_EXPRESSION for a text that is none.
+
+Not done
+    - None.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.runtime.patterns import InvalidPatternError, matcher
+from pybroker.coordinator.transaction.events import ListTransactions
+from pybroker.coordinator.transaction.states import TransactionState as State
+from pybroker.handlers.errors import ApiError
+from pybroker.handlers.judging import may
+from pybroker.handlers.registry import handles
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+
+_NAMES = frozenset(state.value for state in State)
+
+
+def _failed(_request: ListTransactionsRequest, _version: int, error: WireError) -> ListTransactionsResponse:
+    return ListTransactionsResponse(error_code=error.code)
+
+
+@handles(
+    ListTransactionsRequest,
+    requires=[of_answer(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)],
+    failed=_failed,
+)
+async def list_transactions(request: ListTransactionsRequest, context: RequestContext) -> ListTransactionsResponse:
+    """List what all coordinators here know."""
+    asked = frozenset(request.state_filters)
+    event = ListTransactions(
+        frozenset(request.producer_id_filters),
+        asked & _NAMES if asked else None,
+        request.duration_filter,
+        _matches(request.transactional_id_pattern),
+    )
+    listed = await context.services.transactions.submit_all(event)
+    return ListTransactionsResponse(
+        unknown_state_filters=[name for name in dict.fromkeys(request.state_filters) if name not in _NAMES],
+        transaction_states=[
+            TransactionState(transactional_id=one, producer_id=known.producer_id, transaction_state=known.state.value)
+            for found in listed
+            for one, known in found
+            if may(context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, one, is_asked=False)
+        ],
+    )
+
+
+def _matches(pattern: str | None) -> Callable[[str], bool] | None:
+    if not pattern:
+        return None
+    try:
+        matches = matcher(pattern)
+    except InvalidPatternError as error:
+        raise ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from None
+    return lambda text: bool(matches(text))
