@@ -384,11 +384,18 @@ class DataPlane:
     def hold(self, connection: int, request: int) -> None:
         """Says that the answer to a control request waits for what others do: until then it takes none of the room that
         `queued_max_requests` bounds."""
-    def retry(self, connection: int, request: int, allowed: list[str | bytes] = ..., version: int = 0) -> None:
+    def retry(
+        self,
+        connection: int,
+        request: int,
+        allowed: list[str | bytes] = ...,
+        version: int = 0,
+        transactional_id: bool = False,
+    ) -> None:
         """Evaluates an unresolved request again, against the table published last; topics still unknown are errors.
 
         Once `set_rights` has been called, the client may use the topics in `allowed` alone, each as the request names
-        it; 16 zero bytes stand for the cluster. That is remembered for as long as `version` is in force; 0: it is
+        it; 16 zero bytes stand for the cluster. `transactional_id`: it may write as the request's. That is remembered for as long as `version` is in force; 0: it is
         not."""
     def set_rights(self, *, decisions: int, version: int) -> None:
         """Has Produce and Fetch ask what their clients may do, by rules of `version`, which is not 0. About `decisions`
@@ -560,8 +567,8 @@ class InterceptedRequest:
 
 @final
 class UnresolvedRequest:
-    """A Produce or Fetch that names topics which the table lacks, or whose client is to be judged; its connection
-    stands still until `retry`."""
+    """A Produce or Fetch that names topics which the table lacks, whose client is to be judged, or that begins a
+    transaction in partitions; its connection stands still until `retry`, or `transaction_verified`."""
 
     @property
     def connection(self) -> int:
@@ -584,6 +591,14 @@ class UnresolvedRequest:
     @property
     def judged(self) -> list[str | bytes]:
         """The topics to judge it for, by name or by id, 16 bytes each."""
+    @property
+    def transactional_id(self) -> str | None:
+        """The transactional id that the client is to be judged for; None for none."""
+    @property
+    def transaction(self) -> tuple[str, int, int, int, list[tuple[str, int]]] | None:
+        """What the coordinator of its transaction is to be asked: transactional id, producer id, producer epoch, the
+        version of the Produce, and the partitions as (topic, index). Then `transaction_verified` is to be called, and
+        nothing else is to be looked at. None otherwise."""
     @property
     def topics(self) -> list[str]:
         """Unknown topics named by name."""
@@ -1118,6 +1133,26 @@ class PartitionLog:
     def append(self, batches: bytes, now_ms: int) -> tuple[int, int]:
         """Appends as leader, for all replicas in sync: (first offset, last offset). Waits for no disk.
         `NotLeaderError`, `NotEnoughReplicasError`, `BatchTooLargeError`, `OSError`."""
+    def append_transactional(self, batches: bytes, now_ms: int, guard: int | None) -> tuple[int, int]:
+        """As `append`, for batches of a producer's transaction, which have no sequence numbers. A batch that begins the
+        transaction here needs the `guard` of `begin_verification`, unless it is None: nobody verifies. Also
+        `InvalidTxnStateError` without one that still holds, `InvalidProducerEpochError`."""
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+        now_ms: int,
+    ) -> tuple[int, int]:
+        """Appends the marker that ends a producer's transaction, as `append` does. Also `CoordinatorFencedError`, and
+        `InvalidProducerEpochError`: by `transaction_version` 2 the marker's epoch is beyond that of the batches."""
+    def begin_verification(self, producer_id: int, producer_epoch: int, *, bumps_epoch: bool, now_ms: int) -> int:
+        """The guard that the transaction's first batch here is to be appended with, once its coordinator says that the
+        partition is part of it; 0 where the transaction is open here. `bumps_epoch`: each transaction has an epoch of
+        its own. `InvalidProducerEpochError` for an epoch that has gone by, `NotLeaderError`."""
     def has_settled(self, end_offset: int) -> bool:
         """Whether everything below is committed, and on the device where the log's settings want it to be by now."""
     def settle(self, end_offset: int, ticket: int) -> None:
@@ -1548,8 +1583,10 @@ class RecordTable:
         *,
         codec: int,
         max_batch_bytes: int,
+        producer: tuple[int, int] | None = None,
     ) -> bytes:
-        """Makes batches of (key, value or None, version; -1: the type's), with base offset 0 and no producer.
+        """Makes batches of (key, value or None, version; -1: the type's), with base offset 0. With a `producer` (id and
+        epoch) they are of its transaction.
 
         A batch has at most `max_batch_bytes` before compression, or one record. Raises as `Schema.encode`, and
         `TypeError` for a key that the table does not have.
@@ -1560,6 +1597,11 @@ class RecordTable:
 
         Records of a batch decompress to at most `max_bytes`. `MalformedMessage` for what is no record of the table.
         """
+    def decode_batches(
+        self, batches: bytes, *, max_bytes: int
+    ) -> tuple[list[tuple[int, int, tuple[bool, int] | None, list[tuple[object, object | None]]]], int, int, int]:
+        """As `decode`, by batch: (producer id, producer epoch, marker, records). The id is -1 for a batch outside of
+        transactions; a marker says whether it commits, and the epoch of its coordinator."""
 
 # ---------------------------------------------------------------------------------------- recovery_progress.rs
 
@@ -1900,6 +1942,39 @@ class TopicTable:
         """
     def __len__(self) -> int:
         """How many topics."""
+
+# ---------------------------------------------------------------------------------------------- transactions.rs
+
+@final
+class AppendedMarkers:
+    """What became of markers that were appended together."""
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether an `AppendSettled` with their ticket follows; otherwise `error_codes` says all."""
+    def error_codes(self) -> list[int]:
+        """Of each marker, why its transaction is not known to have ended in its partition, as a code of Kafka: 0 where it
+        has, REQUEST_TIMED_OUT where that is not decided."""
+
+def active_producers(partition: Partition) -> list[tuple[int, int, int, int, int, int]]:
+    """The producers that a partition remembers, by id: (id, epoch, last sequence number, time of the last batch in ms,
+    coordinator epoch of the last marker, first offset of the open transaction); -1 for what there is not."""
+
+def append_markers(
+    data_plane: DataPlane, transactions: Sequence[tuple[Partition, int, int, bool, int, int]], ticket: int
+) -> AppendedMarkers:
+    """Ends transactions in partitions that this broker leads: (partition, producer id, epoch of the marker, whether it
+    commits, coordinator epoch, `transaction.version`). For all replicas in sync; waits for no disk. Releases the GIL."""
+
+def transaction_verified(
+    data_plane: DataPlane, connection: int, request: int, answers: Sequence[tuple[int, str | None] | None]
+) -> None:
+    """Evaluates an unresolved request of a transaction again: of each partition of `UnresolvedRequest.transaction` why
+    nothing may be appended to it, as a code of Kafka and words; None where its coordinator has the partition in it."""
+
+def verify_transactions(data_plane: DataPlane, verify: bool) -> None:
+    """Says whether a transaction's coordinator is asked before a partition takes part in it, where the Produce's version
+    does not have the partition added (`transaction.partition.verification.enable`). Before this is called it is."""
 
 # -------------------------------------------------------------------------------------------------- verify.rs
 

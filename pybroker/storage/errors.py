@@ -15,6 +15,9 @@ StorageError
 ├── CleaningEndedError          a pass of compaction was ended: the log is cut, closed or deleted, or the broker stops
 └── NotAppendedError            a coordinator's batches were refused
     ├── BatchTooLargeError      a batch is larger than the topic takes
+    ├── CoordinatorFencedError  a marker is of a transaction coordinator that has a successor
+    ├── InvalidProducerEpochError  a producer has a newer epoch, or a marker is of an earlier transaction
+    ├── InvalidTxnStateError    a batch is part of no transaction that is open, or was verified
     ├── NotEnoughReplicasError  fewer replicas are in sync than min.insync.replicas
     └── NotLeaderError          this broker does not lead the partition
 """
@@ -92,6 +95,18 @@ class NotAppendedError(StorageError):
 
 class BatchTooLargeError(NotAppendedError):
     """A batch is larger than the topic takes."""
+
+
+class CoordinatorFencedError(NotAppendedError):
+    """A marker of a transaction coordinator that another one has succeeded (TRANSACTION_COORDINATOR_FENCED)."""
+
+
+class InvalidProducerEpochError(NotAppendedError):
+    """The log knows a newer epoch of the producer (INVALID_PRODUCER_EPOCH)."""
+
+
+class InvalidTxnStateError(NotAppendedError):
+    """A batch of a transaction that is not open here, and that no verification allows (INVALID_TXN_STATE)."""
 
 
 class NotEnoughReplicasError(NotAppendedError):

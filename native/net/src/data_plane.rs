@@ -5,7 +5,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -24,11 +24,12 @@ use super::cross_thread;
 use super::events::EventQueue;
 use super::flush_outcomes::FlushOutcomes;
 use super::follower::ReplicaFetchers;
-use super::hot_path::{HotPath, Rights, Verdict};
+use super::hot_path::{HotPath, Rights, Verdict, Verified};
 use super::identity::{Authentication, Identity};
 use super::inbox::Message;
 use super::inboxes::Inboxes;
 use super::interception::{Decision, InterceptedApis};
+use super::markers::AppendedMarkers;
 use super::open_connections::OpenConnections;
 use super::processor::Processor;
 use super::quota::{ClientLimits, QuotaSettings, Quotas};
@@ -37,8 +38,8 @@ use super::request_memory::RequestMemory;
 use super::room::Room;
 use super::settings::{FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
 use pybroker_replica::{
-    FetchSessionCache, FlushCounts, GroupFlush, Partition, ReadReplicas, ReplicationThrottle, ThrottleLimit,
-    TopicTable, Waiter, WaitingProduce,
+    EndedTransaction, FetchSessionCache, FlushCounts, GroupFlush, Partition, ReadReplicas, ReplicationThrottle,
+    ThrottleLimit, TopicTable, Waiter, WaitingProduce,
 };
 
 /// Sockets, the hot path and waiting requests of one broker. Threads run from [`DataPlane::start`] to [`DataPlane::shut_down`].
@@ -107,6 +108,18 @@ impl DataPlane {
     /// Lets an unresolved request be evaluated again.
     pub fn retry(&self, waiter: Waiter, verdict: Verdict) {
         self.reactor.inboxes.post(waiter.connection, Message::Retry { waiter, verdict });
+    }
+
+    /// Lets a request of a transaction be evaluated again, with what the transaction's coordinator has answered about each
+    /// partition that was asked for.
+    pub fn verified(&self, waiter: Waiter, answers: Vec<Verified>) {
+        self.reactor.inboxes.post(waiter.connection, Message::Verified { waiter, answers });
+    }
+
+    /// Says whether a transaction's coordinator is asked before a partition takes part in it, where the client does not have
+    /// the partition added by what it sends; it is, before this was called.
+    pub fn verify_transactions(&self, verify: bool) {
+        self.reactor.hot_path.unverified_transactions.store(!verify, Ordering::Release);
     }
 
     /// Has Produce and Fetch ask what their clients may do from now on, by rules of `version`; about `decisions` are
@@ -248,6 +261,28 @@ impl DataPlane {
         }
     }
 
+    /// Appends markers to partitions that this broker leads, and has them settled as [`DataPlane::settle`] does. With true an
+    /// [`Event::AppendSettled`] with the ticket follows when all are settled, or never will be; otherwise they are now.
+    pub fn append_markers(
+        &self,
+        ended: Vec<(Arc<Partition>, EndedTransaction)>,
+        ticket: u64,
+    ) -> (AppendedMarkers, bool) {
+        let mut wake = |waiter| self.reactor.inboxes.wake(waiter);
+        let markers = AppendedMarkers::append(&self.reactor.hot_path, ended, &mut wake);
+        let unsettled = markers.unsettled();
+        let waits: usize = unsettled.iter().map(|(_, awaited)| awaited.waits()).sum();
+        let waiting = WaitingProduce::new(Waiter { connection: CONTROL_PLANE, request: ticket }, waits);
+        for (partition, awaited) in &unsettled {
+            partition.await_acknowledgement(awaited, &waiting, &mut wake);
+            if awaited.durable {
+                self.reactor.hot_path.group_flush.request(partition);
+            }
+        }
+        let is_awaited = !unsettled.is_empty();
+        (markers, is_awaited)
+    }
+
     /// How many syncs `flush=group` took, and how many appends they covered.
     pub fn flush_counts(&self) -> FlushCounts {
         self.reactor.hot_path.group_flush.counts()
@@ -323,6 +358,7 @@ fn reactor(settings: Arc<Settings>) -> io::Result<Reactor> {
         leader_throttle: ReplicationThrottle::new(ThrottleLimit::NONE),
         read_replicas: ArcSwapOption::empty(),
         rights: OnceLock::new(),
+        unverified_transactions: AtomicBool::new(false),
         quotas: OnceLock::new(),
         clock: Arc::clone(&clock),
         events: Arc::clone(&events),

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_queue::SegQueue;
 
+use super::hot_path::TransactionAsked;
 use super::identity::Identity;
 use super::wake_up::WakeUp;
 use pybroker_record::{BrokerId, LeaderEpoch, PartitionIndex};
@@ -52,7 +53,8 @@ pub struct ControlRequest {
     pub body: Vec<u8>,
 }
 
-/// A Produce or Fetch that names topics which the table lacks, or whose client is to be judged. Its connection stands still until it is retried.
+/// A Produce or Fetch that names topics which the table lacks, whose client is to be judged, or that begins a transaction in
+/// partitions. Its connection stands still until it is retried.
 #[derive(Debug)]
 pub struct UnresolvedRequest {
     /// The connection's number.
@@ -72,6 +74,10 @@ pub struct UnresolvedRequest {
     /// The operation that the client has to have the right to, numbered as Kafka's `AclOperation`, and the topics on which;
     /// `None` where there is nothing to judge.
     pub judge: Option<(i8, Vec<TopicRef>)>,
+    /// The transactional id that the client has to have the right to write as, where that is to be judged.
+    pub transactional_id: Option<String>,
+    /// What the coordinator of its transaction is to be asked; nothing else is to be looked at then.
+    pub transaction: Option<TransactionAsked>,
 }
 
 /// A follower that has all that is committed of a partition whose leader this broker is, and is not in sync.

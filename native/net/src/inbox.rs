@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crossbeam_queue::SegQueue;
 
 use super::accepted::Accepted;
-use super::hot_path::Verdict;
+use super::hot_path::{Verdict, Verified};
 use super::identity::Identity;
 use super::interception::Decision;
 use super::quota::ClientLimits;
@@ -36,6 +36,13 @@ pub enum Message {
         waiter: Waiter,
         /// Which of its topics its client may use.
         verdict: Verdict,
+    },
+    /// The coordinator of an unresolved request's transaction has answered.
+    Verified {
+        /// Which request of which connection.
+        waiter: Waiter,
+        /// Of each partition that was asked for.
+        answers: Vec<Verified>,
     },
     /// The control plane wants a connection closed.
     Close {

@@ -31,6 +31,7 @@ mod identity;
 mod inbox;
 mod inboxes;
 mod interception;
+mod markers;
 mod open_connections;
 mod processor;
 mod quota;
@@ -53,9 +54,10 @@ pub use data_plane::DataPlane;
 pub use events::{
     CaughtUpReplica, ControlRequest, Event, EventQueue, Level, PeerCertificate, QuotaAsked, UnresolvedRequest,
 };
-pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS, Right, Rights, Verdict, Who};
+pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS, Right, Rights, TransactionAsked, Verdict, Verified, Who};
 pub use identity::Identity;
 pub use interception::Decision;
+pub use markers::AppendedMarkers;
 pub use quota::{ClientLimits, Metering, QuotaLimit, QuotaSettings, Quotas, Window};
 pub use settings::{FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
 #[cfg(feature = "simulation")]

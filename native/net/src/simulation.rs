@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -77,6 +78,7 @@ impl SimulatedDataPlane {
             leader_throttle: ReplicationThrottle::new(ThrottleLimit::NONE),
             read_replicas: ArcSwapOption::empty(),
             rights: OnceLock::new(),
+            unverified_transactions: AtomicBool::new(false),
             quotas: OnceLock::new(),
             clock: Arc::new(Clock::standing_still()),
             events: Arc::new(EventQueue::new()?),
@@ -190,8 +192,8 @@ impl SimulatedDataPlane {
         self.requests += 1;
         let number = self.requests;
         let waiter = Waiter { connection: 0, request: number };
-        let request =
-            HotPathRequest { api, head: &head, waiter, who: None, decided: Some(&Verdict::default()), metered: None };
+        let decided = Some(&Verdict::default());
+        let request = HotPathRequest { api, head: &head, waiter, who: None, decided, verified: None, metered: None };
         let woken = &mut self.woken;
         let mut wake = |waiter: Waiter| {
             woken.insert(waiter.request);

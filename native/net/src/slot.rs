@@ -2,7 +2,7 @@
 //!
 //! Owns the states of a request; [`super::connection`] keeps them in order. Must not know sockets.
 
-use super::hot_path::{HotPathApi, PendingFetch, PendingProduce};
+use super::hot_path::{HotPathApi, PendingFetch, PendingProduce, Verdict, Verification};
 use super::response::Response;
 use pybroker_wire::ApiKey;
 use pybroker_wire::frame::RequestHead;
@@ -63,6 +63,26 @@ pub struct Parked {
     pub head: RequestHead,
     /// The frame without its size prefix.
     pub frame: Vec<u8>,
+    /// What the control plane has said of its client's rights.
+    pub verdict: Option<Verdict>,
+    /// What the coordinator of its transaction has said, or is asked.
+    pub verification: Option<Verification>,
+    /// Whether the control plane is looking at it.
+    pub asked: bool,
+}
+
+impl Parked {
+    /// Lets the control plane look at it again; false where it has said already what is asked.
+    pub fn ask_again(&mut self, verification: Option<Verification>) -> bool {
+        self.asked = match verification {
+            Some(_) => self.verification.is_none(),
+            None => self.verdict.is_none(),
+        };
+        if self.asked && verification.is_some() {
+            self.verification = verification;
+        }
+        self.asked
+    }
 }
 
 impl Slot {

@@ -101,10 +101,10 @@ impl PyDataPlane {
         self.inner.hold(Waiter { connection, request });
     }
 
-    #[pyo3(signature = (connection, request, allowed=vec![], version=0))]
-    fn retry(&self, connection: u64, request: u64, allowed: Vec<NamedTopic>, version: u64) {
+    #[pyo3(signature = (connection, request, allowed=vec![], version=0, transactional_id=false))]
+    fn retry(&self, connection: u64, request: u64, allowed: Vec<NamedTopic>, version: u64, transactional_id: bool) {
         let allowed = allowed.into_iter().map(NamedTopic::into_ref).collect();
-        self.inner.retry(Waiter { connection, request }, Verdict { allowed, version });
+        self.inner.retry(Waiter { connection, request }, Verdict { allowed, version, transactional_id });
     }
 
     #[pyo3(signature = (*, decisions, version))]

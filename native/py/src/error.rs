@@ -38,6 +38,9 @@ import_exception!(pybroker.protocol.errors, UnencodableValue);
 import_exception!(pybroker.protocol.errors, UnsupportedVersion);
 import_exception!(pybroker.storage.errors, BatchTooLargeError);
 import_exception!(pybroker.storage.errors, CleaningEndedError);
+import_exception!(pybroker.storage.errors, CoordinatorFencedError);
+import_exception!(pybroker.storage.errors, InvalidProducerEpochError);
+import_exception!(pybroker.storage.errors, InvalidTxnStateError);
 import_exception!(pybroker.storage.errors, MoveEndedError);
 import_exception!(pybroker.storage.errors, NotEnoughReplicasError);
 import_exception!(pybroker.storage.errors, NotLeaderError);
@@ -105,6 +108,7 @@ pub fn append_error(error: AppendError) -> PyErr {
         | AppendError::InvalidProducerEpoch { .. }
         | AppendError::CoordinatorFenced { .. }
         | AppendError::InvalidTxnState { .. }
+        | AppendError::NotVerified { .. }
         | AppendError::LeaderFenced { .. }
         | AppendError::UnexpectedOffset { .. } => PyValueError::new_err(text),
     }
@@ -117,11 +121,19 @@ pub fn not_appended(error: NotAppended) -> PyErr {
         NotAppended::NotEnoughReplicas { in_sync, wanted } => {
             NotEnoughReplicasError::new_err(format!("{in_sync} replicas are in sync, min.insync.replicas is {wanted}"))
         }
-        NotAppended::NoTransaction => PyValueError::new_err("a transactional batch without a transaction"),
         NotAppended::Log(AppendError::Invalid(InvalidBatch::TooLarge { size, limit })) => {
             BatchTooLargeError::new_err(format!("a batch of {size} bytes, at most {limit} are taken"))
         }
         NotAppended::Log(error @ AppendError::TooLarge { .. }) => BatchTooLargeError::new_err(error.to_string()),
+        NotAppended::Log(error @ AppendError::InvalidProducerEpoch { .. }) => {
+            InvalidProducerEpochError::new_err(error.to_string())
+        }
+        NotAppended::Log(error @ AppendError::CoordinatorFenced { .. }) => {
+            CoordinatorFencedError::new_err(error.to_string())
+        }
+        NotAppended::Log(error @ (AppendError::InvalidTxnState { .. } | AppendError::NotVerified { .. })) => {
+            InvalidTxnStateError::new_err(error.to_string())
+        }
         NotAppended::Log(error) => append_error(error),
     }
 }

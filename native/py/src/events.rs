@@ -22,6 +22,9 @@ pub struct PyUnresolvedRequest {
     inner: UnresolvedRequest,
 }
 
+/// Transactional id, producer id, producer epoch, version of the Produce, and the partitions that are asked for.
+type Asked<'a> = (&'a str, i64, i16, i16, Vec<(&'a str, i32)>);
+
 #[pymethods]
 impl PyUnresolvedRequest {
     #[getter]
@@ -61,6 +64,18 @@ impl PyUnresolvedRequest {
             TopicRef::Id(id) => PyBytes::new(py, id).into_any(),
         };
         self.inner.judge.as_ref().map_or_else(Vec::new, |(_, topics)| topics.iter().map(named).collect())
+    }
+
+    #[getter]
+    fn transactional_id(&self) -> Option<&str> {
+        self.inner.transactional_id.as_deref()
+    }
+
+    #[getter]
+    fn transaction(&self) -> Option<Asked<'_>> {
+        let asked = self.inner.transaction.as_ref()?;
+        let partitions = asked.partitions.iter().map(|(topic, index)| (&**topic, *index)).collect();
+        Some((&asked.transactional_id, asked.producer_id, asked.producer_epoch, asked.api_version, partitions))
     }
 
     #[getter]

@@ -44,6 +44,7 @@ mod quorum_ready;
 mod quotas;
 mod received;
 mod record;
+mod record_batches;
 mod record_table;
 mod recovery_progress;
 mod replication;
@@ -59,6 +60,7 @@ mod simulation;
 #[cfg(feature = "load")]
 mod stamp;
 mod topic_table;
+mod transactions;
 mod verify;
 
 use pyo3::prelude::*;
@@ -134,6 +136,11 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<topic_table::PyPartitionEntry>()?;
     m.add_class::<topic_table::PyTopicEntry>()?;
     m.add_class::<topic_table::PyTopicTable>()?;
+    m.add_class::<transactions::PyAppendedMarkers>()?;
+    m.add_function(wrap_pyfunction!(transactions::active_producers, m)?)?;
+    m.add_function(wrap_pyfunction!(transactions::append_markers, m)?)?;
+    m.add_function(wrap_pyfunction!(transactions::transaction_verified, m)?)?;
+    m.add_function(wrap_pyfunction!(transactions::verify_transactions, m)?)?;
     m.add_class::<verify::PyVerifiedLog>()?;
     m.add_function(wrap_pyfunction!(verify::set_aside_files, m)?)?;
     m.add_function(wrap_pyfunction!(verify::verify_log, m)?)?;

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use pybroker_net::DataPlane;
 use pybroker_record::Offset;
-use pybroker_replica::{LeaderEpoch, Partition, Waiter};
+use pybroker_replica::{LeaderEpoch, NotAppended, Partition, Waiter};
+use pybroker_storage::{Appended, BeginningTransaction, TransactionCheck, VerificationGuard};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::data_plane::PyDataPlane;
 use crate::error::{not_appended, read_error};
 use crate::partition::PyPartition;
+use crate::transactions::ended;
 
 /// A partition with the data plane, whose waiting fetches an append wakes; see `_native.pyi`.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -54,14 +56,51 @@ impl PartitionLog {
     #[pyo3(signature = (batches, now_ms))]
     fn append(&self, py: Python<'_>, batches: &[u8], now_ms: i64) -> PyResult<(i64, i64)> {
         let mut batches = batches.to_vec();
-        let mut woken: Vec<Waiter> = Vec::new();
-        let appended = py
-            .detach(|| self.partition.append_deferred(&mut batches, now_ms, &mut |waiter| woken.push(waiter)))
-            .map_err(not_appended)?;
-        for waiter in woken {
-            self.data_plane.wake(waiter);
-        }
-        Ok((appended.first_offset, appended.last_offset))
+        self.appended(py, |wake| self.partition.append_deferred(&mut batches, now_ms, wake))
+    }
+
+    #[pyo3(signature = (batches, now_ms, guard))]
+    fn append_transactional(
+        &self,
+        py: Python<'_>,
+        batches: &[u8],
+        now_ms: i64,
+        guard: Option<u64>,
+    ) -> PyResult<(i64, i64)> {
+        let mut batches = batches.to_vec();
+        let check = guard.map_or(TransactionCheck::Unchecked, |number| {
+            TransactionCheck::Guarded(VerificationGuard::from_number(number))
+        });
+        self.appended(py, |wake| self.partition.append_transactional(&mut batches, now_ms, check, wake))
+    }
+
+    #[pyo3(signature = (producer_id, producer_epoch, *, commit, coordinator_epoch, transaction_version, now_ms))]
+    fn append_marker(
+        &self,
+        py: Python<'_>,
+        producer_id: i64,
+        producer_epoch: i16,
+        commit: bool,
+        coordinator_epoch: i32,
+        transaction_version: i8,
+        now_ms: i64,
+    ) -> PyResult<(i64, i64)> {
+        let ended = ended(producer_id, producer_epoch, commit, coordinator_epoch, transaction_version);
+        self.appended(py, |wake| self.partition.append_marker(&ended, now_ms, wake).map(|(appended, _)| appended))
+    }
+
+    #[pyo3(signature = (producer_id, producer_epoch, *, bumps_epoch, now_ms))]
+    fn begin_verification(
+        &self,
+        py: Python<'_>,
+        producer_id: i64,
+        producer_epoch: i16,
+        bumps_epoch: bool,
+        now_ms: i64,
+    ) -> PyResult<u64> {
+        let beginning = BeginningTransaction { producer_id, producer_epoch, sequence: -1, bumps_epoch };
+        let guard = py.detach(|| self.partition.begin_verification(beginning, now_ms)).map_err(not_appended)?;
+        Ok(guard.map_or(0, VerificationGuard::number))
     }
 
     #[pyo3(signature = (end_offset))]
@@ -83,5 +122,21 @@ impl PartitionLog {
             PyResult::Ok(bytes)
         })?;
         Ok(PyBytes::new(py, &bytes))
+    }
+}
+
+impl PartitionLog {
+    /// First and last offset of what `append` puts into the log; the requests that it satisfies are woken.
+    fn appended(
+        &self,
+        py: Python<'_>,
+        append: impl FnOnce(&mut dyn FnMut(Waiter)) -> Result<Appended, NotAppended> + Send,
+    ) -> PyResult<(i64, i64)> {
+        let mut woken: Vec<Waiter> = Vec::new();
+        let appended = py.detach(|| append(&mut |waiter| woken.push(waiter))).map_err(not_appended)?;
+        for waiter in woken {
+            self.data_plane.wake(waiter);
+        }
+        Ok((appended.first_offset, appended.last_offset))
     }
 }

@@ -7,8 +7,8 @@ use super::leader::Leader;
 use super::partition::Partition;
 use super::role::Role;
 use super::waiting::Waiter;
-use pybroker_record::SentRecords;
-use pybroker_storage::{AppendError, Appended};
+use pybroker_record::{EndMarker, ProducerId, SentRecords};
+use pybroker_storage::{AppendError, Appended, BeginningTransaction, TransactionCheck, VerificationGuard};
 
 /// Why nothing was appended.
 #[derive(Debug)]
@@ -22,10 +22,19 @@ pub enum NotAppended {
         /// Replicas asked for.
         wanted: usize,
     },
-    /// A transactional batch without a transaction: no transaction is open here.
-    NoTransaction,
     /// The log refused the batches.
     Log(AppendError),
+}
+
+/// A transaction that has ended, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedTransaction {
+    pub marker: EndMarker,
+    pub producer_id: i64,
+    /// The epoch that the marker is written with.
+    pub producer_epoch: i16,
+    /// Whether that is beyond the epoch of the transaction's batches (`transaction.version` 2).
+    pub bumped: bool,
 }
 
 /// What a producer sent is in the log.
@@ -46,6 +55,7 @@ impl From<AppendError> for NotAppended {
             | AppendError::InvalidProducerEpoch { .. }
             | AppendError::CoordinatorFenced { .. }
             | AppendError::InvalidTxnState { .. }
+            | AppendError::NotVerified { .. }
             | AppendError::UnexpectedOffset { .. }
             | AppendError::Io { .. }
             | AppendError::Exhausted { .. }
@@ -64,24 +74,25 @@ impl Partition {
         wake: &mut dyn FnMut(Waiter),
     ) -> Result<Produced, NotAppended> {
         let sent = SentRecords::find(batches).map_err(|error| NotAppended::Log(AppendError::Invalid(error)))?;
-        self.append_sent(sent, all, now_ms, wake)
+        self.append_sent(sent, all, now_ms, TransactionCheck::Guarded(None), wake)
     }
 
     /// Appends a producer's records, advances the high watermark, and wakes by `wake` the requests that this satisfies.
     ///
     /// Batches that need not be converted are patched in place (offsets, leader epoch, append time). `all` asks for
-    /// `min.insync.replicas`, and that they have it before it is acknowledged.
+    /// `min.insync.replicas`, and that they have it before it is acknowledged; `check` for what begins a transaction.
     pub fn append_sent(
         &self,
         sent: SentRecords<'_>,
         all: bool,
         now_ms: i64,
+        check: TransactionCheck,
         wake: &mut dyn FnMut(Waiter),
     ) -> Result<Produced, NotAppended> {
         let role = self.role.load();
         let leader = self.leads(&role)?;
-        admit(leader, &sent, all)?;
-        let appended = self.log.append_sent(sent, leader.leader_epoch().0, now_ms)?;
+        admit(leader, all)?;
+        let appended = self.log.append_sent(sent, leader.leader_epoch().0, now_ms, check)?;
         self.show_appended(leader, &appended, wake);
         let awaited = self.awaited(leader.leader_epoch(), appended.last_offset + 1, all, wake);
         Ok(Produced { appended, awaited })
@@ -98,8 +109,9 @@ impl Partition {
         let sent = SentRecords::find(batches).map_err(|error| NotAppended::Log(AppendError::Invalid(error)))?;
         let role = self.role.load();
         let leader = self.leads(&role)?;
-        admit(leader, &sent, true)?;
-        let appended = self.log.append_deferred(sent, leader.leader_epoch().0, now_ms)?;
+        admit(leader, true)?;
+        let check = TransactionCheck::Guarded(None);
+        let appended = self.log.append_deferred(sent, leader.leader_epoch().0, now_ms, check)?;
         self.show_appended(leader, &appended, wake);
         Ok(appended)
     }
@@ -119,6 +131,55 @@ impl Partition {
         Ok(appended)
     }
 
+    /// Appends a coordinator's batches of transactions as they are, for all replicas in sync, and waits for no disk; `check`
+    /// is for what begins a transaction.
+    pub fn append_transactional(
+        &self,
+        batches: &mut [u8],
+        now_ms: i64,
+        check: TransactionCheck,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<Appended, NotAppended> {
+        let role = self.role.load();
+        let leader = self.leads(&role)?;
+        admit(leader, true)?;
+        let appended = self.log.append_coordinated(batches, leader.leader_epoch().0, now_ms, check, false)?;
+        self.show_appended(leader, &appended, wake);
+        Ok(appended)
+    }
+
+    /// Appends the marker that ends a producer's transaction, for all replicas in sync, and waits for no disk: what it still
+    /// lacks is returned with it.
+    pub fn append_marker(
+        &self,
+        ended: &EndedTransaction,
+        now_ms: i64,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<(Appended, Awaited), NotAppended> {
+        let role = self.role.load();
+        let leader = self.leads(&role)?;
+        admit(leader, true)?;
+        let &EndedTransaction { marker, producer_id, producer_epoch, bumped } = ended;
+        let mut batch =
+            marker.build(ProducerId(producer_id), producer_epoch, now_ms).map_err(AppendError::malformed)?;
+        let epoch = leader.leader_epoch();
+        let appended = self.log.append_coordinated(&mut batch, epoch.0, now_ms, TransactionCheck::Unchecked, bumped)?;
+        self.show_appended(leader, &appended, wake);
+        Ok((appended, self.awaited_to_settle_since(epoch, appended.last_offset + 1)))
+    }
+
+    /// Begins to verify a transaction whose next batch is for this partition: the guard that the batch is to be appended with,
+    /// or `None` where the transaction is open here already.
+    pub fn begin_verification(
+        &self,
+        beginning: BeginningTransaction,
+        now_ms: i64,
+    ) -> Result<Option<VerificationGuard>, NotAppended> {
+        let role = self.role.load();
+        self.leads(&role)?;
+        Ok(self.log.begin_verification(beginning, now_ms)?)
+    }
+
     /// What is appended is there for the other replicas at once, and for consumers where it is committed by that.
     fn show_appended(&self, leader: &Leader, appended: &Appended, wake: &mut dyn FnMut(Waiter)) {
         if !leader.is_alone() && !appended.duplicate {
@@ -132,13 +193,10 @@ impl Partition {
     }
 }
 
-/// Checks what a leader asks of a producer's records before they are appended.
-fn admit(leader: &Leader, sent: &SentRecords<'_>, all: bool) -> Result<(), NotAppended> {
+/// Checks what a leader asks before records of a producer or a coordinator are appended.
+fn admit(leader: &Leader, all: bool) -> Result<(), NotAppended> {
     if all && !leader.has_enough_in_sync() {
         return Err(NotAppended::NotEnoughReplicas { in_sync: leader.in_sync(), wanted: leader.min_in_sync() });
-    }
-    if sent.is_transactional() {
-        return Err(NotAppended::NoTransaction);
     }
     Ok(())
 }

@@ -172,8 +172,13 @@ impl Partition {
 
     /// What a coordinator's append that ends at `end_offset` waits for: to be committed, and durable where that is due.
     pub fn awaited_to_settle(&self, end_offset: i64) -> Awaited {
+        self.awaited_to_settle_since(self.role.load().leader_epoch(), end_offset)
+    }
+
+    /// [`Partition::awaited_to_settle`] of an append of `leader_epoch`.
+    pub(crate) fn awaited_to_settle_since(&self, leader_epoch: LeaderEpoch, end_offset: i64) -> Awaited {
         let durable = !self.is_durable(end_offset) && (self.log.is_synced_in_groups() || self.log.is_sync_due());
-        Awaited { leader_epoch: self.role.load().leader_epoch(), end_offset, committed: true, durable }
+        Awaited { leader_epoch, end_offset, committed: true, durable }
     }
 
     /// Lets a request wait for what an append lacks. It is woken when that has come, or never will; also at once. The caller

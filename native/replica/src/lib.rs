@@ -28,7 +28,7 @@ mod waiting;
 mod waiting_readers;
 
 pub use acknowledgement::{AcknowledgementList, Awaited, Standing, WaitingProduce};
-pub use append::{NotAppended, Produced};
+pub use append::{EndedTransaction, NotAppended, Produced};
 pub use fetch_session::{
     FetchSession, FetchSessionCache, FetchSessionId, SessionOwner, SessionPartition, SessionRefused,
 };

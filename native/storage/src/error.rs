@@ -123,6 +123,11 @@ pub enum AppendError {
         /// First offset of the transaction.
         first_offset: i64,
     },
+    /// A batch that would begin a transaction without a verification that holds (INVALID_TXN_STATE).
+    #[error(
+        "producer {producer_id}: the batch is part of no transaction that its coordinator is known to have begun here"
+    )]
+    NotVerified { producer_id: i64 },
     /// The leader's epoch is over: another one has begun, or this broker leads no more (NOT_LEADER_OR_FOLLOWER).
     #[error("leader epoch {epoch} is over: the log takes appends from epoch {oldest} on")]
     LeaderFenced {

@@ -27,8 +27,8 @@ const LEADER_TAG: u32 = 0;
 pub struct ProduceRequest {
     /// The version that it was read in.
     pub version: i16,
-    /// Whether it names a transactional id.
-    pub transactional: bool,
+    /// The transactional id of the producer, if it has one.
+    pub transactional_id: Option<String>,
     /// 0: no answer, 1: the leader has it, -1: every in-sync replica has it.
     pub acks: i16,
     /// How long to wait for the replicas.
@@ -54,7 +54,7 @@ impl ProduceRequest {
     pub fn parse(frame: &[u8], body: usize, version: i16) -> Result<Self, Malformed> {
         let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
         reader.header_tags()?;
-        let transactional = version >= 3 && reader.nullable_string()?.is_some();
+        let transactional_id = if version >= 3 { reader.nullable_string()?.map(str::to_owned) } else { None };
         let acks = reader.i16()?;
         let timeout_ms = reader.i32()?;
         let count = reader.array_len()?;
@@ -72,7 +72,7 @@ impl ProduceRequest {
             topics.push(ProduceTopic { topic, partitions });
         }
         reader.tags()?;
-        Ok(Self { version, transactional, acks, timeout_ms, topics })
+        Ok(Self { version, transactional_id, acks, timeout_ms, topics })
     }
 }
 

@@ -16,20 +16,23 @@ fn unknown<'a>(table: &TopicTable, topics: impl Iterator<Item = &'a TopicRef>) -
 pub fn unresolved<'a>(table: &TopicTable, topics: impl Iterator<Item = &'a TopicRef>) -> Option<Outcome> {
     let unknown = unknown(table, topics);
     let any = !unknown.is_empty();
-    any.then(|| Outcome::Unresolved(Box::new(Unresolved { unknown, judge: None })))
+    any.then(|| Outcome::Unresolved(Box::new(Unresolved { unknown, ..Unresolved::default() })))
 }
 
-/// The outcome for a request of which it is not known whether its client has `right` on all of its topics.
+/// The outcome for a request of which it is not known whether its client has `right` on all of its topics, and may write as
+/// its transactional id.
 pub fn to_be_judged<'a>(
     table: &TopicTable,
     topics: impl Iterator<Item = &'a TopicRef> + Clone,
     right: Right,
+    transactional_id: Option<&str>,
 ) -> Outcome {
     let unknown = unknown(table, topics.clone());
     let mut named: Vec<TopicRef> = topics.cloned().collect();
     named.sort_unstable();
     named.dedup();
-    Outcome::Unresolved(Box::new(Unresolved { unknown, judge: Some((right, named)) }))
+    let (judge, transactional_id) = (Some((right, named)), transactional_id.map(str::to_owned));
+    Outcome::Unresolved(Box::new(Unresolved { unknown, judge, transactional_id, verify: None }))
 }
 
 /// Where the leaders are that an answer names, each once.
@@ -75,23 +78,22 @@ pub fn not_appended(hot_path: &HotPath, partition: &Partition, refused: NotAppen
             answer.error_message =
                 Some(format!("{name} has {in_sync} replicas in sync; min.insync.replicas is {wanted}"));
         }
-        NotAppended::NoTransaction => {
-            answer.error = ErrorCode::INVALID_TXN_STATE;
-            answer.error_message =
-                Some(format!("{name}: the batch is transactional, and this broker has no transactions"));
-        }
         NotAppended::Log(error) => log_refused(hot_path, partition, error, answer),
     }
 }
 
 fn log_refused(hot_path: &HotPath, partition: &Partition, error: AppendError, answer: &mut ProducedPartition) {
-    let text = error.to_string();
-    answer.error = match error {
-        AppendError::Invalid(invalid) => {
-            let error = invalid_batch(&invalid);
-            answer.record_errors = invalid.record_errors();
-            error
-        }
+    answer.error = code_of(hot_path, partition, &error);
+    answer.error_message = Some(format!("{}-{}: {error}", partition.topic(), partition.index()));
+    if let AppendError::Invalid(invalid) = error {
+        answer.record_errors = invalid.record_errors();
+    }
+}
+
+/// The code of a refused append; the control plane learns of what failed.
+pub fn code_of(hot_path: &HotPath, partition: &Partition, error: &AppendError) -> ErrorCode {
+    match error {
+        AppendError::Invalid(invalid) => invalid_batch(invalid),
         AppendError::TooLarge { .. } => ErrorCode::RECORD_LIST_TOO_LARGE,
         AppendError::OutOfOrderSequence { .. } | AppendError::UnexpectedOffset { .. } => {
             ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -99,20 +101,19 @@ fn log_refused(hot_path: &HotPath, partition: &Partition, error: AppendError, an
         AppendError::LeaderFenced { .. } => ErrorCode::NOT_LEADER_OR_FOLLOWER,
         AppendError::InvalidProducerEpoch { .. } => ErrorCode::INVALID_PRODUCER_EPOCH,
         AppendError::CoordinatorFenced { .. } => ErrorCode::TRANSACTION_COORDINATOR_FENCED,
-        AppendError::InvalidTxnState { .. } => ErrorCode::INVALID_TXN_STATE,
+        AppendError::InvalidTxnState { .. } | AppendError::NotVerified { .. } => ErrorCode::INVALID_TXN_STATE,
         AppendError::Io { .. } => {
-            let directory = partition.directory().display().to_string();
-            hot_path.events.push(Event::LogDirectoryFailed { directory, error: text.clone() });
+            let (directory, error) = (partition.directory().display().to_string(), error.to_string());
+            hot_path.events.push(Event::LogDirectoryFailed { directory, error });
             ErrorCode::KAFKA_STORAGE_ERROR
         }
         // Clients retry it, as nothing was appended, and look for another leader meanwhile.
         AppendError::Exhausted { .. } => {
-            hot_path.exhausted(&text);
+            hot_path.exhausted(&error.to_string());
             ErrorCode::KAFKA_STORAGE_ERROR
         }
         AppendError::Offline { .. } => ErrorCode::KAFKA_STORAGE_ERROR,
-    };
-    answer.error_message = Some(format!("{}-{}: {text}", partition.topic(), partition.index()));
+    }
 }
 
 /// The code of what is wrong with a batch.

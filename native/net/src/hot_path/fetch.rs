@@ -123,7 +123,7 @@ fn judge(
     match hot_path.judge(who, right, &table, topics.clone(), decided) {
         Judged::Known(refused) if decided.is_some() => Ok(refused),
         Judged::Known(refused) => errors::unresolved(&table, named).map_or(Ok(refused), Err),
-        Judged::Unknown => Err(errors::to_be_judged(&table, topics, right)),
+        Judged::Unknown => Err(errors::to_be_judged(&table, topics, right, None)),
     }
 }
 

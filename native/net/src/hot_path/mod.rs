@@ -2,14 +2,16 @@
 //!
 //! Each API has its own file. What they share is here: which versions are served, and what can become of a request.
 
-mod errors;
+pub mod errors;
 mod fetch;
 mod fetch_plan;
 mod fetcher;
 mod produce;
 mod rights;
+mod transactions;
 
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -18,6 +20,7 @@ pub use fetch::PendingFetch;
 pub use produce::PendingProduce;
 use rights::{Judged, Refused};
 pub use rights::{Right, Rights, Verdict, Who};
+pub use transactions::{TransactionAsked, Verification, Verified};
 
 use super::clock::Clock;
 use super::counters::ThreadCounters;
@@ -53,6 +56,9 @@ pub struct HotPath {
     pub read_replicas: ArcSwapOption<ReadReplicas>,
     /// What clients may do, as far as it is remembered; none without an authorizer, where everybody may do everything.
     pub rights: OnceLock<Rights>,
+    /// Whether no producer is asked for the transactions that its batches begin
+    /// (`transaction.partition.verification.enable=false`).
+    pub unverified_transactions: AtomicBool,
     /// What clients may use; none before the control plane has named a quota.
     pub quotas: OnceLock<Quotas>,
     /// The time of appends and fetch sessions.
@@ -65,6 +71,11 @@ impl HotPath {
     /// Whether followers learn at once what is committed.
     fn is_high_watermark_eager(&self) -> bool {
         self.replication.load().as_ref().is_some_and(|settings| settings.eager_high_watermark)
+    }
+
+    /// Whether the coordinator of a transaction is asked before a partition takes part in it.
+    fn verifies_transactions(&self) -> bool {
+        !self.unverified_transactions.load(Ordering::Acquire)
     }
 
     /// Judges a request that names topics; without an authorizer nothing is refused.
@@ -142,19 +153,24 @@ pub enum Outcome {
     Wait(Box<PendingFetch>),
     /// It waits until what it appended may be acknowledged.
     WaitForAcknowledgement(Box<PendingProduce>),
-    /// It names topics that the table lacks, or that nobody has said whether its client may use: Python looks at it once.
+    /// It names topics that the table lacks, or that nobody has said whether its client may use, or it begins transactions in
+    /// partitions: Python looks at it once for each.
     Unresolved(Box<Unresolved>),
     /// The connection has to be closed, and why.
     Close(String),
 }
 
 /// What Python is to look at.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Unresolved {
     /// Topics that the table lacks.
     pub unknown: Vec<TopicRef>,
     /// The right that the client needs, and the topics on which; `None` where there is nothing to judge.
     pub judge: Option<(Right, Vec<TopicRef>)>,
+    /// The transactional id that the client has to have the right to write as, where that is to be judged.
+    pub transactional_id: Option<String>,
+    /// What the coordinator of a transaction is to be asked, and what its answers are for. Then nothing else is looked at.
+    pub verify: Option<(TransactionAsked, Verification)>,
 }
 
 /// A request of the hot path whose head has been read.
@@ -167,6 +183,8 @@ pub struct HotPathRequest<'a> {
     pub who: Option<Who>,
     /// What the control plane has said where it has looked already: topics still unknown are answered as unknown.
     pub decided: Option<&'a Verdict>,
+    /// What the coordinator of its transaction has said where it was asked already.
+    pub verified: Option<&'a Verification>,
     /// What of it counts for its client's quotas; `None` where it has none.
     pub metered: Option<Metered>,
 }

@@ -8,9 +8,11 @@ use super::super::quota::{Metered, Throttle};
 use super::super::response::Response;
 use super::errors;
 use super::rights::Judged;
+use super::transactions::{self, IdRight, Transaction};
 use super::{HotPath, HotPathApi, HotPathRequest, Outcome, Right};
 use pybroker_record::{Compression, InvalidBatch, SentRecords};
 use pybroker_replica::{Awaited, Partition, Produced, Topic, TopicTable, Waiter, WaitingProduce};
+use pybroker_storage::TransactionCheck;
 use pybroker_wire::frame::RequestHead;
 use pybroker_wire::produce::{ProduceRequest, ProducedPartition, write_response};
 use pybroker_wire::{ErrorCode, TopicRef};
@@ -112,15 +114,18 @@ pub fn handle(
     wake: &mut dyn FnMut(Waiter),
     counters: &ThreadCounters,
 ) -> Outcome {
-    let HotPathRequest { head, waiter, who, decided, metered, .. } = asked;
+    let HotPathRequest { head, waiter, who, decided, verified, metered, .. } = asked;
     let request = match ProduceRequest::parse(frame, head.body, head.api_version) {
         Ok(request) => request,
         Err(error) => return Outcome::Close(format!("malformed Produce version {}: {error}", head.api_version)),
     };
     let table = shared.table.load();
     let topics = request.topics.iter().map(|topic| &topic.topic);
-    let refused = match shared.judge(who, Right::Write, &table, topics.clone(), decided) {
-        Judged::Known(refused) => {
+    let of_transaction = transactions::has_transactional(&request, frame);
+    let id_right = if of_transaction { transactions::judge(shared, who, &request, decided) } else { IdRight::Granted };
+    let judged = shared.judge(who, Right::Write, &table, topics.clone(), decided);
+    let refused = match judged {
+        Judged::Known(refused) if id_right != IdRight::Unknown => {
             if decided.is_none()
                 && let Some(outcome) = errors::unresolved(&table, topics)
             {
@@ -128,21 +133,43 @@ pub fn handle(
             }
             refused
         }
-        Judged::Unknown => return errors::to_be_judged(&table, topics, Right::Write),
+        Judged::Known(_) | Judged::Unknown => {
+            let id = request.transactional_id.as_deref().filter(|_| of_transaction);
+            return errors::to_be_judged(&table, topics, Right::Write, id);
+        }
+    };
+    let transaction = match id_right {
+        IdRight::Granted if !of_transaction => Transaction::NoneBegins,
+        IdRight::Granted => match transactions::begin(shared, (&request, frame), &table, &refused, verified) {
+            Ok(transaction) => transaction,
+            Err(outcome) => return outcome,
+        },
+        IdRight::Refused | IdRight::Unknown => Transaction::Refused(
+            ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "a batch of a transaction needs a transactional id that its client may write as",
+        ),
     };
     let mut unacknowledged = Vec::new();
     let mut answered = Vec::with_capacity(request.topics.len());
     for (at, topic) in request.topics.iter().enumerate() {
-        if refused.contains(&topic.topic) {
+        if refused.contains(&topic.topic) && !matches!(transaction, Transaction::Refused(..)) {
             let partitions = topic.partitions.iter().map(|(index, _)| not_allowed(*index)).collect();
             answered.push((topic.topic.clone(), partitions));
             continue;
         }
         let found = table.find(&topic.topic);
         let mut partitions = Vec::with_capacity(topic.partitions.len());
-        for (index, records) in &topic.partitions {
+        for (position, (index, records)) in topic.partitions.iter().enumerate() {
             let records = records.clone().map(|at| &mut frame[at]);
-            let (answer, pending) = produce(shared, &request, &topic.topic, found, *index, records, wake);
+            let check = match transaction.check((at, position)) {
+                Ok(check) => check,
+                Err((error, error_message)) => {
+                    partitions.push(ProducedPartition { error, error_message, ..untouched(*index) });
+                    continue;
+                }
+            };
+            let sent = Sent { index: *index, records, check };
+            let (answer, pending) = produce(shared, &request, &topic.topic, found, sent, wake);
             unacknowledged.extend(pending.map(|(replica, awaited)| {
                 if awaited.durable {
                     shared.group_flush.request(&replica);
@@ -218,16 +245,24 @@ fn not_allowed(index: i32) -> ProducedPartition {
     ProducedPartition { error: ErrorCode::TOPIC_AUTHORIZATION_FAILED, ..untouched(index) }
 }
 
+/// What a Produce has for one partition.
+struct Sent<'a> {
+    index: i32,
+    records: Option<&'a mut [u8]>,
+    /// What a batch that begins a transaction needs.
+    check: TransactionCheck,
+}
+
 /// The answer for one partition.
 fn produce(
     shared: &HotPath,
     request: &ProduceRequest,
     name: &TopicRef,
     topic: Option<&Topic>,
-    index: i32,
-    records: Option<&mut [u8]>,
+    sent: Sent<'_>,
     wake: &mut dyn FnMut(Waiter),
 ) -> (ProducedPartition, Option<Pending>) {
+    let index = sent.index;
     let mut answer = untouched(index);
     if !(-1..=1).contains(&request.acks) {
         answer.error = ErrorCode::INVALID_REQUIRED_ACKS;
@@ -247,7 +282,7 @@ fn produce(
         answer.error = known_to(request.version, answer.error);
         return (answer, None);
     };
-    let awaited = append(shared, request, partition, records, &mut answer, wake);
+    let awaited = append(shared, request, partition, sent, &mut answer, wake);
     answer.error = known_to(request.version, answer.error);
     if answer.error == ErrorCode::NOT_LEADER_OR_FOLLOWER {
         answer.current_leader = Some(slot.current_leader());
@@ -288,10 +323,11 @@ fn append(
     shared: &HotPath,
     request: &ProduceRequest,
     partition: &Partition,
-    records: Option<&mut [u8]>,
+    sent: Sent<'_>,
     answer: &mut ProducedPartition,
     wake: &mut dyn FnMut(Waiter),
 ) -> Option<Awaited> {
+    let Sent { records, check, .. } = sent;
     let sent = match find(records.unwrap_or_default(), request.version) {
         Ok(sent) => sent,
         Err((error, text)) => {
@@ -303,7 +339,7 @@ fn append(
         // Before version 3 nothing is no mistake; there is no offset to return (Kafka's `LogAppendInfo`).
         return None;
     }
-    match partition.append_sent(sent, request.acks == -1, shared.wall_ms(), wake) {
+    match partition.append_sent(sent, request.acks == -1, shared.wall_ms(), check, wake) {
         Ok(Produced { appended, awaited }) => {
             if appended.rolled {
                 let (topic, index) = (Arc::clone(partition.topic()), partition.index());

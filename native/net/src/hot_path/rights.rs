@@ -29,6 +29,8 @@ pub enum Right {
     Read = 3,
     Write = 4,
     ClusterAction = 9,
+    /// [`Right::Write`] on a transactional id, which has no number of its own.
+    WriteAs = 104,
 }
 
 /// A client: the hash of its principal and its address under this process's secret key.
@@ -42,6 +44,8 @@ pub struct Verdict {
     pub allowed: HashSet<TopicRef>,
     /// The version of the rules by which that was decided; 0: it is not to be remembered.
     pub version: u64,
+    /// Whether the client may write as the transactional id of the request.
+    pub transactional_id: bool,
 }
 
 /// The topics of a request that its client may not use.
@@ -112,6 +116,22 @@ impl Rights {
         // The decision itself first, so that it never stands in two places.
         let free = position(&|known| known | 1 == entry).or_else(|| position(&|known| known == 0));
         set[free.unwrap_or(at % WAYS)].store(entry - u64::from(!allowed), Ordering::Relaxed);
+    }
+
+    /// As [`Rights::known`], of the right to write as a transactional id.
+    pub fn known_id(&self, who: Who, id: &str, version: u64) -> Option<bool> {
+        self.known(who, Right::WriteAs, &self.place_of(id), version)
+    }
+
+    /// As [`Rights::note`], of the right to write as a transactional id.
+    pub fn note_id(&self, who: Who, id: &str, version: u64, allowed: bool) {
+        self.note(who, Right::WriteAs, &self.place_of(id), version, allowed);
+    }
+
+    /// What stands for a transactional id where a topic's id would stand.
+    fn place_of(&self, id: &str) -> TopicId {
+        let [high, low] = [&self.keys[0], &self.keys[1]].map(|key| key.hash_one(id));
+        (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
     }
 
     /// Where a decision is, and what it looks like if it is that it is allowed: odd, and never 0 when it is not.

@@ -10,7 +10,9 @@ use crate::connection_number::{CONTROL_PLANE, processor_of};
 use crate::counters::API_KEYS;
 use crate::cross_thread;
 use crate::events::{Event, UnresolvedRequest};
-use crate::hot_path::{self, HotPathApi, HotPathRequest, Outcome, Unresolved, Verdict, Who};
+use crate::hot_path::{
+    self, HotPathApi, HotPathRequest, Outcome, TransactionAsked, Unresolved, Verdict, Verification, Verified, Who,
+};
 use crate::identity::Authentication;
 use crate::interception::Decision;
 use crate::quota::Metered;
@@ -60,7 +62,7 @@ impl Processor {
                 let waiter = Waiter { connection: connection.number, request: connection.next_request() };
                 let (who, metered) = (self.who(connection), connection.metering.begin(at.len()));
                 let began = metered.as_ref().and_then(Metered::began);
-                let request = HotPathRequest { api, head: &head, waiter, who, decided: None, metered };
+                let request = HotPathRequest { api, head: &head, waiter, who, decided: None, verified: None, metered };
                 let outcome = self.evaluate(request, connection.frame_mut(at.clone()));
                 connection.metering.counted(began.map_or(Duration::ZERO, |began| began.elapsed()));
                 self.conclude(connection, api, outcome, Some((head, at)))
@@ -120,15 +122,19 @@ impl Processor {
                 let max_wait_ms = produce.max_wait_ms();
                 self.let_wait(connection, Slot::Produce(produce), max_wait_ms, request, at.is_some());
             }
-            (Outcome::Unresolved(unresolved), Some((head, at))) => {
-                connection.parked = Some(Parked { request, api, head, frame: connection.frame_mut(at).to_vec() });
-                connection.open(Slot::Parked(api));
-                connection.known_above = true;
-                let event = unresolved_event(connection, request, api, *unresolved);
+            (Outcome::Unresolved(mut unresolved), at) => {
+                let (asked, verification) = unresolved.verify.take().unzip();
+                if let Some((head, at)) = at {
+                    let frame = connection.frame_mut(at).to_vec();
+                    let parked = Parked { request, api, head, frame, verdict: None, verification, asked: true };
+                    connection.parked = Some(parked);
+                    connection.open(Slot::Parked(api));
+                    connection.known_above = true;
+                } else if !connection.parked.as_mut().is_some_and(|parked| parked.ask_again(verification)) {
+                    return Err(End::Refused("a request that stays unresolved after its retry".into()));
+                }
+                let event = unresolved_event(connection, request, api, *unresolved, asked);
                 self.reactor.events.push(Event::Unresolved(event));
-            }
-            (Outcome::Unresolved(_), None) => {
-                return Err(End::Refused("a request that stays unresolved after its retry".into()));
             }
             (Outcome::Close(why), at) => {
                 // One that was parked ends with its slot.
@@ -267,19 +273,33 @@ impl Processor {
         self.settle(&mut connection, done);
     }
 
-    pub(super) fn retry(&mut self, waiter: Waiter, verdict: &Verdict) {
+    /// Evaluates an unresolved request again: the control plane has said what its client may do.
+    pub(super) fn retry(&mut self, waiter: Waiter, verdict: Verdict) {
+        self.evaluate_again(waiter, |parked| parked.verdict = Some(verdict));
+    }
+
+    /// Evaluates a request of a transaction again: its coordinator has answered.
+    pub(super) fn verified(&mut self, waiter: Waiter, answers: Vec<Verified>) {
+        let decide = |verification: &mut Verification| verification.decide(answers);
+        self.evaluate_again(waiter, |parked| parked.verification.as_mut().map_or((), decide));
+    }
+
+    fn evaluate_again(&mut self, waiter: Waiter, note: impl FnOnce(&mut Parked)) {
         let Some(open) = self.reactor.open.get(waiter.connection) else { return };
         let mut connection = open.lock();
         let mut done = Ok(());
         let who = self.who(&mut connection);
         if let Some(mut parked) = connection.parked.take_if(|parked| parked.request == waiter.request) {
+            note(&mut parked);
+            parked.asked = false;
             let api = parked.api;
             let metered = connection.metering.begin(parked.frame.len());
-            let request = HotPathRequest { api, head: &parked.head, waiter, who, decided: Some(verdict), metered };
+            let (decided, verified) = (parked.verdict.as_ref(), parked.verification.as_ref());
+            let request = HotPathRequest { api, head: &parked.head, waiter, who, decided, verified, metered };
             let outcome = self.evaluate(request, &mut parked.frame);
             connection.parked = Some(parked);
             done = self.conclude(&mut connection, api, outcome, None);
-            connection.parked = None;
+            connection.parked.take_if(|parked| !parked.asked);
         }
         let done = done.and_then(|()| self.work(&mut connection));
         self.settle(&mut connection, done);
@@ -319,7 +339,13 @@ impl Processor {
 }
 
 /// What the control plane is to look at.
-fn unresolved_event(connection: &Connection, request: u64, api: HotPathApi, found: Unresolved) -> UnresolvedRequest {
+fn unresolved_event(
+    connection: &Connection,
+    request: u64,
+    api: HotPathApi,
+    found: Unresolved,
+    transaction: Option<TransactionAsked>,
+) -> UnresolvedRequest {
     let (mut topics, mut topic_ids) = (Vec::new(), Vec::new());
     for topic in found.unknown {
         match topic {
@@ -336,6 +362,8 @@ fn unresolved_event(connection: &Connection, request: u64, api: HotPathApi, foun
         topics,
         topic_ids,
         judge: found.judge.map(|(right, named)| (right as i8, named)),
+        transactional_id: found.transactional_id,
+        transaction,
     }
 }
 

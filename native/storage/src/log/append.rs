@@ -9,7 +9,8 @@ use std::sync::Arc;
 use crate::log::Log;
 use crate::log::admission::{Placed, admit};
 use crate::log::state::{Tail, View, Writer};
-use crate::producer::producer_state::{BatchMetadata, Origin, Staged};
+use crate::producer::producer_state::{BatchMetadata, Origin, ProducerEntry, Staged, Terms};
+use crate::producer::verification::{BeginningTransaction, TransactionCheck, VerificationGuard};
 use crate::{AppendError, LogConfig, LogError};
 use pybroker_record::{
     Batches, EndMarker, InvalidBatch, SentRecords, TimestampType, batch_crc, set_base_offset,
@@ -60,15 +61,21 @@ impl Log {
     /// See [`AppendError`]; after an error the log holds what it held before.
     pub fn append(&self, batches: &mut [u8], leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
         let sent = SentRecords::find(batches).map_err(AppendError::Invalid)?;
-        self.append_sent(sent, leader_epoch, now_ms)
+        self.append_sent(sent, leader_epoch, now_ms, TransactionCheck::Guarded(None))
     }
 
     /// Produce: [`Log::append_deferred`], and the sync that `flush.messages` asks for.
     ///
     /// # Errors
     /// See [`AppendError`]; after an error the log holds what it held before.
-    pub fn append_sent(&self, sent: SentRecords<'_>, leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
-        let appended = self.append_deferred(sent, leader_epoch, now_ms)?;
+    pub fn append_sent(
+        &self,
+        sent: SentRecords<'_>,
+        leader_epoch: i32,
+        now_ms: i64,
+        check: TransactionCheck,
+    ) -> Result<Appended, AppendError> {
+        let appended = self.append_deferred(sent, leader_epoch, now_ms, check)?;
         self.flush_when_many()?;
         Ok(appended)
     }
@@ -84,6 +91,7 @@ impl Log {
         sent: SentRecords<'_>,
         leader_epoch: i32,
         now_ms: i64,
+        check: TransactionCheck,
     ) -> Result<Appended, AppendError> {
         let config = self.config.load();
         let mut admitted = admit(sent, &config, now_ms)?;
@@ -101,7 +109,7 @@ impl Log {
             return Ok(self.duplicate(original, log_append_time));
         }
         self.assign(batches, placed, leader_epoch);
-        let staged = stage(&writer, batches, placed, Origin::Client)?;
+        let staged = stage(&writer, batches, placed, &writer.terms(Origin::Client, check))?;
         self.write(&mut writer, batches, placed, staged, log_append_time, now_ms)
     }
 
@@ -120,7 +128,8 @@ impl Log {
                 }
                 expected = header.next_offset();
             }
-            let staged = stage(&writer, batches, &placed, Origin::Replication)?;
+            let staged =
+                stage(&writer, batches, &placed, &writer.terms(Origin::Replication, TransactionCheck::Unchecked))?;
             self.write(&mut writer, batches, &placed, staged, -1, now_ms)?
         };
         self.flush_when_many()?;
@@ -133,19 +142,60 @@ impl Log {
     /// # Errors
     /// See [`AppendError`]; after an error the log holds what it held before.
     pub fn append_internal(&self, batches: &mut [u8], leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
+        let appended = self.append_coordinated(batches, leader_epoch, now_ms, TransactionCheck::Unchecked, false)?;
+        self.flush_when_many()?;
+        Ok(appended)
+    }
+
+    /// As [`Log::append_internal`], for a coordinator: a batch that begins a transaction is checked, markers are by the rule
+    /// of their `transaction.version` (`markers_bump_epoch`: 2 or later), and no sync is waited for.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; after an error the log holds what it held before.
+    pub fn append_coordinated(
+        &self,
+        batches: &mut [u8],
+        leader_epoch: i32,
+        now_ms: i64,
+        check: TransactionCheck,
+        markers_bump_epoch: bool,
+    ) -> Result<Appended, AppendError> {
         let mut placed = parse(batches, false)?;
         if let Some(old) = placed.iter().find(|batch| batch.header.magic < 2) {
             return Err(AppendError::Invalid(InvalidBatch::UnsupportedFormat(old.header.magic)));
         }
-        let appended = {
-            let mut writer = self.writer.lock();
-            writer.ensure_leads(leader_epoch)?;
-            self.assign(batches, &mut placed, leader_epoch);
-            let staged = stage(&writer, batches, &placed, Origin::Coordinator)?;
-            self.write(&mut writer, batches, &placed, staged, -1, now_ms)?
-        };
-        self.flush_when_many()?;
-        Ok(appended)
+        let mut writer = self.writer.lock();
+        writer.ensure_leads(leader_epoch)?;
+        self.assign(batches, &mut placed, leader_epoch);
+        let terms = Terms { markers_bump_epoch, ..writer.terms(Origin::Coordinator, check) };
+        let staged = stage(&writer, batches, &placed, &terms)?;
+        self.write(&mut writer, batches, &placed, staged, -1, now_ms)
+    }
+
+    /// Begins to verify a transaction: the guard that its first batch is to be appended with, or `None` where the
+    /// transaction is open here already.
+    ///
+    /// # Errors
+    /// `InvalidProducerEpoch` for an epoch that has gone by.
+    pub fn begin_verification(
+        &self,
+        beginning: BeginningTransaction,
+        now_ms: i64,
+    ) -> Result<Option<VerificationGuard>, AppendError> {
+        let mut writer = self.writer.lock();
+        if writer.producers.has_open_transaction(beginning.producer_id, beginning.producer_epoch)? {
+            return Ok(None);
+        }
+        Ok(Some(writer.verifications.begin(beginning, now_ms)))
+    }
+
+    /// Every producer that the log remembers, by id.
+    pub fn active_producers(&self) -> Vec<(i64, ProducerEntry)> {
+        let writer = self.writer.lock();
+        let mut producers: Vec<_> = writer.producers.iter().map(|(id, entry)| (id, *entry)).collect();
+        drop(writer);
+        producers.sort_unstable_by_key(|(id, _)| *id);
+        producers
     }
 
     fn duplicate(&self, original: BatchMetadata, log_append_time: i64) -> Appended {
@@ -204,6 +254,9 @@ impl Log {
         self.write_bytes(writer, &config, &view, batches)?;
         let next = index(writer, &view, placed, interval);
         let aborted = writer.producers.commit(staged, next.end_offset);
+        for Placed { header, .. } in placed.iter().filter(|batch| batch.header.is_transactional()) {
+            writer.verifications.end(header.producer_id);
+        }
         view.segments.active().txn_index.append(&aborted).map_err(|error| self.failed(error))?;
         view.segments.active().set_size(next.end_position);
         self.publish_transactions(writer);
@@ -309,12 +362,12 @@ fn parse(batches: &[u8], check_crc: bool) -> Result<Vec<Placed>, AppendError> {
     Ok(placed)
 }
 
-fn stage(writer: &Writer, batches: &[u8], placed: &[Placed], origin: Origin) -> Result<Staged, AppendError> {
+fn stage(writer: &Writer, batches: &[u8], placed: &[Placed], terms: &Terms<'_>) -> Result<Staged, AppendError> {
     let mut staged = Staged::default();
     for &Placed { start, ref header } in placed {
         let marker =
             EndMarker::parse(header, &batches[start..start + header.size()]).map_err(AppendError::malformed)?;
-        writer.producers.stage(&mut staged, header, marker, origin)?;
+        writer.producers.stage(&mut staged, header, marker, terms)?;
     }
     Ok(staged)
 }

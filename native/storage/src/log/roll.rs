@@ -113,6 +113,7 @@ impl Log {
             return;
         }
         writer.producers.expire(now_ms, expiration_ms);
+        writer.verifications.expire(now_ms, expiration_ms);
         let (newest, view) = (writer.snapshot_offset, self.view.load());
         // Where the log was cut meanwhile, one of them may be the newest again.
         let needed =

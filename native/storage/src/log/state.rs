@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::AppendError;
 use crate::directory::leader_epochs::LeaderEpochs;
-use crate::producer::producer_state::ProducerStates;
+use crate::producer::producer_state::{Origin, ProducerStates, Terms};
+use crate::producer::verification::{TransactionCheck, Verifications};
 use crate::segment::segment_list::SegmentList;
 use pybroker_record::BatchHeader;
 
@@ -59,6 +60,8 @@ impl Tail {
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) producers: ProducerStates,
+    /// Producers that are being verified.
+    pub(crate) verifications: Verifications,
     /// Offset of the newest producer snapshot on disk; -1 for none.
     pub(crate) snapshot_offset: i64,
     /// Offsets of snapshots that a start has found and that nothing needs any more; see `Log::forget_old`.
@@ -82,6 +85,11 @@ impl Writer {
         self.reserved = 0;
         self.created_ms = now_ms;
         self.first_timestamp = None;
+    }
+
+    /// What an append of this origin is checked by.
+    pub(crate) fn terms(&self, origin: Origin, check: TransactionCheck) -> Terms<'_> {
+        Terms { origin, check, verifications: &self.verifications, markers_bump_epoch: false }
     }
 
     /// Refuses a leader whose epoch is over. Asked under the writer's lock, so that none appends after its successor.

@@ -155,6 +155,7 @@ impl Log {
         }));
         writer.begin_segment(now_ms);
         writer.producers = ProducerStates::restored([], offset);
+        writer.verifications.clear();
         writer.snapshot_offset = -1;
         self.publish_transactions(writer);
         self.change_epochs(|epochs| {
@@ -178,6 +179,7 @@ impl Log {
         let (producers, snapshot_offset) =
             rebuild::restore_producers(&directory, &snapshots, view.segments.as_slice(), end_offset, &mut Vec::new())?;
         writer.producers = producers;
+        writer.verifications.clear();
         writer.snapshot_offset = snapshot_offset;
         self.publish_transactions(writer);
         Ok(())

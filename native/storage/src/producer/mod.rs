@@ -6,3 +6,4 @@ pub mod producer_snapshot;
 pub mod producer_state;
 pub(crate) mod recent_batches;
 pub(crate) mod transactions;
+pub(crate) mod verification;

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::AppendError;
 use crate::index::txn_index::AbortedTxn;
 use crate::producer::transactions::{Transactions, TxnEvent};
+use crate::producer::verification::{TransactionCheck, Verifications};
 use pybroker_record::{BatchHeader, EndMarker, Offset};
 
 /// Batches remembered per producer: the in-flight limit of an idempotent client.
@@ -25,6 +26,18 @@ pub(crate) enum Origin {
     Coordinator,
     /// The leader's log, which has been checked.
     Replication,
+}
+
+/// What an append is checked by beyond the producers' state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms<'a> {
+    pub(crate) origin: Origin,
+    /// What a batch that begins a transaction needs.
+    pub(crate) check: TransactionCheck,
+    /// The verifications that have begun.
+    pub(crate) verifications: &'a Verifications,
+    /// Markers have an epoch beyond that of their transaction's batches (`transaction.version` 2, KIP-890).
+    pub(crate) markers_bump_epoch: bool,
 }
 
 /// One batch in the log.
@@ -104,12 +117,14 @@ impl ProducerEntry {
         self.kept += 1;
     }
 
-    fn check(&self, header: &BatchHeader, marker: Option<EndMarker>, origin: Origin) -> Result<(), AppendError> {
+    /// Whether a transaction of this epoch is open.
+    fn is_open(&self, epoch: i16) -> bool {
+        self.current_txn_first_offset >= 0 && self.epoch == epoch
+    }
+
+    fn check(&self, header: &BatchHeader, marker: Option<EndMarker>, terms: &Terms<'_>) -> Result<(), AppendError> {
         let producer_id = header.producer_id;
-        if header.producer_epoch < self.epoch {
-            let (current, found) = (self.epoch, header.producer_epoch);
-            return Err(AppendError::InvalidProducerEpoch { producer_id, current, found });
-        }
+        self.check_epoch(header, marker.is_some() && terms.markers_bump_epoch)?;
         match marker {
             Some(marker) if marker.coordinator_epoch < self.coordinator_epoch => {
                 let (current, found) = (self.coordinator_epoch, marker.coordinator_epoch);
@@ -119,9 +134,19 @@ impl ProducerEntry {
             None if self.current_txn_first_offset >= 0 && !header.is_transactional() => {
                 Err(AppendError::InvalidTxnState { producer_id, first_offset: self.current_txn_first_offset })
             }
-            None if origin == Origin::Client => self.check_sequence(header),
+            None if terms.origin == Origin::Client => self.check_sequence(header),
             None => Ok(()),
         }
+    }
+
+    /// Refuses an epoch that has gone by; a marker that `bumps` the epoch also at the epoch in force, where a transaction is
+    /// open: it is of an earlier one. Without one it is the marker of before, sent again.
+    fn check_epoch(&self, header: &BatchHeader, bumps: bool) -> Result<(), AppendError> {
+        let (producer_id, current, found) = (header.producer_id, self.epoch, header.producer_epoch);
+        if found < current || (bumps && self.is_open(found)) {
+            return Err(AppendError::InvalidProducerEpoch { producer_id, current, found });
+        }
+        Ok(())
     }
 
     fn check_sequence(&self, header: &BatchHeader) -> Result<(), AppendError> {
@@ -233,7 +258,7 @@ impl ProducerStates {
         entry.batches().iter().find(same).copied()
     }
 
-    /// Stages a batch with its offsets, as far as `origin` calls for after checking it; `marker` is what a control batch
+    /// Stages a batch with its offsets, as far as its origin calls for after checking it; `marker` is what a control batch
     /// holds.
     ///
     /// A producer that is not known may start with any sequence number: its state may have expired (KIP-360).
@@ -242,7 +267,7 @@ impl ProducerStates {
         staged: &mut Staged,
         header: &BatchHeader,
         marker: Option<EndMarker>,
-        origin: Origin,
+        terms: &Terms<'_>,
     ) -> Result<(), AppendError> {
         if header.producer_id < 0 {
             return Ok(());
@@ -257,8 +282,11 @@ impl ProducerStates {
             }
         };
         let entry = &mut staged.producers[position].1;
-        if origin != Origin::Replication && !unknown {
-            entry.check(header, marker, origin)?;
+        if terms.origin != Origin::Replication {
+            check_transaction(entry, unknown, header, terms)?;
+            if !unknown {
+                entry.check(header, marker, terms)?;
+            }
         }
         staged.events.extend(entry.apply(header, marker));
         Ok(())
@@ -282,6 +310,19 @@ impl ProducerStates {
         entry.apply(header, marker).and_then(|event| self.transactions.apply(event))
     }
 
+    /// Whether a batch may go on with a transaction of its producer; false where it would begin one.
+    ///
+    /// # Errors
+    /// `InvalidProducerEpoch` for an epoch that has gone by.
+    pub(crate) fn has_open_transaction(&self, producer_id: i64, producer_epoch: i16) -> Result<bool, AppendError> {
+        let Some(entry) = self.entries.get(&producer_id) else { return Ok(false) };
+        if producer_epoch < entry.epoch {
+            let (current, found) = (entry.epoch, producer_epoch);
+            return Err(AppendError::InvalidProducerEpoch { producer_id, current, found });
+        }
+        Ok(entry.is_open(producer_epoch))
+    }
+
     /// The transactions that are not decided.
     pub(crate) fn transactions(&self) -> &Transactions {
         &self.transactions
@@ -303,6 +344,32 @@ impl ProducerStates {
             entry.current_txn_first_offset >= 0 || now_ms.saturating_sub(entry.last_timestamp) < expiration_ms
         });
     }
+}
+
+/// Refuses a batch of a transaction that is not open here, unless its producer's verification holds.
+fn check_transaction(
+    entry: &ProducerEntry,
+    unknown: bool,
+    header: &BatchHeader,
+    terms: &Terms<'_>,
+) -> Result<(), AppendError> {
+    if header.is_control() || !header.is_transactional() {
+        return Ok(());
+    }
+    if !entry.is_open(header.producer_epoch) {
+        // An epoch that has gone by says more than a verification that is gone with it.
+        entry.check_epoch(header, false)?;
+        let holds = |guard| terms.verifications.holds(header.producer_id, guard);
+        if let TransactionCheck::Guarded(guard) = terms.check
+            && !holds(guard)
+        {
+            return Err(AppendError::NotVerified { producer_id: header.producer_id });
+        }
+    }
+    if terms.origin == Origin::Client {
+        terms.verifications.check_sequence(header, !unknown && !entry.batches().is_empty())?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

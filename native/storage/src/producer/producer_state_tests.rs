@@ -2,6 +2,12 @@
 
 use super::*;
 
+/// Terms under which nobody verifies transactions.
+fn terms(origin: Origin) -> Terms<'static> {
+    let verifications = Box::leak(Box::default());
+    Terms { origin, check: TransactionCheck::Unchecked, verifications, markers_bump_epoch: false }
+}
+
 fn batch(producer_id: i64, epoch: i16, sequence: i32, records: i32, offset: i64) -> BatchHeader {
     BatchHeader {
         base_offset: offset,
@@ -22,7 +28,7 @@ fn batch(producer_id: i64, epoch: i16, sequence: i32, records: i32, offset: i64)
 
 fn append(states: &mut ProducerStates, header: &BatchHeader) -> Result<(), AppendError> {
     let mut staged = Staged::default();
-    states.stage(&mut staged, header, None, Origin::Client)?;
+    states.stage(&mut staged, header, None, &terms(Origin::Client))?;
     states.commit(staged, header.next_offset());
     Ok(())
 }
@@ -92,9 +98,9 @@ fn the_last_five_batches_are_known_again() {
 fn what_is_staged_leaves_no_trace_until_committed() {
     let states = ProducerStates::default();
     let mut staged = Staged::default();
-    states.stage(&mut staged, &batch(1, 0, 0, 1, 0), None, Origin::Client).unwrap();
-    states.stage(&mut staged, &batch(1, 0, 1, 1, 1), None, Origin::Client).unwrap();
-    assert!(states.stage(&mut staged, &batch(1, 0, 5, 1, 2), None, Origin::Client).is_err());
+    states.stage(&mut staged, &batch(1, 0, 0, 1, 0), None, &terms(Origin::Client)).unwrap();
+    states.stage(&mut staged, &batch(1, 0, 1, 1, 1), None, &terms(Origin::Client)).unwrap();
+    assert!(states.stage(&mut staged, &batch(1, 0, 5, 1, 2), None, &terms(Origin::Client)).is_err());
     assert!(states.get(1).is_none());
 }
 
@@ -142,7 +148,7 @@ fn end(
     marker: Option<EndMarker>,
 ) -> Result<Vec<AbortedTxn>, AppendError> {
     let mut staged = Staged::default();
-    states.stage(&mut staged, header, marker, Origin::Coordinator)?;
+    states.stage(&mut staged, header, marker, &terms(Origin::Coordinator))?;
     Ok(states.commit(staged, header.next_offset()))
 }
 

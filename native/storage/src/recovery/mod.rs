@@ -33,6 +33,7 @@ use crate::index::txn_index;
 use crate::log::state::{View, Writer};
 use crate::producer::producer_snapshot;
 use crate::producer::producer_state::ProducerStates;
+use crate::producer::verification::Verifications;
 use crate::recovery::loss::{EndBeforeStart, Loss};
 use crate::recovery::rebuild::SegmentEnd;
 use crate::segment::batch_scan::ScannedBatch;
@@ -385,6 +386,7 @@ impl Loader<'_> {
             self.how.recovery_point.clamp(0, end.end_offset)
         };
         let writer = Writer {
+            verifications: Verifications::default(),
             producers: self.producers,
             snapshot_offset: self.snapshot_offset,
             old_snapshots,

@@ -65,7 +65,7 @@ proptest! {
         let frame = written(version, head, &batches);
         let request = ProduceRequest::parse(&frame, 7, version).unwrap();
         prop_assert_eq!((request.acks, request.timeout_ms), (acks, timeout_ms));
-        prop_assert_eq!(request.transactional, version >= 3 && id.is_some());
+        prop_assert_eq!(request.transactional_id, id.clone().filter(|_| version >= 3));
         let flat = |topic: ProduceTopic| {
             let found = topic.partitions.into_iter().map(|(index, records)| (index, records.map(|at| frame[at].to_vec())));
             found.map(|(index, records)| (topic.topic.clone(), index, records)).collect::<Vec<_>>()

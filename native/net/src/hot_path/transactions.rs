@@ -1,0 +1,187 @@
+//! Produces of transactions: what has to be known before their batches are appended (KIP-890).
+//!
+//! Owns which partitions of a Produce would begin a transaction, for these the transaction's coordinator is asked: the
+//! request goes up once, with what the control plane needs to ask, and comes back with an answer for each of them. A batch
+//! of a transaction that is open in its partition asks nobody. Must not know who coordinates.
+
+use super::rights::{Refused, Verdict, Who};
+use super::{HotPath, Outcome, Unresolved};
+use pybroker_record::BatchHeader;
+use pybroker_replica::TopicTable;
+use pybroker_storage::{BeginningTransaction, TransactionCheck, VerificationGuard};
+use pybroker_wire::ErrorCode;
+use pybroker_wire::produce::ProduceRequest;
+
+/// First Produce version whose clients have partitions added to their transactions by what they send.
+const ADDS_PARTITIONS_VERSION: i16 = 12;
+/// Where the attributes stand in a batch, and the bit of those of transactions.
+const ATTRIBUTES_AT: usize = 22;
+const TRANSACTIONAL: u8 = 0x10;
+const MAGIC_AT: usize = 16;
+
+/// What the coordinator of a transaction is to be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionAsked {
+    pub transactional_id: String,
+    pub producer_id: i64,
+    pub producer_epoch: i16,
+    /// The Produce's version.
+    pub api_version: i16,
+    /// Topic and index of the partitions that the transaction would begin in.
+    pub partitions: Vec<(String, i32)>,
+}
+
+/// An answer about one partition: why nothing may be appended; nothing for one that is part of the transaction.
+pub type Verified = Option<(ErrorCode, Option<String>)>;
+
+/// The verification of a Produce: the guards that its batches may be appended with, by the positions of topic and partition
+/// in the request, in the order that they were asked in.
+#[derive(Debug)]
+pub struct Verification {
+    guards: Vec<(Place, VerificationGuard)>,
+    /// As many as guards, once it is decided.
+    answers: Vec<Verified>,
+}
+
+/// Positions of topic and partition in a request.
+type Place = (usize, usize);
+
+impl Verification {
+    /// Takes the answers about the partitions that were asked for; those that lack one were not verified.
+    pub fn decide(&mut self, answers: Vec<Verified>) {
+        self.answers = answers;
+        self.answers.resize(self.guards.len(), Some((ErrorCode::INVALID_TXN_STATE, None)));
+    }
+
+    fn at(&self, place: Place) -> Option<(VerificationGuard, &Verified)> {
+        let found = self.guards.binary_search_by_key(&place, |(place, _)| *place).ok()?;
+        Some((self.guards[found].1, self.answers.get(found)?))
+    }
+}
+
+/// What a Produce is appended by.
+#[derive(Debug)]
+pub enum Transaction<'a> {
+    /// Nothing is of a transaction, or nothing begins one.
+    NoneBegins,
+    /// Nobody verifies.
+    Unchecked,
+    /// Some partitions were verified.
+    Verified(&'a Verification),
+    /// Nothing is appended.
+    Refused(ErrorCode, &'static str),
+}
+
+impl Transaction<'_> {
+    /// What a batch is appended by, or why it is not.
+    pub fn check(&self, place: Place) -> Result<TransactionCheck, (ErrorCode, Option<String>)> {
+        match self {
+            Self::NoneBegins => Ok(TransactionCheck::Guarded(None)),
+            Self::Unchecked => Ok(TransactionCheck::Unchecked),
+            Self::Refused(error, why) => Err((*error, Some((*why).to_owned()))),
+            Self::Verified(verification) => match verification.at(place) {
+                None => Ok(TransactionCheck::Guarded(None)),
+                Some((guard, None)) => Ok(TransactionCheck::Guarded(Some(guard))),
+                Some((_, Some(refused))) => Err(refused.clone()),
+            },
+        }
+    }
+}
+
+/// Whether some batch of a Produce is of a transaction.
+pub fn has_transactional(request: &ProduceRequest, frame: &[u8]) -> bool {
+    let mut records = request.topics.iter().flat_map(|topic| &topic.partitions).filter_map(|(_, at)| at.clone());
+    records.any(|at| is_transactional(&frame[at]))
+}
+
+fn is_transactional(records: &[u8]) -> bool {
+    let byte = |at: usize| records.get(at).copied().unwrap_or_default();
+    byte(MAGIC_AT) >= 2 && byte(ATTRIBUTES_AT) & TRANSACTIONAL != 0
+}
+
+/// What is known of the client's right to the transactional id of a Produce of a transaction.
+pub fn judge(hot_path: &HotPath, who: Option<Who>, request: &ProduceRequest, decided: Option<&Verdict>) -> IdRight {
+    let Some(id) = &request.transactional_id else { return IdRight::Refused };
+    let (Some(who), Some(rights)) = (who, hot_path.rights.get()) else { return IdRight::Granted };
+    let known = match decided {
+        Some(verdict) => {
+            if verdict.version != 0 {
+                rights.note_id(who, id, verdict.version, verdict.transactional_id);
+            }
+            Some(verdict.transactional_id)
+        }
+        None => rights.known_id(who, id, rights.version()),
+    };
+    match known {
+        Some(true) => IdRight::Granted,
+        Some(false) => IdRight::Refused,
+        None => IdRight::Unknown,
+    }
+}
+
+/// A client's right to write as a transactional id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdRight {
+    Granted,
+    Refused,
+    Unknown,
+}
+
+/// What the partitions of a Produce of a transaction are appended by; the outcome where the coordinator is to be asked first.
+pub fn begin<'a>(
+    hot_path: &HotPath,
+    (request, frame): (&ProduceRequest, &[u8]),
+    table: &TopicTable,
+    refused: &Refused,
+    verified: Option<&'a Verification>,
+) -> Result<Transaction<'a>, Outcome> {
+    let adds = request.version >= ADDS_PARTITIONS_VERSION;
+    if let Some(verified) = verified {
+        return Ok(Transaction::Verified(verified));
+    }
+    let Some(id) = &request.transactional_id else { return Ok(Transaction::NoneBegins) };
+    if !adds && !hot_path.verifies_transactions() {
+        return Ok(Transaction::Unchecked);
+    }
+    let mut producer = None;
+    let (mut guards, mut partitions) = (Vec::new(), Vec::new());
+    for (at, topic) in request.topics.iter().enumerate() {
+        let found = table.find(&topic.topic).filter(|_| !refused.contains(&topic.topic));
+        for (position, (index, records)) in topic.partitions.iter().enumerate() {
+            let records = records.clone().map_or(&[][..], |at| &frame[at]);
+            let header = BatchHeader::parse(records).ok().filter(|_| is_transactional(records));
+            let Some(header) = header.filter(BatchHeader::has_producer_id) else { continue };
+            if *producer.get_or_insert((header.producer_id, header.producer_epoch))
+                != (header.producer_id, header.producer_epoch)
+            {
+                let why = "the batches of a transaction are of more than one producer";
+                return Ok(Transaction::Refused(ErrorCode::INVALID_PRODUCER_ID_MAPPING, why));
+            }
+            let slot = found.and_then(|topic| topic.slot(*index));
+            let Some(partition) = slot.and_then(|slot| slot.partition.as_ref()) else { continue };
+            let beginning = BeginningTransaction {
+                producer_id: header.producer_id,
+                producer_epoch: header.producer_epoch,
+                sequence: header.base_sequence,
+                bumps_epoch: adds,
+            };
+            // What is refused here is refused when it is appended, with the same words.
+            if let Ok(Some(guard)) = partition.begin_verification(beginning, hot_path.wall_ms()) {
+                guards.push(((at, position), guard));
+                partitions.push((partition.topic().to_string(), *index));
+            }
+        }
+    }
+    let Some((producer_id, producer_epoch)) = producer.filter(|_| !guards.is_empty()) else {
+        return Ok(if hot_path.verifies_transactions() { Transaction::NoneBegins } else { Transaction::Unchecked });
+    };
+    let asked = TransactionAsked {
+        transactional_id: id.clone(),
+        producer_id,
+        producer_epoch,
+        api_version: request.version,
+        partitions,
+    };
+    let verification = Verification { guards, answers: Vec::new() };
+    Err(Outcome::Unresolved(Box::new(Unresolved { verify: Some((asked, verification)), ..Unresolved::default() })))
+}

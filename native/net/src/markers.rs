@@ -1,0 +1,69 @@
+//! Markers: what ends transactions in partitions, from the append to the moment when it is settled.
+//!
+//! Owns what became of each of them, in the order they were given. Must not know who coordinates transactions, nor requests.
+
+use std::sync::Arc;
+
+use super::hot_path::{HotPath, errors};
+use pybroker_replica::{Awaited, EndedTransaction, NotAppended, Partition, Standing, Waiter};
+use pybroker_wire::ErrorCode;
+
+/// What became of one marker.
+#[derive(Debug)]
+enum Marker {
+    /// It is in the log.
+    Appended(Arc<Partition>, Awaited),
+    /// It is not, and why.
+    Refused(ErrorCode),
+}
+
+/// Markers that were appended together.
+#[derive(Debug)]
+pub struct AppendedMarkers {
+    markers: Vec<Marker>,
+}
+
+impl AppendedMarkers {
+    /// Appends the marker of each transaction to its partition.
+    pub(crate) fn append(
+        hot_path: &HotPath,
+        ended: Vec<(Arc<Partition>, EndedTransaction)>,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Self {
+        let now_ms = hot_path.wall_ms();
+        let append = |(partition, ended): (Arc<Partition>, EndedTransaction)| match partition
+            .append_marker(&ended, now_ms, wake)
+        {
+            Ok((_, awaited)) => Marker::Appended(partition, awaited),
+            Err(NotAppended::NotLeader) => Marker::Refused(ErrorCode::NOT_LEADER_OR_FOLLOWER),
+            Err(NotAppended::NotEnoughReplicas { .. }) => Marker::Refused(ErrorCode::NOT_ENOUGH_REPLICAS),
+            Err(NotAppended::Log(error)) => Marker::Refused(errors::code_of(hot_path, &partition, &error)),
+        };
+        Self { markers: ended.into_iter().map(append).collect() }
+    }
+
+    /// Those that something has to come before, at this moment.
+    pub(crate) fn unsettled(&self) -> Vec<(&Arc<Partition>, &Awaited)> {
+        let mut unsettled = Vec::new();
+        for marker in &self.markers {
+            if let Marker::Appended(partition, awaited) = marker
+                && partition.standing(awaited) == Standing::Waiting
+            {
+                unsettled.push((partition, awaited));
+            }
+        }
+        unsettled
+    }
+
+    /// Of each marker, why its transaction is not known to have ended in its partition: no error where it has, and
+    /// REQUEST_TIMED_OUT where that is not decided yet.
+    pub fn error_codes(&self) -> Vec<ErrorCode> {
+        let code = |marker: &Marker| match marker {
+            Marker::Appended(partition, awaited) => {
+                errors::not_acknowledged(partition, awaited).unwrap_or(ErrorCode::NONE)
+            }
+            Marker::Refused(error) => *error,
+        };
+        self.markers.iter().map(code).collect()
+    }
+}

@@ -1,0 +1,106 @@
+//! Transactions, as the control plane has them written to partitions: markers, and verifications that precede a batch.
+
+use std::sync::Arc;
+
+use pybroker_net::{AppendedMarkers, Verified};
+use pybroker_record::EndMarker;
+use pybroker_replica::{EndedTransaction, Waiter};
+use pybroker_wire::ErrorCode;
+use pyo3::prelude::*;
+
+use crate::data_plane::PyDataPlane;
+use crate::partition::PyPartition;
+
+/// Markers that were appended together; see `_native.pyi`.
+#[pyclass(frozen, name = "AppendedMarkers", module = "pybroker._native")]
+pub struct PyAppendedMarkers {
+    inner: AppendedMarkers,
+    is_awaited: bool,
+}
+
+#[pymethods]
+impl PyAppendedMarkers {
+    #[getter]
+    fn is_awaited(&self) -> bool {
+        self.is_awaited
+    }
+
+    fn error_codes(&self) -> Vec<i16> {
+        self.inner.error_codes().into_iter().map(|error| error.0).collect()
+    }
+}
+
+/// A transaction that ends: the partition, the producer's id, the epoch of the marker, whether it commits, the coordinator's
+/// epoch, and the `transaction.version` that it follows.
+pub type Ended<'py> = (PyRef<'py, PyPartition>, i64, i16, bool, i32, i8);
+
+/// From this `transaction.version` on a marker's epoch is beyond that of its transaction (KIP-890).
+const BUMPS_EPOCHS: i8 = 2;
+
+/// The transaction that ends.
+pub fn ended(
+    producer_id: i64,
+    producer_epoch: i16,
+    commit: bool,
+    coordinator_epoch: i32,
+    version: i8,
+) -> EndedTransaction {
+    let marker = EndMarker { commit, coordinator_epoch };
+    EndedTransaction { marker, producer_id, producer_epoch, bumped: version >= BUMPS_EPOCHS }
+}
+
+/// See `_native.pyi`.
+#[pyfunction]
+#[pyo3(signature = (data_plane, transactions, ticket))]
+pub fn append_markers(
+    py: Python<'_>,
+    data_plane: &PyDataPlane,
+    transactions: Vec<Ended<'_>>,
+    ticket: u64,
+) -> PyAppendedMarkers {
+    let transactions = transactions.into_iter();
+    let transactions = transactions.map(|(partition, id, epoch, commit, coordinator_epoch, version)| {
+        (Arc::clone(&partition.inner), ended(id, epoch, commit, coordinator_epoch, version))
+    });
+    let transactions = transactions.collect();
+    let (inner, is_awaited) = py.detach(|| data_plane.inner.append_markers(transactions, ticket));
+    PyAppendedMarkers { inner, is_awaited }
+}
+
+/// See `_native.pyi`.
+#[pyfunction]
+#[pyo3(signature = (data_plane, verify))]
+pub fn verify_transactions(data_plane: &PyDataPlane, verify: bool) {
+    data_plane.inner.verify_transactions(verify);
+}
+
+/// See `_native.pyi`.
+#[pyfunction]
+#[pyo3(signature = (data_plane, connection, request, answers))]
+pub fn transaction_verified(
+    data_plane: &PyDataPlane,
+    connection: u64,
+    request: u64,
+    answers: Vec<Option<(i16, Option<String>)>>,
+) {
+    let answer = |(code, text)| (ErrorCode(code), text);
+    let answers: Vec<Verified> = answers.into_iter().map(|answered| answered.map(answer)).collect();
+    data_plane.inner.verified(Waiter { connection, request }, answers);
+}
+
+/// A producer as a partition knows it: id, epoch, last sequence number, last timestamp, coordinator epoch, and first offset of
+/// its open transaction; -1 for what there is not.
+type Producer = (i64, i16, i32, i64, i32, i64);
+
+/// See `_native.pyi`.
+#[pyfunction]
+#[pyo3(signature = (partition))]
+pub fn active_producers(py: Python<'_>, partition: &PyPartition) -> Vec<Producer> {
+    let states = py.detach(|| partition.inner.log().active_producers());
+    let row = |(id, entry): (i64, pybroker_storage::producer_state::ProducerEntry)| {
+        let last_sequence = entry.batches().last().map_or(-1, |batch| batch.last_sequence);
+        let (time, coordinator) = (entry.last_timestamp, entry.coordinator_epoch);
+        (id, entry.epoch, last_sequence, time, coordinator, entry.current_txn_first_offset)
+    };
+    states.into_iter().map(row).collect()
+}

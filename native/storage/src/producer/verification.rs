@@ -1,0 +1,125 @@
+//! Transactions that a log is about to take part in: which producers asked, and whether their coordinator's word still
+//! holds when their batch comes (KIP-890; Kafka's `VerificationStateEntry`).
+//!
+//! A batch that begins a transaction in a log is appended only with the guard of a verification that nothing has ended
+//! meanwhile. Whatever is written to the transaction ends it, the marker of an abort above all: so a coordinator's answer
+//! that comes after that marker begins no transaction that nobody would end. In memory alone: after a restart, and under
+//! another leader, the producer is verified again.
+
+use std::num::NonZeroU64;
+
+use rustc_hash::FxHashMap;
+
+use crate::AppendError;
+use pybroker_record::BatchHeader;
+
+/// Names one verification of one log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VerificationGuard(NonZeroU64);
+
+impl VerificationGuard {
+    /// The guard of this number; `None` for 0, which names none.
+    #[must_use]
+    pub fn from_number(number: u64) -> Option<Self> {
+        NonZeroU64::new(number).map(Self)
+    }
+
+    /// Its number, which is not 0.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// What a batch that begins a transaction needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionCheck {
+    /// A verification that still holds; with `None` it may begin no transaction.
+    Guarded(Option<VerificationGuard>),
+    /// Nothing: nobody verifies (`transaction.partition.verification.enable=false`).
+    Unchecked,
+}
+
+/// A batch that is to begin a transaction in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BeginningTransaction {
+    /// Whose.
+    pub producer_id: i64,
+    /// The producer's epoch.
+    pub producer_epoch: i16,
+    /// The batch's first sequence number; -1 for a coordinator's batch, which has none.
+    pub sequence: i32,
+    /// The producer's epoch is bumped with each transaction: it knows when its sequence begins again at 0.
+    pub bumps_epoch: bool,
+}
+
+/// A verification that has begun, and that nothing has ended.
+#[derive(Clone, Copy, Debug)]
+struct Verification {
+    guard: VerificationGuard,
+    since_ms: i64,
+    epoch: i16,
+    /// The lowest sequence number that asked: a higher one would make the lower one be out of order for good.
+    lowest_sequence: i32,
+    bumps_epoch: bool,
+}
+
+/// The verifications of a log, by producer.
+#[derive(Debug, Default)]
+pub(crate) struct Verifications {
+    by_producer: FxHashMap<i64, Verification>,
+    /// Guards given out so far.
+    given: u64,
+}
+
+impl Verifications {
+    /// The guard of the verification of this producer, which begins now unless it has begun.
+    pub(crate) fn begin(&mut self, beginning: BeginningTransaction, now_ms: i64) -> VerificationGuard {
+        let BeginningTransaction { producer_id, producer_epoch, sequence, bumps_epoch } = beginning;
+        let given = &mut self.given;
+        let verification = self.by_producer.entry(producer_id).or_insert_with(|| {
+            *given += 1;
+            let guard = VerificationGuard(NonZeroU64::new(*given).unwrap_or(NonZeroU64::MAX));
+            Verification { guard, since_ms: now_ms, epoch: producer_epoch, lowest_sequence: sequence, bumps_epoch }
+        });
+        let newer = producer_epoch > verification.epoch;
+        if newer || (producer_epoch == verification.epoch && sequence < verification.lowest_sequence) {
+            (verification.epoch, verification.lowest_sequence) = (producer_epoch, sequence);
+        }
+        verification.guard
+    }
+
+    /// Whether a guard is the one of this producer's verification.
+    pub(crate) fn holds(&self, producer_id: i64, guard: Option<VerificationGuard>) -> bool {
+        guard.is_some() && self.by_producer.get(&producer_id).map(|verification| verification.guard) == guard
+    }
+
+    /// Checks the sequence number of a producer's batch; `has_batches`: the log remembers batches of that producer.
+    pub(crate) fn check_sequence(&self, header: &BatchHeader, has_batches: bool) -> Result<(), AppendError> {
+        let Some(verification) = self.by_producer.get(&header.producer_id) else { return Ok(()) };
+        let starts_anew = verification.bumps_epoch && !has_batches && header.base_sequence != 0;
+        if starts_anew || header.base_sequence > verification.lowest_sequence {
+            let last = if starts_anew { -1 } else { verification.lowest_sequence - 1 };
+            let (producer_id, found) = (header.producer_id, header.base_sequence);
+            return Err(AppendError::OutOfOrderSequence { producer_id, last, found });
+        }
+        Ok(())
+    }
+
+    /// Something of this producer's transaction was written: no guard given out before counts any more.
+    pub(crate) fn end(&mut self, producer_id: i64) {
+        if !self.by_producer.is_empty() {
+            self.by_producer.remove(&producer_id);
+        }
+    }
+
+    /// Ends all of them.
+    pub(crate) fn clear(&mut self) {
+        self.by_producer.clear();
+    }
+
+    /// Forgets those that began `expiration_ms` ago or earlier.
+    pub(crate) fn expire(&mut self, now_ms: i64, expiration_ms: i64) {
+        self.by_producer.retain(|_, verification| now_ms.saturating_sub(verification.since_ms) < expiration_ms);
+    }
+}
