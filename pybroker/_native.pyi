@@ -1583,10 +1583,8 @@ class RecordTable:
         *,
         codec: int,
         max_batch_bytes: int,
-        producer: tuple[int, int] | None = None,
     ) -> bytes:
-        """Makes batches of (key, value or None, version; -1: the type's), with base offset 0. With a `producer` (id and
-        epoch) they are of its transaction.
+        """Makes batches of (key, value or None, version; -1: the type's), with base offset 0 and no producer.
 
         A batch has at most `max_batch_bytes` before compression, or one record. Raises as `Schema.encode`, and
         `TypeError` for a key that the table does not have.
@@ -1597,11 +1595,6 @@ class RecordTable:
 
         Records of a batch decompress to at most `max_bytes`. `MalformedMessage` for what is no record of the table.
         """
-    def decode_batches(
-        self, batches: bytes, *, max_bytes: int
-    ) -> tuple[list[tuple[int, int, tuple[bool, int] | None, list[tuple[object, object | None]]]], int, int, int]:
-        """As `decode`, by batch: (producer id, producer epoch, marker, records). The id is -1 for a batch outside of
-        transactions; a marker says whether it commits, and the epoch of its coordinator."""
 
 # ---------------------------------------------------------------------------------------- recovery_progress.rs
 

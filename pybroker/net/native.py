@@ -18,9 +18,12 @@ from pybroker._native import (
     ReplicaDeletedRecords,
     SegmentRolled,
     UnresolvedRequest,
+    append_markers,
     count_request_time,
     set_client_quotas,
     set_quotas,
+    transaction_verified,
+    verify_transactions,
 )
 
 ReplicaEvent = ReplicaCaughtUp | ReplicaDeletedRecords
@@ -60,7 +63,10 @@ __all__ = [
     "ReplicaEvent",
     "SegmentRolled",
     "UnresolvedRequest",
+    "append_markers",
     "count_request_time",
     "set_client_quotas",
     "set_quotas",
+    "transaction_verified",
+    "verify_transactions",
 ]

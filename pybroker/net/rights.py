@@ -31,6 +31,8 @@ class Verdict(NamedTuple):
 
     allowed: list[str | bytes]
     version: int
+    transactional_id: bool = False
+    """Whether its client may write as the transactional id of the request."""
 
 
 class _Client(NamedTuple):
@@ -79,7 +81,11 @@ class Rights:
             # An id that nobody has is answered as unknown: there is no name that a right could be about.
             if name is None or authorizer.allowed(client, operation, ResourceType.TOPIC, name):
                 allowed.append(named)
-        return Verdict(allowed, judge.version)
+        as_id = request.transactional_id
+        may_write_as = as_id is not None and authorizer.allowed(
+            client, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, as_id
+        )
+        return Verdict(allowed, judge.version, may_write_as)
 
     def _set(self) -> None:
         if self._judge is not None:

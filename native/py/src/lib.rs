@@ -44,7 +44,6 @@ mod quorum_ready;
 mod quotas;
 mod received;
 mod record;
-mod record_batches;
 mod record_table;
 mod recovery_progress;
 mod replication;

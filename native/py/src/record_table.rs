@@ -3,14 +3,13 @@
 //! Owns the frame of such a record (two bytes of type before the key, two bytes of version before the value) and the way
 //! between records and batches. Which types there are, and what they hold, is Python's to declare.
 
-use pybroker_record::{BatchBuilder, BatchHeader, Compression, EndMarker, Records, records_section};
+use pybroker_record::{BatchBuilder, Batches, Compression, RecordError, Records, records_section};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 
 use crate::codec::Schema;
 use crate::error::MalformedMessage;
-use crate::record_batches::{each_batch, finish, leading_i16, malformed, unbuildable};
 
 /// Record types by number; see `_native.pyi`.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -47,15 +46,14 @@ impl RecordTable {
         Self { types: types.collect() }
     }
 
-    /// Makes the batches of some records, all of one timestamp; those of a `producer` (id and epoch) are of its transaction.
-    #[pyo3(signature = (records, timestamp_ms, *, codec, max_batch_bytes, producer=None))]
+    /// Makes the batches of some records, all of one timestamp.
+    #[pyo3(signature = (records, timestamp_ms, *, codec, max_batch_bytes))]
     fn encode<'py>(
         &self,
         records: &Bound<'py, PyList>,
         timestamp_ms: i64,
         codec: i8,
         max_batch_bytes: usize,
-        producer: Option<(i64, i16)>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let compression = Compression::from_code(codec).map_err(unbuildable)?;
         let mut builder = BatchBuilder::new(compression, None, max_batch_bytes);
@@ -65,14 +63,14 @@ impl RecordTable {
             let tombstone = self.write(&record, &mut key, &mut value)?;
             let value = (!tombstone).then_some(value.as_slice());
             if builder.try_append(timestamp_ms, Some(&key), value, &[]).is_none() {
-                finish(&mut builder, producer, &mut out)?;
+                builder.finish(-1, -1, -1, &mut out).map_err(unbuildable)?;
                 builder
                     .try_append(timestamp_ms, Some(&key), value, &[])
                     .ok_or_else(|| PyValueError::new_err("a record that no batch can hold"))?;
             }
         }
         if !builder.is_empty() {
-            finish(&mut builder, producer, &mut out)?;
+            builder.finish(-1, -1, -1, &mut out).map_err(unbuildable)?;
         }
         Ok(PyBytes::new(records.py(), &out))
     }
@@ -86,64 +84,32 @@ impl RecordTable {
         max_bytes: usize,
     ) -> PyResult<(Bound<'py, PyList>, i64, usize, usize)> {
         let list = PyList::empty(py);
-        let mut skipped = 0;
-        let (next_offset, taken) = each_batch(batches, |header, bytes| {
-            if !header.is_control() {
-                skipped += self.read_batch(&list, header, bytes, max_bytes)?;
+        let (mut next_offset, mut taken, mut skipped) = (-1, 0, 0);
+        let mut scratch = Vec::new();
+        for batch in Batches::new(batches) {
+            let (header, bytes) = match batch {
+                Ok(whole) => whole,
+                Err(RecordError::Truncated { .. }) if taken > 0 => break,
+                Err(error) => return Err(malformed(error)),
+            };
+            (next_offset, taken) = (header.next_offset(), taken + bytes.len());
+            if header.is_control() {
+                continue;
             }
-            Ok(())
-        })?;
+            let section = records_section(&header, bytes, &mut scratch, max_bytes).map_err(malformed)?;
+            for record in Records::new(section, header.record_count) {
+                let record = record.map_err(malformed)?;
+                match self.read(py, record.key, record.value)? {
+                    Some(pair) => list.append(pair)?,
+                    None => skipped += 1,
+                }
+            }
+        }
         Ok((list, next_offset, taken, skipped))
-    }
-
-    /// As `decode`, by batch: (producer id, producer epoch, marker as commit and coordinator epoch, records); the id is -1
-    /// outside of transactions.
-    #[pyo3(signature = (batches, *, max_bytes))]
-    fn decode_batches<'py>(
-        &self,
-        py: Python<'py>,
-        batches: &[u8],
-        max_bytes: usize,
-    ) -> PyResult<(Vec<DecodedBatch<'py>>, i64, usize, usize)> {
-        let (mut decoded, mut skipped) = (Vec::new(), 0);
-        let (next_offset, taken) = each_batch(batches, |header, bytes| {
-            let (list, id) = (PyList::empty(py), if header.is_transactional() { header.producer_id } else { -1 });
-            let marker = EndMarker::parse(header, bytes).map_err(malformed)?;
-            if !header.is_control() {
-                skipped += self.read_batch(&list, header, bytes, max_bytes)?;
-            }
-            let marker = marker.map(|marker| (marker.commit, marker.coordinator_epoch));
-            decoded.push((id, header.producer_epoch, marker, list));
-            Ok(())
-        })?;
-        Ok((decoded, next_offset, taken, skipped))
     }
 }
 
-/// Producer id and epoch, commit and coordinator epoch of a marker, and the records.
-type DecodedBatch<'py> = (i64, i16, Option<(bool, i32)>, Bound<'py, PyList>);
-
 impl RecordTable {
-    /// Adds a batch's records to a list; how many are of no type in the table.
-    fn read_batch(
-        &self,
-        list: &Bound<'_, PyList>,
-        header: &BatchHeader,
-        bytes: &[u8],
-        max_bytes: usize,
-    ) -> PyResult<usize> {
-        let (mut scratch, mut skipped) = (Vec::new(), 0);
-        let section = records_section(header, bytes, &mut scratch, max_bytes).map_err(malformed)?;
-        for record in Records::new(section, header.record_count) {
-            let record = record.map_err(malformed)?;
-            match self.read(list.py(), record.key, record.value)? {
-                Some(pair) => list.append(pair)?,
-                None => skipped += 1,
-            }
-        }
-        Ok(skipped)
-    }
-
     /// Writes a (key, value or `None`, version) record; whether it is a tombstone.
     fn write(&self, record: &Bound<'_, PyTuple>, key: &mut Vec<u8>, value: &mut Vec<u8>) -> PyResult<bool> {
         let py = record.py();
@@ -180,4 +146,19 @@ impl RecordTable {
         };
         Ok(Some((key, value)))
     }
+}
+
+fn leading_i16(bytes: &[u8]) -> PyResult<i16> {
+    match bytes.first_chunk() {
+        Some(number) => Ok(i16::from_be_bytes(*number)),
+        None => Err(MalformedMessage::new_err("a key or value of less than two bytes")),
+    }
+}
+
+fn malformed(error: RecordError) -> PyErr {
+    MalformedMessage::new_err(error.to_string())
+}
+
+fn unbuildable(error: RecordError) -> PyErr {
+    PyValueError::new_err(error.to_string())
 }

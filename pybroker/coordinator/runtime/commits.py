@@ -33,7 +33,18 @@ class CommitWaits:
 
     def __init__(self) -> None:
         self._uncommitted: dict[int, _Uncommitted] = {}
+        self._expected: dict[int, Callable[[], None]] = {}
         self._tickets = count()
+
+    def expect(self, settled: Callable[[], None]) -> int:
+        """Return a ticket for appends of one's own; `settled` is called when they are settled, or never will be."""
+        ticket = next(self._tickets)
+        self._expected[ticket] = settled
+        return ticket
+
+    def forget(self, ticket: int) -> None:
+        """Take back a ticket that no append has."""
+        del self._expected[ticket]
 
     def committed(self, log: PartitionLog, end_offset: int, then: Callable[[], None]) -> Reply | None:
         """Return None where all below `end_offset` is committed; otherwise a reply that is set when it is.
@@ -49,6 +60,10 @@ class CommitWaits:
 
     def append_settled(self, ticket: int) -> None:
         """Take note that an append was synced, or could not be: its replies are completed."""
+        expected = self._expected.pop(ticket, None)
+        if expected is not None:
+            expected()
+            return
         log, end_offset, committed, then = self._uncommitted.pop(ticket)
         if log.has_settled(end_offset):
             committed(None, None)

@@ -1,0 +1,243 @@
+"""TransactionVerification: whether partitions are part of a transaction, as its coordinator says before records go there.
+
+Owns the questions of this broker to coordinators (KIP-890): one AddPartitionsToTxn to a broker at a time, with every
+transaction that waited meanwhile, and which error an answer is for the client that waits for it. Must not know logs,
+nor what follows from an answer.
+
+Source: Kafka's AddPartitionsToTxnManager, and ReplicaManager's handling of what it answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.client.errors import ClientError
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pybroker.broker.broker_channel import BrokerChannel
+
+log = logging.getLogger("pybroker.broker")
+
+TopicPartition = tuple[str, int]
+Errors = dict[TopicPartition, ErrorCode]
+"""Of each partition that was asked about; NONE for one that is part of the transaction."""
+
+_BACKOFF_S, _LONGEST_S = 0.02, 0.1
+"""`add.partitions.to.txn.retry.backoff.ms` and `add.partitions.to.txn.retry.backoff.max.ms`."""
+_ADDS_FROM_PRODUCE, _ABORTABLE_FROM_PRODUCE = 12, 11
+"""First versions of Produce that have partitions added, and whose clients know TRANSACTION_ABORTABLE."""
+_ADDS_FROM_COMMIT, _ABORTABLE_FROM_COMMIT = 5, 4
+"""The same of TxnOffsetCommit."""
+_UNVERIFIED = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""What a producer of old does not try again: it gets NOT_ENOUGH_REPLICAS instead, which asks for no metadata."""
+
+
+class Wish(Enum):
+    """What the client's request has done."""
+
+    VERIFY_OR_STATE = "verify; the client does not know TRANSACTION_ABORTABLE"
+    VERIFY = "verify"
+    ADD = "add what is not part of the transaction yet"
+
+    @staticmethod
+    def of_produce(version: int) -> Wish:
+        """Return the wish of a Produce of that version."""
+        return _wish(version, _ADDS_FROM_PRODUCE, _ABORTABLE_FROM_PRODUCE)
+
+    @staticmethod
+    def of_txn_offset_commit(version: int) -> Wish:
+        """Return the wish of a TxnOffsetCommit of that version."""
+        return _wish(version, _ADDS_FROM_COMMIT, _ABORTABLE_FROM_COMMIT)
+
+
+def _wish(version: int, adds_from: int, abortable_from: int) -> Wish:
+    if version >= adds_from:
+        return Wish.ADD
+    return Wish.VERIFY if version >= abortable_from else Wish.VERIFY_OR_STATE
+
+
+class Producer(NamedTuple):
+    """Who writes in a transaction."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+
+
+class TransactionVerification:
+    """Asks coordinators of transactions. Used from one event loop."""
+
+    def __init__(
+        self, channel: BrokerChannel, coordinator_of: Callable[[str], int | None], *, timeout_ms: Callable[[], int]
+    ) -> None:
+        """`coordinator_of` returns the broker that coordinates a transactional id, None where nobody does now."""
+        self._channel = channel
+        self._coordinator_of = coordinator_of
+        self._timeout_ms = timeout_ms
+        # By broker. Invariant: a key is here while a question to that broker is under way, and only then.
+        self._next: dict[int, dict[str, _Question]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def verify(self, producer: Producer, partitions: Sequence[TopicPartition], wish: Wish) -> Errors:
+        """Return what the coordinator says of each partition, as an error for the client. Raises nothing.
+
+        An answer that another transaction is not over yet is asked for again, where partitions are added: that costs
+        less than the client's next try.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + min(_LONGEST_S, self._timeout_ms() / 1000)
+        while True:
+            errors = await self._ask(producer, partitions, wish)
+            is_early = wish is Wish.ADD and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
+            if not is_early or loop.time() >= until:
+                return errors
+            await asyncio.sleep(_BACKOFF_S)
+
+    async def of_produce(
+        self, producer: Producer, version: int, partitions: Sequence[TopicPartition]
+    ) -> list[tuple[int, str | None] | None]:
+        """Return why nothing may be appended to each partition, as code and words; None where it is verified."""
+        wish = Wish.of_produce(version)
+        errors = await self.verify(producer, partitions, wish)
+        return [_refusal(errors[partition], wish) for partition in partitions]
+
+    async def _ask(self, producer: Producer, partitions: Sequence[TopicPartition], wish: Wish) -> Errors:
+        broker = self._coordinator_of(producer.transactional_id)
+        if broker is None:
+            return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        question = _Question(producer, partitions, wish, asyncio.get_running_loop().create_future())
+        self._enqueue(broker, question)
+        return await question.answer
+
+    def _enqueue(self, broker: int, question: _Question) -> None:
+        """Ask with the next request to a broker. Of two questions of one transaction the newer producer's is asked."""
+        waiting = self._next.get(broker)
+        if waiting is None:
+            self._next[broker] = {}
+            self._send(broker, [question])
+            return
+        before = waiting.get(question.producer.transactional_id)
+        if before is not None:
+            older, newer = before.producer.producer_epoch, question.producer.producer_epoch
+            if newer < older:
+                question.refuse(ErrorCode.INVALID_PRODUCER_EPOCH)
+                return
+            # The client of the same epoch has most likely sent it again.
+            before.refuse(ErrorCode.NETWORK_EXCEPTION if newer == older else ErrorCode.INVALID_PRODUCER_EPOCH)
+        waiting[question.producer.transactional_id] = question
+
+    def _send(self, broker: int, questions: list[_Question]) -> None:
+        task = asyncio.get_running_loop().create_task(self._ask_broker(broker, questions))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _ask_broker(self, broker: int, questions: list[_Question]) -> None:
+        try:
+            await self._answer(broker, questions)
+        except ClientError as error:
+            log.warning("broker %d was asked for transactions and does not answer: %s", broker, error)
+        finally:
+            for question in questions:
+                question.refuse(ErrorCode.NETWORK_EXCEPTION)  # Those that are answered stay so.
+            following = list(self._next.pop(broker).values())
+            if following:
+                self._next[broker] = {}
+                self._send(broker, following)
+
+    async def _answer(self, broker: int, questions: list[_Question]) -> None:
+        request = AddPartitionsToTxnRequest(transactions=[question.transaction() for question in questions])
+        response = await self._channel.send(
+            broker, request, AddPartitionsToTxnResponse, timeout_ms=self._timeout_ms()
+        )
+        if response.error_code:
+            # That this broker may not ask is none of the client's business.
+            refused = response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            log.error("broker %d was asked for transactions: %s", broker, ErrorCode(response.error_code).name)
+            for question in questions:
+                question.refuse(ErrorCode.INVALID_TXN_STATE if refused else ErrorCode(response.error_code))
+            return
+        by_id = {question.producer.transactional_id: question for question in questions}
+        for result in response.results_by_transaction:
+            question = by_id.get(result.transactional_id)
+            if question is not None:
+                question.settle(
+                    {
+                        (topic.name, partition.partition_index): ErrorCode(partition.partition_error_code)
+                        for topic in result.topic_results
+                        for partition in topic.results_by_partition
+                    }
+                )
+
+
+class _Question(NamedTuple):
+    """One transaction's partitions, and who waits for the answer."""
+
+    producer: Producer
+    partitions: Sequence[TopicPartition]
+    wish: Wish
+    answer: asyncio.Future[Errors]
+
+    def transaction(self) -> AddPartitionsToTxnTransaction:
+        """Return it as a request has it."""
+        topics: dict[str, list[int]] = {}
+        for topic, index in self.partitions:
+            topics.setdefault(topic, []).append(index)
+        return AddPartitionsToTxnTransaction(
+            transactional_id=self.producer.transactional_id,
+            producer_id=self.producer.producer_id,
+            producer_epoch=self.producer.producer_epoch,
+            verify_only=self.wish is not Wish.ADD,
+            topics=[AddPartitionsToTxnTopic(name=topic, partitions=indexes) for topic, indexes in topics.items()],
+        )
+
+    def refuse(self, code: ErrorCode) -> None:
+        """Answer with one error for all partitions, unless it is answered."""
+        if not self.answer.done():
+            self.answer.set_result(dict.fromkeys(self.partitions, code))
+
+    def settle(self, said: Errors) -> None:
+        """Answer with what the coordinator said, in the errors that the client expects."""
+        if self.answer.done():
+            return
+        errors: Errors = {}
+        for partition in self.partitions:
+            # A partition that the coordinator leaves out is none that it has verified.
+            code = said.get(partition, ErrorCode.INVALID_TXN_STATE)
+            if code == ErrorCode.PRODUCER_FENCED:
+                code = ErrorCode.INVALID_PRODUCER_EPOCH
+            elif code == ErrorCode.TRANSACTION_ABORTABLE and self.wish is Wish.VERIFY_OR_STATE:
+                code = ErrorCode.INVALID_TXN_STATE
+            errors[partition] = code
+        self.answer.set_result(errors)
+
+
+def _refusal(code: ErrorCode, wish: Wish) -> tuple[int, str | None] | None:
+    if code == ErrorCode.NONE:
+        return None
+    if code in _UNVERIFIED or (code == ErrorCode.CONCURRENT_TRANSACTIONS and wish is not Wish.ADD):
+        return (
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"it is not known whether the partition is part of the transaction: {code.name}",
+        )
+    if code == ErrorCode.INVALID_TXN_STATE:
+        return code, "the partition was not added to the transaction"
+    return code, None

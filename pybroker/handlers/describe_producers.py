@@ -1,0 +1,105 @@
+"""DescribeProducers: which producers have written to partitions, and where their open transactions begin (KIP-664).
+
+Key
+    61
+
+Versions
+    0
+
+Behaviour
+    - The producers that the leader's log remembers, by id: those that wrote with sequence numbers or in transactions
+      within producer.id.expiration.ms, and all with an open transaction.
+    - UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR per partition.
+
+Version notes
+    - None.
+
+Not done
+    - Nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.errors import ApiError, wire_error
+from pybroker.handlers.leaders import leading_partition
+from pybroker.handlers.registry import handles
+from pybroker.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.requirements import of_items
+from pybroker.storage.native import active_producers
+
+if TYPE_CHECKING:
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.machine.reply import Reply
+    from pybroker.machine.slices import Sliced
+
+_ANY_EPOCH = -1
+
+
+def _failed(request: DescribeProducersRequest, _version: int, error: WireError) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[_refused(index, error) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _refused(index: int, error: WireError) -> PartitionResponse:
+    return PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
+
+
+@handles(
+    DescribeProducersRequest,
+    requires=[of_items(Operation.READ, ResourceType.TOPIC, "topics.name")],
+    failed=_failed,
+)
+def describe_producers(request: DescribeProducersRequest, context: RequestContext) -> Reply:
+    """Look each partition up by itself."""
+    return context.services.slices.run(_look_up_all(request, context))
+
+
+def _look_up_all(request: DescribeProducersRequest, context: RequestContext) -> Sliced[DescribeProducersResponse]:
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for index in topic.partition_indexes:
+            yield
+            partitions.append(_describe(topic.name, index, context))
+        topics.append(TopicResponse(name=topic.name, partitions=partitions))
+    return DescribeProducersResponse(topics=topics)
+
+
+def _describe(topic: str, index: int, context: RequestContext) -> PartitionResponse:
+    try:
+        partition = leading_partition(topic, index, _ANY_EPOCH, context)
+    except ApiError as error:
+        return _refused(index, wire_error(error))
+    return PartitionResponse(
+        partition_index=index,
+        active_producers=[
+            ProducerState(
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                last_sequence=last_sequence,
+                last_timestamp=last_timestamp,
+                coordinator_epoch=coordinator_epoch,
+                current_txn_start_offset=first_offset,
+            )
+            for producer_id, epoch, last_sequence, last_timestamp, coordinator_epoch, first_offset in active_producers(
+                partition
+            )
+        ],
+    )

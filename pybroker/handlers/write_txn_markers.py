@@ -1,0 +1,128 @@
+"""WriteTxnMarkers: ends transactions in the partitions that this broker leads.
+
+Key
+    27
+
+Versions
+    1-2
+
+Behaviour
+    - Asked by coordinators of transactions, and by tools that end a transaction which nobody coordinates (KIP-664).
+    - The marker of each partition is answered for when it is committed: on every replica in sync, of which
+      min.insync.replicas are needed, and on the device where the log's settings want that. It ends the producer's
+      transaction there: the last stable offset passes it, and read_committed fetches that waited are woken.
+    - A marker that comes twice is written twice, and changes nothing.
+    - TRANSACTION_COORDINATOR_FENCED for the coordinator epoch of a predecessor, INVALID_PRODUCER_EPOCH for an epoch of
+      the producer that has gone by; nothing is written then.
+    - UNKNOWN_TOPIC_OR_PARTITION for a partition that is not here, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS,
+      KAFKA_STORAGE_ERROR; REQUEST_TIMED_OUT for one that is not committed within request.timeout.ms, whose marker is
+      there all the same.
+    - Each marker of the request has a result, in the request's order.
+
+Version notes
+    - From version 2 on the marker says which transaction.version the transaction follows (KIP-1228): by 2 its epoch is
+      beyond that of the transaction's batches, so that a marker of the epoch in force is refused while a transaction is
+      open. Version 1 is read as 0.
+
+Not done
+    - Version 0, as in Kafka 4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.handlers.errors import denial
+from pybroker.handlers.registry import handles
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from pybroker.security import authorizer
+from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
+from pybroker.security.requirements import of_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pybroker.coordinator.runtime.markers import EndedTransaction
+    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.errors import WireError
+    from pybroker.protocol.messages.write_txn_markers import WritableTxnMarker
+
+
+def _failed(request: WriteTxnMarkersRequest, _version: int, error: WireError) -> WriteTxnMarkersResponse:
+    return _response(request, {place: error.code for place, _marker in _places(request)})
+
+
+class _Place(NamedTuple):
+    """A partition of a marker: by the positions of marker and topic in the request, and its index."""
+
+    marker: int
+    topic: int
+    index: int
+
+
+@handles(
+    WriteTxnMarkersRequest,
+    requires=[of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, when="the client may not ALTER the cluster")],
+    failed=_failed,
+)
+async def write_txn_markers(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
+    """Write all markers, and answer when those are committed that were."""
+    enough = (Operation.ALTER, Operation.CLUSTER_ACTION)
+    if not any(authorizer.allowed(context, operation, ResourceType.CLUSTER, CLUSTER_NAME) for operation in enough):
+        raise denial(ResourceType.CLUSTER)
+    find = context.services.partitions.get
+    codes: dict[_Place, int] = {}
+    ended: dict[_Place, EndedTransaction] = {}
+    for place, marker in _places(request):
+        partition = find(marker.topics[place.topic].name, place.index)
+        if partition is None:
+            codes[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            continue
+        ended[place] = (
+            partition,
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.transaction_result,
+            marker.coordinator_epoch,
+            marker.transaction_version,
+        )
+    codes.update(zip(ended, await context.services.markers.write(list(ended.values())), strict=True))
+    return _response(request, codes)
+
+
+def _places(request: WriteTxnMarkersRequest) -> Iterator[tuple[_Place, WritableTxnMarker]]:
+    """Yield every partition of every marker, each once."""
+    for at, marker in enumerate(request.markers):
+        for position, topic in enumerate(marker.topics):
+            for index in topic.partition_indexes:
+                yield _Place(at, position, index), marker
+
+
+def _response(request: WriteTxnMarkersRequest, codes: dict[_Place, int]) -> WriteTxnMarkersResponse:
+    def topics(at: int, marker: WritableTxnMarker) -> list[WritableTxnMarkerTopicResult]:
+        return [
+            WritableTxnMarkerTopicResult(
+                name=topic.name,
+                partitions=[
+                    WritableTxnMarkerPartitionResult(
+                        partition_index=index, error_code=codes[_Place(at, position, index)]
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for position, topic in enumerate(marker.topics)
+        ]
+
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics(at, marker))
+            for at, marker in enumerate(request.markers)
+        ]
+    )
