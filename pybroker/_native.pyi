@@ -1583,15 +1583,24 @@ class RecordTable:
         *,
         codec: int,
         max_batch_bytes: int,
+        producer: tuple[int, int] | None = None,
     ) -> bytes:
         """Makes batches of (key, value or None, version; -1: the type's), with base offset 0 and no producer.
+
+        With a producer, by id and epoch, they belong to its transaction.
 
         A batch has at most `max_batch_bytes` before compression, or one record. Raises as `Schema.encode`, and
         `TypeError` for a key that the table does not have.
         """
-    def decode(self, batches: bytes, *, max_bytes: int) -> tuple[list[tuple[object, object | None]], int, int, int]:
+    def decode(
+        self, batches: bytes, *, max_bytes: int
+    ) -> tuple[list[tuple[object, object | None]], int, int, int, list[tuple[int, int, int, int, bool | None]]]:
         """Reads the whole batches at the front of a buffer: (records as (key, value or None), the offset after them,
-        the bytes that they take, records skipped because their type is not in the table). Control batches hold none.
+        the bytes that they take, records skipped because their type is not in the table, what is of transactions).
+
+        Control batches hold no records. What is of transactions has rows of (begin and end in the list of records,
+        producer id, producer epoch, None); the end of one is between two records: begin and end are equal, and the last
+        says whether it was committed.
 
         Records of a batch decompress to at most `max_bytes`. `MalformedMessage` for what is no record of the table.
         """

@@ -56,7 +56,11 @@ class Outcome(msgspec.Struct, Generic[Record, Reply], frozen=True, gc=False):
 
 
 class Machine(Protocol[Event, Record]):
-    """A state that only records change."""
+    """A state that only records change.
+
+    A machine may have `alone`, a set of types: an event of one of them is decided and appended without others. They
+    are for records that the log may refuse for their own sake.
+    """
 
     def handle(self, event: Event, now: int) -> Outcome[Record, Any]:
         """Decide about an event at `now` (milliseconds); changes nothing, also when it raises."""

@@ -82,6 +82,7 @@ class Runner(Generic[Event, Record]):
         """
         # Invariant: shows exactly the committed records, but while a batch is in work.
         self._machine = machine
+        self._alone: frozenset[type] = getattr(machine, "alone", frozenset())
         self._append = append
         self._now = now
         self._max_records = max_records
@@ -176,8 +177,12 @@ class Runner(Generic[Event, Record]):
         decided: _Decided[Record] = []
         waiting, now = self._waiting, self._now()
         at_most, self._at_most = self._at_most, _ALL
-        handle, apply = draft.handle, draft.apply
+        handle, apply, alone = draft.handle, draft.apply, self._alone
         while waiting and len(records) < self._max_records and len(decided) < at_most:
+            if alone and type(waiting[0][0]) in alone:
+                if decided:
+                    break
+                at_most = 1
             event, on_reply = waiting.popleft()
             if type(on_reply) is _Asked and on_reply.gone():
                 continue  # The caller has gone, and nothing was decided yet.

@@ -3,7 +3,9 @@
 //! Owns the frame of such a record (two bytes of type before the key, two bytes of version before the value) and the way
 //! between records and batches. Which types there are, and what they hold, is Python's to declare.
 
-use pybroker_record::{BatchBuilder, Batches, Compression, RecordError, Records, records_section};
+use pybroker_record::{
+    BatchBuilder, BatchHeader, Batches, Compression, EndMarker, RecordError, Records, records_section, set_transactional,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
@@ -29,6 +31,13 @@ struct RecordType {
 /// A key, and a value unless the record is a tombstone.
 type Pair<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
 
+/// Of a transaction, a row of its records or its end: begin and end in the list of records, producer id and epoch, and
+/// whether it was committed; `None` for records.
+type Transacted = (usize, usize, i64, i16, Option<bool>);
+
+/// Records, the offset after them, the bytes that they take, how many were skipped, and what of it is transactions'.
+type Decoded<'py> = (Bound<'py, PyList>, i64, usize, usize, Vec<Transacted>);
+
 type TypeRow = (i16, Py<PyType>, Py<Schema>, Py<Schema>, i16);
 
 #[pymethods]
@@ -46,14 +55,15 @@ impl RecordTable {
         Self { types: types.collect() }
     }
 
-    /// Makes the batches of some records, all of one timestamp.
-    #[pyo3(signature = (records, timestamp_ms, *, codec, max_batch_bytes))]
+    /// Makes the batches of some records, all of one timestamp and, where a producer is given, of its transaction.
+    #[pyo3(signature = (records, timestamp_ms, *, codec, max_batch_bytes, producer=None))]
     fn encode<'py>(
         &self,
         records: &Bound<'py, PyList>,
         timestamp_ms: i64,
         codec: i8,
         max_batch_bytes: usize,
+        producer: Option<(i64, i16)>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let compression = Compression::from_code(codec).map_err(unbuildable)?;
         let mut builder = BatchBuilder::new(compression, None, max_batch_bytes);
@@ -63,28 +73,29 @@ impl RecordTable {
             let tombstone = self.write(&record, &mut key, &mut value)?;
             let value = (!tombstone).then_some(value.as_slice());
             if builder.try_append(timestamp_ms, Some(&key), value, &[]).is_none() {
-                builder.finish(-1, -1, -1, &mut out).map_err(unbuildable)?;
+                finish(&mut builder, producer, &mut out)?;
                 builder
                     .try_append(timestamp_ms, Some(&key), value, &[])
                     .ok_or_else(|| PyValueError::new_err("a record that no batch can hold"))?;
             }
         }
         if !builder.is_empty() {
-            builder.finish(-1, -1, -1, &mut out).map_err(unbuildable)?;
+            finish(&mut builder, producer, &mut out)?;
         }
         Ok(PyBytes::new(records.py(), &out))
     }
 
-    /// Reads the whole batches at the front of a buffer: (records, next offset, bytes that they take, records skipped).
+    /// Reads the whole batches at the front of a buffer.
     #[pyo3(signature = (batches, *, max_bytes))]
     fn decode<'py>(
         &self,
         py: Python<'py>,
         batches: &[u8],
         max_bytes: usize,
-    ) -> PyResult<(Bound<'py, PyList>, i64, usize, usize)> {
+    ) -> PyResult<Decoded<'py>> {
         let list = PyList::empty(py);
         let (mut next_offset, mut taken, mut skipped) = (-1, 0, 0);
+        let mut transacted = Vec::new();
         let mut scratch = Vec::new();
         for batch in Batches::new(batches) {
             let (header, bytes) = match batch {
@@ -93,7 +104,11 @@ impl RecordTable {
                 Err(error) => return Err(malformed(error)),
             };
             (next_offset, taken) = (header.next_offset(), taken + bytes.len());
+            let begin = list.len();
             if header.is_control() {
+                if let Some(marker) = EndMarker::parse(&header, bytes).map_err(malformed)? {
+                    transacted.push(row(&header, begin, begin, Some(marker.commit)));
+                }
                 continue;
             }
             let section = records_section(&header, bytes, &mut scratch, max_bytes).map_err(malformed)?;
@@ -104,8 +119,11 @@ impl RecordTable {
                     None => skipped += 1,
                 }
             }
+            if header.is_transactional() {
+                transacted.push(row(&header, begin, list.len(), None));
+            }
         }
-        Ok((list, next_offset, taken, skipped))
+        Ok((list, next_offset, taken, skipped, transacted))
     }
 }
 
@@ -146,6 +164,21 @@ impl RecordTable {
         };
         Ok(Some((key, value)))
     }
+}
+
+/// Finishes a batch: a coordinator's own, or one of a producer's transaction, which has no sequence of its own (as Kafka's).
+fn finish(builder: &mut BatchBuilder, producer: Option<(i64, i16)>, out: &mut Vec<u8>) -> PyResult<()> {
+    let begin = out.len();
+    let (id, epoch, sequence) = producer.map_or((-1, -1, -1), |(id, epoch)| (id, epoch, 0));
+    builder.finish(id, epoch, sequence, out).map_err(unbuildable)?;
+    if producer.is_some() {
+        set_transactional(&mut out[begin..]);
+    }
+    Ok(())
+}
+
+fn row(header: &BatchHeader, begin: usize, end: usize, committed: Option<bool>) -> Transacted {
+    (begin, end, header.producer_id, header.producer_epoch, committed)
 }
 
 fn leading_i16(bytes: &[u8]) -> PyResult<i16> {

@@ -85,7 +85,8 @@ def delete_groups(view: GroupView, event: DeleteGroups, _now: int) -> Outcome[Re
         except GroupError as error:
             results.append(DeletableGroupResult(group_id=group_id, error_code=error.code))
             continue
-        records += [build_offset_tombstone(group_id, *partition) for partition in view.offsets(group_id)]
+        partitions = {**dict.fromkeys(view.offsets(group_id)), **dict.fromkeys(view.pending(group_id))}
+        records += [build_offset_tombstone(group_id, *partition) for partition in partitions]
         records += group.build_tombstones()
         timers += [Timer(key, None) for key in group.timer_keys()]
         results.append(DeletableGroupResult(group_id=group_id, error_code=ErrorCode.NONE))

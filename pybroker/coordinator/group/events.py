@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pybroker.coordinator.group.ids import GroupId, MemberId
     from pybroker.protocol.messages.heartbeat import HeartbeatRequest
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pybroker.protocol.messages.offset_delete import OffsetDeleteRequest
     from pybroker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
     from pybroker.protocol.messages.sync_group import SyncGroupRequest
+    from pybroker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 
 class Client(NamedTuple):
@@ -70,6 +71,28 @@ class FetchOffsets(msgspec.Struct, frozen=True, gc=False):
     """Answered by an `OffsetFetchResponseGroup`. Every topic has its name."""
 
     group: OffsetFetchRequestGroup
+    require_stable: bool = False
+    """Whether an offset that an open transaction may change is UNSTABLE_OFFSET_COMMIT (KIP-447)."""
+
+
+class CommitTransactionalOffsets(msgspec.Struct, frozen=True, gc=False):
+    """Answered by a `TxnOffsetCommitResponse`. Every partition exists, and the transaction is verified."""
+
+    request: TxnOffsetCommitRequest
+    topic_ids: Mapping[str, bytes]
+    """The ids of the request's topics."""
+    guard: int | None
+    """What the log gave out when the verification began; 0 where the transaction was open, None for no check."""
+
+
+class CompleteTransaction(msgspec.Struct, frozen=True, gc=False):
+    """Answered by None once the marker is committed, and with it what the transaction committed is visible or gone."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    committed: bool
+    transaction_version: int
 
 
 class DeleteOffsets(NamedTuple):

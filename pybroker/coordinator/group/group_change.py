@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pybroker.coordinator.group.records import GroupRecord
+from pybroker.coordinator.group.transactional_records import Marker, TransactionalRecord
 
 if TYPE_CHECKING:
     from pybroker.coordinator.group.ids import GroupId
@@ -24,4 +25,4 @@ class GroupChange(NamedTuple):
     """For the log: why it rebalances, with the reasons that clients give (KIP-800)."""
 
 
-Record: TypeAlias = GroupRecord | GroupChange
+Record: TypeAlias = GroupRecord | GroupChange | TransactionalRecord | Marker

@@ -6,10 +6,16 @@ Owns the table of record types and the codec of batches. Must not know what a re
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pybroker.coordinator.group.native import RecordTable
 from pybroker.coordinator.group.records import GroupRecord
+from pybroker.coordinator.group.transactional_records import (
+    Marker,
+    TransactionalKey,
+    TransactionalRecord,
+    TransactionEnd,
+)
 from pybroker.coordinator.runtime.log import Chunk
 from pybroker.protocol.codec import schema_of
 from pybroker.protocol.messages.group_records import GROUP_RECORDS, LEGACY_OFFSET_COMMIT, record_classes
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pybroker.coordinator.group.group_change import Record
+    from pybroker.coordinator.runtime.log import PartitionLog
 
 MAX_DECOMPRESSED_BYTES = 1 << 30
 """No batch of ours decompresses to more; it bounds what a damaged one may take."""
@@ -34,8 +41,35 @@ def encode_records(records: Sequence[Record], now_ms: int, *, codec: int, max_ba
 
 
 def decode_records(batches: bytes) -> Chunk:
-    """Read the whole batches at the front of a buffer; raises `MalformedMessage`."""
-    return Chunk(*_table().decode(batches, max_bytes=MAX_DECOMPRESSED_BYTES))
+    """Read the whole batches at the front of a buffer; raises `MalformedMessage`.
+
+    A record of a transaction has a `TransactionalKey`, and where one ends there is a `TransactionEnd`.
+    """
+    chunk = Chunk(*_table().decode(batches, max_bytes=MAX_DECOMPRESSED_BYTES))
+    if not chunk.transacted:
+        return chunk
+    records: list[tuple[Any, Any]] = []
+    done = 0
+    for begin, end, producer_id, epoch, committed in chunk.transacted:
+        records += chunk.records[done:begin]
+        if committed is None:
+            of_transaction = chunk.records[begin:end]
+            records += [(TransactionalKey(producer_id, epoch, key), value) for key, value in of_transaction]
+        else:
+            records.append((TransactionEnd(producer_id, epoch, committed), None))
+        done = end
+    records += chunk.records[done:]
+    return chunk._replace(records=records, transacted=[])
+
+
+def encode_transactional(
+    records: Sequence[TransactionalRecord], now_ms: int, *, codec: int, max_batch_bytes: int
+) -> bytes:
+    """Make the batches of records of one transaction."""
+    first = records[0].key
+    written: list[tuple[object, object | None, int]] = [(it.key.key, it.value, it.version) for it in records]
+    producer = (first.producer_id, first.producer_epoch)
+    return _table().encode(written, now_ms, codec=codec, max_batch_bytes=max_batch_bytes, producer=producer)
 
 
 class GroupRecordCodec:
@@ -47,6 +81,30 @@ class GroupRecordCodec:
     def encode(self, records: Sequence[Record], now_ms: int, *, max_batch_bytes: int) -> bytes:
         """As `encode_records`."""
         return encode_records(records, now_ms, codec=self._codec, max_batch_bytes=max_batch_bytes)
+
+    def write(self, log: PartitionLog, records: Sequence[Record], now_ms: int) -> tuple[int, int] | None:
+        """Append what was decided: first and last offset, None where nothing of it is written down.
+
+        Records of a transaction, and markers, come alone (`GroupMachine.alone`). Raises as `PartitionLog.append` does.
+        """
+        first = records[0]
+        if type(first) is Marker:
+            end = first.key
+            return log.append_marker(
+                end.producer_id,
+                end.producer_epoch,
+                commit=end.committed,
+                coordinator_epoch=first.coordinator_epoch,
+                transaction_version=first.transaction_version,
+                now_ms=now_ms,
+            )
+        if type(first) is TransactionalRecord:
+            written = [record for record in records if type(record) is TransactionalRecord]
+            largest = log.max_batch_bytes
+            batches = encode_transactional(written, now_ms, codec=self._codec, max_batch_bytes=largest)
+            return log.append_transactional(batches, now_ms, first.guard)
+        batches = self.encode(records, now_ms, max_batch_bytes=log.max_batch_bytes)
+        return log.append(batches, now_ms) if batches else None
 
     def decode(self, batches: bytes) -> Chunk:
         """As `decode_records`."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pybroker.coordinator.group import admin, offsets
+from pybroker.coordinator.group import admin, offsets, transactional_offsets
 from pybroker.coordinator.group.classic import timeouts
 from pybroker.coordinator.group.classic.draft import GroupDraft
 from pybroker.coordinator.group.classic.group import ClassicGroup
@@ -23,6 +23,8 @@ from pybroker.coordinator.group.classic.sync import sync
 from pybroker.coordinator.group.errors import InconsistentGroupProtocolError, UnknownMemberIdError
 from pybroker.coordinator.group.events import (
     CommitOffsets,
+    CommitTransactionalOffsets,
+    CompleteTransaction,
     DeleteGroups,
     DeleteOffsets,
     DescribeGroups,
@@ -51,6 +53,7 @@ from pybroker.coordinator.group.modern.loading import load_timers
 from pybroker.coordinator.group.modern.replay import RECORD_KEYS, replay
 from pybroker.coordinator.group.modern.timers import MemberSilent, RevocationOverdue
 from pybroker.coordinator.group.state import GroupState
+from pybroker.coordinator.group.transactional_records import TransactionalKey, TransactionEnd
 from pybroker.coordinator.group.view import Topics
 from pybroker.coordinator.runtime.machine import Loaded
 from pybroker.machine.machine import Outcome
@@ -74,6 +77,9 @@ NO_SETTINGS: Mapping[str, ConsumerGroupSettings] = {}
 
 class GroupMachine:
     """A `ShardMachine` over the groups and offsets of one partition."""
+
+    alone = frozenset({CommitTransactionalOffsets, CompleteTransaction})
+    """Events whose records the log takes or refuses for their producer's sake: nobody else's are appended with them."""
 
     def __init__(
         self,
@@ -109,7 +115,9 @@ class GroupMachine:
                 continue
             changes[type(key)](state, key, value)
             group_id = key.group if type(key) is OffsetCommitKey else None
-            row = None if group_id is None else state.offsets_in_place(group_id)
+            # A commit while transactions are open may overtake what they have committed.
+            in_rows = group_id is not None and not state.has_open_transactions
+            row = state.offsets_in_place(group_id) if group_id is not None and in_rows else None
 
     def entries(self) -> int:
         """Count the groups."""
@@ -194,6 +202,8 @@ def _loaded(view: GroupView, _event: Loaded, now: int) -> Outcome[Record, None]:
 
 DECISIONS: dict[type, Decision] = {
     CommitOffsets: offsets.commit,
+    CommitTransactionalOffsets: transactional_offsets.commit,
+    CompleteTransaction: transactional_offsets.complete,
     ConsumerHeartbeat: consumer_heartbeat,
     DeleteGroups: admin.delete_groups,
     DeleteOffsets: offsets.delete,
@@ -223,10 +233,28 @@ def _apply_group(state: GroupState, key: GroupMetadataKey, value: Any) -> None:
 
 
 def _apply_offset(state: GroupState, key: OffsetCommitKey, value: Any) -> None:
-    group_id = key.group
-    if value is not None and state.group(group_id) is None:
-        state.put_group(GroupId(group_id), offsets.simple_group(group_id, value.commit_timestamp))
-    state.put_offset(group_id, key.topic, key.partition, value)
+    if value is not None:
+        _ensure_group(state, key, value)
+    state.put_offset(key.group, key.topic, key.partition, value)
+
+
+def _ensure_group(state: GroupState, key: OffsetCommitKey, value: Any) -> None:
+    if state.group(key.group) is None:
+        state.put_group(GroupId(key.group), offsets.simple_group(key.group, value.commit_timestamp))
+
+
+def _apply_transactional(state: GroupState, key: TransactionalKey, value: Any) -> None:
+    inner = key.key
+    if type(inner) is not OffsetCommitKey or value is None:
+        # Kafka writes offsets alone in transactions, and treats all else as if it was in none.
+        CHANGES[type(inner)](state, inner, value)
+        return
+    _ensure_group(state, inner, value)
+    state.put_pending(key.producer_id, inner.group, inner.topic, inner.partition, value)
+
+
+def _apply_end(state: GroupState, key: TransactionEnd, _value: None) -> None:
+    state.end_transaction(key.producer_id, committed=key.committed)
 
 
 def _apply_consumer_group(state: GroupState, key: Any, value: Any) -> None:
@@ -240,5 +268,7 @@ CHANGES: dict[type, Change] = {
     **dict.fromkeys(RECORD_KEYS, _apply_consumer_group),
     GroupMetadataKey: _apply_group,
     OffsetCommitKey: _apply_offset,
+    TransactionalKey: _apply_transactional,
+    TransactionEnd: _apply_end,
 }
 """What a record changes, by the class of its key."""

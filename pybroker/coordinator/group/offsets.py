@@ -1,7 +1,7 @@
 """Committed offsets: commit, fetch, delete, and what goes when its time is over (Kafka's `OffsetMetadataManager`).
 
 Owns who may commit what and what a fetch sees. Must not know how groups come to their members: it asks the group.
-Offsets of transactions are not here yet.
+Commits as part of transactions are `transactional_offsets`'; what is open of them is heeded here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pybroker.protocol.messages.offset_fetch import (
 from pybroker.protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from pybroker.coordinator.group.events import CommitOffsets, DeleteOffsets, FetchOffsets, TopicsDeleted
     from pybroker.coordinator.group.group_change import Record
@@ -113,19 +113,24 @@ def fetch(view: GroupView, event: FetchOffsets, _now: int) -> Outcome[Record, Of
     """Return what is committed; of a group that is unknown, nothing. Raises a `GroupError`."""
     asked = event.group
     offsets: Mapping[tuple[str, int], OffsetCommitValue] = {}
+    unstable: Collection[tuple[str, int]] = ()
     group = view.group(asked.group_id)
     if group is not None:
         group.check_fetch(asked.member_id, asked.member_epoch)
         offsets = view.offsets(asked.group_id)
+        if event.require_stable:
+            unstable = view.pending(asked.group_id)
     if asked.topics is None:
-        topics = _all_topics(offsets)
+        topics = _all_topics(offsets, unstable)
     else:
-        topics = [_asked_topic(topic, offsets) for topic in asked.topics]
+        topics = [_asked_topic(topic, offsets, unstable) for topic in asked.topics]
     return Outcome((), OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics))
 
 
 def _asked_topic(
-    topic: OffsetFetchRequestTopics, offsets: Mapping[tuple[str, int], OffsetCommitValue]
+    topic: OffsetFetchRequestTopics,
+    offsets: Mapping[tuple[str, int], OffsetCommitValue],
+    unstable: Collection[tuple[str, int]],
 ) -> OffsetFetchResponseTopics:
     """Answer for one topic. An offset of another topic, which had this one's name before, is no offset of it."""
     partitions = []
@@ -133,21 +138,30 @@ def _asked_topic(
         value = offsets.get((topic.name, index))
         if value is not None and topic.topic_id not in (ZERO_UUID, value.topic_id) and value.topic_id != ZERO_UUID:
             value = None
-        partitions.append(_fetched(index, value))
+        partitions.append(_fetched(index, value, is_stable=(topic.name, index) not in unstable))
     return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
-def _all_topics(offsets: Mapping[tuple[str, int], OffsetCommitValue]) -> list[OffsetFetchResponseTopics]:
+def _all_topics(
+    offsets: Mapping[tuple[str, int], OffsetCommitValue], unstable: Collection[tuple[str, int]]
+) -> list[OffsetFetchResponseTopics]:
     topics: dict[str, OffsetFetchResponseTopics] = {}
     for (name, index), value in offsets.items():
         topic = topics.get(name)
         if topic is None:
             topic = topics[name] = OffsetFetchResponseTopics(name=name, partitions=[])
-        topic.partitions.append(_fetched(index, value))
+        topic.partitions.append(_fetched(index, value, is_stable=(name, index) not in unstable))
     return list(topics.values())
 
 
-def _fetched(index: int, value: OffsetCommitValue | None) -> OffsetFetchResponsePartitions:
+def _fetched(index: int, value: OffsetCommitValue | None, *, is_stable: bool) -> OffsetFetchResponsePartitions:
+    if not is_stable:
+        return OffsetFetchResponsePartitions(
+            partition_index=index,
+            committed_offset=NO_OFFSET,
+            metadata="",
+            error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT,
+        )
     if value is None:
         return OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET, metadata="")
     return OffsetFetchResponsePartitions(
@@ -165,7 +179,7 @@ def delete(view: GroupView, event: DeleteOffsets, _now: int) -> Outcome[Record, 
     if group is None:
         raise GroupIdNotFoundError(f"Group {request.group_id} not found.")
     group.check_offset_delete()
-    offsets = view.offsets(request.group_id)
+    offsets, pending = view.offsets(request.group_id), view.pending(request.group_id)
     records: list[Record] = []
     topics = []
     for topic in request.topics:
@@ -176,7 +190,7 @@ def delete(view: GroupView, event: DeleteOffsets, _now: int) -> Outcome[Record, 
             records += [
                 build_offset_tombstone(request.group_id, topic.name, index)
                 for index in indexes
-                if (topic.name, index) in offsets
+                if (topic.name, index) in offsets or (topic.name, index) in pending
             ]
         partitions = [OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in indexes]
         topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
@@ -190,7 +204,7 @@ def expire(view: GroupView, _event: ExpireOffsets, now: int) -> Outcome[Record, 
     for group_id, group in view.groups.items():
         gone = [build_offset_tombstone(group_id, *partition) for partition in _expired(view, group, now)]
         records += gone
-        if group.is_empty and len(gone) == len(view.offsets(group_id)):
+        if group.is_empty and len(gone) == len(view.offsets(group_id)) and not view.pending(group_id):
             records += group.build_tombstones()
             timers += [Timer(key, None) for key in group.timer_keys()]
     return Outcome(tuple(records), None, tuple(timers))
@@ -203,6 +217,7 @@ def expiration_timer(view: GroupView, now: int) -> Timer:
 
 def _expired(view: GroupView, group: Group, now: int) -> list[tuple[str, int]]:
     gone = []
+    pending = view.pending(group.id)
     for (topic, index), value in view.offsets(group.id).items():
         begins = group.retention_begins(value.commit_timestamp)
         if begins is None:
@@ -211,7 +226,7 @@ def _expired(view: GroupView, group: Group, now: int) -> list[tuple[str, int]]:
             over = now >= value.expire_timestamp
         else:
             over = now - begins >= view.settings.offsets_retention_ms
-        if over and not group.is_subscribed_to(topic):
+        if over and not group.is_subscribed_to(topic) and (topic, index) not in pending:
             gone.append((topic, index))
     return gone
 
@@ -221,11 +236,21 @@ def forget_topics(view: GroupView, event: TopicsDeleted, _now: int) -> Outcome[R
     deleted = dict(event.topics)
     records: list[GroupRecord] = []
     for group_id in view.groups:
-        for (topic, index), value in view.offsets(group_id).items():
-            topic_id = deleted.get(topic)
-            if topic_id is not None and value.topic_id in (ZERO_UUID, topic_id):
-                records.append(build_offset_tombstone(group_id, topic, index))
+        gone: dict[tuple[str, int], None] = {}
+        for partition, value in view.offsets(group_id).items():
+            if _is_of(deleted, partition[0], value):
+                gone[partition] = None
+        for partition, of_producers in view.pending(group_id).items():
+            if any(_is_of(deleted, partition[0], offset.value) for offset in of_producers.values()):
+                gone[partition] = None
+        records += [build_offset_tombstone(group_id, *partition) for partition in gone]
     return Outcome(tuple(records), None)
+
+
+def _is_of(topics: Mapping[str, bytes], topic: str, value: OffsetCommitValue) -> bool:
+    """Whether an offset is one of these topics, and not of another topic of the same name."""
+    topic_id = topics.get(topic)
+    return topic_id is not None and value.topic_id in (ZERO_UUID, topic_id)
 
 
 def simple_group(group_id: str, since_ms: int | None) -> ClassicGroup:

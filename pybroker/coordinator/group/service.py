@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.context import GroupContext
-from pybroker.coordinator.group.events import TopicsDeleted
+from pybroker.coordinator.group.events import CompleteTransaction, TopicsDeleted
 from pybroker.coordinator.group.group_change import GroupChange
 from pybroker.coordinator.group.log import GroupRecordCodec
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.settings import GroupSettings
     from pybroker.coordinator.runtime.log import PartitionLog
     from pybroker.machine.clock import Clock
+    from pybroker.machine.reply import Reply
     from pybroker.machine.slices import Sliced
     from pybroker.metadata.image import MetadataImage, TopicsImage
 
@@ -62,13 +63,15 @@ class GroupCoordinator:
         # The last reason that was logged why the topic could not be created.
         self._refusal: str | None = None
         commits = commits or CommitWaits()
+        group_codec = GroupRecordCodec(codec)
         self._runtime = runtime = CoordinatorRuntime(
             CoordinatorKind(
                 topic=OFFSETS_TOPIC,
                 entries="groups",
                 partition_of=partition_of,
                 build_machine=self._context.build_machine,
-                codec=GroupRecordCodec(codec),
+                codec=group_codec,
+                write=group_codec.write,
                 appended=_log_rebalances,
             ),
             RuntimeSettings(
@@ -82,6 +85,7 @@ class GroupCoordinator:
         self.partition_for = runtime.partition_for
         self.submit = runtime.submit
         self.submit_to = runtime.submit_to
+        self.log_of = runtime.log_of
         self.submit_all = runtime.submit_all
         self.expect_step = runtime.expect_step
         self.step = runtime.step
@@ -94,6 +98,24 @@ class GroupCoordinator:
         self._runtime.follow(image)
         if image.topics is not before:
             self._forget_deleted(before, image.topics)
+
+    def complete_transaction(
+        self,
+        partition: int,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        committed: bool,
+        transaction_version: int = 0,
+    ) -> Reply:
+        """End a producer's transaction in a partition of the topic: append the marker, and let the offsets that the
+        transaction has committed count, or go. The reply is None once the marker is committed.
+
+        Raises a `CoordinatorError` when this broker does not coordinate it; the reply may be one, or why the log has
+        refused the marker (`StorageError`).
+        """
+        event = CompleteTransaction(producer_id, producer_epoch, coordinator_epoch, committed, transaction_version)
+        return self._runtime.submit_to(partition, event)
 
     def reconfigure(self, settings: GroupSettings) -> None:
         """Take the broker's changed settings; they hold for what is decided from now on."""

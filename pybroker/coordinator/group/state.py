@@ -1,4 +1,4 @@
-"""GroupState: the groups and offsets of one partition, and the journal by which a batch is undone.
+"""GroupState: the groups and offsets of one partition, those of open transactions too, and the journal of a batch.
 
 Owns every change of them. Decides nothing. Must not know records, but for the values that it keeps.
 """
@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pybroker.coordinator.group.pending import PendingOffsets
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pybroker.coordinator.group.ids import GroupId
     from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
+    from pybroker.coordinator.group.pending import PendingOffset
     from pybroker.coordinator.group.settings import GroupSettings
     from pybroker.coordinator.group.view import Group, TopicInfo, Topics
     from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitValue
@@ -22,7 +25,7 @@ _NO_OFFSETS: Mapping[tuple[str, int], OffsetCommitValue] = {}
 class GroupState:
     """A `GroupView` that can be changed. Groups are immutable values: a change replaces one."""
 
-    __slots__ = ("_groups", "_journal", "_of_groups", "_offsets", "_topics", "settings")
+    __slots__ = ("_groups", "_journal", "_of_groups", "_offsets", "_open", "_pending", "_topics", "settings")
 
     def __init__(
         self,
@@ -37,6 +40,9 @@ class GroupState:
         self._groups: dict[GroupId, Group] = {}
         # Invariant: no group has an empty mapping.
         self._offsets: dict[str, dict[tuple[str, int], OffsetCommitValue]] = {}
+        self._pending = PendingOffsets(self._put)
+        # The groups with open transactions: empty for the most part, which is what commits and loads look at.
+        self._open = self._pending.by_group
         # (table, key, what was under it or None), the oldest change first; None while changes are not noted down.
         self._journal: list[tuple[dict[Any, Any], Any, Any]] | None = None
 
@@ -80,12 +86,42 @@ class GroupState:
         """Return the committed offsets of all groups."""
         return self._offsets
 
+    @property
+    def has_open_transactions(self) -> bool:
+        """Whether there are offsets that a transaction may change."""
+        return bool(self._open)
+
+    def pending(self, group_id: str) -> Mapping[tuple[str, int], Mapping[int, PendingOffset]]:
+        """Return a group's offsets of open transactions by (topic, partition) and producer id."""
+        return self._pending.of_group(group_id)
+
     def put_group(self, group_id: GroupId, group: Group | None) -> None:
         """Replace a group; None takes it away."""
         self._put(self._groups, group_id, group)
 
     def put_offset(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> None:
-        """Replace a committed offset; None takes it away."""
+        """Replace a committed offset; None takes it away, and those of open transactions with it."""
+        if self._open:
+            if value is None:
+                self._pending.forget(group_id, (topic, partition))
+            else:
+                self._pending.overtake(group_id, (topic, partition))
+        self._put_offset(group_id, topic, partition, value)
+
+    def put_pending(
+        self, producer_id: int, group_id: str, topic: str, partition: int, value: OffsetCommitValue
+    ) -> None:
+        """Take an offset that counts when the producer's transaction commits."""
+        self._pending.add(producer_id, group_id, (topic, partition), value)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Let the offsets of a producer's transaction count, where no later commit does already, or go."""
+        for group_id, partition, offset in self._pending.end(producer_id):
+            if committed and not offset.is_overtaken:
+                self._pending.overtake(group_id, partition, offset.number)
+                self._put_offset(group_id, *partition, offset.value)
+
+    def _put_offset(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> None:
         offsets = self._offsets.get(group_id)
         if offsets is not None and value is not None:  # The way of loads and of most commits.
             key = (topic, partition)

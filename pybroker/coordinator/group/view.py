@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from pybroker.coordinator.group.ids import GroupId
     from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
+    from pybroker.coordinator.group.pending import PendingOffset
     from pybroker.coordinator.group.records import GroupRecord
     from pybroker.coordinator.group.settings import GroupSettings
     from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitValue
@@ -68,6 +69,13 @@ class Group(Protocol):
         What is returned raises why it may not commit (topic, topic id, partition); None where it may commit all.
         """
 
+    def check_transactional_commit(
+        self, member_id: str, instance_id: str | None, generation: int
+    ) -> Callable[[str, bytes, int], None] | None:
+        """As `check_commit`, for a commit as part of a transaction (KIP-447): one that names neither a member nor a
+        generation is not checked.
+        """
+
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Raise why a member may not read offsets."""
 
@@ -121,3 +129,6 @@ class GroupView(Protocol):
 
     def offsets(self, group_id: str) -> Mapping[tuple[str, int], OffsetCommitValue]:
         """Return the committed offsets of a group by (topic, partition)."""
+
+    def pending(self, group_id: str) -> Mapping[tuple[str, int], Mapping[int, PendingOffset]]:
+        """Return a group's offsets of open transactions by (topic, partition) and producer id."""

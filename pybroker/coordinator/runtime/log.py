@@ -35,6 +35,26 @@ class PartitionLog(Protocol):
     def append(self, batches: bytes, now_ms: int) -> tuple[int, int]:
         """Append batches without waiting for a disk: (first offset, last offset)."""
 
+    def append_transactional(self, batches: bytes, now_ms: int, guard: int | None) -> tuple[int, int]:
+        """As `append`, for batches of one producer's transaction; `guard` is that of its verification, where it begins
+        one: 0 where it was open, None for no check.
+        """
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+        now_ms: int,
+    ) -> tuple[int, int]:
+        """As `append`, for the marker that ends a producer's transaction."""
+
+    def begin_verification(self, producer_id: int, producer_epoch: int, *, bumps_epoch: bool, now_ms: int) -> int:
+        """Return the guard that a transaction's first batch here is to be appended with; 0 where it is open already."""
+
     def has_settled(self, end_offset: int) -> bool:
         """Return whether all below is committed, and on the device where the log's settings want that."""
 
@@ -54,6 +74,8 @@ class Chunk(NamedTuple):
     size: int
     skipped: int
     """Records of types that this version does not know."""
+    transacted: list[tuple[int, int, int, int, bool | None]] = []
+    """What of it is transactions' (`RecordTable.decode`)."""
 
 
 class RecordCodec(Protocol[Record]):

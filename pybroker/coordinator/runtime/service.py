@@ -144,7 +144,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         if self._kind.observer is not None:
             self._kind.observer.resigned(index)
         shard.loading.cancel()
-        runner, shard.runner = shard.runner, None
+        runner, shard.runner, shard.log = shard.runner, None, None
         if runner is not None:
             closing = asyncio.ensure_future(runner.close())
             self._closings.add(closing)
@@ -172,7 +172,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
             words = "the %s of %s cannot be loaded: %s"
             log.error(words, entries, name, error or repr(error), exc_info=None if expected else error)
             return
-        shard.runner = runner
+        shard.runner, shard.log = runner, opened
         shard.step(ShardStep.LOADED)
         runner.set_timers([Timer("loaded", self._clock.steady_ms(), Loaded())])
         if opened is not None:
@@ -246,6 +246,13 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
             self._touch(shard)
         return reply
 
+    def log_of(self, partition: int) -> PartitionLog:
+        """Return the log of a partition whose events are taken; raises as `submit`."""
+        shard = self._shards.get(partition)
+        if shard is None or shard.runner is None or shard.log is None:
+            raise self._refusal_of(shard)
+        return shard.log
+
     async def submit_all(self, event: Any) -> list[Any]:
         """Hand in an event for every shard on this broker, one after the other; return what each says.
 
@@ -304,18 +311,17 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
             # The shard of a later leader epoch has replayed the log, or does so: it would not see what is appended.
             raise NotCoordinatorError
         now = self._clock.steady_ms()
-        batches = self._kind.codec.encode(records, now, max_batch_bytes=opened.max_batch_bytes)
+        try:
+            offsets = (self._kind.write or self._write)(opened, records, now)
+        except (NotLeaderError, OSError) as error:
+            raise NotCoordinatorError(str(error)) from error
+        except NotEnoughReplicasError as error:
+            raise CoordinatorNotAvailableError(str(error)) from error
+        except BatchTooLargeError as error:
+            raise UnwritableError(str(error)) from error
         committed = None
-        if batches:
-            try:
-                end_offset = opened.append(batches, now)[1] + 1
-            except (NotLeaderError, OSError) as error:
-                raise NotCoordinatorError(str(error)) from error
-            except NotEnoughReplicasError as error:
-                raise CoordinatorNotAvailableError(str(error)) from error
-            except BatchTooLargeError as error:
-                raise UnwritableError(str(error)) from error
-            committed = self._commits.committed(opened, end_offset, partial(self._touch, shard))
+        if offsets is not None:
+            committed = self._commits.committed(opened, offsets[1] + 1, partial(self._touch, shard))
         self._kind.appended(records)
         if self._kind.observer is not None:
             if committed is None:
@@ -323,6 +329,10 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
             else:
                 committed.through(lambda _: self._notify(shard, records))
         return committed
+
+    def _write(self, opened: PartitionLog, records: Sequence[Record], now: int) -> tuple[int, int] | None:
+        batches = self._kind.codec.encode(records, now, max_batch_bytes=opened.max_batch_bytes)
+        return opened.append(batches, now) if batches else None
 
     def _name(self, index: int) -> str:
         return f"{self._kind.topic}-{index}"
@@ -343,6 +353,8 @@ class _Shard(Generic[Record, KindMachine]):
         self.loading: asyncio.Future[None]
         # Invariant: None unless the state is ACTIVE.
         self.runner: Runner[Any, Record] | None = None
+        # Its log, while it has a runner.
+        self.log: PartitionLog | None = None
         self.touched = False
         # Whether it has failed because its log was not open.
         self.lacked_log = False

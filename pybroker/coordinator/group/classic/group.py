@@ -99,6 +99,18 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
             raise RebalanceInProgressError
         return None
 
+    def check_transactional_commit(
+        self, member_id: str, instance_id: str | None, generation: int
+    ) -> Callable[[str, bytes, int], None] | None:
+        """Raise why a member may not commit as part of a transaction: one of an older generation may not (KIP-447)."""
+        if generation < 0 and self.state is _EMPTY:
+            return None
+        if generation >= 0 or member_id or instance_id is not None:
+            self.check_member(member_id, instance_id)
+            if generation != self.generation:
+                raise IllegalGenerationError
+        return None
+
     def check_fetch(self, _member_id: str | None, _member_epoch: int) -> None:
         """Anybody may read offsets."""
 

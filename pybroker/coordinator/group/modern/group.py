@@ -44,6 +44,7 @@ NO_TARGET_EPOCH = -1
 """The assignment epoch of a group on its way out."""
 PROTOCOL_TYPE = "consumer"
 
+_NO_GENERATION = -1
 _FIRST_VERSION_WITH_MEMBER_EPOCH = 9  # OffsetCommit: older versions' clients know no STALE_MEMBER_EPOCH
 
 
@@ -170,22 +171,16 @@ class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
                 f"OffsetCommit version {_FIRST_VERSION_WITH_MEMBER_EPOCH} or above must be used by members using the "
                 "consumer group protocol"
             )
-        if generation == member.epoch:
+        return _check_epoch(member, generation)
+
+    def check_transactional_commit(
+        self, member_id: str, instance_id: str | None, generation: int
+    ) -> Callable[[str, bytes, int], None] | None:
+        """As `check_commit`, for a commit as part of a transaction; who names no member is not checked (KIP-447)."""
+        names_nobody = generation == _NO_GENERATION and not member_id and instance_id is None
+        if names_nobody or (generation < 0 and not self.members):
             return None
-        if generation > member.epoch:
-            raise _stale(member, "Received", f"{generation} is newer than current member epoch {member.epoch}.")
-
-        def check(topic: str, topic_id: bytes, partition: int) -> None:
-            held = member.assigned.get(topic_id, {}).get(partition)
-            since = member.revoking.get(topic_id, {}).get(partition) if held is None else held
-            if since is None:
-                stale = IllegalGenerationError if member.classic else StaleMemberEpochError
-                raise stale(f"Partition {topic}-{partition} is not assigned or pending revocation for member.")
-            if generation < since:
-                fault = f"{generation} is older than assignment epoch {since} for partition {topic}-{partition}."
-                raise _stale(member, "Received", fault)
-
-        return check
+        return _check_epoch(self.member(member_id), generation)
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Raise why a member may not read offsets."""
@@ -220,6 +215,26 @@ class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
         """Yield the keys of timers that the group may have set."""
         for member_id in self.members:
             yield from timer_keys(self.id, member_id)
+
+
+def _check_epoch(member: Member, generation: int) -> Callable[[str, bytes, int], None] | None:
+    """Raise why a member may not commit in an epoch; what is returned raises why not (topic, id, partition)."""
+    if generation == member.epoch:
+        return None
+    if generation > member.epoch:
+        raise _stale(member, "Received", f"{generation} is newer than current member epoch {member.epoch}.")
+
+    def check(topic: str, topic_id: bytes, partition: int) -> None:
+        held = member.assigned.get(topic_id, {}).get(partition)
+        since = member.revoking.get(topic_id, {}).get(partition) if held is None else held
+        if since is None:
+            stale = IllegalGenerationError if member.classic else StaleMemberEpochError
+            raise stale(f"Partition {topic}-{partition} is not assigned or pending revocation for member.")
+        if generation < since:
+            fault = f"{generation} is older than assignment epoch {since} for partition {topic}-{partition}."
+            raise _stale(member, "Received", fault)
+
+    return check
 
 
 def _stale(member: Member, whose: str, fault: str) -> GroupError:
