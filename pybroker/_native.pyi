@@ -1977,6 +1977,34 @@ def transaction_verified(
 def verify_transactions(data_plane: DataPlane, verify: bool) -> None:
     """Says whether a transaction's coordinator is asked before a partition takes part in it, where the Produce's version
     does not have the partition added (`transaction.partition.verification.enable`). Before this is called it is."""
+# --------------------------------------------------------------------------------------------- transaction.rs
+
+@final
+class Transactions:
+    """The engine's side of a transactional producer: whether records are taken, and what becomes of them. Asks nobody.
+
+    Partitions are (topic, number).
+    """
+
+    def __new__(cls, producer: Producer) -> Transactions: ...
+    def begin(self, producer_id: int, epoch: int, implicit: bool) -> None:
+        """Takes records from now on, under this identity. Without `implicit`, no batch of a partition is sent before the
+        partition was `added`. Every batch of the transaction before is decided."""
+    def end(self) -> bool:
+        """Takes no more records; whether any was taken since `begin`."""
+    def drop_unsent(self) -> None:
+        """Gives up what was never sent; what a broker may have seen is sent until its fate is known."""
+    def fail(self, code: int, text: str, fatal: bool) -> None:
+        """What waits fails with this error, and records are refused with it: until the next `begin`, or for good."""
+    def failure(self) -> tuple[int, str, bool, bool] | None:
+        """What went wrong first since `begin`: (error code or 0, text, whether it is fatal, whether sequence numbers are
+        lost, so that the next transaction needs another epoch)."""
+    def take_unadded(self) -> list[tuple[str, int]]:
+        """The partitions to add that were not returned yet."""
+    def added(self, partitions: list[tuple[str, int]]) -> None:
+        """Has the batches of these partitions sent."""
+    def descriptor(self) -> int:
+        """A descriptor that is readable while `take_unadded` has something to return."""
 
 # -------------------------------------------------------------------------------------------------- verify.rs
 

@@ -14,6 +14,13 @@
     ├── NewLeaderError       a partition has a new leader; consumers see to it themselves
     ├── DeliveryError        records were not acknowledged within delivery.timeout.ms
     ├── BufferFullError      buffer.memory stayed full for max.block.ms
+    ├── TransactionError     something of a transaction failed: `.code` is the broker's `ErrorCode`, or NONE
+    │   ├── TransactionAbortableError  this transaction fails: abort it, and begin another with the same producer
+    │   ├── TransactionFatalError  no transaction of this producer succeeds any more: close it, and mend what the text names
+    │   │   └── ProducerFencedError  a newer producer has the transactional id: go on with a new one, or leave the work to it
+    │   └── TransactionTimeoutError  it is not known how a call ended: the same call again goes on with it
+    ├── TransactionStateError  a call out of its order, a record outside of a transaction: the program is to be mended
+    ├── TransactionAbortedError  a record was not sent because its transaction was aborted
     ├── RecordError          a record is too large, or a received batch cannot be read
     ├── SerializationError   a serializer or a partitioner of the program's failed
     ├── DeserializationError a deserializer of the program's failed: `.partition` and `.offset` say at which record
@@ -148,6 +155,39 @@ class DeliveryError(ClientError):
 
 class BufferFullError(ClientError):
     """The producer's memory stayed full."""
+
+
+class TransactionError(ClientError):
+    """Something of a transaction failed; its kind says what the program does (KIP-1050)."""
+
+    def __init__(self, text: str, code: int = 0) -> None:
+        super().__init__(text)
+        self.code = _known(code) or ErrorCode.UNKNOWN_SERVER_ERROR
+        """What the broker answered; NONE where no answer is the reason."""
+
+
+class TransactionAbortableError(TransactionError):
+    """This transaction cannot be committed; after `abort_transaction` the producer begins another."""
+
+
+class TransactionFatalError(TransactionError):
+    """No transaction of this producer can succeed any more."""
+
+
+class ProducerFencedError(TransactionFatalError):
+    """A newer producer has the transactional id, or the coordinator has aborted a transaction that took too long."""
+
+
+class TransactionTimeoutError(TransactionError):
+    """No answer came in time, and the call may have had its effect; the same call again goes on with it."""
+
+
+class TransactionStateError(ClientError):
+    """A call out of its order; nothing has changed."""
+
+
+class TransactionAbortedError(ClientError):
+    """A record of a transaction that was aborted before it was sent."""
 
 
 class RecordError(ClientError):

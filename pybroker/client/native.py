@@ -20,6 +20,7 @@ from pybroker._native import (
     SaslExchange,
     Settlements,
     TlsSession,
+    Transactions,
 )
 from pybroker.client.errors import LoadUnavailableError
 
@@ -53,4 +54,5 @@ __all__ = [
     "Settlements",
     "Tally",
     "TlsSession",
+    "Transactions",
 ]

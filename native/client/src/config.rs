@@ -77,6 +77,8 @@ pub struct ProducerConfig {
     pub partitioner: Partitioner,
     /// Another producer's place to go on from; `None` asks the broker for a new identity.
     pub continues: Option<Continuation>,
+    /// Records are sent in transactions, which the control plane begins and ends.
+    pub transactional_id: Option<String>,
 }
 
 /// A producer's identity and, by topic and partition, the sequence number of its next record (0 where none is named).
@@ -113,6 +115,15 @@ impl ProducerConfig {
                 setting: "max.in.flight.requests.per.connection",
                 value: self.max_in_flight.to_string(),
                 detail: "must be 1 to 5 with enable.idempotence=true, at least 1 without",
+            });
+        }
+        if let Some(id) = &self.transactional_id
+            && (!self.enable_idempotence || self.continues.is_some())
+        {
+            return Err(ClientError::BadSetting {
+                setting: "transactional.id",
+                value: id.clone(),
+                detail: "takes enable.idempotence=true, and no producer that goes on from another's identity",
             });
         }
         if self.continues.is_some() && !self.enable_idempotence {

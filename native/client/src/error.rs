@@ -216,6 +216,26 @@ pub enum ClientError {
         /// How long was waited.
         waited_ms: u64,
     },
+    /// A record outside of a transaction, of a producer with a transactional id.
+    #[error("transactional.id={transactional_id}: {detail}")]
+    NoTransaction {
+        transactional_id: String,
+        /// What has to come first.
+        detail: &'static str,
+    },
+    /// The transaction was aborted before the record was sent.
+    #[error("the transaction was aborted before the record was sent")]
+    TransactionAborted,
+    /// The transaction cannot be committed any more.
+    #[error("{detail}; {}", remedy(*fatal))]
+    TransactionFailed {
+        /// Nor can any other transaction of this producer.
+        fatal: bool,
+        /// The broker's error code, or NONE.
+        code: ErrorCode,
+        /// What went wrong first.
+        detail: String,
+    },
     /// The program that embeds the client ended the wait; nothing else is wrong.
     #[error("the wait was interrupted")]
     Interrupted,
@@ -225,6 +245,15 @@ pub enum ClientError {
         /// `producer` or `fetcher`.
         what: &'static str,
     },
+}
+
+/// What a program does about a transaction that has failed.
+fn remedy(fatal: bool) -> &'static str {
+    if fatal {
+        "this producer can send nothing any more: close it"
+    } else {
+        "the transaction cannot be committed: abort it, then begin another"
+    }
 }
 
 /// A broker's own words, as the end of a sentence.

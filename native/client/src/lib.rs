@@ -42,6 +42,7 @@ pub use producer::new_record::NewRecord;
 pub use producer::observer::{DeliveryObserver, Stride};
 pub use producer::partitioner::Partitioner;
 pub use producer::since::Since;
+pub use producer::transaction::{Failure, code_of};
 pub use producer::{Outcome, Producer};
 pub use random::split_mix;
 pub use wait::interrupt_waits_when;

@@ -62,6 +62,7 @@ fn accumulator(batch_size: usize, buffer_memory: usize) -> Accumulator {
         compression: Compression::None,
         compression_level: None,
         continues: None,
+        transactional_id: None,
         partitioner: Partitioner::Sticky { ignores_keys: false },
     };
     Accumulator::new(config, Arc::new(Waker::new().unwrap()))

@@ -10,8 +10,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
 
+use crate::client_error::client_error;
 use crate::connection::wait;
-use crate::error::client_error;
 use crate::fetcher::Fetcher;
 use crate::positions::{as_rows, assignment, start};
 

@@ -14,7 +14,7 @@ use pybroker_client::{ClientError, Producer};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::error::client_error;
+use crate::client_error::client_error;
 
 /// What `__arrow_c_array__` returns: a schema and an array.
 pub type Capsules<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);

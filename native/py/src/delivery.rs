@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
 
+use crate::client_error::{DeliveryError, client_error};
 use crate::connection::wait;
-use crate::error::{DeliveryError, client_error};
 use crate::producer::Producer;
 use crate::settlements::row;
 

@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
 
-use crate::error::SerializationError;
+use crate::client_error::SerializationError;
 
 /// The program's functions that records go through.
 pub struct Functions {

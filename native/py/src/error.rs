@@ -1,10 +1,9 @@
-//! The only place where errors of the core become exceptions of Python.
+//! Where errors of the core become exceptions of Python; those of the client do in `client_error`.
 //!
 //! Owns the names of exception classes that Python declares; the variants' texts are the core's.
 
 use std::io;
 
-use pybroker_client::ClientError;
 use pybroker_net::ListenError;
 use pybroker_quorum::QuorumError as QuorumRefusal;
 use pybroker_record::InvalidBatch;
@@ -14,21 +13,6 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::import_exception;
 use pyo3::prelude::*;
 
-use crate::interrupt::take_raised;
-
-import_exception!(pybroker.client.errors, AuthenticationError);
-import_exception!(pybroker.client.errors, BrokerError);
-import_exception!(pybroker.client.errors, BufferFullError);
-import_exception!(pybroker.client.errors, ClosedError);
-import_exception!(pybroker.client.errors, ConnectionLostError);
-import_exception!(pybroker.client.errors, DeliveryError);
-import_exception!(pybroker.client.errors, NewLeaderError);
-import_exception!(pybroker.client.errors, PartitionTruncatedError);
-import_exception!(pybroker.client.errors, RecordError);
-import_exception!(pybroker.client.errors, SerializationError);
-import_exception!(pybroker.client.errors, SettingError);
-import_exception!(pybroker.client.errors, UnreachableError);
-import_exception!(pybroker.client.errors, UnservedApiError);
 import_exception!(pybroker.controller.errors, MetadataLogError);
 import_exception!(pybroker.controller.errors, NotControllerError);
 import_exception!(pybroker.controller.errors, QuorumError);
@@ -163,50 +147,3 @@ pub fn listen_error(error: ListenError) -> PyErr {
 
 /// EIO: what an earlier failure of the device is reported as.
 const EIO: i32 = 5;
-
-/// The exception with a note under it.
-fn noted(error: PyErr, text: String) -> PyErr {
-    Python::attach(|py| {
-        // An exception that takes no note is raised without it.
-        let _ = error.value(py).call_method1("add_note", (text,));
-    });
-    error
-}
-
-/// The client's failures, by meaning.
-pub fn client_error(error: ClientError) -> PyErr {
-    let text = error.to_string();
-    client_error_saying(error, text)
-}
-
-fn client_error_saying(error: ClientError, text: String) -> PyErr {
-    match error {
-        ClientError::PartlySent { source, .. } if matches!(*source, ClientError::Interrupted) => {
-            noted(take_raised(), text)
-        }
-        ClientError::PartlySent { source, .. } => client_error_saying(*source, text),
-        ClientError::Interrupted => take_raised(),
-        ClientError::Unreachable { .. } => UnreachableError::new_err(text),
-        ClientError::AuthenticationFailed { .. } => AuthenticationError::new_err(text),
-        ClientError::Disconnected { .. } | ClientError::Malformed { .. } => ConnectionLostError::new_err(text),
-        ClientError::UnsupportedVersion { .. } => UnservedApiError::new_err(text),
-        ClientError::Broker { code, .. } | ClientError::UnknownTopic { code, .. } => {
-            BrokerError::new_err((text, code.0))
-        }
-        ClientError::DeliveryTimeout { .. } | ClientError::FlushTimeout { .. } => DeliveryError::new_err(text),
-        ClientError::NewLeader { topic, partition, epoch } => NewLeaderError::new_err((topic, partition, epoch)),
-        ClientError::LogTruncated { topic, partition, position, epoch, end_offset, end_epoch } => {
-            PartitionTruncatedError::new_err((topic, partition, (position, epoch), (end_offset, end_epoch)))
-        }
-        ClientError::BufferFull { .. } => BufferFullError::new_err(text),
-        ClientError::RecordTooLarge { .. }
-        | ClientError::BadRow { .. }
-        | ClientError::CorruptBatch { .. }
-        | ClientError::Unbuildable { .. }
-        | ClientError::UnknownPartition { .. } => RecordError::new_err(text),
-        ClientError::BadSetting { .. } | ClientError::BadAddress { .. } | ClientError::BadColumn { .. } => {
-            SettingError::new_err(text)
-        }
-        ClientError::Closed { .. } => ClosedError::new_err(text),
-    }
-}

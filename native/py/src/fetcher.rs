@@ -11,9 +11,9 @@ use pybroker_client::{FetcherConfig, OffsetReset, Start};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::client_error::client_error;
 use crate::connection::{ConnectionSettings, wait};
 use crate::counting::Counting;
-use crate::error::client_error;
 use crate::positions::{as_rows, assignment, start};
 use crate::received::Received;
 #[cfg(feature = "load")]

@@ -4,6 +4,7 @@
 
 mod checksum;
 mod cleaner;
+mod client_error;
 mod codec;
 mod columns;
 mod columns_import;
@@ -60,6 +61,7 @@ mod simulation;
 mod stamp;
 mod topic_table;
 mod transactions;
+mod transaction;
 mod verify;
 
 use pyo3::prelude::*;
@@ -180,6 +182,7 @@ fn add_clients(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<fetcher::Fetcher>()?;
     m.add_class::<producer::Outgoing>()?;
     m.add_class::<producer::Producer>()?;
+    m.add_class::<transaction::Transactions>()?;
     m.add_class::<settlements::Settlements>()?;
     m.add_class::<secure::PyClientTls>()?;
     m.add_class::<secure::PySaslCredentials>()?;

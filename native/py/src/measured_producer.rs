@@ -12,8 +12,8 @@ use pybroker_load::{MadeRecords, Measurement, Payload, Stamp};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::client_error::client_error;
 use crate::connection::wait;
-use crate::error::client_error;
 #[cfg(feature = "load")]
 use crate::stamp::{LatencyHistogram, Sending, Tally, check_stamped, send_made};
 

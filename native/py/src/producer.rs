@@ -14,10 +14,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
 use pyo3::{PyTraverseError, PyVisit};
 
+use crate::client_error::client_error;
 use crate::columns_import::{Capsules, send_batch, send_stream};
 use crate::delivery::Delivery;
 use crate::draft::{Draft, Functions};
-use crate::error::client_error;
 use crate::measured_producer::MeasuredProducer;
 use crate::producer_settings::{Continues, ProducerSettings, continuation};
 use crate::settlements::{Settlements, Watched};

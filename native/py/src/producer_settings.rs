@@ -23,6 +23,7 @@ pub struct ProducerSettings {
     compression_level: Option<i32>,
     partitioner: String,
     partitioner_ignore_keys: bool,
+    transactional_id: Option<String>,
 }
 
 impl ProducerSettings {
@@ -47,6 +48,7 @@ impl ProducerSettings {
                 name => name.parse().map_err(PyValueError::new_err)?,
             },
             continues: None,
+            transactional_id: self.transactional_id,
         })
     }
 }

@@ -14,7 +14,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::{AuthenticationError, SettingError};
+use crate::client_error::{AuthenticationError, SettingError};
 use crate::key_material::Material;
 
 /// Plaintext that one call of a session reads.

@@ -7,8 +7,8 @@ use pybroker_client::{Destination, Ticket};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::client_error::client_error;
 use crate::draft::Draft;
-use crate::error::client_error;
 use crate::producer::Producer;
 
 impl Producer {

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 use rustc_hash::FxHashMap;
 
-use crate::error::client_error;
+use crate::client_error::client_error;
 
 /// Topic, partition, offset (-1 where it is not known) and timestamp in ms.
 pub type Row<'py> = (Bound<'py, PyString>, i32, i64, i64);

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::client_error;
+use crate::client_error::client_error;
 use crate::producer::Producer;
 
 /// Latencies that merge exactly.

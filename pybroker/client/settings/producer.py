@@ -19,6 +19,7 @@ from pybroker.config.key import (
     long,
     optional_boolean,
     optional_integer,
+    optional_string,
     string,
 )
 
@@ -111,10 +112,21 @@ class ProducerSettings(ConnectionSettings):
     )
     interceptor_classes = no_classes("Java classes that see records.", "there is no JVM here")
     metadata_max_idle_ms = long(300_000, "Topics are never forgotten.", at_least=5_000, acts=False)
-    transactional_id = fixed(None, "The name of a transactional producer.", because="there are no transactions yet")
-    transaction_timeout_ms = integer(60_000, "There are no transactions yet.", acts=False)
+    transactional_id = optional_string(
+        "The name by which a producer is the same one after a restart: its records are sent in transactions, and an "
+        "earlier producer of this name is fenced. Unset: no transactions."
+    )
+    transaction_timeout_ms = integer(
+        60_000,
+        "A transaction that is open for longer is aborted by its coordinator; at most what the broker's "
+        "`transaction.max.timeout.ms` allows.",
+        at_least=1,
+    )
     transaction_two_phase_commit_enable = fixed(
-        "false", "Whether others end transactions.", only=("false",), because="there are no transactions yet"
+        "false",
+        "Whether a coordinator outside of Kafka ends transactions (KIP-939).",
+        only=("false",),
+        because="this client ends its transactions itself",
     )
 
     @property
@@ -130,10 +142,13 @@ class ProducerSettings(ConnectionSettings):
         """Whether batches carry a producer id."""
         if self.enable_idempotence is not None:
             return self.enable_idempotence
+        if self.transactional_id is not None:
+            return True
         return self.acks_number() == -1 and self.retries > 0
 
     def _complete(self) -> None:
         self._check_idempotence()
+        self._check_transactions()
         self._complete_delivery_timeout()
         if self.partitioner and self.partitioner_class not in ("", self.partitioner):
             raise SettingError(
@@ -156,6 +171,20 @@ class ProducerSettings(ConnectionSettings):
                 f"max.in.flight.requests.per.connection={many}: must be at most {_MOST_IN_FLIGHT}, unless "
                 f"enable.idempotence=false"
             )
+
+    def _check_transactions(self) -> None:
+        if self.transactional_id is None:
+            return
+        if not self.transactional_id:
+            raise SettingError("transactional.id is empty: name the producer, or leave the setting out")
+        if self.enable_idempotence is False:
+            raise SettingError(
+                f"transactional.id={self.transactional_id}: takes enable.idempotence=true, which is the default"
+            )
+        if self.acks_number() != -1:
+            raise SettingError(f"acks={self.acks}: must be all with transactional.id={self.transactional_id}")
+        if self.retries == 0:
+            raise SettingError(f"retries=0: must be at least 1 with transactional.id={self.transactional_id}")
 
     def _complete_delivery_timeout(self) -> None:
         least = self.linger_ms + self.request_timeout_ms

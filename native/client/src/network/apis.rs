@@ -16,6 +16,10 @@ pub struct Api {
 
 /// Version 13 names topics by id (KIP-516), which a producer that was given a name gains nothing from.
 pub const PRODUCE: Api = Api { key: ApiKey::PRODUCE, name: "Produce", min: 3, max: 12 };
+/// Produce to partitions that were added to the transaction before.
+pub const PRODUCE_TO_ADDED: Api = Api { max: 11, ..PRODUCE };
+/// Produce that adds its partitions to the transaction (KIP-890).
+pub const PRODUCE_THAT_ADDS: Api = Api { min: 12, ..PRODUCE };
 /// From version 13 on topics are named by id, from 16 on errors come with the leaders' endpoints (KIP-951).
 pub const FETCH: Api = Api { key: ApiKey::FETCH, name: "Fetch", min: 4, max: 18 };
 /// Fetch of topics whose ids are not known.

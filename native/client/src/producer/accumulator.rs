@@ -14,6 +14,7 @@ use super::batch::Batch;
 use super::delivery::{Decided, Delivery, Written};
 use super::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
 use super::since::Since;
+use super::transaction::{Gate, Mark};
 use crate::config::ProducerConfig;
 use crate::counters::Counters;
 use crate::error::ClientError;
@@ -69,12 +70,17 @@ pub struct Front {
     pub opened: Instant,
     pub full: bool,
     pub size: usize,
+    pub mark: Option<Mark>,
 }
 
 #[derive(Debug, Default)]
 struct Incomplete {
     next_id: u64,
     ids: BTreeSet<u64>,
+    /// Looked at under this lock when a batch is opened: after it was shut, `flush` waits for every batch that passed.
+    gate: Gate,
+    /// The number of the last transaction that a batch was opened in.
+    last_used: u64,
 }
 
 /// All queues' shared state.
@@ -119,7 +125,10 @@ impl Queue {
         let mut state = self.state.lock();
         let waiting = state.batches.len();
         match state.batches.front() {
-            Some(batch) => Some(Front { opened: batch.opened, full: batch.full || waiting > 1, size: batch.size() }),
+            Some(batch) => {
+                let full = batch.full || waiting > 1;
+                Some(Front { opened: batch.opened, full, size: batch.size(), mark: batch.mark })
+            }
             None => {
                 state.listed = false;
                 None
@@ -273,7 +282,14 @@ impl Accumulator {
             if found.is_none()
                 && let Some(bytes) = granted.take()
             {
-                let mut batch = self.open_batch(bytes, Arc::clone(&queue.decided));
+                let mut batch = match self.open_batch(bytes, Arc::clone(&queue.decided)) {
+                    Ok(batch) => batch,
+                    Err(error) => {
+                        drop(state);
+                        self.release(bytes);
+                        return Err(error);
+                    }
+                };
                 found = add(&mut batch);
                 state.batches.push_back(batch);
             }
@@ -296,8 +312,14 @@ impl Accumulator {
         }
     }
 
-    fn open_batch(&self, bytes: usize, decided: Arc<Decided>) -> Batch {
+    fn open_batch(&self, bytes: usize, decided: Arc<Decided>) -> Result<Batch, ClientError> {
         let mut incomplete = self.incomplete.lock();
+        let mark = match &incomplete.gate {
+            Gate::Free => None,
+            Gate::Open(mark) => Some(*mark),
+            Gate::Shut(error) => return Err(error.clone()),
+        };
+        incomplete.last_used = mark.map_or(0, |mark| mark.number);
         let id = incomplete.next_id;
         incomplete.next_id += 1;
         incomplete.ids.insert(id);
@@ -306,7 +328,22 @@ impl Accumulator {
         let spare = if usual { self.builders.lock().pop() } else { None };
         let (compression, level) = (self.config.compression, self.config.compression_level);
         let builder = spare.unwrap_or_else(|| BatchBuilder::new(compression, level, bytes));
-        Batch::open(id, builder, bytes, decided)
+        Ok(Batch::open(id, builder, bytes, decided, mark))
+    }
+
+    /// From now on open batches as the gate says; the number of the last transaction that a batch was opened in.
+    pub fn set_gate(&self, gate: Gate) -> u64 {
+        let mut incomplete = self.incomplete.lock();
+        incomplete.gate = gate;
+        incomplete.last_used
+    }
+
+    /// Refuse records of a transaction that has failed, unless it has ended.
+    pub fn shut_gate(&self, error: ClientError, fatal: bool) {
+        let mut incomplete = self.incomplete.lock();
+        if fatal || matches!(incomplete.gate, Gate::Open(_)) {
+            incomplete.gate = Gate::Shut(error);
+        }
     }
 
     /// Keep an emptied builder for the next batch.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::delivery::{Decided, Delivery};
 use super::observer::Stride;
+use super::transaction::Mark;
 use crate::error::ClientError;
 use pybroker_record::{BatchBuilder, seal};
 use pybroker_wire::init_producer_id::ProducerIdentity;
@@ -13,9 +14,13 @@ use pybroker_wire::init_producer_id::ProducerIdentity;
 const STRIDE_US: u128 = 50;
 
 /// Positions in a v2 batch header.
+const ATTRIBUTES: std::ops::Range<usize> = 21..23;
 const PRODUCER_ID: std::ops::Range<usize> = 43..51;
 const PRODUCER_EPOCH: std::ops::Range<usize> = 51..53;
 const BASE_SEQUENCE: std::ops::Range<usize> = 53..57;
+
+/// The attribute of a batch that belongs to a transaction.
+const TRANSACTIONAL: u8 = 0x10;
 
 /// One partition's batch.
 #[derive(Debug)]
@@ -30,6 +35,8 @@ pub struct Batch {
     pub delivery: Arc<Delivery>,
     /// Of the batch's partition.
     pub decided: Arc<Decided>,
+    /// The transaction that it belongs to; `None` without a transactional id.
+    pub mark: Option<Mark>,
     /// No record fits any more.
     pub full: bool,
     content: Content,
@@ -55,7 +62,7 @@ pub struct Sealed {
 
 impl Batch {
     /// An empty batch that was granted `reserved` bytes.
-    pub fn open(id: u64, builder: BatchBuilder, reserved: usize, decided: Arc<Decided>) -> Self {
+    pub fn open(id: u64, builder: BatchBuilder, reserved: usize, decided: Arc<Decided>, mark: Option<Mark>) -> Self {
         Self {
             id,
             opened: Instant::now(),
@@ -64,6 +71,7 @@ impl Batch {
             strides: Vec::new(),
             delivery: Arc::default(),
             decided,
+            mark,
             full: false,
             content: Content::Open(builder),
             sequence: None,
@@ -102,6 +110,9 @@ impl Batch {
             let mut out = out();
             out.clear();
             builder.finish(identity.id, identity.epoch, sequence, &mut out).map_err(|e| e.to_string())?;
+            if self.mark.is_some() {
+                set_transactional(&mut out);
+            }
             if let Content::Open(builder) = std::mem::replace(&mut self.content, Content::Sealed(Arc::new(out))) {
                 emptied = Some(builder);
             }
@@ -130,6 +141,11 @@ impl Batch {
             Content::Open(_) => None,
         }
     }
+}
+
+fn set_transactional(batch: &mut [u8]) {
+    batch[ATTRIBUTES.end - 1] |= TRANSACTIONAL;
+    seal(batch);
 }
 
 fn patch_identity(bytes: &mut Arc<Vec<u8>>, identity: ProducerIdentity, sequence: i32) {

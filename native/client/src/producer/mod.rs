@@ -12,6 +12,8 @@ pub mod sender;
 mod settling;
 pub mod since;
 pub mod state;
+mod transacting;
+pub mod transaction;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,6 +28,7 @@ use self::observer::DeliveryObserver;
 use self::sender::Sender;
 use self::since::Since;
 use self::state::ProducerState;
+use self::transaction::Transactions;
 use crate::clock::now_ms;
 use crate::config::ProducerConfig;
 use crate::error::ClientError;
@@ -71,7 +74,9 @@ impl Producer {
             refusal: Mutex::new(None),
             identity: Mutex::new(None),
             identity_changed: Condvar::new(),
+            transactions: Transactions::default(),
         });
+        shared.shut_before_the_first();
         let sender = Sender::new(Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("pybroker-producer".to_owned()).spawn(move || sender.run());
         Ok(Self { shared, thread: Mutex::new(Some(thread.map_err(failed)?)) })

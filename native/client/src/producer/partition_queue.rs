@@ -7,6 +7,10 @@ use super::accumulator::Queue;
 use super::batch::Batch;
 use crate::error::ClientError;
 use crate::network::cluster::Leader;
+use pybroker_wire::init_producer_id::ProducerIdentity;
+
+/// No transaction: their numbers begin at 1.
+const NONE_YET: u64 = 0;
 
 /// A partition's state in the sender.
 #[derive(Debug)]
@@ -19,6 +23,11 @@ pub struct PartitionQueue {
     /// The leader that was sent a batch last.
     pub sent_to: Option<Leader>,
     pub next_sequence: i32,
+    /// In whose identity the sequence numbers of a transactional producer count.
+    pub counts_for: ProducerIdentity,
+    /// The last transaction that the partition was added to, and the last that it was to be added to.
+    pub added_to: u64,
+    pub wanted_in: u64,
     /// The queue may hold batches.
     pub listed: bool,
 }
@@ -26,7 +35,18 @@ pub struct PartitionQueue {
 impl PartitionQueue {
     /// Of a partition that nothing was sent to yet.
     pub fn new(waiting: Arc<Queue>, next_sequence: i32) -> Self {
-        Self { waiting, again: Vec::new(), in_flight: 0, hold_until: None, sent_to: None, next_sequence, listed: false }
+        Self {
+            waiting,
+            again: Vec::new(),
+            in_flight: 0,
+            hold_until: None,
+            sent_to: None,
+            next_sequence,
+            counts_for: ProducerIdentity::NONE,
+            added_to: NONE_YET,
+            wanted_in: NONE_YET,
+            listed: false,
+        }
     }
 
     /// Have a batch sent again, after an error, not before that moment.
@@ -64,6 +84,22 @@ impl PartitionQueue {
             None => return None,
         };
         if opened + limit <= now { self.take_next(|_| true) } else { None }
+    }
+
+    /// The oldest batch that is given up with the transactions up to a number; with `all` also one that was sent before.
+    pub fn take_stopped(&mut self, through: u64, all: bool) -> Option<Batch> {
+        if all && !self.again.is_empty() {
+            return Some(self.again.remove(0));
+        }
+        let front = self.listed.then(|| self.waiting.front()).flatten()?;
+        if front.mark.is_some_and(|mark| mark.number <= through) { self.waiting.pop() } else { None }
+    }
+
+    /// Sequence numbers count in this identity: from 0 where it is another than before.
+    pub fn count_for(&mut self, identity: ProducerIdentity) {
+        if self.counts_for != identity {
+            (self.counts_for, self.next_sequence) = (identity, 0);
+        }
     }
 
     /// The sequence number of the first of so many records. Numbers count 0..=`i32::MAX` and start again at 0 (KIP-98).

@@ -13,8 +13,9 @@ use rustc_hash::FxHashMap;
 use super::batch::{Batch, Sealed};
 use super::partition_queue::PartitionQueue;
 use super::state::ProducerState;
+use super::transaction::Stop;
 use crate::error::ClientError;
-use crate::network::apis::{INIT_PRODUCER_ID, PRODUCE};
+use crate::network::apis::{INIT_PRODUCER_ID, PRODUCE, PRODUCE_THAT_ADDS, PRODUCE_TO_ADDED};
 use crate::network::cluster::NodeId;
 use crate::network::pool::BufferPool;
 use crate::network::request;
@@ -53,6 +54,8 @@ pub struct Sender {
     pub(super) acknowledged_at: Option<Instant>,
     /// Produce requests under way.
     in_flight: usize,
+    /// Up to which transaction what waited was given up.
+    stopped_through: u64,
     /// Where the next round begins, so that no partition is always last.
     turn: usize,
 }
@@ -63,7 +66,8 @@ impl Sender {
         let network = Network::new(&shared.config.connection, &shared.waker, pool, &shared.accumulator.counters);
         let identity = match &shared.config.continues {
             Some(from) => Some(ProducerIdentity { id: from.producer_id, epoch: from.epoch }),
-            None if shared.config.enable_idempotence => None,
+            None if shared.config.enable_idempotence && shared.config.transactional_id.is_none() => None,
+            // A transaction's identity comes with its batches.
             None => Some(ProducerIdentity::NONE),
         };
         *shared.identity.lock() = shared.config.continues.is_some().then_some(identity).flatten().map(Ok);
@@ -79,6 +83,7 @@ impl Sender {
             identity_hold: None,
             acknowledged_at: None,
             in_flight: 0,
+            stopped_through: 0,
             turn: 0,
         }
     }
@@ -96,7 +101,12 @@ impl Sender {
             }
             let wake_at = self.send_ready(now);
             let shared = Arc::clone(&self.shared);
-            let news = || shared.accumulator.has_news() || !shared.directory.lock().asked.is_empty();
+            let seen = self.stopped_through;
+            let news = || {
+                shared.accumulator.has_news()
+                    || !shared.directory.lock().asked.is_empty()
+                    || shared.transactions.has_news(seen)
+            };
             self.network.poll(wake_at, &mut events, news);
             for event in events.drain(..) {
                 self.step(event, Instant::now());
@@ -123,12 +133,29 @@ impl Sender {
             });
             self.queues[queue].listed = true;
         }
+        for (number, topic, index) in self.shared.transactions.take_added() {
+            if let Some(queue) = self.queue_of.get(&(topic.into(), index)) {
+                self.queues[*queue].added_to = number;
+            }
+        }
+    }
+
+    /// Give up what waits of transactions that are not to be committed.
+    fn drop_stopped(&mut self) {
+        let Some(Stop { through, error, all }) = self.shared.transactions.stopped() else { return };
+        self.stopped_through = through;
+        for index in 0..self.queues.len() {
+            while let Some(batch) = self.queues[index].take_stopped(through, all) {
+                self.give_up(batch, error.clone());
+            }
+        }
     }
 
     /// Send every batch whose time has come; returns when the next one's comes.
     fn send_ready(&mut self, now: Instant) -> Instant {
         let mut wake_at = now + IDLE;
         self.expire(now);
+        self.drop_stopped();
         if let Some(error) = self.ended.clone() {
             self.fail_waiting(&error);
             return wake_at;
@@ -168,6 +195,16 @@ impl Sender {
                     queue.listed = false;
                     continue;
                 };
+                if let Some(mark) = front.mark
+                    && !mark.implicit
+                    && queue.added_to != mark.number
+                {
+                    if queue.wanted_in != mark.number {
+                        queue.wanted_in = mark.number;
+                        self.shared.transactions.want(Arc::clone(&queue.waiting.topic), queue.waiting.index);
+                    }
+                    continue;
+                }
                 if !front.full && !hurried && front.opened + linger > now {
                     *wake_at = (*wake_at).min(front.opened + linger);
                     continue;
@@ -200,7 +237,12 @@ impl Sender {
         let mut order: Vec<usize> = (0..parts.len()).collect();
         order.sort_by(|a, b| (&parts[*a].topic, parts[*a].index).cmp(&(&parts[*b].topic, parts[*b].index)));
         let parts: Vec<PartitionBatch> = order.into_iter().map(|i| parts[i].clone()).collect();
-        let target = match self.network.target(node, PRODUCE) {
+        let api = match taken[0].1.mark {
+            None => PRODUCE,
+            Some(mark) if mark.implicit => PRODUCE_THAT_ADDS,
+            Some(_) => PRODUCE_TO_ADDED,
+        };
+        let target = match self.network.target(node, api) {
             Ok(target) => target,
             Err(error) => {
                 taken.into_iter().for_each(|(_, batch)| self.fail(batch, error.clone()));
@@ -212,7 +254,8 @@ impl Sender {
         let timeout_ms = config.connection.request_timeout.as_millis() as i32;
         let client_id = self.network.client_id();
         let head = NewRequest { api_key: PRODUCE.key, api_version: target.version, correlation_id, client_id };
-        let produce = ProduceHead { transactional_id: None, acks: config.acks, timeout_ms };
+        let produce =
+            ProduceHead { transactional_id: config.transactional_id.as_deref(), acks: config.acks, timeout_ms };
         let request = request::encode_produce(head, produce, &parts);
         drop(parts);
         for (queue, _) in &taken {
@@ -242,6 +285,10 @@ impl Sender {
         parts: &mut Vec<PartitionBatch>,
     ) {
         let queue = &mut self.queues[index];
+        let identity = batch.mark.map_or(identity, |mark| mark.identity);
+        if batch.mark.is_some() {
+            queue.count_for(identity);
+        }
         if identity != ProducerIdentity::NONE && batch.sequence.is_none() {
             batch.sequence = Some(queue.take_sequence(batch.records));
         }

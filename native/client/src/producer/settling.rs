@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::batch::Batch;
 use super::delivery::Written;
 use super::sender::Sender;
+use super::transaction::is_fatal;
 use crate::counters::Peak;
 use crate::error::ClientError;
 use crate::network::apis::PRODUCE;
@@ -107,6 +108,10 @@ impl Sender {
     }
 
     pub(super) fn fail(&mut self, batch: Batch, error: ClientError) {
+        if batch.mark.is_some() {
+            self.fail_transaction(&error, batch.sequence.is_some());
+            return self.give_up(batch, error);
+        }
         // The broker has not seen these sequences and will not: later batches need a new identity (KIP-360).
         match &self.shared.config.continues {
             Some(_) => drop(self.ended.get_or_insert_with(|| error.clone())),
@@ -116,10 +121,26 @@ impl Sender {
             }
             None => {}
         }
+        self.give_up(batch, error);
+    }
+
+    /// A transaction without one of its batches cannot be committed: nothing more of it is sent.
+    fn fail_transaction(&mut self, error: &ClientError, lost_sequence: bool) {
+        let (fatal, transactions) = (is_fatal(error), &self.shared.transactions);
+        if let Some(met) = transactions.fail(error, fatal, lost_sequence) {
+            self.shared.accumulator.shut_gate(met.clone(), fatal);
+            transactions.stop(met, fatal);
+        }
+    }
+
+    /// A batch's records are not sent (any more).
+    pub(super) fn give_up(&mut self, batch: Batch, error: ClientError) {
         if let Some(observer) = &self.shared.observer {
             observer.failed(&batch.strides);
         }
-        self.shared.first_failure.lock().get_or_insert_with(|| error.clone());
+        if !matches!(error, ClientError::TransactionAborted) {
+            self.shared.first_failure.lock().get_or_insert_with(|| error.clone());
+        }
         batch.decided.count(batch.records, false);
         self.shared.accumulator.complete(batch, Err(error));
     }

@@ -7,6 +7,7 @@ use parking_lot::{Condvar, Mutex};
 use super::accumulator::Accumulator;
 use super::destination::Directory;
 use super::observer::DeliveryObserver;
+use super::transaction::Transactions;
 use crate::config::ProducerConfig;
 use crate::error::ClientError;
 use crate::network::waker::Waker;
@@ -30,6 +31,7 @@ pub struct ProducerState {
     /// What the broker last said to InitProducerId.
     pub identity: Mutex<Option<Result<ProducerIdentity, ClientError>>>,
     pub identity_changed: Condvar,
+    pub transactions: Transactions,
 }
 
 impl ProducerState {

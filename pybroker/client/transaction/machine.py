@@ -1,0 +1,219 @@
+"""A transactional producer: initialised, in a transaction, at its end, or failed.
+
+Owns the states, what leads from one to the next, and the identity that the next transaction is written under. Knows no
+request's fields, no record and no socket. The states are those of Kafka's `TransactionManager`; the shape is that of
+`pybroker.client.membership.machine`: `handle` decides and changes nothing, `apply` changes and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pybroker.client.transaction import events
+from pybroker.client.transaction.verdicts import Request, Verdict, judge
+from pybroker.machine.transitions import Transitions
+from pybroker.protocol.errors import ErrorCode
+
+NO_ID = -1
+_LEVEL_WITH_IMPLICIT_PARTITIONS = 2
+
+
+class TransactionState(Enum):
+    """Where a transactional producer is."""
+
+    UNINITIALIZED = auto()
+    INITIALIZING = auto()
+    """An identity is asked for: the first, or another epoch after an abort."""
+    READY = auto()
+    IN_TRANSACTION = auto()
+    COMMITTING = auto()
+    ABORTING = auto()
+    ABORTABLE = auto()
+    """The transaction has failed; nothing but an abort is left."""
+    FATAL = auto()
+
+
+class TransactionTrigger(Enum):
+    """What happens to a transactional producer."""
+
+    INITIALIZES = auto()
+    INITIALIZED = auto()
+    BEGINS = auto()
+    COMMITS = auto()
+    ABORTS = auto()
+    ENDED = auto()
+    NEEDS_EPOCH = auto()
+    """It has ended, and the next transaction needs another epoch."""
+    FAILS = auto()
+    FAILS_FOR_GOOD = auto()
+
+
+_S, _T = TransactionState, TransactionTrigger
+_OPEN = (_S.IN_TRANSACTION, _S.COMMITTING)
+
+TRANSITIONS: dict[tuple[TransactionState, TransactionTrigger], TransactionState] = {
+    (_S.UNINITIALIZED, _T.INITIALIZES): _S.INITIALIZING,
+    (_S.INITIALIZING, _T.INITIALIZES): _S.INITIALIZING,
+    (_S.INITIALIZING, _T.INITIALIZED): _S.READY,
+    (_S.READY, _T.BEGINS): _S.IN_TRANSACTION,
+    (_S.IN_TRANSACTION, _T.COMMITS): _S.COMMITTING,
+    (_S.COMMITTING, _T.COMMITS): _S.COMMITTING,
+    (_S.IN_TRANSACTION, _T.ABORTS): _S.ABORTING,
+    (_S.ABORTABLE, _T.ABORTS): _S.ABORTING,
+    (_S.ABORTING, _T.ABORTS): _S.ABORTING,
+    (_S.COMMITTING, _T.ENDED): _S.READY,
+    (_S.ABORTING, _T.ENDED): _S.READY,
+    (_S.ABORTING, _T.NEEDS_EPOCH): _S.INITIALIZING,
+    **{(state, _T.FAILS): _S.ABORTABLE for state in (*_OPEN, _S.ABORTABLE)},
+    (_S.ABORTING, _T.FAILS): _S.ABORTING,
+    **{(state, _T.FAILS_FOR_GOOD): _S.FATAL for state in TransactionState},
+}
+_TABLE = Transitions("TransactionalProducer", _S.UNINITIALIZED, TRANSITIONS)
+
+
+class Failure(NamedTuple):
+    """Why a transaction, or the producer, has failed."""
+
+    code: int
+    text: str
+
+
+class Transaction(msgspec.Struct):
+    """Where a producer is, and what it knows. A decision changes a copy."""
+
+    state: TransactionState = TransactionState.UNINITIALIZED
+    producer_id: int = NO_ID
+    epoch: int = -1
+    level: int = 0
+    """Of `transaction.version`, for the next transaction."""
+    is_implicit: bool = False
+    """Whether a Produce adds its partitions to the open transaction, and its end brings another epoch."""
+    is_known: bool = False
+    """The coordinator may know something of the open transaction: it has to be ended there."""
+    needs_epoch: bool = False
+    """Sequence numbers are lost, or what the transaction holds is not known: the next one needs another epoch."""
+    failure: Failure | None = None
+
+    def move(self, trigger: TransactionTrigger) -> None:
+        """Go to the state that follows; raises `TransitionError` where none does."""
+        self.state = _TABLE.following(self.state, trigger)
+
+    def fail(self, failure: Failure, *, fatal: bool) -> None:
+        """Go to ABORTABLE or FATAL; the first failure is kept, unless a fatal one follows."""
+        if self.failure is None or (fatal and self.state is not TransactionState.FATAL):
+            self.failure = failure
+        if self.state is not TransactionState.FATAL:
+            self.move(TransactionTrigger.FAILS_FOR_GOOD if fatal else TransactionTrigger.FAILS)
+
+
+class Outcome(NamedTuple):
+    """What the machine decided about one event. Nothing of it holds until it is applied."""
+
+    transaction: Transaction
+    verdict: Verdict
+
+
+class TransactionMachine:
+    """One transactional producer."""
+
+    def __init__(self) -> None:
+        self.transaction = Transaction()
+
+    def handle(self, event: Any) -> Outcome:
+        """Decide about an event; raises `TransitionError` for a call out of its order, and changes nothing."""
+        after = copy(self.transaction)
+        return Outcome(after, DECISIONS[type(event)](after, event))
+
+    def apply(self, transaction: Transaction) -> None:
+        """Take what `handle` has decided on."""
+        self.transaction = transaction
+
+
+def _init_wanted(after: Transaction, _: events.InitWanted) -> Verdict:
+    after.move(TransactionTrigger.INITIALIZES)
+    return Verdict.DONE
+
+
+def _init_answered(after: Transaction, event: events.InitAnswered) -> Verdict:
+    verdict = judge(Request.INIT_PRODUCER_ID, event.code)
+    if verdict is Verdict.FATAL:
+        after.fail(Failure(event.code, event.text), fatal=True)
+    elif verdict is Verdict.DONE:
+        after.move(TransactionTrigger.INITIALIZED)
+        after.producer_id, after.epoch, after.level = event.producer_id, event.epoch, event.level
+        after.needs_epoch, after.failure = False, None
+    return verdict
+
+
+def _begun(after: Transaction, _: events.Begun) -> Verdict:
+    after.move(TransactionTrigger.BEGINS)
+    after.is_implicit = after.level >= _LEVEL_WITH_IMPLICIT_PARTITIONS
+    after.is_known = False
+    return Verdict.DONE
+
+
+def _answered(after: Transaction, event: events.Answered) -> Verdict:
+    verdict = judge(event.request, event.code)
+    if verdict is Verdict.DONE:
+        after.is_known = True
+    elif verdict in (Verdict.ABORTABLE, Verdict.NEW_EPOCH, Verdict.FATAL):
+        # With an implicit transaction, what is refused may be in it: its end is sent, which a coordinator takes also
+        # where it knows nothing of it.
+        after.is_known |= after.is_implicit
+        after.needs_epoch |= verdict is Verdict.NEW_EPOCH
+        after.fail(Failure(event.code, event.text), fatal=verdict is Verdict.FATAL)
+    return verdict
+
+
+def _unanswered(after: Transaction, event: events.Unanswered) -> Verdict:
+    after.needs_epoch = True
+    after.is_known |= after.is_implicit
+    after.fail(Failure(ErrorCode.NONE, event.text), fatal=False)
+    return Verdict.NEW_EPOCH
+
+
+def _records_failed(after: Transaction, event: events.RecordsFailed) -> Verdict:
+    after.needs_epoch |= event.lost_sequence
+    after.fail(Failure(event.code, event.text), fatal=event.fatal)
+    return Verdict.FATAL if event.fatal else Verdict.ABORTABLE
+
+
+def _end_wanted(after: Transaction, event: events.EndWanted) -> Verdict:
+    after.move(TransactionTrigger.COMMITS if event.commits else TransactionTrigger.ABORTS)
+    return Verdict.DONE
+
+
+def _end_answered(after: Transaction, event: events.EndAnswered) -> Verdict:
+    verdict = judge(Request.END, event.code)
+    if verdict in (Verdict.AGAIN, Verdict.SEARCH):
+        return verdict
+    if verdict is not Verdict.DONE:
+        is_lost = verdict is Verdict.FATAL or after.state is TransactionState.ABORTING
+        after.needs_epoch |= verdict is Verdict.NEW_EPOCH
+        after.fail(Failure(event.code, event.text), fatal=is_lost)
+        return Verdict.FATAL if is_lost else verdict
+    is_bumped = event.epoch >= 0
+    if is_bumped:
+        after.producer_id, after.epoch = event.producer_id, event.epoch
+    asks = after.needs_epoch and not is_bumped
+    after.move(TransactionTrigger.NEEDS_EPOCH if asks else TransactionTrigger.ENDED)
+    after.level, after.needs_epoch, after.failure = event.level, asks, None
+    after.is_known = after.is_implicit = False
+    return Verdict.DONE
+
+
+DECISIONS: dict[type, Callable[[Transaction, Any], Verdict]] = {
+    events.InitWanted: _init_wanted,
+    events.InitAnswered: _init_answered,
+    events.Begun: _begun,
+    events.Answered: _answered,
+    events.Unanswered: _unanswered,
+    events.RecordsFailed: _records_failed,
+    events.EndWanted: _end_wanted,
+    events.EndAnswered: _end_answered,
+}
