@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Self
 
 from pybroker.client import native
@@ -26,28 +26,19 @@ from pybroker.client.drivers.modern import ModernDriver
 from pybroker.client.errors import ClientError, ClosedError, LogTruncationError, NoOffsetError, SettingError
 from pybroker.client.fetcher import Record, make_native
 from pybroker.client.groups import OffsetAndMetadata, Offsets
-from pybroker.client.listener import RebalanceListener
+from pybroker.client.listener import Invoke, RebalanceListener, invoke_directly
 from pybroker.client.membership.rebalance_step import RebalanceStep
 from pybroker.client.settings import ConsumerSettings
 from pybroker.client.subscription_state import SubscriptionState
 from pybroker.client.topic_watch import TopicWatch
 from pybroker.client.topics import EARLIEST, LATEST, ListedOffset, TopicDescription, TopicPartition
+from pybroker.client.transaction.consumed import Consumed, consumed_by
 from pybroker.client.truncation import check_positions
-
-Invoke = Callable[..., Awaitable[None]]
-"""Calls a function of the program's with arguments."""
 
 ITERATION_S = 1.0
 """Iteration looks so often whether the consumer was closed meanwhile."""
 _STRATEGY = "partition.assignment.strategy"
 _DEFAULT_STRATEGY: str = ConsumerSettings.partition_assignment_strategy.default
-
-
-async def invoke_directly(function: Callable[..., Any], *arguments: object) -> None:
-    """Call, and await what comes back if it can be awaited."""
-    outcome = function(*arguments)
-    if isinstance(outcome, Awaitable):
-        await outcome
 
 
 class AsyncConsumer(AsyncClosing):
@@ -394,6 +385,10 @@ class AsyncConsumer(AsyncClosing):
         """Commit without waiting; the callback gets the offsets and what went wrong, in a later `poll` or `close`."""
         self._begin()
         self._commits.commit_later(self._offsets(offsets), callback)
+
+    def consumed(self) -> Consumed:
+        """How far records were handed out, and as whom, for `send_offsets_to_transaction`. Raises SettingError."""
+        return consumed_by(self.settings, self._state.positions(), self.membership())
 
     def _offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None) -> Offsets:
         if offsets is None:

@@ -7,17 +7,26 @@ wakes the loop once, by a descriptor, and all its futures are completed at that 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self
 
 from pybroker.client import native
 from pybroker.client.delivery_callbacks import OnDelivery, as_metadata, call
-from pybroker.client.errors import SettingError
+from pybroker.client.errors import ClientError, DeliveryError, SettingError, TransactionAbortableError
 from pybroker.client.producer import CLOSE_TIMEOUT_S, Headers, native_arguments, read_settings
 from pybroker.client.record_functions import Functions, Partitioner, Serializer
 from pybroker.client.record_metadata import RecordMetadata
+from pybroker.client.transaction.blocking import CALLS
+from pybroker.client.transaction.consumed import Consuming, GivenOffsets, offsets_of
+from pybroker.client.transaction.driver import TransactionDriver
+from pybroker.client.transaction.group_metadata import GroupMetadata
 from pybroker.client.waiting_sends import WaitingSends
+
+_log = logging.getLogger("pybroker.client")
 
 
 class AsyncProducer:
@@ -40,6 +49,8 @@ class AsyncProducer:
             self.native = native.Producer(settings, **arguments, on_delivery=None, begin_watching=None)
         except (ValueError, OverflowError) as error:
             raise SettingError(str(error)) from None
+        self._max_block_s = settings.max_block_ms / 1000
+        self._transactions = None if settings.transactional_id is None else TransactionDriver(self.native, settings)
         self._post = self.native.post
         self._on_delivery = on_delivery
         self._settlements = self.native.settlements()
@@ -91,15 +102,95 @@ class AsyncProducer:
         await asyncio.to_thread(self.native.flush, timeout_s)
         self._settle()
 
-    async def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
-        """Flush and end; what is not acknowledged after the timeout is given up."""
+    async def init_transactions(self, timeout_s: float | None = None) -> None:
+        """As `Producer.init_transactions`."""
+        await self._transactional().init(self._left_ms(self._deadline(timeout_s)))
+
+    def begin_transaction(self) -> None:
+        """As `Producer.begin_transaction`."""
+        self._transactional().begin()
+
+    async def commit_transaction(self, timeout_s: float | None = None) -> None:
+        """As `Producer.commit_transaction`; a send that still waits for metadata or memory is in no transaction."""
+        await self._end(timeout_s, commits=True)
+
+    async def abort_transaction(self, timeout_s: float | None = None) -> None:
+        """As `Producer.abort_transaction`."""
+        await self._end(timeout_s, commits=False)
+
+    async def send_offsets_to_transaction(
+        self,
+        consumed: Consuming | GivenOffsets,
+        group: GroupMetadata | str | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """As `Producer.send_offsets_to_transaction`."""
+        transactions, (offsets, member) = self._transactional(), offsets_of(consumed, group)
+        await transactions.send_offsets(offsets, member, self._left_ms(self._deadline(timeout_s)))
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Self]:
+        """As `Producer.transaction`: `async with producer.transaction():`."""
+        self.begin_transaction()
         try:
+            yield self
+        except BaseException as error:
+            await self._abort_after(error)
+            raise
+        try:
+            await self.commit_transaction()
+        except TransactionAbortableError as error:
+            await self._abort_after(error)
+            raise
+
+    async def _end(self, timeout_s: float | None, *, commits: bool) -> None:
+        transactions, deadline, call = self._transactional(), self._deadline(timeout_s), CALLS[commits]
+        transactions.begin_end(commits=commits)
+        if self.native.incomplete_batches():
+            try:
+                await self.flush(max(0.0, deadline - time.monotonic()))
+            except DeliveryError as error:
+                raise transactions.timeout_error(call, error) from error
+        await transactions.end(call, self._left_ms(deadline))
+
+    async def _abort_after(self, error: BaseException) -> None:
+        try:
+            if self._transactional().is_open:
+                await self.abort_transaction()
+        except ClientError as failure:
+            error.add_note(f"the transaction could not be aborted: {failure}")
+
+    def _transactional(self) -> TransactionDriver:
+        if self._transactions is None:
+            raise SettingError("transactional.id is not set: this producer has no transactions")
+        return self._transactions
+
+    def _deadline(self, timeout_s: float | None) -> float:
+        return time.monotonic() + (self._max_block_s if timeout_s is None else timeout_s)
+
+    @staticmethod
+    def _left_ms(deadline: float) -> int:
+        return max(0, round((deadline - time.monotonic()) * 1000))
+
+    async def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
+        """Flush and end; what is not acknowledged after the timeout is given up. An open transaction is aborted."""
+        try:
+            if self._transactions is not None:
+                await self._close_transactions(self._transactions, timeout_s)
             await asyncio.to_thread(self.native.close, timeout_s)
         finally:
             if self._loop is not None:
                 self._loop.remove_reader(self._settlements.descriptor())
                 self._loop = None
             self._settle()
+
+    async def _close_transactions(self, transactions: TransactionDriver, timeout_s: float) -> None:
+        if timeout_s > 0 and transactions.is_open:
+            try:
+                await self.abort_transaction(timeout_s)
+            except ClientError as error:
+                _log.warning("a transaction was left open: %s", error)
+        await transactions.close()
 
     def _begin(self) -> asyncio.AbstractEventLoop:
         self._loop = asyncio.get_running_loop()

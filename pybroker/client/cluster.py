@@ -37,6 +37,8 @@ from pybroker.protocol.messages.describe_cluster import (
 )
 from pybroker.protocol.messages.find_coordinator import (
     FIRST_VERSION_WITH_MANY_KEYS,
+    GROUP,
+    TRANSACTION,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
@@ -54,6 +56,9 @@ NOT_CONTROLLER = ErrorCode.NOT_CONTROLLER
 ASK_AGAIN = SEARCH_AGAIN | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 """Answers of a coordinator that may be another one in a moment."""
 
+_KINDS = {GROUP: "group", TRANSACTION: "transactional id"}
+"""What a coordinator is asked about, for messages."""
+
 
 class Cluster:
     """One client's view of a cluster; for one event loop."""
@@ -68,9 +73,9 @@ class Cluster:
         self._opening: dict[tuple[str, bool], asyncio.Lock] = {}
         """Two that need the same connection at once share it."""
         self._servers = ServerList(settings)
-        self._coordinators: dict[str, str] = {}
-        self._watches: dict[str, CoordinatorWatch] = {}
-        """By group."""
+        self._coordinators: dict[tuple[int, str], str] = {}
+        self._watches: dict[tuple[int, str], CoordinatorWatch] = {}
+        """By kind and key."""
         self._closed = False
 
     async def close(self) -> None:
@@ -148,32 +153,37 @@ class Cluster:
         longest_ms = self.settings.request_timeout_ms
         return time_left_ms(longest_ms if timeout_ms is None else min(longest_ms, timeout_ms))
 
-    async def coordinator(self, group: str) -> Connection:
-        """A connection to a group's coordinator, which is looked for once and then remembered. Raises BrokerError."""
-        if group not in self._coordinators:
-            self._coordinators[group] = await self._find_coordinator(group)
-        connection = await self._connect([self._coordinators[group]], for_groups=True)
-        if group not in self._watches:
+    async def coordinator(self, key: str, kind: int = GROUP) -> Connection:
+        """A connection to the coordinator of a group or a transactional id, which is looked for once and then remembered.
+
+        Raises BrokerError.
+        """
+        place = kind, key
+        if place not in self._coordinators:
+            self._coordinators[place] = await self._find_coordinator(key, kind)
+        connection = await self._connect([self._coordinators[place]], for_groups=True)
+        if place not in self._watches:
             patience_s = self.settings.retry_backoff_max_ms / 1000
-            self._watches[group] = CoordinatorWatch(functools.partial(self._find_coordinator, group), patience_s)
-        self._watches[group].watch(connection)
+            self._watches[place] = CoordinatorWatch(functools.partial(self._find_coordinator, key, kind), patience_s)
+        self._watches[place].watch(connection)
         return connection
 
-    def known_coordinator(self, group: str) -> str:
+    def known_coordinator(self, key: str, kind: int = GROUP) -> str:
         """Return the address of the coordinator that was asked last; for messages."""
-        return self._coordinators.get(group, "the coordinator")
+        return self._coordinators.get((kind, key), "the coordinator")
 
-    def forget_coordinator(self, group: str) -> None:
+    def forget_coordinator(self, key: str, kind: int = GROUP) -> None:
         """Look for the coordinator again before the next request."""
-        self._coordinators.pop(group, None)
+        self._coordinators.pop((kind, key), None)
 
     async def ask_coordinator(
         self,
-        group: str,
+        key: str,
         ask: Callable[[Connection], Awaitable[tuple[Answer, int]]],
         again: Collection[int] = ASK_AGAIN,
+        kind: int = GROUP,
     ) -> Answer:
-        """Ask a group's coordinator until it is there and has loaded its state, for at most default.api.timeout.ms.
+        """Ask a coordinator until it is there and has loaded its state, for at most default.api.timeout.ms.
 
         `ask` returns the answer and the error code by which the coordinator refuses, or 0; those in `again` are asked
         about again. Raises what the last try met: BrokerError for a refusal, UnreachableError.
@@ -181,15 +191,15 @@ class Cluster:
 
         async def attempt() -> Answer:
             try:
-                connection = await self.coordinator(group)
+                connection = await self.coordinator(key, kind)
                 answer, code = await ask(connection)
             except (ConnectionLostError, UnreachableError):
-                self.forget_coordinator(group)
+                self.forget_coordinator(key, kind)
                 raise
             if code in SEARCH_AGAIN:
-                self.forget_coordinator(group)
+                self.forget_coordinator(key, kind)
             if code in again:
-                raise BrokerError.of(connection.server, f"group {group!r}", code, None)
+                raise BrokerError.of(connection.server, f"{_KINDS[kind]} {key!r}", code, None)
             return answer
 
         def passes(failure: ClientError) -> bool:
@@ -197,9 +207,9 @@ class Cluster:
 
         return await retry(self.settings, attempt, again=passes)
 
-    async def _find_coordinator(self, group: str) -> str:
+    async def _find_coordinator(self, key: str, kind: int) -> str:
         async with self.node(ANY) as connection:
-            request = FindCoordinatorRequest(key=group, coordinator_keys=[group])
+            request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
             if connection.version_of(request) >= FIRST_VERSION_WITH_MANY_KEYS:
                 request.key = ""
             else:
@@ -208,7 +218,7 @@ class Cluster:
             found = answer.coordinators[0] if answer.coordinators else answer
             if found.error_code:
                 raise BrokerError.of(
-                    connection.server, f"coordinator of group {group!r}", found.error_code, found.error_message
+                    connection.server, f"coordinator of {_KINDS[kind]} {key!r}", found.error_code, found.error_message
                 )
             self._servers.add(found.node_id, f"{found.host}:{found.port}")
             return self._servers[found.node_id]

@@ -24,6 +24,7 @@ from pybroker.client.fetcher import Record
 from pybroker.client.groups import OffsetAndMetadata
 from pybroker.client.listener import RebalanceListener
 from pybroker.client.topics import ListedOffset, TopicDescription, TopicPartition
+from pybroker.client.transaction.consumed import Consumed
 
 Result = TypeVar("Result")
 
@@ -174,6 +175,10 @@ class Consumer(Closing):
     ) -> None:
         """As `AsyncConsumer.commit_later`."""
         self._run(lambda: self._async.commit_later(offsets, callback))
+
+    def consumed(self) -> Consumed:
+        """As `AsyncConsumer.consumed`."""
+        return self._run(self._async.consumed)
 
     def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """As `AsyncConsumer.committed`."""

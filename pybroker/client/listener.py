@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from pybroker.client.topics import TopicPartition
+
+Invoke = Callable[..., Awaitable[None]]
+"""Calls a function of the program's with arguments."""
+
+
+async def invoke_directly(function: Callable[..., Any], *arguments: object) -> None:
+    """Call, and await what comes back if it can be awaited."""
+    outcome = function(*arguments)
+    if isinstance(outcome, Awaitable):
+        await outcome
 
 
 class RebalanceListener:

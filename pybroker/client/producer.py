@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from pybroker.client import native
 from pybroker.client.delivery_callbacks import DeliveryCallbacks, OnDelivery
-from pybroker.client.errors import ClientError, SettingError
+from pybroker.client.errors import ClientError, SettingError, TransactionAbortableError
 from pybroker.client.record_functions import Functions, Partitioner, Serializer
 from pybroker.client.record_metadata import RecordMetadata
 from pybroker.client.security import open_security
 from pybroker.client.settings import ProducerSettings
 from pybroker.client.topics import TopicPartition
+from pybroker.client.transaction.blocking import BlockingTransactions
+from pybroker.client.transaction.consumed import Consuming, GivenOffsets, offsets_of
+from pybroker.client.transaction.group_metadata import GroupMetadata
 
 __all__ = [
     "Continuation",
@@ -115,6 +119,7 @@ class Producer(native.Producer):
 
     _callbacks: DeliveryCallbacks
     _calls_partitioner: bool
+    _transactions: BlockingTransactions | None
 
     def __new__(
         cls,
@@ -140,6 +145,7 @@ class Producer(native.Producer):
         except (ValueError, OverflowError) as error:
             raise SettingError(str(error)) from None
         self._callbacks, self._calls_partitioner = callbacks, callable(partitioner)
+        self._transactions = None if settings.transactional_id is None else BlockingTransactions(self, settings)
         return self
 
     @property
@@ -159,6 +165,84 @@ class Producer(native.Producer):
         """Say what is lost with a producer that nobody closed."""
         if batches := self.incomplete_batches():
             _log.warning("a producer went without close: %d batches of records are not acknowledged", batches)
+        if (transactions := getattr(self, "_transactions", None)) is not None:
+            transactions.stop()
+
+    def init_transactions(self, timeout_s: float | None = None) -> None:
+        """Get an identity from the transaction coordinator, once, before the first transaction.
+
+        What an earlier producer with this `transactional.id` left open is aborted, and that producer is fenced. The
+        timeout, here and in the other calls of transactions, is `max.block.ms` where none is given. Raises
+        TransactionError (TransactionTimeoutError: call it again), and SettingError without a `transactional.id`.
+        """
+        self._transactional().init(timeout_s)
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction: what is sent until its end is read all together, or not at all.
+
+        Raises TransactionStateError out of its order, and TransactionFatalError.
+        """
+        self._transactional().driver.begin()
+
+    def commit_transaction(self, timeout_s: float | None = None) -> None:
+        """Flush, and commit what was sent since `begin_transaction`.
+
+        Raises TransactionAbortableError (abort it), TransactionFatalError (close the producer), and
+        TransactionTimeoutError: then it may have been committed or not, and the same call again finds out.
+        """
+        self._transactional().end(self.flush, timeout_s, commits=True)
+
+    def abort_transaction(self, timeout_s: float | None = None) -> None:
+        """Give up what was sent since `begin_transaction`; records that were not sent yet fail.
+
+        Raises TransactionFatalError, and TransactionTimeoutError: call it again.
+        """
+        self._transactional().end(self.flush, timeout_s, commits=False)
+
+    def send_offsets_to_transaction(
+        self,
+        consumed: Consuming | GivenOffsets,
+        group: GroupMetadata | str | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Commit offsets with the transaction: a consumer's, as far as it has handed out, or these of a group.
+
+        Of a consumer the coordinator learns which member it is, and refuses one that has lost its partitions (KIP-447).
+        Raises TransactionError, TransactionStateError, and SettingError for a consumer that commits by itself.
+        """
+        transactions, (offsets, member) = self._transactional(), offsets_of(consumed, group)
+        transactions.send_offsets(offsets, member, timeout_s)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """`with producer.transaction():` begins a transaction, and commits it; an exception in the block aborts it.
+
+        Raises as `begin_transaction` and `commit_transaction`; where a commit fails in a way that leaves the producer
+        of use (TransactionAbortableError), the transaction is aborted before.
+        """
+        self.begin_transaction()
+        try:
+            yield self
+        except BaseException as error:
+            self._abort_after(error)
+            raise
+        try:
+            self.commit_transaction()
+        except TransactionAbortableError as error:
+            self._abort_after(error)
+            raise
+
+    def _abort_after(self, error: BaseException) -> None:
+        try:
+            if self._transactional().driver.is_open:
+                self.abort_transaction()
+        except ClientError as failure:
+            error.add_note(f"the transaction could not be aborted: {failure}")
+
+    def _transactional(self) -> BlockingTransactions:
+        if self._transactions is None:
+            raise SettingError("transactional.id is not set: this producer has no transactions")
+        return self._transactions
 
     def send_columns(self, batch: ArrowArray | ArrowStream, *, topic: str | None = None) -> int:
         """Send a record for every row of Arrow data: a record batch or a table of pyarrow, a DataFrame of polars, or
@@ -190,8 +274,11 @@ class Producer(native.Producer):
     def producer_id(self) -> tuple[int, int]:
         """Id and epoch of this idempotent producer; waits up to `max.block.ms` for the broker to give them.
 
-        A batch that fails for good makes the producer ask for others. Raises SettingError without `enable.idempotence`.
+        With a `transactional.id`, those of the transaction that is open or comes next, without waiting. A batch that
+        fails for good makes the producer ask for others. Raises SettingError without `enable.idempotence`.
         """
+        if self._transactions is not None:
+            return self._transactions.driver.identity()
         return self.identity()
 
     def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
@@ -206,11 +293,21 @@ class Producer(native.Producer):
     def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
         """Flush and end; what is not acknowledged after the timeout is given up.
 
-        Every delivery callback has returned then. Where Ctrl-C ends the wait, the producer is still open.
+        A transaction that is open is aborted. Every delivery callback has returned then. Where Ctrl-C ends the wait, the producer is still open.
         """
+        self._abort_open(timeout_s)
         try:
             super().close(timeout_s)
         except ClientError:
             self._callbacks.end()
             raise
         self._callbacks.end()
+        if self._transactions is not None:
+            self._transactions.close()
+
+    def _abort_open(self, timeout_s: float) -> None:
+        if timeout_s > 0 and self._transactions is not None and self._transactions.driver.is_open:
+            try:
+                self.abort_transaction(timeout_s)
+            except ClientError as error:
+                _log.warning("a transaction was left open: %s", error)

@@ -117,6 +117,14 @@ class TransactionDriver:
             )
         raise TransactionFatalError(f"{text}; this producer can send nothing any more: close it", code)
 
+    def identity(self) -> tuple[int, int]:
+        """Producer id and epoch. Raises TransactionError, TransactionStateError before there are any."""
+        self.raise_failure()
+        now = self.machine.transaction
+        if now.producer_id == NO_ID:
+            raise TransactionStateError(f"transactional.id={self.id} has no producer id yet: call init_transactions")
+        return now.producer_id, now.epoch
+
     @property
     def is_open(self) -> bool:
         """Whether a transaction has begun and was neither committed nor aborted."""
@@ -361,7 +369,9 @@ class TransactionDriver:
         async def ask(connection: Connection) -> tuple[None, int]:
             newest = _LAST_VERSIONS_OF_CLIENTS[24]
             answer = await connection.ask(request, partitions_messages.AddPartitionsToTxnResponse, newest)
-            results = [result for topic in answer.results_by_topic_v3_and_below for result in topic.results_by_partition]
+            results = [
+                result for topic in answer.results_by_topic_v3_and_below for result in topic.results_by_partition
+            ]
             return None, _worst(Request.ADD_PARTITIONS, [result.partition_error_code for result in results])
 
         _, code, text, _ = await self._ask(Request.ADD_PARTITIONS, self.id, TRANSACTION, ask)
@@ -375,9 +385,7 @@ class TransactionDriver:
             self._engine.fail(now.failure.code, now.failure.text, now.state is _S.FATAL)
 
 
-_ORDER = (
-    "the order is init_transactions, then begin_transaction and commit_transaction or abort_transaction, again and again"
-)
+_ORDER = "the order is init_transactions, then begin_transaction and commit_transaction or abort_transaction, again and again"
 
 
 def _worst(request: Request, codes: Iterable[int]) -> int:

@@ -7,6 +7,8 @@ from typing import Annotated
 from pybroker.protocol.schema import Message, Struct, about, ignorable, int8, int16, int32, nullable, string, versions
 
 FIRST_VERSION_WITH_MANY_KEYS = 4
+GROUP, TRANSACTION = 0, 1
+"""Kinds of keys."""
 
 
 class FindCoordinatorRequest(Message, api_key=10, kind="request", versions="0-6", flexible="3+"):

@@ -1,0 +1,91 @@
+"""Transactions for blocking code: the driver on an event loop in a thread of its own, from `init_transactions` on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from pybroker.client import native
+from pybroker.client.errors import DeliveryError
+from pybroker.client.groups import OffsetAndMetadata
+from pybroker.client.settings import ProducerSettings
+from pybroker.client.topics import TopicPartition
+from pybroker.client.transaction.driver import TransactionDriver
+from pybroker.client.transaction.group_metadata import GroupMetadata
+
+Result = TypeVar("Result")
+
+CALLS = {True: "commit_transaction", False: "abort_transaction"}
+"""By whether a transaction is committed, the call that ends it; for messages."""
+
+
+class BlockingTransactions:
+    """One blocking producer's transactions. One thread at a time, which need not be the one that sends."""
+
+    def __init__(self, producer: native.Producer, settings: ProducerSettings) -> None:
+        self.driver = TransactionDriver(producer, settings)
+        self._max_block_s = settings.max_block_ms / 1000
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def init(self, timeout_s: float | None) -> None:
+        """As `TransactionDriver.init`."""
+        self._run(self.driver.init(self._left_ms(self._deadline(timeout_s))))
+
+    def end(self, flush: Callable[[float], None], timeout_s: float | None, *, commits: bool) -> None:
+        """Flush, and commit or abort. Raises TransactionError, TransactionStateError."""
+        deadline, call = self._deadline(timeout_s), CALLS[commits]
+        self.driver.begin_end(commits=commits)
+        try:
+            flush(max(0.0, deadline - time.monotonic()))
+        except DeliveryError as error:
+            raise self.driver.timeout_error(call, error) from error
+        self._run(self.driver.end(call, self._left_ms(deadline)))
+
+    def send_offsets(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        group: GroupMetadata,
+        timeout_s: float | None,
+    ) -> None:
+        """As `TransactionDriver.send_offsets`."""
+        self._run(self.driver.send_offsets(offsets, group, self._left_ms(self._deadline(timeout_s))))
+
+    def stop(self) -> None:
+        """End the thread, without waiting for it; for a producer that nobody closed."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def close(self) -> None:
+        """End the connections and the thread."""
+        if self._loop is None or self._thread is None:
+            return
+        loop = self._loop
+        try:
+            self._run(self.driver.close())
+        finally:
+            self._loop = None
+            loop.call_soon_threadsafe(loop.stop)
+            self._thread.join()
+            loop.close()
+
+    def _deadline(self, timeout_s: float | None) -> float:
+        return time.monotonic() + (self._max_block_s if timeout_s is None else timeout_s)
+
+    @staticmethod
+    def _left_ms(deadline: float) -> int:
+        return max(0, round((deadline - time.monotonic()) * 1000))
+
+    def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="pybroker-transactions", daemon=True)
+            self._thread.start()
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        finally:
+            future.cancel()

@@ -1,0 +1,50 @@
+"""What a transaction commits of a consumer: how far it has read, and as whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from pybroker.client.errors import SettingError
+from pybroker.client.groups import OffsetAndMetadata, Offsets
+from pybroker.client.settings import ConsumerSettings
+from pybroker.client.topics import TopicPartition
+from pybroker.client.transaction.group_metadata import GroupMetadata
+
+GivenOffsets = Mapping[TopicPartition, OffsetAndMetadata | int]
+
+
+class Consumed(NamedTuple):
+    """The next offsets to read, and the member of a group that has read what is before them."""
+
+    offsets: Offsets
+    group: GroupMetadata
+
+
+class Consuming(Protocol):
+    """A consumer, blocking or over asyncio."""
+
+    def consumed(self) -> Consumed:
+        """What of it a transaction commits."""
+        ...
+
+
+def consumed_by(settings: ConsumerSettings, offsets: Offsets, identity: tuple[str, int, str | None]) -> Consumed:
+    """What a consumer of these settings has read. Raises SettingError where it commits itself, or has no group."""
+    if settings.group_id is None:
+        raise SettingError("a transaction commits offsets for a group: set group.id of the consumer")
+    if settings.commits_itself:
+        raise SettingError("enable.auto.commit=true: the consumer commits beside the transaction: set it to false")
+    return Consumed(offsets, GroupMetadata(settings.group_id, *identity))
+
+
+def offsets_of(consumed: Consuming | GivenOffsets, group: GroupMetadata | str | None) -> Consumed:
+    """Read the arguments of `send_offsets_to_transaction`. Raises SettingError."""
+    if not isinstance(consumed, Mapping):
+        if group is not None:
+            raise SettingError(f"group={group!r}: the consumer says for which group its offsets are")
+        return consumed.consumed()
+    if not group:
+        raise SettingError("offsets are committed for a group: give a consumer, or offsets and a group")
+    offsets = {p: OffsetAndMetadata(o) if isinstance(o, int) else o for p, o in consumed.items()}
+    return Consumed(offsets, GroupMetadata(group) if isinstance(group, str) else group)
