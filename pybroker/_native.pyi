@@ -1988,8 +1988,8 @@ class Transactions:
 
     def __new__(cls, producer: Producer) -> Transactions: ...
     def begin(self, producer_id: int, epoch: int, implicit: bool) -> None:
-        """Takes records from now on, under this identity. Without `implicit`, no batch of a partition is sent before the
-        partition was `added`. Every batch of the transaction before is decided."""
+        """Takes records from now on, under this identity. Without `implicit`, no batch of a partition is sent before
+        the partition was `added`. Every batch of the transaction before is decided."""
     def end(self) -> bool:
         """Takes no more records; whether any was taken since `begin`."""
     def drop_unsent(self) -> None:
@@ -1997,8 +1997,8 @@ class Transactions:
     def fail(self, code: int, text: str, fatal: bool) -> None:
         """What waits fails with this error, and records are refused with it: until the next `begin`, or for good."""
     def failure(self) -> tuple[int, str, bool, bool] | None:
-        """What went wrong first since `begin`: (error code or 0, text, whether it is fatal, whether sequence numbers are
-        lost, so that the next transaction needs another epoch)."""
+        """What went wrong first since `begin`: (error code or 0, text, whether it is fatal, whether sequence numbers
+        are lost, so that the next transaction needs another epoch)."""
     def take_unadded(self) -> list[tuple[str, int]]:
         """The partitions to add that were not returned yet."""
     def added(self, partitions: list[tuple[str, int]]) -> None:

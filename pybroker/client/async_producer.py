@@ -16,7 +16,13 @@ from typing import Self
 
 from pybroker.client import native
 from pybroker.client.delivery_callbacks import OnDelivery, as_metadata, call
-from pybroker.client.errors import ClientError, DeliveryError, SettingError, TransactionAbortableError
+from pybroker.client.errors import (
+    ClientError,
+    DeliveryError,
+    SettingError,
+    TransactionAbortableError,
+    TransactionFatalError,
+)
 from pybroker.client.producer import CLOSE_TIMEOUT_S, Headers, native_arguments, read_settings
 from pybroker.client.record_functions import Functions, Partitioner, Serializer
 from pybroker.client.record_metadata import RecordMetadata
@@ -154,10 +160,13 @@ class AsyncProducer:
         await transactions.end(call, self._left_ms(deadline))
 
     async def _abort_after(self, error: BaseException) -> None:
+        """As `Producer._abort_after`."""
         try:
             if self._transactional().is_open:
                 await self.abort_transaction()
         except ClientError as failure:
+            if isinstance(error, TransactionAbortableError) and isinstance(failure, TransactionFatalError):
+                raise failure from error
             error.add_note(f"the transaction could not be aborted: {failure}")
 
     def _transactional(self) -> TransactionDriver:

@@ -154,7 +154,7 @@ class Cluster:
         return time_left_ms(longest_ms if timeout_ms is None else min(longest_ms, timeout_ms))
 
     async def coordinator(self, key: str, kind: int = GROUP) -> Connection:
-        """A connection to the coordinator of a group or a transactional id, which is looked for once and then remembered.
+        """A connection to a group's coordinator, or a transactional id's; looked for once and then remembered.
 
         Raises BrokerError.
         """

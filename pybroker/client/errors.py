@@ -16,8 +16,8 @@
     ├── BufferFullError      buffer.memory stayed full for max.block.ms
     ├── TransactionError     something of a transaction failed: `.code` is the broker's `ErrorCode`, or NONE
     │   ├── TransactionAbortableError  this transaction fails: abort it, and begin another with the same producer
-    │   ├── TransactionFatalError  no transaction of this producer succeeds any more: close it, and mend what the text names
-    │   │   └── ProducerFencedError  a newer producer has the transactional id: go on with a new one, or leave the work to it
+    │   ├── TransactionFatalError  no transaction of this producer succeeds any more: close it, mend what the text names
+    │   │   └── ProducerFencedError  a newer producer has the transactional id: close this one
     │   └── TransactionTimeoutError  it is not known how a call ended: the same call again goes on with it
     ├── TransactionStateError  a call out of its order, a record outside of a transaction: the program is to be mended
     ├── TransactionAbortedError  a record was not sent because its transaction was aborted

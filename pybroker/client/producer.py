@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self
 
 from pybroker.client import native
 from pybroker.client.delivery_callbacks import DeliveryCallbacks, OnDelivery
-from pybroker.client.errors import ClientError, SettingError, TransactionAbortableError
+from pybroker.client.errors import ClientError, SettingError, TransactionAbortableError, TransactionFatalError
 from pybroker.client.record_functions import Functions, Partitioner, Serializer
 from pybroker.client.record_metadata import RecordMetadata
 from pybroker.client.security import open_security
@@ -233,10 +233,13 @@ class Producer(native.Producer):
             raise
 
     def _abort_after(self, error: BaseException) -> None:
+        """Abort; that the producer is of no use any more replaces an error which says that it is."""
         try:
             if self._transactional().driver.is_open:
                 self.abort_transaction()
         except ClientError as failure:
+            if isinstance(error, TransactionAbortableError) and isinstance(failure, TransactionFatalError):
+                raise failure from error
             error.add_note(f"the transaction could not be aborted: {failure}")
 
     def _transactional(self) -> BlockingTransactions:
@@ -293,7 +296,8 @@ class Producer(native.Producer):
     def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
         """Flush and end; what is not acknowledged after the timeout is given up.
 
-        A transaction that is open is aborted. Every delivery callback has returned then. Where Ctrl-C ends the wait, the producer is still open.
+        A transaction that is open is aborted. Every delivery callback has returned then. Where Ctrl-C ends the wait,
+        the producer is still open.
         """
         self._abort_open(timeout_s)
         try:

@@ -152,7 +152,7 @@ class TransactionDriver:
     # ----------------------------------------------------------------------------------------- for the event loop
 
     async def init(self, timeout_ms: int) -> None:
-        """Get an identity, and have what an earlier producer of this name left open aborted. Raises TransactionError."""
+        """Get an identity; what an earlier producer of this name left open is aborted. Raises TransactionError."""
         self.raise_failure()
         self._drive(events.InitWanted(), "init_transactions")
         if self._loop is None:
@@ -385,7 +385,9 @@ class TransactionDriver:
             self._engine.fail(now.failure.code, now.failure.text, now.state is _S.FATAL)
 
 
-_ORDER = "the order is init_transactions, then begin_transaction and commit_transaction or abort_transaction, again and again"
+_ORDER = (
+    "the order is init_transactions, then again and again begin_transaction and commit_transaction or abort_transaction"
+)
 
 
 def _worst(request: Request, codes: Iterable[int]) -> int:
