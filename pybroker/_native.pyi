@@ -1992,6 +1992,8 @@ class Transactions:
         the partition was `added`. Every batch of the transaction before is decided."""
     def end(self) -> bool:
         """Takes no more records; whether any was taken since `begin`."""
+    def forget(self) -> None:
+        """The transaction has ended: what went wrong in it, and can be mended, is forgotten."""
     def drop_unsent(self) -> None:
         """Gives up what was never sent; what a broker may have seen is sent until its fate is known."""
     def fail(self, code: int, text: str, fatal: bool) -> None:

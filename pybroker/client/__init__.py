@@ -17,7 +17,14 @@ from pybroker.client.errors import (
     CommitFailedError,
     DeserializationError,
     LogTruncationError,
+    ProducerFencedError,
     SerializationError,
+    TransactionAbortableError,
+    TransactionAbortedError,
+    TransactionError,
+    TransactionFatalError,
+    TransactionStateError,
+    TransactionTimeoutError,
 )
 from pybroker.client.fetcher import AsyncFetcher, Fetcher, Record
 from pybroker.client.groups import OffsetAndMetadata
@@ -35,6 +42,7 @@ from pybroker.client.topics import (
     TopicDescription,
     TopicPartition,
 )
+from pybroker.client.transaction.group_metadata import GroupMetadata
 from pybroker.protocol.errors import ErrorCode
 
 __all__ = [
@@ -57,6 +65,7 @@ __all__ = [
     "DeserializationError",
     "ErrorCode",
     "Fetcher",
+    "GroupMetadata",
     "KeyedStamps",
     "LatencyHistogram",
     "ListedOffset",
@@ -65,6 +74,7 @@ __all__ = [
     "NewTopic",
     "OffsetAndMetadata",
     "Producer",
+    "ProducerFencedError",
     "Reassignment",
     "RebalanceListener",
     "Record",
@@ -76,4 +86,10 @@ __all__ = [
     "Tally",
     "TopicDescription",
     "TopicPartition",
+    "TransactionAbortableError",
+    "TransactionAbortedError",
+    "TransactionError",
+    "TransactionFatalError",
+    "TransactionStateError",
+    "TransactionTimeoutError",
 ]

@@ -33,6 +33,11 @@ impl Transactions {
         self.producer.end_transaction()
     }
 
+    /// What went wrong is forgotten.
+    fn forget(&self) {
+        self.producer.forget_transaction();
+    }
+
     /// Gives up what was never sent.
     fn drop_unsent(&self) {
         self.producer.drop_unsent();

@@ -175,6 +175,8 @@ class TransactionDriver:
                 self._drive(events.EndAnswered(ErrorCode.NONE, "", NO_ID, -1, now.level), call)
         if self.machine.transaction.state is _S.INITIALIZING:
             await self._initialize(call, timeout_ms)
+        if self.machine.transaction.state is _S.READY:
+            self._engine.forget()
         self._fail_engine()
         self.raise_failure()
 

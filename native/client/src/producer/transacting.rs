@@ -10,6 +10,9 @@ use crate::error::ClientError;
 use pybroker_wire::ErrorCode;
 use pybroker_wire::init_producer_id::ProducerIdentity;
 
+/// What a record meets between two transactions.
+const NO_TRANSACTION: &str = "a record belongs to a transaction: call begin_transaction";
+
 impl ProducerState {
     /// A transactional producer takes no record before its first transaction.
     pub(super) fn shut_before_the_first(&self) {
@@ -38,11 +41,18 @@ impl Producer {
     /// Take no more records; what was taken is sent. Whether any record was taken since the transaction began.
     pub fn end_transaction(&self) -> bool {
         let error = match self.shared.transactions.failure() {
-            Some(Failure { error, fatal: true, .. }) => failed(&error, true),
-            _ => self.shared.outside("a record belongs to a transaction: call begin_transaction"),
+            Some(Failure { error, fatal, .. }) => failed(&error, fatal),
+            None => self.shared.outside(NO_TRANSACTION),
         };
         let last_used = self.shared.accumulator.set_gate(Gate::Shut(error));
         last_used > 0 && last_used == self.shared.transactions.number()
+    }
+
+    /// The transaction has ended at its coordinator: what went wrong in it is forgotten.
+    pub fn forget_transaction(&self) {
+        if self.shared.transactions.forget_failure() {
+            self.shared.accumulator.set_gate(Gate::Shut(self.shared.outside(NO_TRANSACTION)));
+        }
     }
 
     /// Give up what was taken and never sent; what a broker may have seen is sent until its fate is known.

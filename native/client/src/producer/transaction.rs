@@ -113,6 +113,11 @@ impl Transactions {
         self.state.lock().number
     }
 
+    /// Forget what went wrong, unless it is fatal. Whether there was something to forget.
+    pub fn forget_failure(&self) -> bool {
+        self.state.lock().failure.take_if(|failure| !failure.fatal).is_some()
+    }
+
     /// What went wrong in the transaction that began last.
     pub fn failure(&self) -> Option<Failure> {
         self.state.lock().failure.clone()
