@@ -13,8 +13,10 @@ use crate::network::request::Segment;
 use crate::network::waker::Waker;
 use crate::producer::accumulator::{Accumulator, Queue};
 use crate::producer::new_record::{EqualValues, NewRecord};
+use crate::producer::partition_queue::PartitionQueue;
 use crate::producer::partitioner::Partitioner;
 use crate::producer::since::Since;
+use crate::producer::transaction::{Gate, Mark};
 use crate::{ClientError, Written};
 use pybroker_record::{
     BatchBuilder, BatchHeader, Compression, LeaderEpoch, Records, batch_crc, records_section, set_base_offset,
@@ -94,6 +96,59 @@ fn records_fill_batches_in_order() {
         seen.extend(Records::new(section, header.record_count).map(|r| r.unwrap().value.unwrap()[0]));
     }
     assert_eq!((0..10).collect::<Vec<u8>>(), seen);
+}
+
+fn mark(number: u64) -> Mark {
+    Mark { number, identity: ProducerIdentity { id: 5, epoch: number as i16 }, implicit: true }
+}
+
+#[test]
+fn records_are_taken_between_the_begin_and_the_end_of_a_transaction() {
+    let (accumulator, queue) = (accumulator(300, 10_000), queue());
+    let shut = || Gate::Shut(ClientError::TransactionAborted);
+    accumulator.incomplete.lock().set_gate(shut());
+    let refused = accumulator.append(&queue, &record(b"a"));
+    assert!(matches!(refused, Err(ClientError::TransactionAborted)));
+    assert_eq!(10_000, accumulator.available());
+    accumulator.incomplete.lock().set_gate(Gate::Open(mark(1)));
+    accumulator.append(&queue, &record(b"b")).unwrap();
+    assert_eq!(1, accumulator.incomplete.lock().set_gate(shut()));
+    // What joins a batch of the transaction is of the transaction, and flushed with it.
+    accumulator.append(&queue, &record(b"c")).unwrap();
+    assert!(matches!(accumulator.flush(Duration::ZERO), Err(ClientError::FlushTimeout { batches: 1, .. })));
+    let mut batch = queue.pop().unwrap();
+    batch.sequence = Some(0);
+    let bytes = batch.seal(mark(1).identity, Vec::new).unwrap().bytes;
+    let header = BatchHeader::parse(&bytes).unwrap();
+    assert!(header.is_transactional() && !header.is_control());
+    assert_eq!((header.crc, header.record_count, header.producer_epoch), (batch_crc(&bytes), 2, 1));
+    assert!(accumulator.append(&queue, &record(b"d")).is_err());
+}
+
+#[test]
+fn a_stop_leaves_later_transactions_and_what_a_broker_may_have_seen() {
+    let (accumulator, waiting) = (accumulator(300, 10_000), queue());
+    let mut queue = PartitionQueue::new(Arc::clone(&waiting), 0);
+    queue.listed = true;
+    let put = |number| {
+        accumulator.incomplete.lock().set_gate(Gate::Open(mark(number)));
+        accumulator.append(&waiting, &record(&[0; 200])).unwrap();
+    };
+    put(1);
+    let sent = queue.take_next(|_| true).unwrap();
+    queue.send_again(sent, ClientError::Interrupted, Instant::now());
+    put(1);
+    put(2);
+    assert_eq!(1, queue.take_stopped(1, false).unwrap().mark.unwrap().number);
+    assert!(queue.take_stopped(1, false).is_none());
+    assert_eq!(1, queue.take_stopped(1, true).unwrap().mark.unwrap().number);
+    assert_eq!(2, waiting.front().unwrap().mark.unwrap().number);
+    queue.count_for(mark(1).identity);
+    assert_eq!([0, 3], [3, 1].map(|records| queue.take_sequence(records)));
+    queue.count_for(mark(1).identity);
+    assert_eq!(4, queue.take_sequence(1));
+    queue.count_for(mark(2).identity);
+    assert_eq!(0, queue.take_sequence(1));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Callers append under one light lock per partition, in strides where they can; the sender takes whole batches. Knows no
 //! socket and no leader.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,9 +12,10 @@ use parking_lot::{Condvar, Mutex};
 
 use super::batch::Batch;
 use super::delivery::{Decided, Delivery, Written};
+use super::incomplete::Incomplete;
 use super::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
 use super::since::Since;
-use super::transaction::{Gate, Mark};
+use super::transaction::Mark;
 use crate::config::ProducerConfig;
 use crate::counters::Counters;
 use crate::error::ClientError;
@@ -73,16 +74,6 @@ pub struct Front {
     pub mark: Option<Mark>,
 }
 
-#[derive(Debug, Default)]
-struct Incomplete {
-    next_id: u64,
-    ids: BTreeSet<u64>,
-    /// Looked at under this lock when a batch is opened: after it was shut, `flush` waits for every batch that passed.
-    gate: Gate,
-    /// The number of the last transaction that a batch was opened in.
-    last_used: u64,
-}
-
 /// All queues' shared state.
 #[derive(Debug)]
 pub struct Accumulator {
@@ -99,7 +90,7 @@ pub struct Accumulator {
     /// Queues that became non-empty since the sender last looked.
     listed: Mutex<Vec<Arc<Queue>>>,
     /// Batches opened and not decided.
-    incomplete: Mutex<Incomplete>,
+    pub(crate) incomplete: Mutex<Incomplete>,
     decided: Condvar,
     /// Callers that wait in `flush`, or for memory: open batches are sent without lingering.
     hurried: AtomicUsize,
@@ -313,37 +304,12 @@ impl Accumulator {
     }
 
     fn open_batch(&self, bytes: usize, decided: Arc<Decided>) -> Result<Batch, ClientError> {
-        let mut incomplete = self.incomplete.lock();
-        let mark = match &incomplete.gate {
-            Gate::Free => None,
-            Gate::Open(mark) => Some(*mark),
-            Gate::Shut(error) => return Err(error.clone()),
-        };
-        incomplete.last_used = mark.map_or(0, |mark| mark.number);
-        let id = incomplete.next_id;
-        incomplete.next_id += 1;
-        incomplete.ids.insert(id);
-        drop(incomplete);
+        let (id, mark) = self.incomplete.lock().open()?;
         let usual = bytes == self.config.batch_size;
         let spare = if usual { self.builders.lock().pop() } else { None };
         let (compression, level) = (self.config.compression, self.config.compression_level);
         let builder = spare.unwrap_or_else(|| BatchBuilder::new(compression, level, bytes));
         Ok(Batch::open(id, builder, bytes, decided, mark))
-    }
-
-    /// From now on open batches as the gate says; the number of the last transaction that a batch was opened in.
-    pub fn set_gate(&self, gate: Gate) -> u64 {
-        let mut incomplete = self.incomplete.lock();
-        incomplete.gate = gate;
-        incomplete.last_used
-    }
-
-    /// Refuse records of a transaction that has failed, unless it has ended.
-    pub fn shut_gate(&self, error: ClientError, fatal: bool) {
-        let mut incomplete = self.incomplete.lock();
-        if fatal || matches!(incomplete.gate, Gate::Open(_)) {
-            incomplete.gate = Gate::Shut(error);
-        }
     }
 
     /// Keep an emptied builder for the next batch.

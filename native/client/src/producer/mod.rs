@@ -4,6 +4,7 @@ pub mod accumulator;
 pub mod batch;
 pub mod delivery;
 pub mod destination;
+pub mod incomplete;
 pub mod new_record;
 pub mod observer;
 pub mod partition_queue;

@@ -128,7 +128,7 @@ impl Sender {
     fn fail_transaction(&mut self, error: &ClientError, lost_sequence: bool) {
         let (fatal, transactions) = (is_fatal(error), &self.shared.transactions);
         if let Some(met) = transactions.fail(error, fatal, lost_sequence) {
-            self.shared.accumulator.shut_gate(met.clone(), fatal);
+            self.shared.accumulator.incomplete.lock().shut_gate(met.clone(), fatal);
             transactions.stop(met, fatal);
         }
     }

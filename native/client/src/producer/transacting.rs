@@ -17,7 +17,10 @@ impl ProducerState {
     /// A transactional producer takes no record before its first transaction.
     pub(super) fn shut_before_the_first(&self) {
         if self.config.transactional_id.is_some() {
-            self.accumulator.set_gate(Gate::Shut(self.outside("call init_transactions, then begin_transaction")));
+            self.accumulator
+                .incomplete
+                .lock()
+                .set_gate(Gate::Shut(self.outside("call init_transactions, then begin_transaction")));
         }
     }
 
@@ -35,7 +38,7 @@ impl Producer {
         let identity = ProducerIdentity { id, epoch };
         let mark = self.shared.transactions.begin(identity, implicit);
         self.shared.set_identity(Some(Ok(identity)));
-        self.shared.accumulator.set_gate(Gate::Open(mark));
+        self.shared.accumulator.incomplete.lock().set_gate(Gate::Open(mark));
     }
 
     /// Take no more records; what was taken is sent. Whether any record was taken since the transaction began.
@@ -44,14 +47,14 @@ impl Producer {
             Some(Failure { error, fatal, .. }) => failed(&error, fatal),
             None => self.shared.outside(NO_TRANSACTION),
         };
-        let last_used = self.shared.accumulator.set_gate(Gate::Shut(error));
+        let last_used = self.shared.accumulator.incomplete.lock().set_gate(Gate::Shut(error));
         last_used > 0 && last_used == self.shared.transactions.number()
     }
 
     /// The transaction has ended at its coordinator: what went wrong in it is forgotten.
     pub fn forget_transaction(&self) {
         if self.shared.transactions.forget_failure() {
-            self.shared.accumulator.set_gate(Gate::Shut(self.shared.outside(NO_TRANSACTION)));
+            self.shared.accumulator.incomplete.lock().set_gate(Gate::Shut(self.shared.outside(NO_TRANSACTION)));
         }
     }
 
@@ -67,7 +70,7 @@ impl Producer {
         let error = ClientError::TransactionFailed { fatal, code, detail };
         let transactions = &self.shared.transactions;
         if transactions.fail(&error, fatal, false).is_some() {
-            self.shared.accumulator.shut_gate(error.clone(), fatal);
+            self.shared.accumulator.incomplete.lock().shut_gate(error.clone(), fatal);
             transactions.stop(error, fatal);
             self.shared.waker.wake();
         }

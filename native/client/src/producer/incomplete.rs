@@ -1,0 +1,46 @@
+//! Which batches were opened and are not decided, and whether another may be opened. Looked at under one lock: after the
+//! gate was shut, `flush` waits for every batch that passed.
+
+use std::collections::BTreeSet;
+
+use super::transaction::{Gate, Mark};
+use crate::error::ClientError;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Incomplete {
+    pub next_id: u64,
+    pub ids: BTreeSet<u64>,
+    gate: Gate,
+    /// The number of the last transaction that a batch was opened in.
+    last_used: u64,
+}
+
+impl Incomplete {
+    /// The number of a batch that is opened, and the transaction that it belongs to.
+    pub fn open(&mut self) -> Result<(u64, Option<Mark>), ClientError> {
+        let mark = match &self.gate {
+            Gate::Free => None,
+            Gate::Open(mark) => Some(*mark),
+            Gate::Shut(error) => return Err(error.clone()),
+        };
+        self.last_used = mark.map_or(0, |mark| mark.number);
+        let id = self.next_id;
+        self.next_id += 1;
+        self.ids.insert(id);
+        Ok((id, mark))
+    }
+
+    /// From now on open batches as the gate says; the number of the last transaction that a batch was opened in.
+    pub fn set_gate(&mut self, gate: Gate) -> u64 {
+        self.gate = gate;
+        self.last_used
+    }
+
+    /// Refuse records of a transaction that has failed, unless it has ended.
+    pub fn shut_gate(&mut self, error: ClientError, fatal: bool) {
+        if fatal || matches!(self.gate, Gate::Open(_)) {
+            self.gate = Gate::Shut(error);
+        }
+    }
+}
