@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.classic_members import OK, UNKNOWN_MEMBER_ID, Member
+from tests.conformance.transactions import TRANSACTIONAL_ID_NOT_FOUND, Transactional
 from tests.support import programs
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, fetch, request
@@ -209,3 +210,32 @@ def join(server: Server, group: str) -> Iterator[Callable[..., Member]]:
     yield new_member
     for member in made:
         member.wire.socket.close()
+
+
+@pytest.fixture
+def producer(wire: Wire, server: Server) -> Callable[[], Transactional]:
+    """Makes transactional producers, each with an id of its own: their coordinator is where `wire` is connected to."""
+
+    def new_producer() -> Transactional:
+        return transactional(wire, server)
+
+    return new_producer
+
+
+def transactional(wire: Wire, server: Server) -> Transactional:
+    """A transactional producer that no other test has, without a producer id yet."""
+    names = [f"producer-{next(_numbers)}" for _ in range(1 if len(server.brokers) == 1 else 40)]
+    found = ""
+
+    def is_there() -> bool:
+        nonlocal found
+        answers = wire.call("FindCoordinator", 4, key_type=1, coordinator_keys=names).coordinators
+        here = [answer.key for answer in answers if answer.error_code == OK and answer.node_id == server.brokers[0]]
+        if not here:
+            return False
+        found = here[0]
+        (described,) = wire.call("DescribeTransactions", 0, transactional_ids=[found]).transaction_states
+        return bool(described.error_code == TRANSACTIONAL_ID_NOT_FOUND)
+
+    wait_until(is_there, within=60, what="the transaction coordinator is there")
+    return Transactional(wire, found)
