@@ -51,8 +51,16 @@ def test_brokers_say_that_transactions_have_their_second_version(wire: Wire) -> 
     served = {one.api_key: one.max_version for one in wire.ask(request("ApiVersions", 0)).api_keys}
     keys = (0, 22, 24, 25, 26, 27, 28, 61, 65, 66)
     assert {key: served[key] for key in keys} == {
-        **{0: 13, 22: 5, 24: 5, 25: 4, 26: 5, 27: 2, 28: 5},
-        **{61: 0, 65: 0, 66: 2},
+        0: 13,
+        22: 5,
+        24: 5,
+        25: 4,
+        26: 5,
+        27: 2,
+        28: 5,
+        61: 0,
+        65: 0,
+        66: 2,
     }
 
 

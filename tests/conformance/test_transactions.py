@@ -258,9 +258,7 @@ def test_readers_of_committed_records_stop_at_the_first_open_transaction(
 
 
 @pytest.mark.parametrize("version", range(4, 17))
-def test_every_version_of_fetch_knows_isolation(
-    producer: NewProducer, topic: Topic, wire: Wire, version: int
-) -> None:
+def test_every_version_of_fetch_knows_isolation(producer: NewProducer, topic: Topic, wire: Wire, version: int) -> None:
     sender = producer().init()
     sender.run(topic.name, b"a", committed=False)
     named = {"topic_id": topic.id} if version >= 13 else {}
@@ -321,9 +319,7 @@ def test_a_gap_of_sequences_is_refused_and_nothing_is_written(
     assert sender.end(ABORT) == OK
 
 
-def test_a_producer_in_a_transaction_writes_nothing_beside_it(
-    producer: NewProducer, topic: Topic, wire: Wire
-) -> None:
+def test_a_producer_in_a_transaction_writes_nothing_beside_it(producer: NewProducer, topic: Topic, wire: Wire) -> None:
     sender = producer().init()
     sender.add(topic.name)
     sender.write(topic.name, b"a")
@@ -337,7 +333,9 @@ def test_a_transactional_batch_needs_an_id_and_markers_are_brokers_own(
 ) -> None:
     sender = producer().init()
     sender.add(topic.name)
-    nameless = batch_of(b"a", attributes=TRANSACTIONAL, producer_id=sender.producer_id, producer_epoch=0, base_sequence=0)
+    nameless = batch_of(
+        b"a", attributes=TRANSACTIONAL, producer_id=sender.producer_id, producer_epoch=0, base_sequence=0
+    )
     assert produced(wire.ask(produce(topic.name, nameless))).error_code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert sender.write(topic.name, attributes=48).error_code == INVALID_RECORD
     assert see(wire, topic.name, READ_UNCOMMITTED).batches == []

@@ -37,7 +37,6 @@ FENCED_INSTANCE_ID = 82
 UNSTABLE_OFFSET_COMMIT = 88
 PRODUCER_FENCED = 90
 TRANSACTIONAL_ID_NOT_FOUND = 105
-STALE_MEMBER_EPOCH = 113
 TRANSACTION_ABORTABLE = 120
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
@@ -105,7 +104,7 @@ class Transactional:
         return wait_until(answered, within=PATIENCE_SECONDS, what=f"partitions are added for {self.id}")
 
     def verify(self, topic: str, *partitions: int, version: int = 5, verify_only: bool = True, **who: Any) -> list[int]:
-        """AddPartitionsToTxn as brokers send it (versions 4 and 5), for one topic; the errors of its partitions."""
+        """AddPartitionsToTxn as brokers send it (versions 4 and 5), for one topic; its partitions' errors in order."""
         made = {
             "transactional_id": who.get("id", self.id),
             "producer_id": who.get("producer_id", self.producer_id),
@@ -117,7 +116,8 @@ class Transactional:
         assert answer.error_code == OK, answer
         (result,) = answer.results_by_transaction
         (found,) = result.topic_results
-        return [part.partition_error_code for part in found.results_by_partition]
+        codes = {part.partition_index: int(part.partition_error_code) for part in found.results_by_partition}
+        return [codes[index] for index in sorted(codes)]
 
     def add_offsets(self, group: str, version: int = 3, **who: Any) -> int:
         """AddOffsetsToTxn, asked again while the last transaction is being ended."""
@@ -211,7 +211,9 @@ class Transactional:
             **self._who(who),
             **seen,
             **member,
-            "topics": [{"name": topic, "partitions": [place | ({"committed_leader_epoch": 3} if version >= 2 else {})]}],
+            "topics": [
+                {"name": topic, "partitions": [place | ({"committed_leader_epoch": 3} if version >= 2 else {})]}
+            ],
         }
 
         def answered() -> int | None:
@@ -265,9 +267,7 @@ class Seen:
         return [marker_of(batch) for batch in self.batches if is_marker(batch)]
 
 
-def see(
-    wire: Wire, topic: str, isolation_level: int = READ_COMMITTED, *, partition: int = 0, offset: int = 0
-) -> Seen:
+def see(wire: Wire, topic: str, isolation_level: int = READ_COMMITTED, *, partition: int = 0, offset: int = 0) -> Seen:
     """Read a partition once, without waiting for anything."""
     made = fetch(topic, offset, partitions=(partition,), isolation_level=isolation_level)
     part = fetched(wire.ask(made))
