@@ -249,7 +249,7 @@ def test_a_static_member_that_was_replaced_is_fenced(
     sender = producer().init()
     sender.add_offsets(first.group)
     for member, code in ((first, FENCED_INSTANCE_ID), (second, OK)):
-        who = {"generation_id": member.generation, "member_id": member.id, "group_instance_id": "i"}
+        who: dict[str, Any] = {"generation_id": member.generation, "member_id": member.id, "group_instance_id": "i"}
         assert sender.commit_offset(member.group, topic.name, **who) == code
     assert sender.end(ABORT) == OK
 
@@ -260,7 +260,7 @@ def test_a_member_of_a_group_that_is_not_there_is_refused(
 ) -> None:
     sender = producer().init()
     sender.add_offsets(nobody)
-    who = {"generation_id": 3, "member_id": "m"}
+    who: dict[str, Any] = {"generation_id": 3, "member_id": "m"}
     assert sender.commit_offset(nobody, topic.name, version=version, **who) == ILLEGAL_GENERATION
     assert sender.end(ABORT) == OK
 

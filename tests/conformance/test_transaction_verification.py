@@ -1,4 +1,4 @@
-"""KIP-890 in raw frames: no batch outside of its transaction, and an epoch for each transaction; and what KIP-664 shows.
+"""KIP-890 in raw frames: no batch outside of its transaction, an epoch for each transaction, and what KIP-664 shows.
 
 Both halves: brokers verify the batches of clients that add partitions themselves, and add those of clients that do
 not. Claims hold of Apache Kafka 4.3 as well (`PYBROKER_CONFORMANCE_PEER=kafka`).
@@ -64,7 +64,7 @@ def test_brokers_say_that_transactions_have_their_second_version(wire: Wire) -> 
     }
 
 
-# ------------------------------------------------------------------------------------------- clients that add partitions
+# ------------------------------------------------------------------------------------------ clients that add partitions
 
 
 @pytest.mark.parametrize("version", [3, 7, 8, 9, 10, 11])
@@ -145,7 +145,7 @@ def test_brokers_ask_about_many_transactions_at_once(producer: NewProducer, topi
     open_one.end(ABORT)
 
 
-# ------------------------------------------------------------------------------------------ an epoch for each transaction
+# ---------------------------------------------------------------------------------------- an epoch for each transaction
 
 
 def test_a_batch_adds_its_partition_and_every_end_bumps_the_epoch(producer: NewProducer, topic: Topic) -> None:
@@ -254,7 +254,7 @@ def listed(wire: Wire, version: int = 2, **filters: Any) -> list[tuple[str, str]
 @pytest.mark.parametrize("version", range(3))
 def test_transactions_are_listed_by_state_and_producer_id(producer: NewProducer, topic: Topic, version: int) -> None:
     sender = producer().init()
-    mine = {"producer_id_filters": [sender.producer_id]}
+    mine: dict[str, Any] = {"producer_id_filters": [sender.producer_id]}
     assert listed(sender.wire, version, **mine) == [(sender.id, "Empty")]
     assert listed(sender.wire, version, state_filters=["Ongoing"], **mine) == []
     sender.add(topic.name)
@@ -280,7 +280,7 @@ def test_transactions_are_listed_by_pattern(producer: NewProducer, wire: Wire) -
 def test_transactions_are_listed_by_their_age(producer: NewProducer, topic: Topic, wire: Wire) -> None:
     sender = producer().init()
     sender.add(topic.name)
-    mine = {"producer_id_filters": [sender.producer_id]}
+    mine: dict[str, Any] = {"producer_id_filters": [sender.producer_id]}
     assert listed(wire, duration_filter=0, **mine) == [(sender.id, "Ongoing")]
     assert listed(wire, duration_filter=1_000_000, **mine) == []
     sender.end(ABORT)

@@ -292,7 +292,7 @@ def test_a_waiting_reader_of_committed_records_is_woken_by_the_marker(
         assert fetched(reader.receive(made, waiting)).records
 
 
-# -------------------------------------------------------------------------------------------------------- what is written
+# ------------------------------------------------------------------------------------------------------ what is written
 
 
 def test_a_batch_that_is_sent_again_is_written_once(producer: NewProducer, topic: Topic, wire: Wire) -> None:

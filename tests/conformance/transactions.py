@@ -122,13 +122,13 @@ class Transactional:
     def add_offsets(self, group: str, version: int = 3, **who: Any) -> int:
         """AddOffsetsToTxn, asked again while the last transaction is being ended."""
 
-        def answered() -> int | None:
+        def answered() -> tuple[int] | None:
             code = self.wire.call(
                 "AddOffsetsToTxn", version, transactional_id=self.id, group_id=group, **self._who(who)
             ).error_code
-            return None if code == CONCURRENT_TRANSACTIONS else code + 1
+            return None if code == CONCURRENT_TRANSACTIONS else (code,)
 
-        return wait_until(answered, within=PATIENCE_SECONDS, what=f"{group} is added for {self.id}") - 1
+        return _first(wait_until(answered, within=PATIENCE_SECONDS, what=f"{group} is added for {self.id}"))
 
     def ask_end(self, committed: bool, version: int = 4, **who: Any) -> Any:
         """EndTxn, asked again while the transaction is being ended by an earlier one."""
@@ -202,32 +202,41 @@ class Transactional:
         self, group: str, topic: str, offset: int = 5, version: int = 3, *, partition: int = 0, **member: Any
     ) -> int:
         """TxnOffsetCommit of one partition, asked again while the last transaction is being ended."""
-        place = {"partition_index": partition, "committed_offset": offset, "committed_metadata": "kept"}
-        who = {key: member.pop(key) for key in ("producer_id", "epoch") if key in member}
+        place: dict[str, Any] = {
+            "partition_index": partition,
+            "committed_offset": offset,
+            "committed_metadata": "kept",
+        }
+        who: dict[str, Any] = {key: member.pop(key) for key in ("producer_id", "epoch") if key in member}
         seen = {"generation_id": -1, "member_id": "", "group_instance_id": None} if version >= 3 else {}
+        if version >= 2:
+            place["committed_leader_epoch"] = 3
         made = {
             "transactional_id": self.id,
             "group_id": group,
             **self._who(who),
             **seen,
             **member,
-            "topics": [
-                {"name": topic, "partitions": [place | ({"committed_leader_epoch": 3} if version >= 2 else {})]}
-            ],
+            "topics": [{"name": topic, "partitions": [place]}],
         }
 
-        def answered() -> int | None:
+        def answered() -> tuple[int] | None:
             (found,) = self.wire.call("TxnOffsetCommit", version, **made).topics
             code = found.partitions[0].error_code
-            return None if code == CONCURRENT_TRANSACTIONS else code + 1
+            return None if code == CONCURRENT_TRANSACTIONS else (code,)
 
-        return wait_until(answered, within=PATIENCE_SECONDS, what=f"{self.id} commits offsets of {group}") - 1
+        return _first(wait_until(answered, within=PATIENCE_SECONDS, what=f"{self.id} commits offsets of {group}"))
 
     def _who(self, given: dict[str, Any]) -> dict[str, Any]:
         return {
             "producer_id": given.get("producer_id", self.producer_id),
             "producer_epoch": given.get("epoch", self.epoch),
         }
+
+
+def _first(found: tuple[int] | None) -> int:
+    assert found is not None
+    return int(found[0])
 
 
 @dataclass(frozen=True, slots=True)
