@@ -1977,7 +1977,7 @@ def transaction_verified(
 def verify_transactions(data_plane: DataPlane, verify: bool) -> None:
     """Says whether a transaction's coordinator is asked before a partition takes part in it, where the Produce's version
     does not have the partition added (`transaction.partition.verification.enable`). Before this is called it is."""
-# --------------------------------------------------------------------------------------------- transaction.rs
+# ------------------------------------------------------------------------------------ producer_transactions.rs
 
 @final
 class Transactions:

@@ -40,6 +40,7 @@ mod partition_metadata;
 mod positions;
 mod producer;
 mod producer_settings;
+mod producer_transactions;
 mod quorum;
 mod quorum_ready;
 mod quotas;
@@ -61,7 +62,6 @@ mod simulation;
 mod stamp;
 mod topic_table;
 mod transactions;
-mod transaction;
 mod verify;
 
 use pyo3::prelude::*;
@@ -182,7 +182,7 @@ fn add_clients(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<fetcher::Fetcher>()?;
     m.add_class::<producer::Outgoing>()?;
     m.add_class::<producer::Producer>()?;
-    m.add_class::<transaction::Transactions>()?;
+    m.add_class::<producer_transactions::Transactions>()?;
     m.add_class::<settlements::Settlements>()?;
     m.add_class::<secure::PyClientTls>()?;
     m.add_class::<secure::PySaslCredentials>()?;

@@ -4,7 +4,8 @@
 //! between records and batches. Which types there are, and what they hold, is Python's to declare.
 
 use pybroker_record::{
-    BatchBuilder, BatchHeader, Batches, Compression, EndMarker, RecordError, Records, records_section, set_transactional,
+    BatchBuilder, BatchHeader, Batches, Compression, EndMarker, RecordError, Records, records_section,
+    set_transactional,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -87,12 +88,7 @@ impl RecordTable {
 
     /// Reads the whole batches at the front of a buffer.
     #[pyo3(signature = (batches, *, max_bytes))]
-    fn decode<'py>(
-        &self,
-        py: Python<'py>,
-        batches: &[u8],
-        max_bytes: usize,
-    ) -> PyResult<Decoded<'py>> {
+    fn decode<'py>(&self, py: Python<'py>, batches: &[u8], max_bytes: usize) -> PyResult<Decoded<'py>> {
         let list = PyList::empty(py);
         let (mut next_offset, mut taken, mut skipped) = (-1, 0, 0);
         let mut transacted = Vec::new();
