@@ -395,8 +395,8 @@ class DataPlane:
         """Evaluates an unresolved request again, against the table published last; topics still unknown are errors.
 
         Once `set_rights` has been called, the client may use the topics in `allowed` alone, each as the request names
-        it; 16 zero bytes stand for the cluster. `transactional_id`: it may write as the request's. That is remembered for as long as `version` is in force; 0: it is
-        not."""
+        it; 16 zero bytes stand for the cluster. `transactional_id`: it may write as that of the request. This is
+        remembered for as long as `version` is in force; 0: it is not."""
     def set_rights(self, *, decisions: int, version: int) -> None:
         """Has Produce and Fetch ask what their clients may do, by rules of `version`, which is not 0. About `decisions`
         are remembered, 8 bytes each, as they come. A later call changes the version alone."""
@@ -1945,38 +1945,6 @@ class TopicTable:
     def __len__(self) -> int:
         """How many topics."""
 
-# ---------------------------------------------------------------------------------------------- transactions.rs
-
-@final
-class AppendedMarkers:
-    """What became of markers that were appended together."""
-
-    @property
-    def is_awaited(self) -> bool:
-        """Whether an `AppendSettled` with their ticket follows; otherwise `error_codes` says all."""
-    def error_codes(self) -> list[int]:
-        """Of each marker, why its transaction is not known to have ended in its partition, as a code of Kafka: 0 where it
-        has, REQUEST_TIMED_OUT where that is not decided."""
-
-def active_producers(partition: Partition) -> list[tuple[int, int, int, int, int, int]]:
-    """The producers that a partition remembers, by id: (id, epoch, last sequence number, time of the last batch in ms,
-    coordinator epoch of the last marker, first offset of the open transaction); -1 for what there is not."""
-
-def append_markers(
-    data_plane: DataPlane, transactions: Sequence[tuple[Partition, int, int, bool, int, int]], ticket: int
-) -> AppendedMarkers:
-    """Ends transactions in partitions that this broker leads: (partition, producer id, epoch of the marker, whether it
-    commits, coordinator epoch, `transaction.version`). For all replicas in sync; waits for no disk. Releases the GIL."""
-
-def transaction_verified(
-    data_plane: DataPlane, connection: int, request: int, answers: Sequence[tuple[int, str | None] | None]
-) -> None:
-    """Evaluates an unresolved request of a transaction again: of each partition of `UnresolvedRequest.transaction` why
-    nothing may be appended to it, as a code of Kafka and words; None where its coordinator has the partition in it."""
-
-def verify_transactions(data_plane: DataPlane, verify: bool) -> None:
-    """Says whether a transaction's coordinator is asked before a partition takes part in it, where the Produce's version
-    does not have the partition added (`transaction.partition.verification.enable`). Before this is called it is."""
 # ------------------------------------------------------------------------------------ producer_transactions.rs
 
 @final
@@ -2007,6 +1975,39 @@ class Transactions:
         """Has the batches of these partitions sent."""
     def descriptor(self) -> int:
         """A descriptor that is readable while `take_unadded` has something to return."""
+
+# ---------------------------------------------------------------------------------------------- transactions.rs
+
+@final
+class AppendedMarkers:
+    """What became of markers that were appended together."""
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether an `AppendSettled` with their ticket follows; otherwise `error_codes` says all."""
+    def error_codes(self) -> list[int]:
+        """Of each marker, why its transaction is not known to have ended in its partition, as a code of Kafka: 0 where
+        it has, REQUEST_TIMED_OUT where that is not decided."""
+
+def active_producers(partition: Partition) -> list[tuple[int, int, int, int, int, int]]:
+    """The producers that a partition remembers, by id: (id, epoch, last sequence number, time of the last batch in ms,
+    coordinator epoch of the last marker, first offset of the open transaction); -1 for what there is not."""
+
+def append_markers(
+    data_plane: DataPlane, transactions: Sequence[tuple[Partition, int, int, bool, int, int]], ticket: int
+) -> AppendedMarkers:
+    """Ends transactions in partitions that this broker leads: (partition, producer id, epoch of the marker, whether it
+    commits, coordinator epoch, `transaction.version`). For all replicas in sync; waits for no disk. Releases the GIL."""
+
+def transaction_verified(
+    data_plane: DataPlane, connection: int, request: int, answers: Sequence[tuple[int, str | None] | None]
+) -> None:
+    """Evaluates an unresolved request of a transaction again: of each partition of `UnresolvedRequest.transaction` why
+    nothing may be appended to it, as a code of Kafka and words; None where it is part of the transaction."""
+
+def verify_transactions(data_plane: DataPlane, verify: bool) -> None:
+    """Says whether a transaction's coordinator is asked before a partition takes part in it, where the version of the
+    Produce does not have the partition added. Before this is called it is."""
 
 # -------------------------------------------------------------------------------------------------- verify.rs
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from pybroker.broker.transaction_verification import Producer
 from pybroker.config.errors import ConfigError
 from pybroker.handlers.context import Contexts, Services
 from pybroker.handlers.encoded_topics import EncodedTopics
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pybroker.broker.producer_ids import ProducerIds
     from pybroker.broker.registration import Registration
     from pybroker.broker.suspects import Suspects
+    from pybroker.broker.transaction_verification import TransactionVerification
     from pybroker.config.broker import BrokerConfig
     from pybroker.config.endpoint import Listener
     from pybroker.config.sasl import ListenerSasl
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from pybroker.controller.switching_channel import SwitchingChannel
     from pybroker.coordinator.group.service import GroupCoordinator
     from pybroker.coordinator.runtime.commits import CommitWaits
+    from pybroker.coordinator.runtime.markers import Markers
     from pybroker.coordinator.transaction.service import TransactionCoordinator
     from pybroker.handlers.context import RequestContext
     from pybroker.metadata.image import MetadataImage, ScramImage
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from pybroker.net.quotas import Quotas
     from pybroker.net.rights import Rights
     from pybroker.net.tls import TlsListeners
+    from pybroker.net.verification import Answers, Asked
     from pybroker.replica.deletions import Deletions
     from pybroker.replica.in_sync import InSyncReplicas
     from pybroker.replica.publisher import PartitionPublisher
@@ -86,6 +90,8 @@ class Parts(Protocol):
     registration: Registration
     brokers: BrokerChannels
     commits: CommitWaits
+    markers: Markers
+    verification: TransactionVerification
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     producer_ids: ProducerIds
@@ -196,6 +202,8 @@ def build_services(parts: Parts) -> Services:
         tokens=parts.tokens,
         authorizer=parts.authorizer,
         mutations=parts.mutations,
+        markers=parts.markers,
+        verification=parts.verification,
         brokers=parts.brokers,
         time_of=parts.quotas.time_of,
     )
@@ -225,6 +233,11 @@ def build_pipeline(
         groups.step()
         transactions.step()
 
+    async def ask_coordinator(asked: Asked) -> Answers:
+        transactional_id, producer_id, producer_epoch, version, partitions = asked
+        producer = Producer(transactional_id, producer_id, producer_epoch)
+        return await parts.verification.of_produce(producer, version, partitions)
+
     def of_replica(event: ReplicaEvent) -> None:
         if isinstance(event, ReplicaDeletedRecords):
             parts.deletions.deleted(event)
@@ -249,6 +262,7 @@ def build_pipeline(
         closed=parts.sasl.forget if parts.sasl is not None else None,
         name_peer=parts.tls.name_peer,
         quota_asked=parts.quotas.answer,
+        ask_coordinator=ask_coordinator,
     )
 
 

@@ -1,4 +1,4 @@
-"""TransactionVerification: whether partitions are part of a transaction, as its coordinator says before records go there.
+"""TransactionVerification: whether partitions are part of a transaction, as its coordinator says before a record goes.
 
 Owns the questions of this broker to coordinators (KIP-890): one AddPartitionsToTxn to a broker at a time, with every
 transaction that waited meanwhile, and which error an answer is for the client that waits for it. Must not know logs,
@@ -165,9 +165,7 @@ class TransactionVerification:
 
     async def _answer(self, broker: int, questions: list[_Question]) -> None:
         request = AddPartitionsToTxnRequest(transactions=[question.transaction() for question in questions])
-        response = await self._channel.send(
-            broker, request, AddPartitionsToTxnResponse, timeout_ms=self._timeout_ms()
-        )
+        response = await self._channel.send(broker, request, AddPartitionsToTxnResponse, timeout_ms=self._timeout_ms())
         if response.error_code:
             # That this broker may not ask is none of the client's business.
             refused = response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -177,9 +175,9 @@ class TransactionVerification:
             return
         by_id = {question.producer.transactional_id: question for question in questions}
         for result in response.results_by_transaction:
-            question = by_id.get(result.transactional_id)
-            if question is not None:
-                question.settle(
+            asked = by_id.get(result.transactional_id)
+            if asked is not None:
+                asked.settle(
                     {
                         (topic.name, partition.partition_index): ErrorCode(partition.partition_error_code)
                         for topic in result.topic_results

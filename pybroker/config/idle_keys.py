@@ -77,6 +77,3 @@ class IdleKeys(Settings):
     remote_log_reader_threads = integer(
         10, "Threads that read from tiered storage.", at_least=1, acts=False, dynamic=True
     )
-    transaction_partition_verification_enable = boolean(
-        True, "Whether a transactional batch is checked with its coordinator.", acts=False, dynamic=True
-    )

@@ -33,6 +33,12 @@ class TransactionKeys(Settings):
     transaction_state_log_load_buffer_size = integer(
         5 * 1024**2, "Most bytes of __transaction_state read at once while a coordinator is loaded.", at_least=1
     )
+    transaction_partition_verification_enable = boolean(
+        True,
+        "Whether the coordinator of a transaction is asked before a partition takes its first batch of it, for clients "
+        "that do not have partitions added by what they send (KIP-890).",
+        dynamic=True,
+    )
     transaction_max_timeout_ms = integer(
         900_000, "Longest transaction timeout in ms that a producer may ask for.", at_least=1
     )

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from pybroker.broker.broker_channel import BrokerChannels
     from pybroker.broker.producer_ids import ProducerIds
     from pybroker.broker.suspects import Suspects
+    from pybroker.broker.transaction_verification import TransactionVerification
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.channel import ControllerChannel, OwnController
     from pybroker.controller.cluster.settings import ConfigRules
     from pybroker.controller.death_watch import DeathWatch
     from pybroker.controller.service import Controller
     from pybroker.coordinator.group.service import GroupCoordinator
+    from pybroker.coordinator.runtime.markers import Markers
     from pybroker.coordinator.transaction.service import TransactionCoordinator
     from pybroker.handlers.encoded_topics import EncodedTopics
     from pybroker.machine.slices import Slices
@@ -112,6 +114,8 @@ class Services(NamedTuple):
     controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
     mutations: MutationQuotas | None = None  # of the node: partitions that clients may have made and deleted
     authorizer: Judge | None = None  # who decides what clients may do; without one they may do everything
+    markers: Markers | None = None  # of a broker: ends transactions in its partitions
+    verification: TransactionVerification | None = None  # of a broker: asks coordinators of transactions
     brokers: BrokerChannels | None = None  # of a broker: the ways to other brokers, and to itself
     time_of: Callable[[Origin], RequestTime | None] | None = None  # what requests' time is counted by, for quotas
 

@@ -60,11 +60,11 @@ def _failed(request: WriteTxnMarkersRequest, _version: int, error: WireError) ->
 
 
 class _Place(NamedTuple):
-    """A partition of a marker: by the positions of marker and topic in the request, and its index."""
+    """A partition of a marker: by the positions of marker and topic in the request, and its own number."""
 
     marker: int
     topic: int
-    index: int
+    partition: int
 
 
 @handles(
@@ -77,11 +77,12 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, context: RequestCon
     enough = (Operation.ALTER, Operation.CLUSTER_ACTION)
     if not any(authorizer.allowed(context, operation, ResourceType.CLUSTER, CLUSTER_NAME) for operation in enough):
         raise denial(ResourceType.CLUSTER)
-    find = context.services.partitions.get
+    find, markers = context.services.partitions.get, context.services.markers
+    assert markers is not None  # It is no API of controllers.
     codes: dict[_Place, int] = {}
     ended: dict[_Place, EndedTransaction] = {}
     for place, marker in _places(request):
-        partition = find(marker.topics[place.topic].name, place.index)
+        partition = find(marker.topics[place.topic].name, place.partition)
         if partition is None:
             codes[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             continue
@@ -93,7 +94,7 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, context: RequestCon
             marker.coordinator_epoch,
             marker.transaction_version,
         )
-    codes.update(zip(ended, await context.services.markers.write(list(ended.values())), strict=True))
+    codes.update(zip(ended, await markers.write(list(ended.values())), strict=True))
     return _response(request, codes)
 
 

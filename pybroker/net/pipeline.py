@@ -41,12 +41,12 @@ from pybroker.net.native import (
     ReplicaEvent,
     SegmentRolled,
     UnresolvedRequest,
-    transaction_verified,
 )
 from pybroker.net.rights import Verdict
 from pybroker.net.turns import Turns
+from pybroker.net.verification import ask_nobody, verify
 from pybroker.net.work import Way, Work, build_way, failure, handle, refusal
-from pybroker.protocol.errors import ErrorCode, MalformedMessage
+from pybroker.protocol.errors import MalformedMessage
 from pybroker.security.quotas import go_on, throttle_time_ms
 
 if TYPE_CHECKING:
@@ -54,13 +54,9 @@ if TYPE_CHECKING:
 
     from pybroker.net.dispatch import Dispatch
     from pybroker.net.native import DataPlane, Event
+    from pybroker.net.verification import Answers, Asked
 
 log = logging.getLogger("pybroker.net")
-
-Asked = tuple[str, int, int, int, list[tuple[str, int]]]
-"""What the coordinator of a Produce's transaction is asked (`UnresolvedRequest.transaction`)."""
-Answers = list[tuple[int, str | None] | None]
-"""Of each partition why nothing may be appended to it, as code and words; None where it is part of the transaction."""
 
 _DRAIN_AT_ONCE = 256
 _LARGE_REQUEST = 64 * 1024
@@ -97,13 +93,13 @@ class Pipeline:
         of_replica: Callable[[ReplicaEvent], None] | None = None,
         name_peer: Callable[[PeerCertificate], None] | None = None,
         quota_asked: Callable[[QuotaAsked], None] | None = None,
-        verify: Callable[[Asked], Awaitable[Answers]] | None = None,
+        ask_coordinator: Callable[[Asked], Awaitable[Answers]] = ask_nobody,
     ) -> None:
         """`draining` is called when a wake-up has brought events, `drained` when its handlers have been called, before
         their answers are sent. `max_elements` is how many elements a request may have. `clock` gives seconds, rising.
         `intercepted` gets the requests that the data plane intercepts, `closed` the numbers of connections that ended,
-        `of_replica` what followers of this broker have done, `name_peer` certificates of clients,
-        `quota_asked` clients whose quotas the data plane does not know. `verify` asks the coordinators of transactions.
+        `of_replica` what followers of this broker have done, `name_peer` certificates of clients, `quota_asked` clients
+        whose quotas the data plane does not know. `ask_coordinator` asks those of transactions.
         """
         self._data_plane = data_plane
         self._dispatch = dispatch
@@ -114,8 +110,7 @@ class Pipeline:
         self._decide = decide
         self._directory_failed = directory_failed
         self._exhausted = exhausted
-        self._segment_rolled = segment_rolled
-        self._append_settled = append_settled
+        self._segment_rolled, self._append_settled = segment_rolled, append_settled
         self._max_in_work = max_in_work
         self._max_elements = max_elements
         # Codes what is large; it gives the interpreter lock away in between.
@@ -125,10 +120,9 @@ class Pipeline:
         self._begin = draining
         self._drained = drained
         self._clock = clock
-        self._intercepted = intercepted
-        self._closed = closed
+        self._intercepted, self._closed = intercepted, closed
         self._of_replica, self._name_peer, self._quota_asked = of_replica, name_peer, quota_asked
-        self._verify = verify or _verify_nothing
+        self._ask_coordinator = ask_coordinator
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
         # Requests that the last wake-up had no time for. Invariant: while there are any, `_go_on` is scheduled.
@@ -286,12 +280,11 @@ class Pipeline:
         elif isinstance(event, InterceptedRequest) and self._intercepted is not None:
             self._intercepted(event.request)
         elif isinstance(event, UnresolvedRequest):
-            if event.transaction is not None:
-                # It waits for another broker, perhaps long: it takes no room.
-                self._spawn(self._step_unverified(event, event.transaction))
-                return
-            self._in_work += 1
-            self._spawn(self._step_unresolved(event))
+            if event.transaction is not None:  # It waits for another broker, perhaps long: it takes no room.
+                self._spawn(verify(self._data_plane, event, event.transaction, self._ask_coordinator))
+            else:
+                self._in_work += 1
+                self._spawn(self._step_unresolved(event))
         elif isinstance(event, ConnectionClosed):
             self._turns.forget(event.connection)
             work = self._works.get(event.connection)
@@ -430,15 +423,6 @@ class Pipeline:
             self._data_plane.retry(event.connection, event.request, *verdict)
             self._settle(1)
 
-    async def _step_unverified(self, event: UnresolvedRequest, asked: Asked) -> None:
-        answers: Answers = [(ErrorCode.UNKNOWN_SERVER_ERROR, None) for _ in asked[-1]]
-        try:
-            answers = await self._verify(asked)
-        except Exception:
-            log.exception("the transaction of %s could not be verified", asked[0])
-        finally:
-            transaction_verified(self._data_plane, event.connection, event.request, answers)
-
     def _answer_unsupported(self, event: ControlRequest, context: Any) -> None:
         api, _served = self._dispatch.find(event)
         answer = api.unsupported(context)
@@ -514,8 +498,3 @@ class Pipeline:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-async def _verify_nothing(asked: Asked) -> Answers:
-    """Refuse a transaction where nobody is there to ask."""
-    return [(ErrorCode.COORDINATOR_NOT_AVAILABLE, None) for _ in asked[-1]]

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.broker.broker_channel import build_broker_channels
@@ -19,13 +20,16 @@ from pybroker.broker.producer_ids import ProducerIds
 from pybroker.broker.registration import Endpoints, Registration
 from pybroker.broker.shut_down import Stage
 from pybroker.broker.suspects import Suspects
+from pybroker.broker.transaction_verification import TransactionVerification
 from pybroker.controller.cluster.elections import leads_anything
 from pybroker.controller.errors import ControllerError
 from pybroker.coordinator.group.building import build_coordinator
 from pybroker.coordinator.group.settings import build_settings
 from pybroker.coordinator.runtime.commits import CommitWaits
+from pybroker.coordinator.runtime.markers import Markers
 from pybroker.coordinator.transaction.building import build_coordinator as build_transactions
 from pybroker.coordinator.transaction.service import FreshIds
+from pybroker.coordinator.transaction.state_topic import STATE_TOPIC
 from pybroker.handlers.api_versions import encoded_answers
 from pybroker.handlers.context import Contexts
 from pybroker.handlers.own_requests import OwnRequests
@@ -38,7 +42,7 @@ from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.dispatch import Dispatch
 from pybroker.net.forwarding import Forwarding
 from pybroker.net.listeners import OpenListener, open_listeners
-from pybroker.net.native import DataPlane
+from pybroker.net.native import DataPlane, append_markers, verify_transactions
 from pybroker.net.quotas import Quotas, QuotaWindow
 from pybroker.net.rights import Rights
 from pybroker.net.tls import TlsListeners
@@ -155,6 +159,9 @@ class BrokerPart:
             self.config, lambda: source.image, self._foundation.outbound.brokers
         )
         end(Stage.PARKED_REQUESTS, brokers, brokers.close)
+        self.verification = TransactionVerification(
+            brokers.verification, self._coordinator_of, timeout_ms=lambda: live.current.request_timeout_ms
+        )
         if self._heartbeats is not None:
             publisher.hold()
         self.in_sync = self._build_in_sync()
@@ -164,6 +171,8 @@ class BrokerPart:
         failures.on_survived(registration.report_failed_directories)
         live.subscribe(publisher.reconfigure)
         live.subscribe(lambda config: self.groups.reconfigure(build_settings(config)))
+        live.subscribe(self._verify_transactions)
+        self._verify_transactions(live.current)
         self._api_versions = ApiVersionsPublisher(self.data_plane)
         # Rules come first: nobody finds a topic that is newer than they are.
         return [self.rights, self.quotas, self.connection_quotas, publisher, self._api_versions]
@@ -331,11 +340,24 @@ class BrokerPart:
             ask_broker=self._send_markers,
         )
         end(Stage.PARKED_REQUESTS, transactions, transactions.close)
+        self.markers = Markers(
+            partial(append_markers, data_plane), commits, timeout_ms=lambda: self.live.current.request_timeout_ms
+        )
         publisher = self.publisher = PartitionPublisher(
             config, partitions, data_plane, workers, self._follow, self.registration.report_placed
         )
         end(Stage.ROLES, publisher, publisher.stop)
         return publisher
+
+    def _verify_transactions(self, config: BrokerConfig) -> None:
+        verify_transactions(self.data_plane, config.transaction_partition_verification_enable)
+
+    def _coordinator_of(self, transactional_id: str) -> int | None:
+        """Return the broker that coordinates a transactional id, None where nobody does now."""
+        image = self.source.image
+        topic = image.topics.by_name.get(STATE_TOPIC)
+        partition = None if topic is None else topic.partitions[self.transactions.partition_for(transactional_id)]
+        return None if partition is None or partition.leader < 0 else partition.leader
 
     async def _send_markers(self, broker: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         timeout_ms = self.config.request_timeout_ms

@@ -1,7 +1,7 @@
 """Markers: the ends of transactions, written to partitions that this broker leads, and known to have been.
 
-Owns the wait of an append of markers until they are committed, and its bound. Must not know what a request is, nor which
-transactions there are: the append is handed in.
+Owns the wait of an append of markers until they are committed, and its bound. Must not know what a request is, nor
+which transactions there are: the append is handed in.
 """
 
 from __future__ import annotations
