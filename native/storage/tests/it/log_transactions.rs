@@ -13,6 +13,7 @@ use pybroker_storage::txn_index::{self, AbortedTxn};
 use pybroker_storage::{AppendError, Log, LogConfig, OpenLog};
 
 use crate::log_fixture::{NOW, build};
+use crate::log_verification::append_verified;
 
 const PRODUCERS: std::ops::Range<i64> = 1..5;
 
@@ -129,7 +130,7 @@ impl Harness {
                 let next = (producer, 0, self.next_sequence(producer));
                 let (mut bytes, _) = build(&vec![30; records], 0, next, Compression::Lz4);
                 set_transactional(&mut bytes);
-                self.log().append(&mut bytes, 0, NOW).unwrap();
+                append_verified(self.log(), &mut bytes).unwrap();
                 self.take(&bytes);
             }
             Step::End { producer, commit } => {

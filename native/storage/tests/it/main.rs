@@ -9,3 +9,4 @@ mod log_model;
 mod log_recovery;
 mod log_retention;
 mod log_transactions;
+mod log_verification;

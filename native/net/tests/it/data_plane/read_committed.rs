@@ -10,7 +10,7 @@ use super::support::{Fetched, Plane, Produced, batch, fetch_isolated, fetch_requ
 const COMMITTED: i8 = 1;
 const PATIENT_MS: i32 = 60_000;
 
-fn transactional(producer: i64, sequence: i32, value: &str) -> Vec<u8> {
+pub fn transactional(producer: i64, sequence: i32, value: &str) -> Vec<u8> {
     let mut builder = BatchBuilder::new(Compression::None, None, 1 << 20);
     assert!(builder.try_append(1, None, Some(value.as_bytes()), &[]).is_some());
     let mut bytes = Vec::new();
