@@ -1997,7 +1997,8 @@ def append_markers(
     data_plane: DataPlane, transactions: Sequence[tuple[Partition, int, int, bool, int, int]], ticket: int
 ) -> AppendedMarkers:
     """Ends transactions in partitions that this broker leads: (partition, producer id, epoch of the marker, whether it
-    commits, coordinator epoch, `transaction.version`). For all replicas in sync. Waits for no disk, releases the GIL."""
+    commits, coordinator epoch, `transaction.version`). For all replicas in sync. Waits for no disk.
+    Releases the GIL."""
 
 def transaction_verified(
     data_plane: DataPlane, connection: int, request: int, answers: Sequence[tuple[int, str | None] | None]

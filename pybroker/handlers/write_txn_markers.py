@@ -11,6 +11,7 @@ Behaviour
     - The marker of each partition is answered for when it is committed: on every replica in sync, of which
       min.insync.replicas are needed, and on the device where the log's settings want that. It ends the producer's
       transaction there: the last stable offset passes it, and read_committed fetches that waited are woken.
+    - In __consumer_offsets the group coordinator writes the marker, and lets the transaction's offsets count or go.
     - A marker that comes twice is written twice, and changes nothing.
     - TRANSACTION_COORDINATOR_FENCED for the coordinator epoch of a predecessor, INVALID_PRODUCER_EPOCH for an epoch of
       the producer that has gone by; nothing is written then.
@@ -30,9 +31,11 @@ Not done
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.handlers.errors import denial
+from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from pybroker.handlers.errors import denial, wire_error
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.write_txn_markers import (
@@ -53,6 +56,12 @@ if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
     from pybroker.protocol.messages.write_txn_markers import WritableTxnMarker
+
+
+_NOT_COORDINATED_HERE = frozenset(
+    {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
+)
+"""What a coordinator of transactions expects as NOT_LEADER_OR_FOLLOWER: it looks for the leader, and tries again."""
 
 
 def _failed(request: WriteTxnMarkersRequest, _version: int, error: WireError) -> WriteTxnMarkersResponse:
@@ -81,10 +90,15 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, context: RequestCon
     assert markers is not None  # It is no API of controllers.
     codes: dict[_Place, int] = {}
     ended: dict[_Place, EndedTransaction] = {}
+    of_groups: dict[_Place, asyncio.Future[ErrorCode]] = {}
     for place, marker in _places(request):
-        partition = find(marker.topics[place.topic].name, place.partition)
+        topic = marker.topics[place.topic].name
+        partition = find(topic, place.partition)
         if partition is None:
             codes[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            continue
+        if topic == OFFSETS_TOPIC:
+            of_groups[place] = asyncio.ensure_future(_end_in_groups(place.partition, marker, context))
             continue
         ended[place] = (
             partition,
@@ -95,7 +109,28 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, context: RequestCon
             marker.transaction_version,
         )
     codes.update(zip(ended, await markers.write(list(ended.values())), strict=True))
+    codes.update(zip(of_groups, await asyncio.gather(*of_groups.values()), strict=True))
     return _response(request, codes)
+
+
+async def _end_in_groups(partition: int, marker: WritableTxnMarker, context: RequestContext) -> ErrorCode:
+    """Have the group coordinator write a marker: the offsets of the transaction count from then on, or go."""
+    try:
+        async with asyncio.timeout(context.services.config.request_timeout_ms / 1000):
+            await context.services.groups.complete_transaction(
+                partition,
+                marker.producer_id,
+                marker.producer_epoch,
+                marker.coordinator_epoch,
+                marker.transaction_result,
+                marker.transaction_version,
+            )
+    except TimeoutError:
+        return ErrorCode.REQUEST_TIMED_OUT
+    except Exception as error:  # noqa: BLE001  # every failure is the answer about its partition
+        code = wire_error(error).code
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if code in _NOT_COORDINATED_HERE else code
+    return ErrorCode.NONE
 
 
 def _places(request: WriteTxnMarkersRequest) -> Iterator[tuple[_Place, WritableTxnMarker]]:
