@@ -9,9 +9,9 @@ import re
 from typing import TYPE_CHECKING
 
 from pybroker.cli.errors import CommandError
+from pybroker.cli.feature_table import default_level
 from pybroker.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
-    GROUP_VERSION,
     INITIAL_LEVELS,
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-_DEFAULT_SINCE = {GROUP_VERSION: 22, ELIGIBLE_LEADER_REPLICAS_VERSION: 26}
-"""The metadata.version from which a new cluster has the feature at level 1 without being asked."""
 _NEEDS = {ELIGIBLE_LEADER_REPLICAS_VERSION: 23}
 """The least metadata.version of a feature's level 1."""
 _SHORT = range(-(2**15), 2**15)
@@ -47,7 +45,7 @@ def plan_levels(release: str | None, features: Sequence[str], *, is_dynamic: boo
         if name == KRAFT_VERSION:
             levels[name] = _kraft_version(given.get(name), is_dynamic=is_dynamic)
         else:
-            levels[name] = given.get(name, int(metadata_version >= _DEFAULT_SINCE[name]))
+            levels[name] = given.get(name, default_level(name, metadata_version))
             _check(name, levels[name], metadata_version)
     return levels
 

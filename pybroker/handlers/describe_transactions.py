@@ -4,7 +4,7 @@ Key
     65
 
 Versions
-    0
+    0-0
 
 Behaviour
     - Each transactional id is answered by itself: TRANSACTIONAL_ID_NOT_FOUND for one that nobody has, NOT_COORDINATOR,

@@ -42,7 +42,7 @@ KAFKAS, OURS = "by Kafka's program", "by our program"
 TO_CONTROLLERS = "--bootstrap-controller"
 AT_THE_END = ("cluster",)
 """Tools that take the address after their first word."""
-NOT_HERE = ("share.version", "streams.version", "transaction.version")
+NOT_HERE = ("share.version", "streams.version")
 """Features of parts that are not here."""
 OLDER_HERE = ("kraft.version", "metadata.version")
 """Features whose newest level is lower here."""

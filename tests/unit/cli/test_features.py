@@ -36,16 +36,14 @@ def test_levels_are_shown_lowered_and_raised(server: str, capsys: pytest.Capture
     assert printed.err == "pybroker features: 1 out of 1 operation(s) failed.\n"
 
 
-def test_a_release_is_asked_for_without_the_features_that_the_cluster_lacks(
-    server: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_release_is_asked_for_with_all_that_it_has(server: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The log names the voters afterwards: the settings of the node do so at first."""
     assert features("--bootstrap-server", server, "upgrade", "--release-version", "4.0") == 0
     assert capsys.readouterr().out.splitlines() == [
-        "transaction.version is left out: the cluster does not have it.",
         "group.version was upgraded to 1.",
         "kraft.version was upgraded to 1.",
         "metadata.version was upgraded to 25.",
+        "transaction.version was upgraded to 2.",
     ]
     assert features("--bootstrap-server", server, "downgrade", "--feature", "kraft.version=0") == 1
     assert "The metadata log names the voters of the quorum, which it goes on to do." in capsys.readouterr().out

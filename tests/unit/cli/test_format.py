@@ -30,7 +30,8 @@ WITH_VOTERS = BOTH | {"controller.quorum.bootstrap.servers": "", "controller.quo
 SHOWN = (
     "Bootstrap metadata: BootstrapMetadata(records=["
     "ApiMessageAndVersion(FeatureLevelRecord(name='metadata.version', featureLevel=25) at version 0), "
-    "ApiMessageAndVersion(FeatureLevelRecord(name='group.version', featureLevel=1) at version 0)], "
+    "ApiMessageAndVersion(FeatureLevelRecord(name='group.version', featureLevel=1) at version 0), "
+    "ApiMessageAndVersion(FeatureLevelRecord(name='transaction.version', featureLevel=2) at version 0)], "
     "metadataVersionLevel=25, source=format command)\n"
 )
 

@@ -19,8 +19,17 @@ def test_a_new_cluster_begins_with_what_one_that_nobody_formatted_begins_with() 
         ("3.3", {"metadata.version": 7}),
         ("3.9-IV0", {"metadata.version": 21}),
         ("4.0-IV0", {"metadata.version": 22, "group.version": 1}),
-        ("4.0", {"metadata.version": 25, "group.version": 1}),
-        ("4.3", {"metadata.version": 30, "eligible.leader.replicas.version": 1, "group.version": 1}),
+        ("4.0-IV2", {"metadata.version": 24, "group.version": 1, "transaction.version": 2}),
+        ("4.0", {"metadata.version": 25, "group.version": 1, "transaction.version": 2}),
+        (
+            "4.3",
+            {
+                "metadata.version": 30,
+                "eligible.leader.replicas.version": 1,
+                "group.version": 1,
+                "transaction.version": 2,
+            },
+        ),
     ],
 )
 def test_a_release_has_its_own_levels(release: str, levels: dict[str, int]) -> None:
@@ -28,7 +37,11 @@ def test_a_release_has_its_own_levels(release: str, levels: dict[str, int]) -> N
 
 
 def test_without_a_release_a_cluster_begins_with_what_is_all_there() -> None:
-    assert recorded(plan_levels(None, [], is_dynamic=False)) == {"metadata.version": 25, "group.version": 1}
+    assert recorded(plan_levels(None, [], is_dynamic=False)) == {
+        "metadata.version": 25,
+        "group.version": 1,
+        "transaction.version": 2,
+    }
 
 
 def test_a_feature_that_is_named_has_the_level_that_is_named_last() -> None:

@@ -12,6 +12,7 @@ import pytest
 from pybroker.controller.cluster.events import ConfigChange, FeatureUpdate, NewTopic, UpgradeType
 from pybroker.controller.errors import NotControllerError
 from pybroker.controller.quorum import first_records
+from pybroker.metadata.features import INITIAL_LEVELS
 from pybroker.metadata.image import TOPIC_RESOURCE, ConfigResource, MetadataImage
 from pybroker.protocol.errors import ErrorCode
 from tests.support.controllers import build, running
@@ -81,7 +82,7 @@ async def test_what_changes_nothing_writes_nothing(tmp_path: Path) -> None:
 
 async def test_a_new_cluster_has_its_features_finalized(tmp_path: Path) -> None:
     async with running(tmp_path) as one:
-        assert one.image.features.levels == {"metadata.version": 25, "group.version": 1}
+        assert one.image.features.levels == INITIAL_LEVELS
         assert (
             await one.channel.update_features([FeatureUpdate("metadata.version", 99)])
         ).error_code is ErrorCode.INVALID_UPDATE_VERSION
@@ -95,7 +96,7 @@ async def test_a_cluster_of_an_older_broker_has_its_missing_features_finalized(
         async with running(tmp_path) as one:
             assert one.image.features.levels == {"metadata.version": 25}
     async with running(tmp_path) as one:
-        assert one.image.features.levels == {"metadata.version": 25, "group.version": 1}
+        assert one.image.features.levels == INITIAL_LEVELS
         epoch = one.image.features.epoch
     async with running(tmp_path) as one:
         assert one.image.features.epoch == epoch
@@ -106,7 +107,7 @@ async def test_a_feature_that_was_removed_stays_so_over_restarts(tmp_path: Path)
         result = await one.channel.update_features([FeatureUpdate("group.version", 0, UpgradeType.SAFE_DOWNGRADE)])
         assert result.error_code is ErrorCode.NONE
     async with running(tmp_path) as one:
-        assert one.image.features.levels == {"metadata.version": 25, "group.version": 0}
+        assert one.image.features.levels == INITIAL_LEVELS | {"group.version": 0}
 
 
 async def test_a_stopped_controller_refuses(tmp_path: Path) -> None:

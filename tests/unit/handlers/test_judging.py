@@ -20,7 +20,7 @@ from pybroker.security.requirements import NothingRequired, Requirement, Scope, 
 
 MINE, THEIRS = "mine", "theirs"
 MINE_ID, THEIRS_ID = bytes([1] * 16), bytes([2] * 16)
-JUDGE_THEMSELVES = {"DescribeTopicPartitions", "Metadata", "OffsetFetch"}
+JUDGE_THEMSELVES = {"AddPartitionsToTxn", "DescribeTopicPartitions", "Metadata", "OffsetFetch"}
 """The APIs whose items do not all stand in a list of the request; tests/security and tests/conformance ask them."""
 NAMES = {MINE_ID: MINE, THEIRS_ID: THEIRS}
 

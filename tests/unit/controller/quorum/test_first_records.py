@@ -27,7 +27,10 @@ def test_a_cluster_that_nobody_formatted_begins_with_the_newest_levels(tmp_path:
 
 
 def test_it_gets_what_a_newer_version_brings(tmp_path: Path) -> None:
-    assert levels_of(first_records(read_bootstrap(tmp_path), {"metadata.version": 25})) == {"group.version": 1}
+    assert levels_of(first_records(read_bootstrap(tmp_path), {"metadata.version": 25})) == {
+        "group.version": 1,
+        "transaction.version": 2,
+    }
     assert first_records(read_bootstrap(tmp_path), INITIAL_LEVELS) == []
 
 
@@ -52,6 +55,6 @@ def test_a_level_that_cannot_be_honoured_is_refused_with_what_helps(tmp_path: Pa
 def test_a_feature_of_a_part_that_is_not_here_is_left_out_and_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    write(tmp_path, metadata_version=25, transaction_version=2)
+    write(tmp_path, metadata_version=25, share_version=1)
     assert levels_of(first_records(read_bootstrap(tmp_path), {})) == {"metadata.version": 25}
-    assert "gives transaction.version level 2, which this version does not know" in caplog.text
+    assert "gives share.version level 1, which this version does not know" in caplog.text
