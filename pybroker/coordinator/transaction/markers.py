@@ -285,9 +285,7 @@ class TransactionMarkers:
                 return
             else:
                 if code not in _AGAIN:
-                    log.error(
-                        "a marker of %s for %s-%d failed with %s", ending.transactional_id, *partition, _name(code)
-                    )
+                    log.error("the marker of %s for %s-%d: %s", ending.transactional_id, *partition, _name(code))
                 again.append(partition)
         if again:
             self._wait(ending, again)
