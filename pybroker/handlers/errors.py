@@ -24,7 +24,10 @@ from pybroker.machine.runner import ClosedError, SupersededError, UncommittedErr
 from pybroker.protocol.errors import ErrorCode
 from pybroker.security.operations import ResourceType
 from pybroker.storage.errors import (
+    CoordinatorFencedError,
     DirectoryOfflineError,
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
     LogDirectoryNotFoundError,
     StorageError,
     TopicNameTooLongError,
@@ -56,6 +59,10 @@ _CODES: dict[type[Exception], ErrorCode] = {
     # Its name and what is added to it would be too long for a directory's.
     TopicNameTooLongError: ErrorCode.INVALID_TOPIC_EXCEPTION,
     StorageError: ErrorCode.KAFKA_STORAGE_ERROR,
+    # What a log says of a coordinator's append for a transaction.
+    CoordinatorFencedError: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+    InvalidProducerEpochError: ErrorCode.INVALID_PRODUCER_EPOCH,
+    InvalidTxnStateError: ErrorCode.INVALID_TXN_STATE,
     # A disk that fails while a log is opened or read: the client may find another replica.
     OSError: ErrorCode.KAFKA_STORAGE_ERROR,
     # Another controller leads, or none does yet: clients look for it and ask again.

@@ -15,12 +15,13 @@ Behaviour
 Version notes
     - Version 1 cannot ask for all topics, and has room for errors in partitions only.
     - Many groups from version 8 on, each with an error of its own.
+    - From version 7 on the client may ask for stable offsets (KIP-447): a partition whose offset an open transaction
+      may change is UNSTABLE_OFFSET_COMMIT.
     - Topics by id from version 10 on: an unknown one is UNKNOWN_TOPIC_ID, and an offset that was committed for another
       topic of the same name is none.
 
 Not done
-    - require_stable (KIP-447): with it and without, nothing is shown that is not committed. There are no transactions
-      yet whose open offsets it could hold back.
+    - None.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def offset_fetch(
     if context.authorizer is not None:
         return _fetch_judged(request, context)
     if context.version >= FIRST_VERSION_WITH_MANY_GROUPS:
-        return _fetch_many(request.groups, context)
+        return _fetch_many(request.groups, context, stable=request.require_stable)
     topics = None
     if request.topics is not None:
         topics = [
@@ -111,15 +112,15 @@ def offset_fetch(
         ]
     group = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
     if _weight(group) > MANY:
-        return _fetch_one(group, context)
-    reply = context.services.groups.submit(request.group_id, FetchOffsets(group))
+        return _fetch_one(group, context, stable=request.require_stable)
+    reply = context.services.groups.submit(request.group_id, FetchOffsets(group, request.require_stable))
     return reply.through(_of_one)
 
 
 async def _fetch_judged(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
     """Return the offsets of the groups and topics that the client may describe, and refusals for the others."""
     if context.version >= FIRST_VERSION_WITH_MANY_GROUPS:
-        answers = [await _fetch_group(group, context) for group in request.groups]
+        answers = [await _fetch_group(group, context, stable=request.require_stable) for group in request.groups]
         return OffsetFetchResponse(groups=answers)
     topics = None
     if request.topics is not None:
@@ -127,24 +128,28 @@ async def _fetch_judged(request: OffsetFetchRequest, context: RequestContext) ->
             OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
             for topic in request.topics
         ]
-    answer = await _fetch_group(OffsetFetchRequestGroup(group_id=request.group_id, topics=topics), context)
+    answer = await _fetch_group(
+        OffsetFetchRequestGroup(group_id=request.group_id, topics=topics), context, stable=request.require_stable
+    )
     if answer.error_code:
         raise ApiError(ErrorCode(answer.error_code))
     return _of_one(answer)
 
 
-async def _fetch_group(group: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponseGroup:
+async def _fetch_group(
+    group: OffsetFetchRequestGroup, context: RequestContext, *, stable: bool
+) -> OffsetFetchResponseGroup:
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if group.topics is None:
-        (answer,) = (await _fetch_many([group], context)).groups
+        (answer,) = (await _fetch_many([group], context, stable=stable)).groups
         answer.topics = [topic for topic in answer.topics if _may_describe(topic, context, is_asked=False)]
         return answer
     visible: list[OffsetFetchRequestTopics] = []
     hidden: list[OffsetFetchRequestTopics] = []
     for topic in group.topics:
         (visible if _may_describe(topic, context) else hidden).append(topic)
-    (answer,) = (await _fetch_many([msgspec.structs.replace(group, topics=visible)], context)).groups
+    (answer,) = (await _fetch_many([msgspec.structs.replace(group, topics=visible)], context, stable=stable)).groups
     return answer if answer.error_code else _with_hidden(answer, hidden)
 
 
@@ -194,17 +199,19 @@ def _of_one(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
     )
 
 
-async def _fetch_many(groups: list[OffsetFetchRequestGroup], context: RequestContext) -> OffsetFetchResponse:
+async def _fetch_many(
+    groups: list[OffsetFetchRequestGroup], context: RequestContext, *, stable: bool
+) -> OffsetFetchResponse:
     # A group all of whose offsets are asked for is answered once.
     whole = {group.group_id: number for number, group in enumerate(groups) if group.topics is None}
     groups = [group for number, group in enumerate(groups) if whole.get(group.group_id, number) == number]
     answers: list[OffsetFetchResponseGroup] = []
     for part in parts(groups, _weight):
         if len(part) == 1 and _weight(part[0]) > MANY:
-            answers.append(await _fetch_in_parts(part[0], context))
+            answers.append(await _fetch_in_parts(part[0], context, stable=stable))
             continue
         # All are handed in before the first is awaited: one wake-up decides about them.
-        asked = [_submit(group, context) for group in part]
+        asked = [_submit(group, context, stable=stable) for group in part]
         answers += [await _answer(group, reply) for group, reply in zip(part, asked, strict=True)]
     return OffsetFetchResponse(groups=answers)
 
@@ -214,16 +221,18 @@ def _weight(group: OffsetFetchRequestGroup) -> int:
     return MAX_WEIGHT if group.topics is None else 1 + length_of_lists(group.topics, "partition_indexes")
 
 
-async def _fetch_one(group: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponse:
-    return _of_one(await _fetch_in_parts(group, context))
+async def _fetch_one(group: OffsetFetchRequestGroup, context: RequestContext, *, stable: bool) -> OffsetFetchResponse:
+    return _of_one(await _fetch_in_parts(group, context, stable=stable))
 
 
-async def _fetch_in_parts(group: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponseGroup:
+async def _fetch_in_parts(
+    group: OffsetFetchRequestGroup, context: RequestContext, *, stable: bool
+) -> OffsetFetchResponseGroup:
     """Look up so many offsets that one decision about all would hold up others."""
     topics: list[OffsetFetchResponseTopics] = []
     for part in parts_of_lists(group.topics or [], "partition_indexes"):
         some = msgspec.structs.replace(group, topics=part)
-        answer = await _answer(some, _submit(some, context))
+        answer = await _answer(some, _submit(some, context, stable=stable))
         if answer.error_code:
             return answer
         topics += answer.topics
@@ -240,7 +249,7 @@ async def _answer(group: OffsetFetchRequestGroup, reply: Reply | CoordinatorErro
     return answer
 
 
-def _submit(group: OffsetFetchRequestGroup, context: RequestContext) -> Reply | CoordinatorError:
+def _submit(group: OffsetFetchRequestGroup, context: RequestContext, *, stable: bool) -> Reply | CoordinatorError:
     unknown = []
     topics = context.image.topics
     by_id = context.version >= _FIRST_VERSION_WITH_TOPIC_IDS
@@ -248,7 +257,7 @@ def _submit(group: OffsetFetchRequestGroup, context: RequestContext) -> Reply | 
         unknown = [topic for topic in group.topics if not _named(topic, topics)]
         group.topics = [topic for topic in group.topics if topic.name]
     try:
-        reply = context.services.groups.submit(group.group_id, FetchOffsets(group))
+        reply = context.services.groups.submit(group.group_id, FetchOffsets(group, stable))
     except CoordinatorError as error:
         return error
     if not by_id:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pybroker.coordinator.group.group_change import Record
-    from pybroker.coordinator.runtime.log import PartitionLog
+    from pybroker.coordinator.runtime.log import TransactionalLog
 
 MAX_DECOMPRESSED_BYTES = 1 << 30
 """No batch of ours decompresses to more; it bounds what a damaged one may take."""
@@ -45,21 +45,21 @@ def decode_records(batches: bytes) -> Chunk:
 
     A record of a transaction has a `TransactionalKey`, and where one ends there is a `TransactionEnd`.
     """
-    chunk = Chunk(*_table().decode(batches, max_bytes=MAX_DECOMPRESSED_BYTES))
-    if not chunk.transacted:
-        return chunk
+    read, next_offset, size, skipped, transacted = _table().decode(batches, max_bytes=MAX_DECOMPRESSED_BYTES)
+    if not transacted:
+        return Chunk(read, next_offset, size, skipped)
     records: list[tuple[Any, Any]] = []
     done = 0
-    for begin, end, producer_id, epoch, committed in chunk.transacted:
-        records += chunk.records[done:begin]
+    for begin, end, producer_id, epoch, committed in transacted:
+        records += read[done:begin]
         if committed is None:
-            of_transaction = chunk.records[begin:end]
+            of_transaction = read[begin:end]
             records += [(TransactionalKey(producer_id, epoch, key), value) for key, value in of_transaction]
         else:
             records.append((TransactionEnd(producer_id, epoch, committed), None))
         done = end
-    records += chunk.records[done:]
-    return chunk._replace(records=records, transacted=[])
+    records += read[done:]
+    return Chunk(records, next_offset, size, skipped)
 
 
 def encode_transactional(
@@ -67,7 +67,9 @@ def encode_transactional(
 ) -> bytes:
     """Make the batches of records of one transaction."""
     first = records[0].key
-    written: list[tuple[object, object | None, int]] = [(it.key.key, it.value, it.version) for it in records]
+    written: list[tuple[object, object | None, int]] = [
+        (record.key.key, record.value, record.version) for record in records
+    ]
     producer = (first.producer_id, first.producer_epoch)
     return _table().encode(written, now_ms, codec=codec, max_batch_bytes=max_batch_bytes, producer=producer)
 
@@ -82,10 +84,10 @@ class GroupRecordCodec:
         """As `encode_records`."""
         return encode_records(records, now_ms, codec=self._codec, max_batch_bytes=max_batch_bytes)
 
-    def write(self, log: PartitionLog, records: Sequence[Record], now_ms: int) -> tuple[int, int] | None:
+    def write(self, log: TransactionalLog, records: Sequence[Record], now_ms: int) -> tuple[int, int] | None:
         """Append what was decided: first and last offset, None where nothing of it is written down.
 
-        Records of a transaction, and markers, come alone (`GroupMachine.alone`). Raises as `PartitionLog.append` does.
+        Records of a transaction, and markers, come alone (`GroupMachine.alone`). Raises as those methods of the log do.
         """
         first = records[0]
         if type(first) is Marker:

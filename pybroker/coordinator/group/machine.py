@@ -250,7 +250,7 @@ def _apply_transactional(state: GroupState, key: TransactionalKey, value: Any) -
         CHANGES[type(inner)](state, inner, value)
         return
     _ensure_group(state, inner, value)
-    state.put_pending(key.producer_id, inner.group, inner.topic, inner.partition, value)
+    state.put_pending(key.producer_id, inner.group, (inner.topic, inner.partition), value)
 
 
 def _apply_end(state: GroupState, key: TransactionEnd, _value: None) -> None:

@@ -8,7 +8,7 @@ requests' envelopes, nor what a partition is: logs are handed in.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pybroker.coordinator.group.context import GroupContext
 from pybroker.coordinator.group.events import CompleteTransaction, TopicsDeleted
@@ -16,19 +16,21 @@ from pybroker.coordinator.group.group_change import GroupChange
 from pybroker.coordinator.group.log import GroupRecordCodec
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.runtime.commits import CommitWaits
+from pybroker.coordinator.runtime.errors import NotCoordinatorError
 from pybroker.coordinator.runtime.kind import CoordinatorKind, RuntimeSettings
 from pybroker.coordinator.runtime.partitioning import partition_of
 from pybroker.coordinator.runtime.service import CoordinatorRuntime
 from pybroker.machine.clock import SYSTEM_CLOCK
 from pybroker.machine.parts import parts
 from pybroker.metadata.image import EMPTY_IMAGE
+from pybroker.storage.errors import NotLeaderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.settings import GroupSettings
-    from pybroker.coordinator.runtime.log import PartitionLog
+    from pybroker.coordinator.runtime.log import TransactionalLog
     from pybroker.machine.clock import Clock
     from pybroker.machine.reply import Reply
     from pybroker.machine.slices import Sliced
@@ -49,7 +51,7 @@ class GroupCoordinator:
         codec: int,
         commit_timeout_ms: int,
         load_bytes: int,
-        open_log: Callable[[int], PartitionLog | None],
+        open_log: Callable[[int], TransactionalLog | None],
         commits: CommitWaits | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -60,6 +62,7 @@ class GroupCoordinator:
         # The runtime refers to the context, not to the coordinator: a circle would keep logs open until a collection.
         self._context = GroupContext(settings)
         self._topics = EMPTY_IMAGE.topics
+        self._clock = clock
         # The last reason that was logged why the topic could not be created.
         self._refusal: str | None = None
         commits = commits or CommitWaits()
@@ -85,7 +88,6 @@ class GroupCoordinator:
         self.partition_for = runtime.partition_for
         self.submit = runtime.submit
         self.submit_to = runtime.submit_to
-        self.log_of = runtime.log_of
         self.submit_all = runtime.submit_all
         self.expect_step = runtime.expect_step
         self.step = runtime.step
@@ -98,6 +100,20 @@ class GroupCoordinator:
         self._runtime.follow(image)
         if image.topics is not before:
             self._forget_deleted(before, image.topics)
+
+    def begin_verification(self, group_id: str, producer_id: int, producer_epoch: int, *, bumps_epoch: bool) -> int:
+        """Return the guard that the transaction's first commit of a group's offsets is to be appended with, once its
+        coordinator says that the group's partition is part of it; 0 where the transaction is open there already.
+
+        `bumps_epoch`: each transaction has an epoch of its own. Raises a `CoordinatorError` when this broker does not
+        coordinate the group, `InvalidProducerEpochError` for an epoch that has gone by.
+        """
+        log = cast("TransactionalLog", self._runtime.log_of(self.partition_for(group_id)))
+        now_ms = self._clock.steady_ms()
+        try:
+            return log.begin_verification(producer_id, producer_epoch, bumps_epoch=bumps_epoch, now_ms=now_ms)
+        except NotLeaderError as error:
+            raise NotCoordinatorError(str(error)) from None
 
     def complete_transaction(
         self,

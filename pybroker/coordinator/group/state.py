@@ -109,10 +109,10 @@ class GroupState:
         self._put_offset(group_id, topic, partition, value)
 
     def put_pending(
-        self, producer_id: int, group_id: str, topic: str, partition: int, value: OffsetCommitValue
+        self, producer_id: int, group_id: str, partition: tuple[str, int], value: OffsetCommitValue
     ) -> None:
         """Take an offset that counts when the producer's transaction commits."""
-        self._pending.add(producer_id, group_id, (topic, partition), value)
+        self._pending.add(producer_id, group_id, partition, value)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Let the offsets of a producer's transaction count, where no later commit does already, or go."""

@@ -20,7 +20,7 @@ class TransactionalKey(msgspec.Struct, frozen=True, gc=False):
 
     producer_id: int
     producer_epoch: int
-    key: Message
+    key: object
     """What the record itself has."""
 
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from pybroker.coordinator.runtime.log import PartitionLog, RecordCodec
+from pybroker.coordinator.runtime.log import RecordCodec
 from pybroker.coordinator.runtime.machine import ShardMachine
 
 Record = TypeVar("Record")
@@ -48,9 +48,10 @@ class CoordinatorKind(msgspec.Struct, Generic[Record, KindMachine], frozen=True,
     keep logs open until a collection.
     """
     codec: RecordCodec[Record]
-    write: Callable[[PartitionLog, Sequence[Record], int], tuple[int, int] | None] | None = None
-    """Appends records otherwise than by `codec.encode` and `PartitionLog.append`, of a machine with events that go
-    alone: returns the first and last offset, None where nothing is written down. Milliseconds are the stamp.
+    write: Callable[[Any, Sequence[Record], int], tuple[int, int] | None] | None = None
+    """Appends records to a log that `open_log` has found otherwise than by `codec.encode` and `PartitionLog.append`, of
+    a machine with events that go alone: returns the first and last offset, None where nothing is written down.
+    Milliseconds are the stamp.
     """
     appended: Callable[[Sequence[Record]], None]
     """Called with each decision's records when they are in the log, and before they are committed."""

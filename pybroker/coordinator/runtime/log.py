@@ -35,6 +35,19 @@ class PartitionLog(Protocol):
     def append(self, batches: bytes, now_ms: int) -> tuple[int, int]:
         """Append batches without waiting for a disk: (first offset, last offset)."""
 
+    def has_settled(self, end_offset: int) -> bool:
+        """Return whether all below is committed, and on the device where the log's settings want that."""
+
+    def settle(self, end_offset: int, ticket: int) -> None:
+        """Have all below settled; `CommitWaits.append_settled` is called with the ticket when it was tried."""
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Return batches from the one that holds `offset`, the last perhaps cut, the first not."""
+
+
+class TransactionalLog(PartitionLog, Protocol):
+    """A log that is written as part of transactions as well."""
+
     def append_transactional(self, batches: bytes, now_ms: int, guard: int | None) -> tuple[int, int]:
         """As `append`, for batches of one producer's transaction; `guard` is that of its verification, where it begins
         one: 0 where it was open, None for no check.
@@ -55,15 +68,6 @@ class PartitionLog(Protocol):
     def begin_verification(self, producer_id: int, producer_epoch: int, *, bumps_epoch: bool, now_ms: int) -> int:
         """Return the guard that a transaction's first batch here is to be appended with; 0 where it is open already."""
 
-    def has_settled(self, end_offset: int) -> bool:
-        """Return whether all below is committed, and on the device where the log's settings want that."""
-
-    def settle(self, end_offset: int, ticket: int) -> None:
-        """Have all below settled; `CommitWaits.append_settled` is called with the ticket when it was tried."""
-
-    def read(self, offset: int, max_bytes: int) -> bytes:
-        """Return batches from the one that holds `offset`, the last perhaps cut, the first not."""
-
 
 class Chunk(NamedTuple):
     """What whole batches at the front of a buffer hold."""
@@ -74,8 +78,6 @@ class Chunk(NamedTuple):
     size: int
     skipped: int
     """Records of types that this version does not know."""
-    transacted: list[tuple[int, int, int, int, bool | None]] = []
-    """What of it is transactions' (`RecordTable.decode`)."""
 
 
 class RecordCodec(Protocol[Record]):

@@ -47,7 +47,7 @@ class TransactionRecordCodec:
 
     def decode(self, batches: bytes) -> Chunk:
         """Read the whole batches at the front of a buffer; raises `MalformedMessage`."""
-        return Chunk(*_table().decode(batches, max_bytes=_MAX_DECOMPRESSED_BYTES))
+        return Chunk(*_table().decode(batches, max_bytes=_MAX_DECOMPRESSED_BYTES)[:4])
 
 
 @cache

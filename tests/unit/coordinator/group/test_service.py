@@ -27,48 +27,10 @@ from pybroker.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from pybroker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
-from pybroker.storage.errors import BatchTooLargeError
 from tests.support.groups import group_settings
+from tests.support.memory_log import MemoryLog
 
-HEADER = 61
 TOPIC_ID = b"t" * 16
-
-
-class MemoryLog:
-    """A partition's log in memory."""
-
-    def __init__(self) -> None:
-        self.batches: list[bytes] = []
-        self.log_start_offset = 0
-        self.log_end_offset = 0
-        self.max_batch_bytes = 1 << 20
-
-    @property
-    def high_watermark(self) -> int:
-        return self.log_end_offset
-
-    def has_settled(self, end_offset: int) -> bool:
-        return end_offset <= self.log_end_offset
-
-    def settle(self, _end_offset: int, _ticket: int) -> None:
-        raise AssertionError("what is appended is settled at once")
-
-    def append(self, batches: bytes, _now_ms: int) -> tuple[int, int]:
-        first, cut = self.log_end_offset, []
-        while batches:
-            size = 12 + int.from_bytes(batches[8:12])
-            cut.append(batches[:size])
-            batches = batches[size:]
-        if any(len(batch) > self.max_batch_bytes for batch in cut):
-            raise BatchTooLargeError("a batch is too large")
-        for batch in cut:
-            self.batches.append(self.log_end_offset.to_bytes(8) + batch[8:])
-            self.log_end_offset += int.from_bytes(batch[57:HEADER])
-        return first, self.log_end_offset - 1
-
-    def read(self, offset: int, max_bytes: int) -> bytes:
-        found = b"".join(batch for batch in self.batches if int.from_bytes(batch[:8]) >= offset)
-        return found[: max(max_bytes, 12 + int.from_bytes(found[8:12]))]
 
 
 def image(*leaders: int, epoch: int = 0, others: tuple[str, ...] = ("t",)) -> MetadataImage:
