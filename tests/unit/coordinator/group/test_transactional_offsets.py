@@ -10,7 +10,7 @@ from pybroker.coordinator.group import events
 from pybroker.coordinator.group.classic.group import ClassicGroup
 from pybroker.coordinator.group.classic.transitions import ClassicState
 from pybroker.coordinator.group.errors import IllegalGenerationError, UnknownMemberIdError
-from pybroker.coordinator.group.ids import GroupId
+from pybroker.coordinator.group.ids import Generation, GroupId
 from pybroker.coordinator.group.machine import GroupMachine
 from pybroker.coordinator.group.modern.group import ConsumerGroup
 from pybroker.coordinator.group.modern.member import Member
@@ -56,7 +56,7 @@ def decide(machine: GroupMachine, event: Any) -> Any:
 def fetched(machine: GroupMachine, *, stable: bool, everything: bool = False) -> list[tuple[int, int]]:
     topics = None if everything else [OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
     asked = events.FetchOffsets(OffsetFetchRequestGroup(group_id="g", topics=topics), stable)
-    answer = machine.handle(asked, 1_000).reply
+    answer: Any = machine.handle(asked, 1_000).reply
     return [(it.committed_offset, it.error_code) for topic in answer.topics for it in topic.partitions]
 
 
@@ -104,7 +104,7 @@ def test_text_that_is_too_long_is_refused_for_its_partition_alone() -> None:
 
 
 def with_classic(machine: GroupMachine, **changes: Any) -> None:
-    group = ClassicGroup(id=GroupId("g"), state=ClassicState.STABLE, generation=4, **changes)
+    group = ClassicGroup(id=GroupId("g"), state=ClassicState.STABLE, generation=Generation(4), **changes)
     machine.state.put_group(GroupId("g"), group)
 
 
