@@ -10,6 +10,7 @@ import argparse
 import random
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,8 @@ _STRIDE = 10_000
 """Records handed to the engine between two looks at the clock, where nothing is throttled."""
 _STRIDE_BYTES = 4 * 1024 * 1024
 _TICK_S = 0.1
+_TRANSACTION_MS = 3000
+"""Kafka's default of --transaction-duration-ms."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -77,8 +80,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--command-config", metavar="CONFIG-FILE", help="Producer config properties file.")
     add("--print-metrics", action="store_true", help="Print out metrics at the end of the test.")
-    add("--transactional-id", metavar="TRANSACTIONAL-ID", help="Not served by this client yet.")
-    add("--transaction-duration-ms", type=int, metavar="TRANSACTION-DURATION", help="Not served by this client yet.")
+    add(
+        "--transactional-id",
+        metavar="TRANSACTIONAL-ID",
+        help="Send in transactions, under this id; it takes precedence over the property transactional.id. With "
+        "--transaction-duration-ms alone, the id is performance-producer- and a random UUID.",
+    )
+    add(
+        "--transaction-duration-ms",
+        type=int,
+        metavar="TRANSACTION-DURATION",
+        help=f"A transaction is committed after so long, more than 0 (default with an id: {_TRANSACTION_MS}).",
+    )
     add(
         "--warmup-records",
         type=int,
@@ -128,6 +141,25 @@ class Run:
     steady_start: float | None = None
     """When the first record after the warm-up was sent."""
     steady_said: bool = False
+    transaction_s: float | None = None
+    """How long a transaction is; None without transactions."""
+    transaction_start: float | None = None
+    """When the open transaction began."""
+    transactions: int = 0
+    """How many were committed."""
+
+    def begin_transaction(self) -> None:
+        """Begin one, where transactions are asked for and none is open."""
+        if self.transaction_s is not None and self.transaction_start is None:
+            self.producer.begin_transaction()
+            self.transaction_start = time.monotonic()
+
+    def commit_transaction(self, least_s: float) -> None:
+        """Commit the open transaction, where it is that old."""
+        if self.transaction_start is not None and time.monotonic() - self.transaction_start >= least_s:
+            self.producer.commit_transaction()
+            self.transaction_start = None
+            self.transactions += 1
 
     def tick(self) -> None:
         """Count what was acknowledged, and print the window when its time has come."""
@@ -158,6 +190,9 @@ def main(options: argparse.Namespace) -> int:
     servers = properties.pop("bootstrap.servers")
     with ProgressBar("records sent", options.num_records) as bar, Producer(servers, properties) as producer:
         run = Run(options, producer, bar)
+        if properties.get("transactional.id"):
+            producer.init_transactions()
+            run.transaction_s = (options.transaction_duration_ms or _TRANSACTION_MS) / 1000
         if options.warmup_records > 0:
             print(
                 f"Warmup first {options.warmup_records} records. "
@@ -165,6 +200,7 @@ def main(options: argparse.Namespace) -> int:
             )
         start = time.monotonic()
         send_all(run)
+        run.commit_transaction(0)
         drain(run)
         end = time.monotonic()
     return report(run, end - start, end, properties)
@@ -172,14 +208,12 @@ def main(options: argparse.Namespace) -> int:
 
 def read_properties(options: argparse.Namespace) -> dict[str, str]:
     """The producer's properties, the command line's before the file's. Raises ToolError."""
-    if options.transactional_id or options.transaction_duration_ms:
-        raise ToolError(
-            "transactions are not served by this client yet: leave out --transactional-id and --transaction-duration-ms"
-        )
     if options.num_records < 1 or not 0 <= options.warmup_records < options.num_records:
         raise ToolError("--num-records must be at least 1, and --warmup-records at least 0 and below it")
     if options.record_size is not None and options.record_size <= 0:
         raise ToolError("--record-size should be greater than zero.")
+    if options.transaction_duration_ms is not None and options.transaction_duration_ms <= 0:
+        raise ToolError("--transaction-duration-ms should be greater than zero.")
     if options.reporting_interval <= 0:
         raise ToolError("--reporting-interval should be greater than zero.")
     pairs = [*(options.producer_props or ()), *(options.command_property or ())]
@@ -196,6 +230,10 @@ def read_properties(options: argparse.Namespace) -> dict[str, str]:
             "At least one of --bootstrap-server, --command-property, --producer-props, --producer.config or "
             "--command-config must be specified with bootstrap.servers."
         )
+    if options.transactional_id:
+        properties["transactional.id"] = options.transactional_id
+    elif options.transaction_duration_ms and not properties.get("transactional.id"):
+        properties["transactional.id"] = f"performance-producer-{uuid.uuid4()}"
     return properties
 
 
@@ -210,8 +248,10 @@ def send_all(run: Run) -> None:
             run.producer.native.begin_phase(1)
         boundary = options.warmup_records if sent < options.warmup_records else options.num_records
         count = min(stride, boundary - sent)
+        run.begin_transaction()
         send(sent, count)
         sent += count
+        run.commit_transaction(run.transaction_s or 0)
         if (now := time.monotonic()) - last_tick > _TICK_S:
             run.tick()
             last_tick = now
@@ -305,6 +345,7 @@ def report(run: Run, elapsed_s: float, end: float, properties: dict[str, str]) -
             "throughput": run.options.throughput,
             "settings": properties,
             **summaries[0],
+            "transactions": run.transactions,
             "steady_state": summaries[1] if len(summaries) > 1 else None,
             "windows": run.windows,
         },

@@ -10,6 +10,7 @@ from pybroker.client.async_admin import AsyncAdmin
 from pybroker.client.async_consumer import AsyncConsumer
 from pybroker.client.async_producer import AsyncProducer
 from pybroker.client.columns import COLUMNS, ColumnFetcher, RecordColumns
+from pybroker.client.consume_transform_produce import ConsumeTransformProduce, Output
 from pybroker.client.consumer import Consumer
 from pybroker.client.errors import (
     BrokerError,
@@ -59,6 +60,7 @@ __all__ = [
     "ClientError",
     "ColumnFetcher",
     "CommitFailedError",
+    "ConsumeTransformProduce",
     "Consumer",
     "Continuation",
     "Delivery",
@@ -73,6 +75,7 @@ __all__ = [
     "LogTruncationError",
     "NewTopic",
     "OffsetAndMetadata",
+    "Output",
     "Producer",
     "ProducerFencedError",
     "Reassignment",

@@ -299,12 +299,15 @@ class Producer(native.Producer):
         A transaction that is open is aborted. Every delivery callback has returned then. Where Ctrl-C ends the wait,
         the producer is still open.
         """
-        self._abort_open(timeout_s)
         try:
+            self._abort_open(timeout_s)
             super().close(timeout_s)
         except ClientError:
-            self._callbacks.end()
+            self._end()
             raise
+        self._end()
+
+    def _end(self) -> None:
         self._callbacks.end()
         if self._transactions is not None:
             self._transactions.close()

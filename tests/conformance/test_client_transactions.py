@@ -184,7 +184,7 @@ def test_a_former_producer_is_fenced_and_what_it_sends_is_never_read(
         delivery = producer.send(two, b"zombie", partition=1)
         with pytest.raises((TransactionAbortableError, ProducerFencedError)):
             producer.commit_transaction()
-        with pytest.raises(ProducerFencedError, match="another producer has this transactional.id"):
+        with pytest.raises(ProducerFencedError, match=r"another producer has this transactional\.id"):
             producer.abort_transaction()
         assert delivery.done()
         with pytest.raises(ProducerFencedError):

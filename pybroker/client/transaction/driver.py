@@ -48,8 +48,8 @@ Answer = TypeVar("Answer")
 _FEATURE = "transaction.version"
 _LAST_VERSIONS_OF_CLIENTS = {24: 3, 28: 4}
 """By API key, while partitions and offsets are added in advance: later versions are brokers', or add them."""
-_FIRST_BACKOFF_MS = 20
-"""Until the coordinator has ended the transaction before, which takes it a few milliseconds (KAFKA-5482)."""
+_PAUSE_MS, _LONGEST_PAUSE_MS = 20, 50
+"""Before a coordinator is asked again: mostly it ends the transaction before, which takes milliseconds (KAFKA-5482)."""
 _AGAIN = {
     request: frozenset(code for code in ErrorCode if judge(request, code) in (Verdict.AGAIN, Verdict.SEARCH))
     for request in Request
@@ -222,7 +222,8 @@ class TransactionDriver:
 
     async def _within(self, call: str, attempt: Callable[[], Awaitable[None]], timeout_ms: int) -> None:
         """Ask until there is an answer that means something. Raises TransactionTimeoutError."""
-        first = Backoff(min(_FIRST_BACKOFF_MS, self._settings.retry_backoff_ms), self._settings.retry_backoff_max_ms)
+        pause_ms = min(_PAUSE_MS, self._settings.retry_backoff_ms)
+        first = Backoff(pause_ms, max(pause_ms, _LONGEST_PAUSE_MS))
         try:
             await retry(self._settings, attempt, timeout_ms=timeout_ms, backoff=first)
         except (UnreachableError, ConnectionLostError, BrokerError) as error:

@@ -36,11 +36,4 @@ impl Incomplete {
         self.gate = gate;
         self.last_used
     }
-
-    /// Refuse records of a transaction that has failed, unless it has ended.
-    pub fn shut_gate(&mut self, error: ClientError, fatal: bool) {
-        if fatal || matches!(self.gate, Gate::Open(_)) {
-            self.gate = Gate::Shut(error);
-        }
-    }
 }

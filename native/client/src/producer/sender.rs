@@ -54,8 +54,8 @@ pub struct Sender {
     pub(super) acknowledged_at: Option<Instant>,
     /// Produce requests under way.
     in_flight: usize,
-    /// Up to which transaction what waited was given up.
-    stopped_through: u64,
+    /// The number of the stop that was done last.
+    last_stop: u64,
     /// Where the next round begins, so that no partition is always last.
     turn: usize,
 }
@@ -83,7 +83,7 @@ impl Sender {
             identity_hold: None,
             acknowledged_at: None,
             in_flight: 0,
-            stopped_through: 0,
+            last_stop: 0,
             turn: 0,
         }
     }
@@ -101,7 +101,7 @@ impl Sender {
             }
             let wake_at = self.send_ready(now);
             let shared = Arc::clone(&self.shared);
-            let seen = self.stopped_through;
+            let seen = self.last_stop;
             let news = || {
                 shared.accumulator.has_news()
                     || !shared.directory.lock().asked.is_empty()
@@ -142,8 +142,8 @@ impl Sender {
 
     /// Give up what waits of transactions that are not to be committed.
     fn drop_stopped(&mut self) {
-        let Some(Stop { through, error, all }) = self.shared.transactions.stopped() else { return };
-        self.stopped_through = through;
+        let Some(Stop { number, through, error, all }) = self.shared.transactions.stopped() else { return };
+        self.last_stop = number;
         for index in 0..self.queues.len() {
             while let Some(batch) = self.queues[index].take_stopped(through, all) {
                 self.give_up(batch, error.clone());

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::batch::Batch;
 use super::delivery::Written;
 use super::sender::Sender;
-use super::transaction::is_fatal;
+use super::transaction::{Gate, is_fatal};
 use crate::counters::Peak;
 use crate::error::ClientError;
 use crate::network::apis::PRODUCE;
@@ -128,7 +128,7 @@ impl Sender {
     fn fail_transaction(&mut self, error: &ClientError, lost_sequence: bool) {
         let (fatal, transactions) = (is_fatal(error), &self.shared.transactions);
         if let Some(met) = transactions.fail(error, fatal, lost_sequence) {
-            self.shared.accumulator.incomplete.lock().shut_gate(met.clone(), fatal);
+            self.shared.accumulator.incomplete.lock().set_gate(Gate::Shut(met.clone()));
             transactions.stop(met, fatal);
         }
     }

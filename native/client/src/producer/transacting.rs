@@ -70,7 +70,7 @@ impl Producer {
         let error = ClientError::TransactionFailed { fatal, code, detail };
         let transactions = &self.shared.transactions;
         if transactions.fail(&error, fatal, false).is_some() {
-            self.shared.accumulator.incomplete.lock().shut_gate(error.clone(), fatal);
+            self.shared.accumulator.incomplete.lock().set_gate(Gate::Shut(error.clone()));
             transactions.stop(error, fatal);
             self.shared.waker.wake();
         }

@@ -38,6 +38,8 @@ pub enum Gate {
 /// Batches of transactions up to a number are given up instead of being sent.
 #[derive(Debug, Clone)]
 pub struct Stop {
+    /// Ascending with every stop of a producer, from 1.
+    pub number: u64,
     pub through: u64,
     pub error: ClientError,
     /// Those too that a broker may have seen; else they are sent until their fate is known.
@@ -85,7 +87,8 @@ impl Transactions {
     pub fn stop(&self, error: ClientError, all: bool) {
         let mut state = self.state.lock();
         let all = all || state.stop.as_ref().is_some_and(|stop| stop.all);
-        state.stop = Some(Stop { through: state.number, error, all });
+        let number = state.stop.as_ref().map_or(1, |stop| stop.number + 1);
+        state.stop = Some(Stop { number, through: state.number, error, all });
     }
 
     /// What is to be given up.
@@ -147,10 +150,10 @@ impl Transactions {
         std::mem::take(&mut self.state.lock().added)
     }
 
-    /// Whether the sender should look instead of sleeping.
+    /// Whether the sender, which has seen the stops up to a number, should look instead of sleeping.
     pub fn has_news(&self, seen: u64) -> bool {
         let state = self.state.lock();
-        !state.added.is_empty() || state.stop.as_ref().is_some_and(|stop| stop.through > seen)
+        !state.added.is_empty() || state.stop.as_ref().is_some_and(|stop| stop.number > seen)
     }
 }
 
@@ -223,7 +226,9 @@ mod tests {
         let mark = transactions.begin(ProducerIdentity { id: 7, epoch: 1 }, true);
         let stop = transactions.stopped().expect("a stop");
         assert!(stop.through < mark.number && !stop.all);
-        assert!(transactions.has_news(0) && !transactions.has_news(stop.through));
+        assert!(transactions.has_news(0) && !transactions.has_news(stop.number));
+        transactions.stop(ClientError::TransactionAborted, true);
+        assert!(transactions.has_news(stop.number));
     }
 
     #[test]

@@ -1,0 +1,148 @@
+"""Consume, transform, produce: each batch of records becomes output and a committed position in one transaction.
+
+Owns what a program would have to get right by hand: where reading begins again after an abort, which failures end in a
+new producer, and which end the program. Of every input record, the output is written once (KIP-98, KIP-447).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import Event
+from typing import Any, NamedTuple
+
+from pybroker.client.closing import Closing
+from pybroker.client.consumer import Consumer
+from pybroker.client.errors import ProducerFencedError, TransactionAbortableError, TransactionTimeoutError
+from pybroker.client.fetcher import Record
+from pybroker.client.producer import Headers, Producer
+from pybroker.client.topics import TopicPartition
+
+_log = logging.getLogger("pybroker.client")
+
+
+class Output(NamedTuple):
+    """A record to write, as `Producer.send` takes it."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None = None
+    partition: int = -1
+    timestamp_ms: int | None = None
+    headers: Headers | None = None
+
+
+Transform = Callable[[Sequence[Record]], Iterable[Output]]
+"""What is made of the records of one poll. It may be called again with the same records: it has no other effect."""
+
+
+class ConsumeTransformProduce(Closing):
+    """`with ConsumeTransformProduce(servers, ["in"], copy, group_id="g", transactional_id="g-1") as job: job.run()`.
+
+    Programs of one group share the partitions of the topics; each has a `transactional_id` of its own, which it keeps
+    when it is started anew. One thread at a time.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        topics: Sequence[str],
+        transform: Transform,
+        *,
+        group_id: str,
+        transactional_id: str,
+        consumer: Mapping[str, Any] | None = None,
+        producer: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`consumer` and `producer` are further settings of each; without any, the consumer reads what is committed.
+
+        Raises SettingError and, as `Producer.init_transactions`, TransactionError.
+        """
+        self._servers, self._transform = bootstrap_servers, transform
+        self._properties = {**(producer or {}), "transactional.id": transactional_id}
+        self._producer = self._open_producer()
+        self._is_fenced = False
+        """No transaction has been committed since the producer was fenced last."""
+        read_committed = {"isolation.level": "read_committed"}
+        own = {"group.id": group_id, "enable.auto.commit": False}
+        try:
+            self._consumer = Consumer(bootstrap_servers, {**read_committed, **(consumer or {}), **own})
+        except BaseException:
+            self._producer.close(0)
+            raise
+        self._consumer.subscribe(topics)
+
+    def run(self, stop: Event | None = None) -> None:
+        """Go on until `stop` is set; without it, until an exception. Raises what `step` raises."""
+        while stop is None or not stop.is_set():
+            self.step()
+
+    def step(self, timeout_s: float = 1.0) -> int:
+        """Poll once, and commit what becomes of the records; how many were committed, 0 where there were none.
+
+        A transaction that fails is aborted, its records are read again by the next step, and 0 is returned: so it goes
+        when the group has given the partitions to another member. Raises what `transform` raises, after an abort,
+        ProducerFencedError where another producer uses the `transactional_id` again and again, other
+        TransactionFatalError (a right that is missing, say), and what `Consumer.poll` raises.
+        """
+        records = self._consumer.poll(timeout_s)
+        if not records:
+            return 0
+        try:
+            with self._producer.transaction():
+                for output in self._transform(records):
+                    self._send(output)
+                self._producer.send_offsets_to_transaction(self._consumer)
+        except TransactionAbortableError as error:
+            _log.warning("%s; it was aborted, and its %d records are read again", error, len(records))
+            self._rewind(records)
+            return 0
+        except (ProducerFencedError, TransactionTimeoutError) as error:
+            # The coordinator has aborted a transaction that took too long, or its outcome is not known: a producer of
+            # the same name ends it, and the committed offsets tell which way.
+            self._renew(error)
+            self._rewind(records)
+            return 0
+        except BaseException:
+            self._rewind(records)
+            raise
+        self._is_fenced = False
+        return len(records)
+
+    def close(self) -> None:
+        """Leave the group and end; a transaction is never open between steps."""
+        try:
+            self._consumer.close()
+        finally:
+            self._producer.close()
+
+    def _open_producer(self) -> Producer:
+        producer = Producer(self._servers, self._properties)
+        try:
+            producer.init_transactions()
+        except BaseException:
+            producer.close(0)
+            raise
+        return producer
+
+    def _send(self, output: Output) -> None:
+        topic, value, key, partition, timestamp_ms, headers = output
+        self._producer.send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers)
+
+    def _renew(self, error: Exception) -> None:
+        if isinstance(error, ProducerFencedError):
+            if self._is_fenced:
+                raise error
+            self._is_fenced = True
+        _log.warning("%s; a new producer goes on", error)
+        self._producer.close(0)
+        self._producer = self._open_producer()
+
+    def _rewind(self, records: Sequence[Record]) -> None:
+        """Read on at what the group has committed; where it has nothing, at the first of these records."""
+        firsts: dict[TopicPartition, int] = {}
+        for record in records:
+            firsts.setdefault(TopicPartition(record.topic, record.partition), record.offset)
+        ours = [partition for partition in firsts if partition in self._consumer.assignment()]
+        for partition, committed in self._consumer.committed(*ours).items():
+            self._consumer.seek(partition, firsts[partition] if committed is None else committed)
