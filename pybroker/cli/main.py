@@ -36,6 +36,7 @@ COMMANDS = {
     "stop": "stop the broker of a data directory",
     "storage-info": "show whose the log directories of a node are",
     "topics": "create, list, describe, enlarge and delete topics",
+    "transactions": "list and describe transactions, and end those that hang",
 }
 
 _NEAR = 0.6

@@ -34,6 +34,7 @@ from pybroker.client.topics import (
     TopicDescription,
     TopicPartition,
 )
+from pybroker.client.transactions import NOTHING, ProducerState, TransactionDescription, TransactionListing
 from pybroker.client.user_admin import ScramPassword
 
 Result = TypeVar("Result")
@@ -123,6 +124,44 @@ class Admin(Closing):
     def unregister_broker(self, node_id: int) -> None:
         """As `AsyncAdmin.unregister_broker`."""
         self._run(self._async.unregister_broker(node_id))
+
+    def list_transactions(
+        self,
+        *,
+        states: Collection[str] = (),
+        producer_ids: Collection[int] = (),
+        longer_than_ms: int = NOTHING,
+        pattern: str | None = None,
+    ) -> list[TransactionListing]:
+        """As `AsyncAdmin.list_transactions`."""
+        listing = self._async.list_transactions(
+            states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms, pattern=pattern
+        )
+        return self._run(listing)
+
+    def describe_transactions(self, transactional_ids: Sequence[str]) -> dict[str, TransactionDescription]:
+        """As `AsyncAdmin.describe_transactions`."""
+        return self._run(self._async.describe_transactions(transactional_ids))
+
+    def describe_producers(
+        self, partitions: Iterable[TopicPartition], *, broker: int | None = None
+    ) -> dict[TopicPartition, list[ProducerState]]:
+        """As `AsyncAdmin.describe_producers`."""
+        return self._run(self._async.describe_producers(partitions, broker=broker))
+
+    def abort_transaction(
+        self, partition: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
+    ) -> None:
+        """As `AsyncAdmin.abort_transaction`."""
+        self._run(self._async.abort_transaction(partition, producer_id, producer_epoch, coordinator_epoch))
+
+    def fence_producers(self, transactional_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """As `AsyncAdmin.fence_producers`."""
+        return self._run(self._async.fence_producers(transactional_ids))
+
+    def force_terminate_transaction(self, transactional_id: str) -> None:
+        """As `AsyncAdmin.force_terminate_transaction`."""
+        self._run(self._async.force_terminate_transaction(transactional_id))
 
     def describe_acls(self, wanted: AclFilter | None = None) -> list[Acl]:
         """As `AsyncAdmin.describe_acls`."""

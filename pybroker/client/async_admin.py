@@ -4,7 +4,8 @@ Owns what is asked of whom; errors name the server that answered and the topic o
 groups are `pybroker.client.group_admin`'s, those about settings and deletions `pybroker.client.config_admin`'s,
 those about log directories `pybroker.client.log_dir_admin`'s, those about reassignments
 `pybroker.client.reassignment_admin`'s, those about the cluster and its quorum `pybroker.client.cluster_admin`'s,
-that about one replica `pybroker.client.replica_admin`'s, those about ACLs `pybroker.client.acl_admin`'s.
+that about one replica `pybroker.client.replica_admin`'s, those about ACLs `pybroker.client.acl_admin`'s,
+those about transactions `pybroker.client.transaction_admin`'s.
 `pybroker.client.admin` is the same for blocking code.
 """
 
@@ -38,6 +39,7 @@ from pybroker.client.topics import (
     TopicDescription,
     TopicPartition,
 )
+from pybroker.client.transaction_admin import TransactionCalls
 from pybroker.client.user_admin import UserCalls
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import create_topics as create
@@ -61,6 +63,7 @@ class AsyncAdmin(
     ReassignmentCalls,
     ReplicaCalls,
     TokenCalls,
+    TransactionCalls,
     UserCalls,
     AsyncClosing,
 ):

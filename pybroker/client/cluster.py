@@ -148,6 +148,10 @@ class Cluster:
         """A usable connection to a node; `ANY` takes one that is open, or the first server that answers."""
         yield await self._connect([self._servers[node_id]] if node_id in self._servers else self._any_servers())
 
+    def node_at(self, server: str) -> int:
+        """Return the id of the node at an address, -1 for one that no answer has named."""
+        return self._servers.node_at(server)
+
     def server_timeout_ms(self, timeout_ms: int | None) -> int:
         """Return how long the broker may take for a request of a call with a timeout: request.timeout.ms at most."""
         longest_ms = self.settings.request_timeout_ms

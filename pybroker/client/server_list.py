@@ -30,6 +30,10 @@ class ServerList:
     def __getitem__(self, node_id: int) -> str:
         return self._by_node[node_id]
 
+    def node_at(self, server: str) -> int:
+        """Return the id of the node at an address, -1 for one that no answer has named."""
+        return next((node_id for node_id, known in self._by_node.items() if known == server), -1)
+
     def learn(self, servers: Mapping[int, str]) -> None:
         """Note where all nodes are, as metadata says; an answer without any changes nothing."""
         self._by_node = dict(servers) or self._by_node
