@@ -2000,6 +2000,10 @@ def append_markers(
     commits, coordinator epoch, `transaction.version`). For all replicas in sync. Waits for no disk.
     Releases the GIL."""
 
+def forget_producers(partition: Partition, now_ms: int) -> None:
+    """Forgets the producers that were silent for longer than the log's settings say, and have no open transaction.
+    Releases the GIL."""
+
 def transaction_verified(
     data_plane: DataPlane, connection: int, request: int, answers: Sequence[tuple[int, str | None] | None]
 ) -> None:

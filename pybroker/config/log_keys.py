@@ -203,5 +203,5 @@ class LogKeys(Settings):
         dynamic=True,
     )
     producer_id_expiration_check_interval_ms = integer(
-        600_000, "Time in ms between looks for producers to forget.", at_least=1, acts=False
+        600_000, "Time in ms between looks for producers to forget.", at_least=1
     )

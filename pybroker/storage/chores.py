@@ -50,6 +50,7 @@ def begin_chores(
             first_ms=config.log_initial_task_delay_ms,
             clock=clock,
         ),
+        repeat(config.producer_id_expiration_check_interval_ms, workers, retention.forget_producers, clock=clock),
         repeat(_LOOK_AT_FILES_MS, workers, open_files.close_idle),
     ]
     if config.log_flush_scheduler_interval_ms < LONG_MAX:

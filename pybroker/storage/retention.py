@@ -13,7 +13,7 @@ import logging
 import os
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pybroker.storage.native import advance_log_start, delete_old_segments
+from pybroker.storage.native import advance_log_start, delete_old_segments, forget_producers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -87,6 +87,13 @@ class Retention:
                 log.error("segments of %s-%d cannot be deleted: %s", partition.topic, partition.index, error)
                 continue
             self._take_leave(partition, removed, settings)
+
+    def forget_producers(self) -> None:
+        """Have every log forget the producers that were silent for too long."""
+        for partition in self._partitions.all():
+            if self._stopped:
+                return
+            forget_producers(partition, self._now_ms())
 
     def delete_records(self, partition: Partition, offset: int) -> int:
         """Move the log start to `offset`, which is at most the high watermark; the log start then. Raises OSError."""

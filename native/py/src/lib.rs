@@ -140,6 +140,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<transactions::PyAppendedMarkers>()?;
     m.add_function(wrap_pyfunction!(transactions::active_producers, m)?)?;
     m.add_function(wrap_pyfunction!(transactions::append_markers, m)?)?;
+    m.add_function(wrap_pyfunction!(transactions::forget_producers, m)?)?;
     m.add_function(wrap_pyfunction!(transactions::transaction_verified, m)?)?;
     m.add_function(wrap_pyfunction!(transactions::verify_transactions, m)?)?;
     m.add_class::<verify::PyVerifiedLog>()?;

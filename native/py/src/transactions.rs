@@ -104,3 +104,10 @@ pub fn active_producers(py: Python<'_>, partition: &PyPartition) -> Vec<Producer
     };
     states.into_iter().map(row).collect()
 }
+
+/// See `_native.pyi`.
+#[pyfunction]
+#[pyo3(signature = (partition, now_ms))]
+pub fn forget_producers(py: Python<'_>, partition: &PyPartition, now_ms: i64) {
+    py.detach(|| partition.inner.log().forget_old(now_ms));
+}

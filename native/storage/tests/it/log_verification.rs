@@ -70,18 +70,17 @@ fn a_transaction_begins_with_a_guard_and_goes_on_without() {
 #[test]
 fn a_batch_behind_the_end_of_its_transaction_begins_none() {
     with_log(|log| {
-        let mut late = batch(0, 0);
-        let guard = guard_of(log, &late, false);
+        let guard = guard_of(log, &batch(0, 0), false);
         // It was aborted while its coordinator was asked: nothing of it was in the log.
         end(log, 0, false).unwrap();
-        let refused = append(log, &mut late, guard);
+        let refused = append(log, &mut batch(0, 0), guard);
         assert!(matches!(refused, Err(AppendError::NotVerified { .. })), "{refused:?}");
         assert_eq!(log.first_unstable_offset(), None);
         // Another verification does not help the first.
-        let other = guard_of(log, &late, false);
+        let other = guard_of(log, &batch(0, 0), false);
         assert_ne!(other, guard);
-        assert!(append(log, &mut late, guard).is_err());
-        assert!(append(log, &mut late, other).is_ok());
+        assert!(append(log, &mut batch(0, 0), guard).is_err());
+        assert!(append(log, &mut batch(0, 0), other).is_ok());
     });
 }
 

@@ -7,8 +7,8 @@ use std::net::TcpStream;
 use pybroker_net::{Event, TransactionAsked, UnresolvedRequest};
 use pybroker_record::EndMarker;
 use pybroker_replica::{EndedTransaction, Waiter};
-use pybroker_wire::primitives::{Reader, Writer};
 use pybroker_wire::ErrorCode;
+use pybroker_wire::primitives::{Reader, Writer};
 
 use super::read_committed::transactional;
 use super::support::{Plane, batch, frame, read_frame};
