@@ -264,6 +264,17 @@ mod tests {
     }
 
     #[test]
+    fn a_transactional_id_is_no_topic_and_no_other_id() {
+        let rights = Rights::new(4096, 1);
+        let who = rights.who(None, "10.0.0.1".parse().unwrap());
+        rights.note_id(who, "a", 1, true);
+        rights.note_id(who, "b", 1, false);
+        assert_eq!(["a", "b", "c"].map(|id| rights.known_id(who, id, 1)), [Some(true), Some(false), None]);
+        assert_eq!(rights.known_id(who, "a", 2), None);
+        assert_eq!(rights.known(who, Right::Write, &rights.place_of("a"), 1), None);
+    }
+
+    #[test]
     fn more_decisions_than_there_is_room_for_drive_out_others_and_are_never_mistaken() {
         let rights = Rights::new(1024, 1);
         let who = rights.who(None, "10.0.0.1".parse().unwrap());

@@ -16,6 +16,8 @@ mod truncation;
 mod history_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod transaction_tests;
 
 pub use fetched::{FetchPosition, FetchedRecords, NotTaken};
 pub use fetcher::{FetcherSettings, FollowerListener, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher};

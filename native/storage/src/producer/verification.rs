@@ -13,6 +13,10 @@ use rustc_hash::FxHashMap;
 use crate::AppendError;
 use pybroker_record::BatchHeader;
 
+/// Verifications of one log, at most: each that is begun while there are more ends those that began this long ago.
+const MOST: usize = 16 << 10;
+const CROWDED_MS: i64 = 60_000;
+
 /// Names one verification of one log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerificationGuard(NonZeroU64);
@@ -76,6 +80,7 @@ impl Verifications {
     /// The guard of the verification of this producer, which begins now unless it has begun.
     pub(crate) fn begin(&mut self, beginning: BeginningTransaction, now_ms: i64) -> VerificationGuard {
         let BeginningTransaction { producer_id, producer_epoch, sequence, bumps_epoch } = beginning;
+        self.make_room(now_ms);
         let given = &mut self.given;
         let verification = self.by_producer.entry(producer_id).or_insert_with(|| {
             *given += 1;
@@ -87,6 +92,17 @@ impl Verifications {
             (verification.epoch, verification.lowest_sequence) = (producer_epoch, sequence);
         }
         verification.guard
+    }
+
+    /// Keeps what producers that are never verified leave behind within bounds. One that is ended too early is begun anew by
+    /// its producer's next try.
+    fn make_room(&mut self, now_ms: i64) {
+        if self.by_producer.len() >= MOST {
+            self.expire(now_ms, CROWDED_MS);
+            if self.by_producer.len() >= MOST {
+                self.clear();
+            }
+        }
     }
 
     /// Whether a guard is the one of this producer's verification.

@@ -183,6 +183,22 @@ fn verifications_expire_with_idle_producers() {
     assert!(append(&log, &mut first, guard).is_err());
 }
 
+#[test]
+fn verifications_that_nobody_uses_are_bounded() {
+    with_log(|log| {
+        let verify = |producer_id| {
+            let beginning = BeginningTransaction { producer_id, producer_epoch: 0, sequence: 0, bumps_epoch: false };
+            log.begin_verification(beginning, NOW).unwrap()
+        };
+        let first = verify(1);
+        assert_eq!(verify(1), first);
+        (2..40_000).for_each(|producer| _ = verify(producer));
+        assert_ne!(verify(1), first, "it made room");
+        let mut batch = batch(0, 0);
+        assert!(append(log, &mut batch, first).is_err());
+    });
+}
+
 /// What may happen to one producer's transactions in a log.
 #[derive(Clone, Copy, Debug)]
 enum Step {
