@@ -34,7 +34,9 @@ from pybroker.handlers.errors import ApiError, denial, fencing, wire_error
 from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import INTERNAL_TOPICS
+from pybroker.machine.parts import MANY, length_of_lists
 from pybroker.machine.reply import Reply
+from pybroker.machine.slices import whole
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -50,10 +52,11 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items, of_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+    from pybroker.machine.slices import Sliced
 
     Partition = tuple[str, int]
 
@@ -83,7 +86,7 @@ def _failed(request: AddPartitionsToTxnRequest, version: int, error: WireError) 
 )
 def add_partitions_to_txn(
     request: AddPartitionsToTxnRequest, context: RequestContext
-) -> Reply | AddPartitionsToTxnResponse:
+) -> Reply | AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]:
     """Add the partitions of each transaction, or say whether it has them."""
     if context.version < _FIRST_VERSION_OF_BROKERS:
         return _add_one(request, context)
@@ -95,20 +98,42 @@ def add_partitions_to_txn(
     return answer.reply
 
 
-def _add_one(request: AddPartitionsToTxnRequest, context: RequestContext) -> Reply | AddPartitionsToTxnResponse:
+def _add_one(
+    request: AddPartitionsToTxnRequest, context: RequestContext
+) -> Reply | AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]:
     """Add the partitions of a client's transaction."""
     topics = request.v3_and_below_topics
-    refused = _refused(topics, context, {topic.name for topic in topics if _may_write(context, topic.name)})
+    allowed = {topic.name for topic in topics if _may_write(context, topic.name)}
+    if length_of_lists(topics, "partitions") > MANY:
+        return _add_many(request, context, allowed)
+    refused = whole(_refused(topics, context, allowed))
     if refused is not None:
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused)
+    return _submit(request, context).through(
+        lambda _: AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, ErrorCode.NONE))
+    )
+
+
+async def _add_many(
+    request: AddPartitionsToTxnRequest, context: RequestContext, allowed: set[str]
+) -> AddPartitionsToTxnResponse:
+    """Add so many partitions that the loop serves others in between; it is one decision all the same."""
+    topics, slices = request.v3_and_below_topics, context.services.slices
+    refused = await slices.run(_refused(topics, context, allowed))
+    if refused is None:
+        await _submit(request, context)
+        refused = await slices.run(_build(topics, lambda _name, _index: ErrorCode.NONE))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused)
+
+
+def _submit(request: AddPartitionsToTxnRequest, context: RequestContext) -> Reply:
+    """Hand in what a client adds."""
     if not request.v3_and_below_transactional_id:
         raise ApiError(ErrorCode.INVALID_REQUEST)
     identity = ProducerIdentity(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
-    event = AddPartitions(request.v3_and_below_transactional_id, identity, _partitions(topics), client_version=0)
-    reply = context.services.transactions.submit(request.v3_and_below_transactional_id, event)
-    return reply.through(
-        lambda _: AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, ErrorCode.NONE))
-    )
+    partitions = _partitions(request.v3_and_below_topics)
+    event = AddPartitions(request.v3_and_below_transactional_id, identity, partitions, client_version=0)
+    return context.services.transactions.submit(request.v3_and_below_transactional_id, event)
 
 
 class _Answer:
@@ -131,7 +156,7 @@ class _Answer:
             else:
                 self._note(place, _verified(asked.topics, codes))
 
-        refused = _refused(asked.topics, context, None)
+        refused = whole(_refused(asked.topics, context, None))
         if refused is not None:
             self._note(place, refused)
         elif not asked.transactional_id:
@@ -171,7 +196,7 @@ def _may_write(context: RequestContext, name: str) -> bool:
 
 def _refused(
     topics: Iterable[AddPartitionsToTxnTopic], context: RequestContext, allowed: set[str] | None
-) -> list[AddPartitionsToTxnTopicResult] | None:
+) -> Sliced[list[AddPartitionsToTxnTopicResult] | None]:
     """Return the answer where some partitions cannot be in a transaction, None where all can.
 
     `allowed` are the topics that may be written to, None: all.
@@ -190,6 +215,7 @@ def _refused(
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             is_refused |= code is not ErrorCode.OPERATION_NOT_ATTEMPTED
             partitions.append(AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code))
+            yield
         results.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=partitions))
     return results if is_refused else None
 
@@ -199,7 +225,7 @@ def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> frozenset[Partitio
 
 
 def _results(topics: Iterable[AddPartitionsToTxnTopic], code: int) -> list[AddPartitionsToTxnTopicResult]:
-    return _build(topics, lambda _name, _index: code)
+    return whole(_build(topics, lambda _name, _index: code))
 
 
 def _verified(
@@ -208,17 +234,18 @@ def _verified(
     """Build the results of partitions that were added (None), or asked about."""
     if codes is None:
         return _results(topics, ErrorCode.NONE)
-    return _build(topics, lambda name, index: codes[name, index])
+    return whole(_build(topics, lambda name, index: codes[name, index]))
 
 
 def _build(
     topics: Iterable[AddPartitionsToTxnTopic], code_of: Callable[[str, int], int]
-) -> list[AddPartitionsToTxnTopicResult]:
+) -> Sliced[list[AddPartitionsToTxnTopicResult]]:
     results = []
     for topic in topics:
-        partitions = [
-            AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code_of(topic.name, index))
-            for index in topic.partitions
-        ]
+        partitions = []
+        for index in topic.partitions:
+            code = code_of(topic.name, index)
+            partitions.append(AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code))
+            yield
         results.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=partitions))
     return results

@@ -41,10 +41,12 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from pybroker.coordinator.transaction.metadata import TransactionMetadata
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+    from pybroker.machine.slices import Sliced
 
 _NAMES = frozenset(state.value for state in State)
 
@@ -70,13 +72,24 @@ async def list_transactions(request: ListTransactionsRequest, context: RequestCo
     listed = await context.services.transactions.submit_all(event)
     return ListTransactionsResponse(
         unknown_state_filters=[name for name in dict.fromkeys(request.state_filters) if name not in _NAMES],
-        transaction_states=[
-            TransactionState(transactional_id=one, producer_id=known.producer_id, transaction_state=known.state.value)
-            for found in listed
-            for one, known in found
-            if may(context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, one, is_asked=False)
-        ],
+        transaction_states=await context.services.slices.run(_named(listed, context)),
     )
+
+
+def _named(
+    listed: Iterable[list[tuple[str, TransactionMetadata]]], context: RequestContext
+) -> Sliced[list[TransactionState]]:
+    """Name what may be described."""
+    named = []
+    for found in listed:
+        for one, known in found:
+            if may(context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, one, is_asked=False):
+                state = known.state.value
+                named.append(
+                    TransactionState(transactional_id=one, producer_id=known.producer_id, transaction_state=state)
+                )
+            yield
+    return named
 
 
 def _matches(pattern: str | None) -> Callable[[str], bool] | None:
