@@ -79,7 +79,7 @@ _RETENTION = {"name": "retention.ms", "value": "600000"}
 
 def storms() -> dict[str, tuple[int, Fields]]:
     """Version and fields by API, in the order in which they are asked: commits come before those that read them."""
-    return {**_reads(), **_changes(), **_of_offsets(), **_of_groups(), **_of_security()}
+    return {**_reads(), **_changes(), **_of_offsets(), **_of_groups(), **_of_transactions(), **_of_security()}
 
 
 def _reads() -> dict[str, tuple[int, Fields]]:
@@ -156,6 +156,26 @@ def _changes() -> dict[str, tuple[int, Fields]]:
                 "validate_only": True,
             },
         ),
+    }
+
+
+def _of_transactions() -> dict[str, tuple[int, Fields]]:
+    """Of a transactional id that nobody has: nothing is added or ended."""
+    producer = {"transactional_id": "storm", "producer_id": 1, "producer_epoch": 0}
+    return {
+        "ADD_PARTITIONS_TO_TXN": (
+            3,
+            {
+                "v3_and_below_transactional_id": "storm",
+                "v3_and_below_producer_id": 1,
+                "v3_and_below_producer_epoch": 0,
+                "v3_and_below_topics": _topics(partitions=_ALL),
+            },
+        ),
+        "ADD_OFFSETS_TO_TXN": (3, {**producer, **_GROUP}),
+        "END_TXN": (3, {**producer, "committed": True}),
+        "DESCRIBE_TRANSACTIONS": (0, {"transactional_ids": _unknown("transaction")}),
+        "LIST_TRANSACTIONS": (1, {"state_filters": ["Ongoing"], "producer_id_filters": list(range(_MANY))}),
     }
 
 

@@ -144,6 +144,15 @@ LARGEST: dict[str, tuple[int, dict[str, Any]]] = {
     "ConsumerGroupDescribe": (0, {"group_ids": names()}),
     "DeleteGroups": (2, {"groups_names": names()}),
     "ListGroups": (4, {"states_filter": names()}),
+    "AddPartitionsToTxn": (
+        3,
+        {
+            "v3_and_below_transactional_id": "t",
+            "v3_and_below_topics": [{"name": "wide", "partitions": list(range(PARTITIONS)) * 3}],
+        },
+    ),
+    "DescribeTransactions": (0, {"transactional_ids": names()}),
+    "ListTransactions": (2, {"state_filters": names()[: ELEMENTS // 2], "producer_id_filters": [1] * (ELEMENTS // 2)}),
     "JoinGroup": (
         9,
         {
@@ -261,10 +270,12 @@ LARGEST: dict[str, tuple[int, dict[str, Any]]] = {
 
 ALWAYS_SMALL = frozenset(
     (
+        "AddOffsetsToTxn",
         "ApiVersions",
         "DescribeAcls",
         "DescribeCluster",
         "DescribeQuorum",
+        "EndTxn",
         "ExpireDelegationToken",
         "Heartbeat",
         "InitProducerId",
@@ -292,6 +303,7 @@ def broker() -> Iterator[Broker]:
         topics.append({"name": "wide", "num_partitions": PARTITIONS, "replication_factor": 1})
         wire.call("CreateTopics", 7, topics=topics, timeout_ms=60_000)
         wire.call("FindCoordinator", 3, key="g", key_type=0)
+        wire.call("FindCoordinator", 3, key="t", key_type=1)
         yield running
 
 
