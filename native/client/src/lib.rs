@@ -1,7 +1,7 @@
 //! The native engine of `pybroker.client`: a producer and a fetcher that work against any Kafka.
 //!
 //! Owns the accumulator, the connections to brokers and the few requests that carry records (Produce, Fetch) or are
-//! needed to get there (ApiVersions, Metadata, InitProducerId, ListOffsets). Must not know Python, groups, transactions
+//! needed to get there (ApiVersions, Metadata, InitProducerId, ListOffsets). Must not know Python, groups, coordinators
 //! or any default. It stands at the other end of the broker's way: a record enters [`Producer::send`], waits in the
 //! [`producer::accumulator`], is put in a request by the [`producer::sender`] and leaves through the [`network`]; it comes
 //! back through the network to the [`fetcher`], which hands out whole received buffers for iteration in place.
