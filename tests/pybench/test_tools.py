@@ -83,6 +83,18 @@ def test_payloads_come_from_a_file_or_count_up(servers: str, tmp_path: Path) -> 
     assert "20 records sent" in pybench(*common, "--payload-monotonic", "--print-metrics").stdout
 
 
+def test_producer_perf_sends_in_transactions(servers: str, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    common = ["producer-perf", "--bootstrap-server", servers, "--topic", "whole", "--num-records", "200"]
+    common += ["--record-size", "50", "--throughput", "400", "--json", str(out)]
+    for words in (["--transactional-id", "perf"], ["--transaction-duration-ms", "100"]):
+        pybench(*common, *words)
+        document = json.loads(out.read_text())
+        assert (document["records"], document["failed"]) == (200, 0)
+        assert document["transactions"] >= (3 if "--transaction-duration-ms" in words else 1)
+        assert document["settings"]["transactional.id"].startswith("perf")
+
+
 def test_consumer_perf_prints_what_kafkas_tool_prints(servers: str) -> None:
     pybench("producer-perf", "--bootstrap-server", servers, "--topic", "read", "--num-records", "300000",
             "--record-size", "50", "--throughput", "-1")  # fmt: skip

@@ -174,9 +174,9 @@ class ProducerSettings(ConnectionSettings):
 
     def _check_transactions(self) -> None:
         if self.transactional_id is None:
+            if "transactional.id" in self.given:
+                raise SettingError("transactional.id is empty: name the producer, or leave the setting out")
             return
-        if not self.transactional_id:
-            raise SettingError("transactional.id is empty: name the producer, or leave the setting out")
         if self.enable_idempotence is False:
             raise SettingError(
                 f"transactional.id={self.transactional_id}: takes enable.idempotence=true, which is the default"

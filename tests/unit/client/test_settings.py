@@ -139,7 +139,19 @@ def test_what_acts_on_another_client_is_taken_from_its_settings() -> None:
 @pytest.mark.parametrize(
     ("properties", "words"),
     [
-        ({"transactional.id": "t"}, "transactional.id=t: must be absent: there are no transactions yet"),
+        ({"transactional.id": ""}, "transactional.id is empty: name the producer, or leave the setting out"),
+        (
+            {"transactional.id": "t", "enable.idempotence": False},
+            "transactional.id=t: takes enable.idempotence=true, which is the default",
+        ),
+        ({"transactional.id": "t", "acks": 1}, "acks=1: must be all with transactional.id=t"),
+        ({"transactional.id": "t", "retries": 0}, "retries=0: must be at least 1 with transactional.id=t"),
+        (
+            {"transactional.id": "t", "max.in.flight.requests.per.connection": 6},
+            "max.in.flight.requests.per.connection=6: must be at most 5",
+        ),
+        ({"transaction.timeout.ms": 0}, "transaction.timeout.ms=0: must be a whole number from 1"),
+        ({"transaction.two.phase.commit.enable": True}, "transaction.two.phase.commit.enable=true: must be false"),
         ({"interceptor.classes": "a.B"}, "interceptor.classes=a.B: must be empty"),
         ({"acks": "2"}, "acks=2: must be one of 0, 1, all, -1"),
         ({"acks": 1, "enable.idempotence": True}, "acks=1: must be all with enable.idempotence=true"),
