@@ -1,14 +1,14 @@
 """The transaction machine's transcripts: `transactions_*.txt`.
 
 Commands: `init ID [timeout=MS] [as=PRODUCER/EPOCH]`, `add ID PRODUCER/EPOCH TOPIC/PARTITION ... [v=LEVEL]`, `verify ID
-PRODUCER/EPOCH TOPIC/PARTITION ...`, `commit ID PRODUCER/EPOCH [v=LEVEL]`, `abort ID PRODUCER/EPOCH [v=LEVEL]`, `markers`
-(every prepared transaction's markers, which are written to all partitions but those of `without=TOPIC/PARTITION`),
+PRODUCER/EPOCH TOPIC/PARTITION ...`, `commit ID PRODUCER/EPOCH [v=LEVEL]`, `abort ID PRODUCER/EPOCH [v=LEVEL]`,
+`markers` (every prepared transaction's markers, which are written to all partitions but those of `without=TOPIC/PARTITION`),
 `complete ID PRODUCER/EPOCH`, `sweep` (a look for transactions that were open for too long), `wait MS` (timers ring
 meanwhile), `describe ID`, `list [state=S]`, `level N` (of transaction.version),
 `exhaust ID` (its producer has the last epoch), `restart` (another coordinator reads
 what was written down), `crash` (what the last command wrote is not committed: it is undone, and its reply lost).
 
-A producer id is fresh where the coordinator needs one: p0, p1 ... Versions of requests are those of transaction.version 2
+A producer id is fresh where the coordinator needs one: p0, p1 ... Requests are of versions for transaction.version 2
 unless `v=` says otherwise.
 """
 
@@ -123,7 +123,7 @@ class Stage:
         yield from lines or ["(it is over, or another)"]
 
     def do_sweep(self, _bare: list[str], _values: dict[str, str]) -> Iterator[str]:
-        found = self.machine.handle(events.AbortTimedOut(), self.now).reply
+        found: Any = self.machine.handle(events.AbortTimedOut(), self.now).reply
         yield from self.step(events.AbortTimedOut(tuple((one, next(self.ids)) for one in found.need_ids)))
 
     def do_describe(self, bare: list[str], _values: dict[str, str]) -> Iterator[str]:
