@@ -24,7 +24,12 @@ from tests.support.config_rules import BadIsWrong
 
 TOPIC = b"t" * 16
 STEPS = 60
-FEATURES = {"metadata.version": (7, 25), "group.version": (0, 1), "eligible.leader.replicas.version": (0, 1)}
+FEATURES = {
+    "metadata.version": (7, 25),
+    "group.version": (0, 1),
+    "eligible.leader.replicas.version": (0, 1),
+    "transaction.version": (0, 2),
+}
 
 
 class World:

@@ -30,7 +30,7 @@ NAMES = st.sampled_from(["a", "b", "a.b", "a_b", "c", "", "d/e"])
 BROKERS = st.integers(0, 3)
 CONFIG_NAMES = st.sampled_from(["retention.ms", "cleanup.policy", "bad", "min.insync.replicas"])
 SETTINGS = ClusterSettings(2, 1, 9000, BadIsWrong(), 1000, 0, 1000, 500)
-FEATURES = {"metadata.version": (7, 25), "eligible.leader.replicas.version": (0, 1)}
+FEATURES = {"metadata.version": (7, 25), "eligible.leader.replicas.version": (0, 1), "transaction.version": (0, 2)}
 DIRECTORIES = [b"d" * 16, b"e" * 16]
 
 
