@@ -61,6 +61,7 @@ DRIVERS = {
     "pybroker/controller/quorum/secured_stream.py": "such a connection through TLS or SASL",
     "pybroker/controller/quorum/voter_changes.py": "waits until a new voter has the log, and for commits",
     "pybroker/controller/quorum/voter_upkeep.py": "tries until the leader knows this voter",
+    "pybroker/coordinator/runtime/markers.py": "waits until markers are committed, and for how long",
     "pybroker/controller/registration.py": "tries until the metadata has this controller",
 }
 """What meets the loop beside the services, and for what; machines never do."""

@@ -24,7 +24,7 @@ use super::cross_thread;
 use super::events::EventQueue;
 use super::flush_outcomes::FlushOutcomes;
 use super::follower::ReplicaFetchers;
-use super::hot_path::{HotPath, Rights, Verdict, Verified};
+use super::hot_path::{HotPath, Rights, Verdict};
 use super::identity::{Authentication, Identity};
 use super::inbox::Message;
 use super::inboxes::Inboxes;
@@ -37,6 +37,7 @@ use super::reactor::Reactor;
 use super::request_memory::RequestMemory;
 use super::room::Room;
 use super::settings::{FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
+use super::verification::Verified;
 use pybroker_replica::{
     EndedTransaction, FetchSessionCache, FlushCounts, GroupFlush, Partition, ReadReplicas, ReplicationThrottle,
     ThrottleLimit, TopicTable, Waiter, WaitingProduce,

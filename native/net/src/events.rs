@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_queue::SegQueue;
 
-use super::hot_path::TransactionAsked;
 use super::identity::Identity;
+use super::verification::TransactionAsked;
 use super::wake_up::WakeUp;
 use pybroker_record::{BrokerId, LeaderEpoch, PartitionIndex};
 use pybroker_wire::{ApiKey, TopicRef};

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use crossbeam_queue::SegQueue;
 
 use super::accepted::Accepted;
-use super::hot_path::{Verdict, Verified};
+use super::hot_path::Verdict;
 use super::identity::Identity;
 use super::interception::Decision;
 use super::quota::ClientLimits;
+use super::verification::Verified;
 use super::wake_up::WakeUp;
 use pybroker_replica::Waiter;
 

@@ -45,6 +45,7 @@ mod simulation;
 mod slot;
 mod timer_wheel;
 mod transport;
+mod verification;
 mod wake_up;
 
 pub use acceptor::ListenError;
@@ -54,7 +55,7 @@ pub use data_plane::DataPlane;
 pub use events::{
     CaughtUpReplica, ControlRequest, Event, EventQueue, Level, PeerCertificate, QuotaAsked, UnresolvedRequest,
 };
-pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS, Right, Rights, TransactionAsked, Verdict, Verified, Who};
+pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS, Right, Rights, Verdict, Who};
 pub use identity::Identity;
 pub use interception::Decision;
 pub use markers::AppendedMarkers;
@@ -62,3 +63,4 @@ pub use quota::{ClientLimits, Metering, QuotaLimit, QuotaSettings, Quotas, Windo
 pub use settings::{FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
 #[cfg(feature = "simulation")]
 pub use simulation::{Served, SimulatedDataPlane};
+pub use verification::{TransactionAsked, Verified};

@@ -2,8 +2,9 @@
 //!
 //! Owns the states of a request; [`super::connection`] keeps them in order. Must not know sockets.
 
-use super::hot_path::{HotPathApi, PendingFetch, PendingProduce, Verdict, Verification};
+use super::hot_path::{HotPathApi, PendingFetch, PendingProduce, Verdict};
 use super::response::Response;
+use super::verification::Verification;
 use pybroker_wire::ApiKey;
 use pybroker_wire::frame::RequestHead;
 

@@ -137,12 +137,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<topic_table::PyPartitionEntry>()?;
     m.add_class::<topic_table::PyTopicEntry>()?;
     m.add_class::<topic_table::PyTopicTable>()?;
-    m.add_class::<transactions::PyAppendedMarkers>()?;
-    m.add_function(wrap_pyfunction!(transactions::active_producers, m)?)?;
-    m.add_function(wrap_pyfunction!(transactions::append_markers, m)?)?;
-    m.add_function(wrap_pyfunction!(transactions::forget_producers, m)?)?;
-    m.add_function(wrap_pyfunction!(transactions::transaction_verified, m)?)?;
-    m.add_function(wrap_pyfunction!(transactions::verify_transactions, m)?)?;
+    transactions::add(m)?;
     m.add_class::<verify::PyVerifiedLog>()?;
     m.add_function(wrap_pyfunction!(verify::set_aside_files, m)?)?;
     m.add_function(wrap_pyfunction!(verify::verify_log, m)?)?;

@@ -52,7 +52,7 @@ pub fn ended(
 /// See `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (data_plane, transactions, ticket))]
-pub fn append_markers(
+fn append_markers(
     py: Python<'_>,
     data_plane: &PyDataPlane,
     transactions: Vec<Ended<'_>>,
@@ -70,14 +70,14 @@ pub fn append_markers(
 /// See `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (data_plane, verify))]
-pub fn verify_transactions(data_plane: &PyDataPlane, verify: bool) {
+fn verify_transactions(data_plane: &PyDataPlane, verify: bool) {
     data_plane.inner.verify_transactions(verify);
 }
 
 /// See `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (data_plane, connection, request, answers))]
-pub fn transaction_verified(
+fn transaction_verified(
     data_plane: &PyDataPlane,
     connection: u64,
     request: u64,
@@ -95,7 +95,7 @@ type Producer = (i64, i16, i32, i64, i32, i64);
 /// See `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (partition))]
-pub fn active_producers(py: Python<'_>, partition: &PyPartition) -> Vec<Producer> {
+fn active_producers(py: Python<'_>, partition: &PyPartition) -> Vec<Producer> {
     let states = py.detach(|| partition.inner.log().active_producers());
     let row = |(id, entry): (i64, pybroker_storage::producer_state::ProducerEntry)| {
         let last_sequence = entry.batches().last().map_or(-1, |batch| batch.last_sequence);
@@ -108,6 +108,16 @@ pub fn active_producers(py: Python<'_>, partition: &PyPartition) -> Vec<Producer
 /// See `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (partition, now_ms))]
-pub fn forget_producers(py: Python<'_>, partition: &PyPartition, now_ms: i64) {
+fn forget_producers(py: Python<'_>, partition: &PyPartition, now_ms: i64) {
     py.detach(|| partition.inner.log().forget_old(now_ms));
+}
+
+/// Adds what this file has to the module.
+pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyAppendedMarkers>()?;
+    m.add_function(wrap_pyfunction!(active_producers, m)?)?;
+    m.add_function(wrap_pyfunction!(append_markers, m)?)?;
+    m.add_function(wrap_pyfunction!(forget_producers, m)?)?;
+    m.add_function(wrap_pyfunction!(transaction_verified, m)?)?;
+    m.add_function(wrap_pyfunction!(verify_transactions, m)?)
 }

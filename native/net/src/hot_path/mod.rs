@@ -20,7 +20,6 @@ pub use fetch::PendingFetch;
 pub use produce::PendingProduce;
 use rights::{Judged, Refused};
 pub use rights::{Right, Rights, Verdict, Who};
-pub use transactions::{TransactionAsked, Verification, Verified};
 
 use super::clock::Clock;
 use super::counters::ThreadCounters;
@@ -28,6 +27,7 @@ use super::events::EventQueue;
 use super::quota::{Metered, Quotas, Throttle};
 use super::response::Response;
 use super::settings::ReplicationSettings;
+use super::verification::{TransactionAsked, Verification};
 use pybroker_replica::{FetchSessionCache, GroupFlush, ReadReplicas, ReplicationThrottle, TopicTable, Waiter};
 use pybroker_wire::frame::RequestHead;
 use pybroker_wire::{ApiKey, TopicRef};

@@ -7,8 +7,8 @@ use super::super::events::Event;
 use super::super::quota::{Metered, Throttle};
 use super::super::response::Response;
 use super::errors;
-use super::rights::Judged;
-use super::transactions::{self, IdRight, Transaction};
+use super::rights::{Judged, Refused};
+use super::transactions::{self, IdRight, SentTransaction, Transaction};
 use super::{HotPath, HotPathApi, HotPathRequest, Outcome, Right};
 use pybroker_record::{Compression, InvalidBatch, SentRecords};
 use pybroker_replica::{Awaited, Partition, Produced, Topic, TopicTable, Waiter, WaitingProduce};
@@ -114,41 +114,17 @@ pub fn handle(
     wake: &mut dyn FnMut(Waiter),
     counters: &ThreadCounters,
 ) -> Outcome {
-    let HotPathRequest { head, waiter, who, decided, verified, metered, .. } = asked;
+    let head = asked.head;
     let request = match ProduceRequest::parse(frame, head.body, head.api_version) {
         Ok(request) => request,
         Err(error) => return Outcome::Close(format!("malformed Produce version {}: {error}", head.api_version)),
     };
     let table = shared.table.load();
-    let topics = request.topics.iter().map(|topic| &topic.topic);
-    let of_transaction = transactions::has_transactional(&request, frame);
-    let id_right = if of_transaction { transactions::judge(shared, who, &request, decided) } else { IdRight::Granted };
-    let judged = shared.judge(who, Right::Write, &table, topics.clone(), decided);
-    let refused = match judged {
-        Judged::Known(refused) if id_right != IdRight::Unknown => {
-            if decided.is_none()
-                && let Some(outcome) = errors::unresolved(&table, topics)
-            {
-                return outcome;
-            }
-            refused
-        }
-        Judged::Known(_) | Judged::Unknown => {
-            let id = request.transactional_id.as_deref().filter(|_| of_transaction);
-            return errors::to_be_judged(&table, topics, Right::Write, id);
-        }
+    let (refused, transaction) = match admit(shared, &request, frame, &table, &asked) {
+        Ok(admitted) => admitted,
+        Err(outcome) => return outcome,
     };
-    let transaction = match id_right {
-        IdRight::Granted if !of_transaction => Transaction::NoneBegins,
-        IdRight::Granted => match transactions::begin(shared, (&request, frame), &table, &refused, verified) {
-            Ok(transaction) => transaction,
-            Err(outcome) => return outcome,
-        },
-        IdRight::Refused | IdRight::Unknown => Transaction::Refused(
-            ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            "a batch of a transaction needs a transactional id that its client may write as",
-        ),
-    };
+    let HotPathRequest { waiter, metered, .. } = asked;
     let mut unacknowledged = Vec::new();
     let mut answered = Vec::with_capacity(request.topics.len());
     for (at, topic) in request.topics.iter().enumerate() {
@@ -196,6 +172,45 @@ pub fn handle(
     }
     let throttle = throttle(shared, metered.as_ref());
     Outcome::Answer(answer(head.api_version, head.correlation_id, &table, &answered, throttle, counters))
+}
+
+/// What of a Produce its client may not write to, and what its batches are appended by; the outcome where the control plane
+/// has to look first.
+fn admit<'a>(
+    shared: &HotPath,
+    request: &ProduceRequest,
+    frame: &[u8],
+    table: &TopicTable,
+    asked: &HotPathRequest<'a>,
+) -> Result<(Refused, Transaction<'a>), Outcome> {
+    let &HotPathRequest { who, decided, verified, .. } = asked;
+    let topics = request.topics.iter().map(|topic| &topic.topic);
+    let of_transaction = transactions::has_transactional(request, frame);
+    let id_right = if of_transaction { transactions::judge(shared, who, request, decided) } else { IdRight::Granted };
+    let refused = match shared.judge(who, Right::Write, table, topics.clone(), decided) {
+        Judged::Known(refused) if id_right != IdRight::Unknown => refused,
+        Judged::Known(_) | Judged::Unknown => {
+            let id = request.transactional_id.as_deref().filter(|_| of_transaction);
+            return Err(errors::to_be_judged(table, topics, Right::Write, id));
+        }
+    };
+    if decided.is_none()
+        && let Some(outcome) = errors::unresolved(table, topics)
+    {
+        return Err(outcome);
+    }
+    let transaction = match id_right {
+        IdRight::Granted if !of_transaction => Transaction::NoneBegins,
+        IdRight::Granted => {
+            let sent = SentTransaction { request, frame };
+            transactions::begin(shared, &sent, table, &refused, verified)?
+        }
+        IdRight::Refused | IdRight::Unknown => Transaction::Refused(
+            ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "a batch of a transaction needs a transactional id that its client may write as",
+        ),
+    };
+    Ok((refused, transaction))
 }
 
 /// Lets a Produce wait until all of its partitions may be acknowledged.

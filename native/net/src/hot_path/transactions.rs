@@ -6,9 +6,10 @@
 
 use super::rights::{Refused, Verdict, Who};
 use super::{HotPath, Outcome, Unresolved};
+use crate::verification::{Place, TransactionAsked, Verification};
 use pybroker_record::BatchHeader;
 use pybroker_replica::TopicTable;
-use pybroker_storage::{BeginningTransaction, TransactionCheck, VerificationGuard};
+use pybroker_storage::{BeginningTransaction, TransactionCheck};
 use pybroker_wire::ErrorCode;
 use pybroker_wire::produce::ProduceRequest;
 
@@ -18,46 +19,6 @@ const ADDS_PARTITIONS_VERSION: i16 = 12;
 const ATTRIBUTES_AT: usize = 22;
 const TRANSACTIONAL: u8 = 0x10;
 const MAGIC_AT: usize = 16;
-
-/// What the coordinator of a transaction is to be asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TransactionAsked {
-    pub transactional_id: String,
-    pub producer_id: i64,
-    pub producer_epoch: i16,
-    /// The Produce's version.
-    pub api_version: i16,
-    /// Topic and index of the partitions that the transaction would begin in.
-    pub partitions: Vec<(String, i32)>,
-}
-
-/// An answer about one partition: why nothing may be appended; nothing for one that is part of the transaction.
-pub type Verified = Option<(ErrorCode, Option<String>)>;
-
-/// The verification of a Produce: the guards that its batches may be appended with, by the positions of topic and partition
-/// in the request, in the order that they were asked in.
-#[derive(Debug)]
-pub struct Verification {
-    guards: Vec<(Place, VerificationGuard)>,
-    /// As many as guards, once it is decided.
-    answers: Vec<Verified>,
-}
-
-/// Positions of topic and partition in a request.
-type Place = (usize, usize);
-
-impl Verification {
-    /// Takes the answers about the partitions that were asked for; those that lack one were not verified.
-    pub fn decide(&mut self, answers: Vec<Verified>) {
-        self.answers = answers;
-        self.answers.resize(self.guards.len(), Some((ErrorCode::INVALID_TXN_STATE, None)));
-    }
-
-    fn at(&self, place: Place) -> Option<(VerificationGuard, &Verified)> {
-        let found = self.guards.binary_search_by_key(&place, |(place, _)| *place).ok()?;
-        Some((self.guards[found].1, self.answers.get(found)?))
-    }
-}
 
 /// What a Produce is appended by.
 #[derive(Debug)]
@@ -127,14 +88,22 @@ pub enum IdRight {
     Unknown,
 }
 
+/// A Produce of a transaction, and the frame that has its batches.
+#[derive(Clone, Copy, Debug)]
+pub struct SentTransaction<'a> {
+    pub request: &'a ProduceRequest,
+    pub frame: &'a [u8],
+}
+
 /// What the partitions of a Produce of a transaction are appended by; the outcome where the coordinator is to be asked first.
 pub fn begin<'a>(
     hot_path: &HotPath,
-    (request, frame): (&ProduceRequest, &[u8]),
+    sent: &SentTransaction<'_>,
     table: &TopicTable,
     refused: &Refused,
     verified: Option<&'a Verification>,
 ) -> Result<Transaction<'a>, Outcome> {
+    let &SentTransaction { request, frame } = sent;
     let adds = request.version >= ADDS_PARTITIONS_VERSION;
     if let Some(verified) = verified {
         return Ok(Transaction::Verified(verified));
@@ -182,6 +151,6 @@ pub fn begin<'a>(
         api_version: request.version,
         partitions,
     };
-    let verification = Verification { guards, answers: Vec::new() };
+    let verification = Verification::new(guards);
     Err(Outcome::Unresolved(Box::new(Unresolved { verify: Some((asked, verification)), ..Unresolved::default() })))
 }

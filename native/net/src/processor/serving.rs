@@ -10,14 +10,13 @@ use crate::connection_number::{CONTROL_PLANE, processor_of};
 use crate::counters::API_KEYS;
 use crate::cross_thread;
 use crate::events::{Event, UnresolvedRequest};
-use crate::hot_path::{
-    self, HotPathApi, HotPathRequest, Outcome, TransactionAsked, Unresolved, Verdict, Verification, Verified, Who,
-};
+use crate::hot_path::{self, HotPathApi, HotPathRequest, Outcome, Unresolved, Verdict, Who};
 use crate::identity::Authentication;
 use crate::interception::Decision;
 use crate::quota::Metered;
 use crate::reactor::Reactor;
 use crate::response::Response;
+use crate::verification::{TransactionAsked, Verification, Verified};
 use pybroker_replica::Waiter;
 use pybroker_wire::frame::RequestHead;
 use pybroker_wire::{ApiKey, TopicRef};
