@@ -14,6 +14,12 @@ Behaviour
     - Batches are stored in the topic's compression.type at its level; "producer" leaves them as they came.
     - Records that break a rule of the topic are named one by one (KIP-467, from version 8 on): those without a key in a
       compacted topic, and those outside message.timestamp.before.max.ms and message.timestamp.after.max.ms.
+    - A batch of a transaction is appended when the transaction is open in the partition, or when its coordinator says
+      that the partition is part of it: asked once for each transaction and partition (KIP-890). One that comes behind
+      the end of its transaction is INVALID_TXN_STATE, or INVALID_PRODUCER_EPOCH where its epoch has gone by. A
+      coordinator that does not answer is NOT_ENOUGH_REPLICAS, so that clients of any age try again.
+    - A batch of a transaction without a transactional id, or with one that the client may not write as, is
+      TRANSACTIONAL_ID_AUTHORIZATION_FAILED for every partition; of two producers, INVALID_PRODUCER_ID_MAPPING.
     - A client beyond its producer_byte_rate is answered at once, with the time that it is to wait; its connection is
       not read for so long (KIP-13, KIP-219). The bytes of whole requests count, and so does its request_percentage.
     - acks=0 gets no answer; acks=1 is answered after the append; acks=all when the high watermark has passed the batch.
@@ -25,10 +31,12 @@ Version notes
     - From version 3 on exactly one v2 batch a partition (KIP-98); anything else is INVALID_RECORD.
     - zstd needs version 7 (KIP-110); earlier it is UNSUPPORTED_COMPRESSION_TYPE.
     - Before version 4 a failed log directory is NOT_LEADER_OR_FOLLOWER, so that the client asks for metadata again.
+    - TRANSACTION_ABORTABLE from version 11 on, INVALID_TXN_STATE before (KIP-1050). From version 12 on the partition is
+      added to the transaction by what is sent (KIP-890), before it has to have been added by AddPartitionsToTxn.
     - Topics by id from version 13 on; leader hints from version 10 on (KIP-951).
 
 Not done
-    - Transactions. Throttling.
+    - Nothing.
 """
 
 from __future__ import annotations

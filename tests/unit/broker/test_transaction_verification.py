@@ -27,29 +27,21 @@ OLD, NEWER, ADDS = 10, 11, 12
 Answer = Callable[[AddPartitionsToTxnRequest], AddPartitionsToTxnResponse]
 
 
-async def eventually(condition: Callable[[], bool]) -> None:
-    """Let the loop run until something is true."""
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0)
-
-
 class Brokers:
     """Stands for the channel to other brokers; each question waits until it is answered."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[int, AddPartitionsToTxnRequest, asyncio.Future[Any]]] = []
+        self.asked: asyncio.Queue[tuple[AddPartitionsToTxnRequest, asyncio.Future[Any]]] = asyncio.Queue()
 
-    async def send(self, broker: int, request: Any, _response: type, *, timeout_ms: int) -> Any:
+    async def send(self, _broker: int, request: Any, _response: type, *, timeout_ms: int) -> Any:
         assert timeout_ms == 1000
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.asked.append((broker, request, answer))
+        self.asked.put_nowait((request, answer))
         return await answer
 
     async def answer(self, said: Answer | Exception) -> AddPartitionsToTxnRequest:
         """Answer the question that has waited longest."""
-        await eventually(lambda: bool(self.asked))
-        _broker, request, answer = self.asked.pop(0)
+        request, answer = await self.asked.get()
         if isinstance(said, Exception):
             answer.set_exception(said)
         else:
@@ -194,7 +186,7 @@ async def test_of_one_transactions_questions_the_newest_producers_is_asked() -> 
     brokers = Brokers()
     asks = verification(brokers)
     busy = asyncio.create_task(asks.verify(Producer("other", 1, 0), [T0], Wish.ADD))
-    await eventually(lambda: bool(brokers.asked))
+    _, first = await brokers.asked.get()
     asking = [asyncio.create_task(asks.verify(Producer("me", 7, epoch), [T0], Wish.VERIFY)) for epoch in (3, 3, 4, 2)]
     codes = [(await asking[at])[T0] for at in (0, 1, 3)]
     assert codes == [
@@ -202,7 +194,8 @@ async def test_of_one_transactions_questions_the_newest_producers_is_asked() -> 
         ErrorCode.INVALID_PRODUCER_EPOCH,
         ErrorCode.INVALID_PRODUCER_EPOCH,
     ]
-    await brokers.answer(with_codes(ErrorCode.NONE))
+    first.set_exception(ConnectionLostError("gone"))
     request = await brokers.answer(with_codes(ErrorCode.NONE))
     assert [one.producer_epoch for one in request.transactions] == [4]
-    assert await asking[2] == await busy == {T0: ErrorCode.NONE}
+    assert await asking[2] == {T0: ErrorCode.NONE}
+    assert await busy == {T0: ErrorCode.NETWORK_EXCEPTION}

@@ -17,11 +17,11 @@ class Log:
 
     def __init__(self, *, at_once: bool) -> None:
         self.at_once = at_once
-        self.tickets: list[int] = []
+        self.tickets: asyncio.Queue[int] = asyncio.Queue()
         self.appends: list[int] = []
 
     def append(self, ended: Sequence[Any], ticket: int) -> Appended:
-        self.tickets.append(ticket)
+        self.tickets.put_nowait(ticket)
         self.appends.append(len(ended))
         return Appended(self, len(ended), is_awaited=not self.at_once)
 
@@ -56,17 +56,16 @@ async def test_markers_that_are_committed_at_once_wait_for_nothing() -> None:
 async def test_the_answer_waits_for_every_append() -> None:
     log, commits = Log(at_once=False), CommitWaits()
     writing = asyncio.create_task(markers(log, commits).write(transactions(201)))
-    while len(log.tickets) < 2:
-        await asyncio.sleep(0)
-    commits.append_settled(log.tickets[1])
-    await asyncio.sleep(0)
-    assert not writing.done()
+    first, second = await log.tickets.get(), await log.tickets.get()
+    commits.append_settled(second)
+    waited, _ = await asyncio.wait([writing], timeout=0)
+    assert not waited
     log.at_once = True
-    commits.append_settled(log.tickets[0])
+    commits.append_settled(first)
     assert await writing == [0] * 201
 
 
 async def test_what_is_not_committed_in_time_is_said_and_may_be_committed_later() -> None:
     log, commits = Log(at_once=False), CommitWaits()
     assert await markers(log, commits, timeout_ms=1).write(transactions(1)) == [TIMED_OUT]
-    commits.append_settled(log.tickets[0])
+    commits.append_settled(log.tickets.get_nowait())
