@@ -63,6 +63,8 @@ class MemoryLog:
         return self.append(end_marker(producer_id, producer_epoch, coordinator_epoch, commit=commit), now_ms)
 
     def begin_verification(self, producer_id: int, producer_epoch: int, *, bumps_epoch: bool, now_ms: int) -> int:
+        if self.refusal is not None:
+            raise self.refusal
         return producer_id * 10 + producer_epoch + bumps_epoch
 
     def read(self, offset: int, max_bytes: int) -> bytes:

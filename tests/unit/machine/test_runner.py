@@ -131,6 +131,21 @@ async def test_a_batch_is_closed_when_it_is_full() -> None:
     assert [len(batch) for batch in disk.batches] == [2, 2, 1]
 
 
+async def test_an_event_that_goes_alone_shares_no_append() -> None:
+    class Solitary(Tally):
+        alone = frozenset({bool})
+
+        def draft(self) -> Solitary:
+            return Solitary(self.total)
+
+    disk = Disk()
+    runner: Runner[Any, int] = Runner(Solitary(), disk.append, now=lambda: 0, max_records=1000)
+    replies = [runner.submit(event) for event in (1, 2, True, True, 3, "total")]
+    assert await asyncio.gather(*replies) == [1, 3, 4, 5, 8, 8]
+    assert disk.batches == [[1, 2], [True], [True], [3]]
+    await runner.close()
+
+
 async def test_a_refused_event_fails_alone() -> None:
     disk = Disk()
     runner = make_runner(disk)

@@ -8,7 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from pybroker.coordinator.group.events import Client, CommitOffsets, FetchOffsets, JoinGroup, ListGroups
+from pybroker.coordinator.group.events import (
+    Client,
+    CommitOffsets,
+    CommitTransactionalOffsets,
+    FetchOffsets,
+    JoinGroup,
+    ListGroups,
+)
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.group.service import GroupCoordinator, by_partition
 from pybroker.coordinator.runtime.errors import (
@@ -27,6 +34,13 @@ from pybroker.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from pybroker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from pybroker.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from pybroker.storage.errors import InvalidProducerEpochError, NotLeaderError
+from tests.support.batches import TRANSACTIONAL
 from tests.support.groups import group_settings
 from tests.support.memory_log import MemoryLog
 
@@ -211,4 +225,75 @@ async def test_offsets_of_a_deleted_topic_are_forgotten() -> None:
 
     await asyncio.wait_for(forgotten(), 5)
     assert offsets(await stand.groups.submit("g", fetch())) == []
+    await stand.groups.close()
+
+
+def commit_in(group: str = "g", offset: int = 5, *, guard: int | None = 0) -> CommitTransactionalOffsets:
+    partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topics = [TxnOffsetCommitRequestTopic(name="t", partitions=[partition])]
+    request = TxnOffsetCommitRequest(group_id=group, producer_id=7, producer_epoch=2, topics=topics)
+    return CommitTransactionalOffsets(request, {"t": TOPIC_ID}, guard)
+
+
+async def test_offsets_of_a_transaction_count_when_its_marker_is_written_here_or_was_before() -> None:
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    await stand.groups.submit("g", commit_in(offset=5))
+    await stand.groups.submit("h", commit_in("h", offset=6))
+    assert offsets(await stand.groups.submit("g", fetch())) == []
+    between = Stand(logs=stand.logs)
+    between.groups.follow(image(1, epoch=1))
+    await between.groups.loaded()
+    assert offsets(await between.groups.submit("g", fetch())) == []
+    await between.groups.complete_transaction(0, 7, 3, 1, True, 2)
+    after = Stand(logs=stand.logs)
+    after.groups.follow(image(1, epoch=2))
+    await after.groups.loaded()
+    for coordinator in (between, after):
+        assert offsets(await coordinator.groups.submit("g", fetch())) == [5]
+        assert offsets(await coordinator.groups.submit("h", fetch("h"))) == [6]
+    for coordinator in (stand, between, after):
+        await coordinator.groups.close()
+
+
+async def test_a_commit_in_a_transaction_is_an_append_of_its_own_and_carries_its_guard() -> None:
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    asked = [commit(offset=1), commit_in(guard=11), commit_in(guard=None), commit(offset=2), commit(offset=3)]
+    await asyncio.gather(*(stand.groups.submit("g", event) for event in asked))
+    (log,) = stand.logs.values()
+    assert log.guards == [11, None]
+    attributes = [int.from_bytes(batch[21:23]) for batch in log.batches]
+    assert attributes == [0, TRANSACTIONAL, TRANSACTIONAL, 0]
+    assert [int.from_bytes(batch[43:51]) for batch in log.batches[1:3]] == [7, 7], "the producer's id"
+    assert [int.from_bytes(batch[51:53]) for batch in log.batches[1:3]] == [2, 2], "and its epoch"
+    await stand.groups.close()
+
+
+async def test_what_the_log_says_of_a_transaction_fails_it_alone_and_changes_nothing() -> None:
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    stand.logs[0].refusal = InvalidProducerEpochError("another epoch")
+    asked = [commit(offset=1), commit_in(), commit(offset=2)]
+    replies = [stand.groups.submit("g", event) for event in asked]
+    replies.append(stand.groups.complete_transaction(0, 7, 2, 1, True))
+    answers = await asyncio.gather(*replies, return_exceptions=True)
+    assert [isinstance(answer, InvalidProducerEpochError) for answer in answers] == [False, True, False, True]
+    assert offsets(await stand.groups.submit("g", FetchOffsets(fetch().group, require_stable=True))) == [2]
+    await stand.groups.close()
+
+
+async def test_a_verification_begins_in_the_log_of_the_groups_partition() -> None:
+    stand = Stand(1)
+    with pytest.raises(NotCoordinatorError):
+        stand.groups.begin_verification("g", 7, 2, bumps_epoch=True)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    assert stand.groups.begin_verification("g", 7, 2, bumps_epoch=True) == 73
+    stand.logs[0].refusal = NotLeaderError("another broker leads")
+    with pytest.raises(NotCoordinatorError):
+        stand.groups.begin_verification("g", 7, 2, bumps_epoch=False)
     await stand.groups.close()

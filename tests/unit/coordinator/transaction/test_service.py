@@ -43,8 +43,8 @@ from pybroker.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from tests.support.memory_log import MemoryLog
 from tests.support.transactions import transaction_settings
-from tests.unit.coordinator.group.test_service import MemoryLog
 
 
 def image(leader: int = 1, *, epoch: int = 0) -> MetadataImage:
