@@ -110,7 +110,9 @@ impl Log {
         }
         self.assign(batches, placed, leader_epoch);
         let staged = stage(&writer, batches, placed, &writer.terms(Origin::Client, check))?;
-        self.write(&mut writer, batches, placed, staged, log_append_time, now_ms)
+        let appended = self.write(&mut writer, batches, placed, staged, log_append_time, now_ms)?;
+        end_verifications(&mut writer, placed, false);
+        Ok(appended)
     }
 
     /// Appends batches that have their offsets already (replication). They may leave gaps, but not go back.
@@ -130,7 +132,9 @@ impl Log {
             }
             let staged =
                 stage(&writer, batches, &placed, &writer.terms(Origin::Replication, TransactionCheck::Unchecked))?;
-            self.write(&mut writer, batches, &placed, staged, -1, now_ms)?
+            let appended = self.write(&mut writer, batches, &placed, staged, -1, now_ms)?;
+            end_verifications(&mut writer, &placed, false);
+            appended
         };
         self.flush_when_many()?;
         Ok(appended)
@@ -169,7 +173,9 @@ impl Log {
         self.assign(batches, &mut placed, leader_epoch);
         let terms = Terms { markers_bump_epoch, ..writer.terms(Origin::Coordinator, check) };
         let staged = stage(&writer, batches, &placed, &terms)?;
-        self.write(&mut writer, batches, &placed, staged, -1, now_ms)
+        let appended = self.write(&mut writer, batches, &placed, staged, -1, now_ms)?;
+        end_verifications(&mut writer, &placed, markers_bump_epoch);
+        Ok(appended)
     }
 
     /// Begins to verify a transaction: the guard that its first batch is to be appended with, or `None` where the
@@ -254,9 +260,6 @@ impl Log {
         self.write_bytes(writer, &config, &view, batches)?;
         let next = index(writer, &view, placed, interval);
         let aborted = writer.producers.commit(staged, next.end_offset);
-        for Placed { header, .. } in placed.iter().filter(|batch| batch.header.is_transactional()) {
-            writer.verifications.end(header.producer_id);
-        }
         view.segments.active().txn_index.append(&aborted).map_err(|error| self.failed(error))?;
         view.segments.active().set_size(next.end_position);
         self.publish_transactions(writer);
@@ -340,6 +343,13 @@ impl Log {
             self.flush()?;
         }
         Ok(())
+    }
+}
+
+/// What was written of transactions ends their verifications; `markers_bump_epoch` as in [`Log::append_coordinated`].
+fn end_verifications(writer: &mut Writer, placed: &[Placed], markers_bump_epoch: bool) {
+    for Placed { header, .. } in placed.iter().filter(|batch| batch.header.is_transactional()) {
+        writer.verifications.end(header, markers_bump_epoch);
     }
 }
 

@@ -68,6 +68,14 @@ struct Verification {
     bumps_epoch: bool,
 }
 
+impl Verification {
+    /// Whether what was written belongs to an earlier transaction than the one that is verified.
+    fn is_after(&self, written: &BatchHeader, bumps_epoch: bool) -> bool {
+        let is_end = written.is_control() && bumps_epoch;
+        written.producer_epoch < self.epoch || (is_end && written.producer_epoch == self.epoch)
+    }
+}
+
 /// The verifications of a log, by producer.
 #[derive(Debug, Default)]
 pub(crate) struct Verifications {
@@ -122,10 +130,15 @@ impl Verifications {
         Ok(())
     }
 
-    /// Something of this producer's transaction was written: no guard given out before counts any more.
-    pub(crate) fn end(&mut self, producer_id: i64) {
-        if !self.by_producer.is_empty() {
-            self.by_producer.remove(&producer_id);
+    /// A batch or a marker of this producer's transaction was written: no guard given out before counts any more.
+    ///
+    /// Where each transaction has an epoch of its own (`bumps_epoch` of the marker and of the verification), what is written
+    /// to an earlier one ends nothing: its marker has the epoch of the next (KIP-890), about which the coordinator answers
+    /// no sooner than that marker is written.
+    pub(crate) fn end(&mut self, written: &BatchHeader, bumps_epoch: bool) {
+        let Some(verification) = self.by_producer.get(&written.producer_id) else { return };
+        if !(verification.bumps_epoch && verification.is_after(written, bumps_epoch)) {
+            self.by_producer.remove(&written.producer_id);
         }
     }
 

@@ -85,6 +85,29 @@ fn a_batch_behind_the_end_of_its_transaction_begins_none() {
 }
 
 #[test]
+fn the_end_of_one_transaction_ends_no_verification_of_the_next() {
+    with_log(|log| {
+        append_verified(log, &mut batch(0, 0)).unwrap();
+        // The client has had its answer to EndTxn, and the next epoch, before the marker is written.
+        let mut next = batch(1, 0);
+        let guard = guard_of(log, &next, true);
+        end(log, 1, true).unwrap();
+        append(log, &mut next, guard).unwrap();
+        // Without epochs of their own, what was verified may be what has ended.
+        end(log, 2, true).unwrap();
+        let guard = guard_of(log, &batch(2, 0), true);
+        end(log, 2, false).unwrap();
+        assert!(matches!(append(log, &mut batch(2, 0), guard), Err(AppendError::NotVerified { .. })));
+        // The end of the transaction that was verified.
+        let guard = guard_of(log, &batch(2, 0), true);
+        end(log, 3, true).unwrap();
+        assert!(append(log, &mut batch(2, 0), guard).is_err());
+        let guard = guard_of(log, &batch(3, 0), true);
+        assert!(append(log, &mut batch(3, 0), guard).is_ok());
+    });
+}
+
+#[test]
 fn an_epoch_that_has_gone_by_is_said_before_a_missing_verification() {
     with_log(|log| {
         append_verified(log, &mut batch(3, 0)).unwrap();
