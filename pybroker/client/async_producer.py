@@ -131,8 +131,8 @@ class AsyncProducer:
         timeout_s: float | None = None,
     ) -> None:
         """As `Producer.send_offsets_to_transaction`."""
-        transactions, (offsets, member) = self._transactional(), offsets_of(consumed, group)
-        await transactions.send_offsets(offsets, member, self._left_ms(self._deadline(timeout_s)))
+        timeout_ms = self._left_ms(self._deadline(timeout_s))
+        await self._transactional().send_offsets(offsets_of(consumed, group), timeout_ms)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Self]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any
 
 from pybroker.client.closing import Closing
 from pybroker.client.consumer import Consumer
@@ -21,7 +22,8 @@ from pybroker.client.topics import TopicPartition
 _log = logging.getLogger("pybroker.client")
 
 
-class Output(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Output:
     """A record to write, as `Producer.send` takes it."""
 
     topic: str
@@ -99,7 +101,7 @@ class ConsumeTransformProduce(Closing):
             return 0
         except (ProducerFencedError, TransactionTimeoutError) as error:
             # The coordinator has aborted a transaction that took too long, or its outcome is not known: a producer of
-            # the same name ends it, and the committed offsets tell which way.
+            # the same name ends it, and the committed offsets show which way.
             self._renew(error)
             self._rewind(records)
             return 0
@@ -126,8 +128,14 @@ class ConsumeTransformProduce(Closing):
         return producer
 
     def _send(self, output: Output) -> None:
-        topic, value, key, partition, timestamp_ms, headers = output
-        self._producer.send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers)
+        self._producer.send(
+            output.topic,
+            output.value,
+            output.key,
+            partition=output.partition,
+            timestamp_ms=output.timestamp_ms,
+            headers=output.headers,
+        )
 
     def _renew(self, error: Exception) -> None:
         if isinstance(error, ProducerFencedError):

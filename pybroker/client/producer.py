@@ -210,8 +210,7 @@ class Producer(native.Producer):
         Of a consumer the coordinator learns which member it is, and refuses one that has lost its partitions (KIP-447).
         Raises TransactionError, TransactionStateError, and SettingError for a consumer that commits by itself.
         """
-        transactions, (offsets, member) = self._transactional(), offsets_of(consumed, group)
-        transactions.send_offsets(offsets, member, timeout_s)
+        self._transactional().send_offsets(offsets_of(consumed, group), timeout_s)
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import confluent_kafka
 import pyarrow as pa
@@ -279,7 +280,7 @@ def test_a_former_member_commits_nothing(server: Server, two: str, group: str, p
         consumer.subscribe([two])
         wait_until(lambda: bool(consumer.poll(0.2) or consumer.assignment()), within=30, what="an assignment")
         now = consumer.consumed().group
-        for former in (now._replace(generation=now.generation - 1), now._replace(member_id="nobody")):
+        for former in (replace(now, generation=now.generation - 1), replace(now, member_id="nobody")):
             producer.begin_transaction()
             producer.send(two, b"lost")
             with pytest.raises(TransactionAbortableError) as refused:

@@ -10,7 +10,7 @@ from tests.support import repository
 
 OF_PROGRAMS = ("pybroker/client/", "bench/", "spark/")
 """Rooms whose values programs receive, or Spark pickles: dataclasses, which have no order and no items."""
-EVENTS_OF_MACHINES = ("pybroker/client/membership/",)
+EVENTS_OF_MACHINES = ("pybroker/client/membership/", "pybroker/client/transaction/")
 """Machines among them, whose events are tuples as those of the broker's machines."""
 
 TUPLES_OF_PROGRAMS = {

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from pybroker.client import native
 from pybroker.client.errors import DeliveryError
-from pybroker.client.groups import OffsetAndMetadata
 from pybroker.client.settings import ProducerSettings
-from pybroker.client.topics import TopicPartition
+from pybroker.client.transaction.consumed import Consumed
 from pybroker.client.transaction.driver import TransactionDriver
-from pybroker.client.transaction.group_metadata import GroupMetadata
 
 Result = TypeVar("Result")
 
@@ -45,14 +43,9 @@ class BlockingTransactions:
             raise self.driver.timeout_error(call, error) from error
         self._run(self.driver.end(call, self._left_ms(deadline)))
 
-    def send_offsets(
-        self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata],
-        group: GroupMetadata,
-        timeout_s: float | None,
-    ) -> None:
+    def send_offsets(self, consumed: Consumed, timeout_s: float | None) -> None:
         """As `TransactionDriver.send_offsets`."""
-        self._run(self.driver.send_offsets(offsets, group, self._left_ms(self._deadline(timeout_s))))
+        self._run(self.driver.send_offsets(consumed, self._left_ms(self._deadline(timeout_s))))
 
     def stop(self) -> None:
         """End the thread, without waiting for it; for a producer that nobody closed."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from pybroker.client.errors import SettingError
 from pybroker.client.groups import OffsetAndMetadata, Offsets
@@ -14,7 +15,8 @@ from pybroker.client.transaction.group_metadata import GroupMetadata
 GivenOffsets = Mapping[TopicPartition, OffsetAndMetadata | int]
 
 
-class Consumed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Consumed:
     """The next offsets to read, and the member of a group that has read what is before them."""
 
     offsets: Offsets

@@ -8,6 +8,7 @@ thread.
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -33,6 +34,7 @@ from pybroker.client.retrying import retry
 from pybroker.client.settings import ProducerSettings
 from pybroker.client.topics import TopicPartition
 from pybroker.client.transaction import events
+from pybroker.client.transaction.consumed import Consumed
 from pybroker.client.transaction.group_metadata import GroupMetadata
 from pybroker.client.transaction.machine import NO_ID, TransactionMachine, TransactionState
 from pybroker.client.transaction.verdicts import FENCED, Request, Verdict, judge
@@ -180,9 +182,7 @@ class TransactionDriver:
         self._fail_engine()
         self.raise_failure()
 
-    async def send_offsets(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata, timeout_ms: int
-    ) -> None:
+    async def send_offsets(self, consumed: Consumed, timeout_ms: int) -> None:
         """Commit offsets with the transaction. Raises TransactionError, TransactionStateError."""
         self.note_failure()
         self.raise_failure()
@@ -192,14 +192,14 @@ class TransactionDriver:
                 f"transactional.id={self.id}: send_offsets_to_transaction has no place in state {now.state.name}; "
                 f"{_ORDER}"
             )
-        if not offsets:
+        if not consumed.offsets:
             return
 
         async def attempt() -> None:
             if not now.is_implicit:
-                await self._ask_add_offsets(group)
+                await self._ask_add_offsets(consumed.group.group_id)
             if self.machine.transaction.state is _S.IN_TRANSACTION:
-                await self._ask_commit_offsets(offsets, group)
+                await self._ask_commit_offsets(consumed.offsets, consumed.group)
 
         try:
             await self._within("send_offsets_to_transaction", attempt, timeout_ms)
@@ -292,10 +292,10 @@ class TransactionDriver:
         given = (NO_ID, -1) if answer is None else (answer.producer_id, answer.producer_epoch)
         self._drive(events.EndAnswered(code, text, *given, level), "")
 
-    async def _ask_add_offsets(self, group: GroupMetadata) -> None:
+    async def _ask_add_offsets(self, group_id: str) -> None:
         now = self.machine.transaction
         request = offsets_messages.AddOffsetsToTxnRequest(
-            transactional_id=self.id, producer_id=now.producer_id, producer_epoch=now.epoch, group_id=group.group_id
+            transactional_id=self.id, producer_id=now.producer_id, producer_epoch=now.epoch, group_id=group_id
         )
 
         async def ask(connection: Connection) -> tuple[None, int]:
@@ -346,9 +346,9 @@ class TransactionDriver:
         try:
             while self._unadded:
                 partitions, self._unadded = self._unadded, []
+                ask = functools.partial(self._ask_add, partitions)
                 try:
-                    timeout_ms = self._settings.delivery_timeout_ms
-                    await self._within("adding partitions", lambda: self._ask_add(partitions), timeout_ms)  # noqa: B023
+                    await self._within("adding partitions", ask, self._settings.delivery_timeout_ms)
                 except ClientError as error:
                     self._drive(events.Unanswered(str(error)), "")
                 self._fail_engine()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class GroupMetadata(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GroupMetadata:
     """A group and its member. Without a member, nothing keeps a former member of the group from committing."""
 
     group_id: str

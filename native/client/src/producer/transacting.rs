@@ -32,8 +32,8 @@ impl ProducerState {
 
 impl Producer {
     /// Take records from now on, under this producer id and epoch. Without `implicit`, partitions have to be added before
-    /// their first batch is sent: [`Producer::take_unadded`] returns them. No batch of an earlier transaction is left
-    /// undecided.
+    /// their first batch is sent: [`Producer::take_unadded`] returns them. Every batch of an earlier transaction is
+    /// decided.
     pub fn begin_transaction(&self, id: i64, epoch: i16, implicit: bool) {
         let identity = ProducerIdentity { id, epoch };
         let mark = self.shared.transactions.begin(identity, implicit);

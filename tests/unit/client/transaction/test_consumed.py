@@ -30,15 +30,15 @@ class Reading:
 
 
 def test_a_consumer_says_what_it_has_read_and_as_whom() -> None:
-    assert offsets_of(Reading(), None) == ({PARTITION: OffsetAndMetadata(9)}, MEMBER)
+    assert offsets_of(Reading(), None) == Consumed({PARTITION: OffsetAndMetadata(9)}, MEMBER)
     own = settings(group_id="g", enable_auto_commit=False)
     assert consumed_by(own, {PARTITION: OffsetAndMetadata(9)}, ("m", 4, "i")) == offsets_of(Reading(), None)
 
 
 def test_offsets_are_numbers_or_have_metadata_and_a_group_is_a_name_or_a_member() -> None:
-    assert offsets_of({PARTITION: 3}, "g") == ({PARTITION: OffsetAndMetadata(3)}, GroupMetadata("g"))
+    assert offsets_of({PARTITION: 3}, "g") == Consumed({PARTITION: OffsetAndMetadata(3)}, GroupMetadata("g"))
     kept = {PARTITION: OffsetAndMetadata(3, "batch 7")}
-    assert offsets_of(kept, MEMBER) == (kept, MEMBER)
+    assert offsets_of(kept, MEMBER) == Consumed(kept, MEMBER)
 
 
 def test_offsets_without_a_group_and_a_consumer_with_another_are_refused() -> None:
