@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.conftest import Server, leads_all, serving
-from tests.support.batches import batch_of
+from tests.support.batches import TRANSACTIONAL, batch_of
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, fetch, fetched, produce, produced
 
@@ -21,11 +21,11 @@ AUTHORIZER = {
     "allow.everyone.if.no.acl.found": "true",
     "super.users": "User:admin",
 }
-TOPIC, GROUP = 2, 3
+TOPIC, GROUP, TRANSACTIONAL_ID = 2, 3, 5
 LITERAL, PREFIXED = 3, 4
-READ, DESCRIBE = 3, 8
+READ, WRITE, DESCRIBE = 3, 4, 8
 DENY, ALLOW = 2, 3
-TOPIC_REFUSED, GROUP_REFUSED = 29, 30
+TOPIC_REFUSED, GROUP_REFUSED, TRANSACTIONAL_ID_REFUSED = 29, 30, 53
 INVALID_REQUEST = 42
 UNKNOWN_TOPIC_ID = 100
 BATCH = batch_of(b"a")
@@ -62,9 +62,10 @@ def server() -> Iterator[Server]:
                 creation(TOPIC, "shown", LITERAL, DESCRIBE, "User:*"),
                 creation(TOPIC, "closed", PREFIXED, READ),
                 creation(GROUP, "closed", PREFIXED, READ),
+                creation(TRANSACTIONAL_ID, "closed", PREFIXED, WRITE),
             ],
         )
-        assert [result.error_code for result in answer.results] == [0] * 3
+        assert [result.error_code for result in answer.results] == [0] * 4
         wait_until(lambda: "closed" not in all_topics(wire), within=10, what="the entries are in force")
         yield running
 
@@ -112,6 +113,22 @@ def test_a_topic_is_written_and_read_by_who_may(wire: Wire, topic: str, code: in
     for _ in range(2):  # the second time it is remembered
         assert produced(wire.ask(produce(topic, BATCH))).error_code == code
         assert fetched(wire.ask(fetch(topic))).error_code == code
+
+
+@pytest.mark.parametrize("version", [3, 9, 11, 12])
+def test_a_batch_of_a_transaction_is_taken_from_who_may_write_as_its_id(wire: Wire, version: int) -> None:
+    def code_of(transactional_id: str | None, attributes: int = TRANSACTIONAL) -> int:
+        batch = batch_of(b"a", attributes=attributes, producer_id=7, producer_epoch=0, base_sequence=0)
+        data = [{"name": "open", "partition_data": [{"index": 0, "records": batch}]}]
+        asked = {"transactional_id": transactional_id, "acks": -1, "timeout_ms": 10_000, "topic_data": data}
+        return int(produced(wire.call("Produce", version, **asked)).error_code)
+
+    for _ in range(2):  # the second time it is remembered
+        assert code_of("closed-one") == TRANSACTIONAL_ID_REFUSED
+        assert code_of(None) == TRANSACTIONAL_ID_REFUSED
+        # Nobody has begun a transaction by that id.
+        assert code_of("mine") not in (0, TRANSACTIONAL_ID_REFUSED)
+    assert code_of("closed-one", attributes=0) == 0, "a batch that is of no transaction needs no right to an id"
 
 
 def test_a_topic_by_id_is_refused_and_an_unknown_id_is_unknown(wire: Wire) -> None:
