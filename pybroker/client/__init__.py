@@ -44,6 +44,7 @@ from pybroker.client.topics import (
     TopicPartition,
 )
 from pybroker.client.transaction.group_metadata import GroupMetadata
+from pybroker.client.transaction.suspended import SuspendedTransaction
 from pybroker.protocol.errors import ErrorCode
 
 __all__ = [
@@ -86,6 +87,7 @@ __all__ = [
     "Replica",
     "ReplicaInfo",
     "SerializationError",
+    "SuspendedTransaction",
     "Tally",
     "TopicDescription",
     "TopicPartition",

@@ -25,6 +25,7 @@ from pybroker.client.topics import TopicPartition
 from pybroker.client.transaction.blocking import BlockingTransactions
 from pybroker.client.transaction.consumed import Consuming, GivenOffsets, offsets_of
 from pybroker.client.transaction.group_metadata import GroupMetadata
+from pybroker.client.transaction.suspended import SuspendedTransaction
 
 __all__ = [
     "Continuation",
@@ -211,6 +212,20 @@ class Producer(native.Producer):
         Raises TransactionError, TransactionStateError, and SettingError for a consumer that commits by itself.
         """
         self._transactional().send_offsets(offsets_of(consumed, group), timeout_s)
+
+    def suspend_transaction(self, timeout_s: float = CLOSE_TIMEOUT_S) -> SuspendedTransaction:
+        """Flush, and leave the transaction open for another producer of this `transactional.id`, which ends it.
+
+        This one is of no use afterwards, and to be closed. Raises as `commit_transaction`, and DeliveryError.
+        """
+        return self._transactional().driver.suspend(lambda: self.flush(timeout_s))
+
+    def resume_transaction(self, suspended: SuspendedTransaction) -> None:
+        """In place of `init_transactions`: be the one that commits or aborts a transaction that was suspended.
+
+        The same transaction may be committed again where it is not known whether it was. Raises TransactionStateError.
+        """
+        self._transactional().driver.resume(suspended)
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:

@@ -343,6 +343,25 @@ def test_a_closed_producer_leaves_no_transaction_open(server: Server, two: str) 
         wait_until(lambda: consumer.end_offsets(part)[part] == 2, within=10, what="the transaction has ended")
 
 
+@pytest.mark.parametrize("commits", [True, False])
+def test_another_producer_ends_a_suspended_transaction(
+    server: Server, two: str, producer: Producer, commits: bool
+) -> None:
+    producer.begin_transaction()
+    for number in range(4):
+        producer.send(two, b"%d" % number, partition=number % 2)
+    suspended = producer.suspend_transaction()
+    with pytest.raises(TransactionStateError):
+        producer.commit_transaction()
+    producer.close()
+    assert read(server, two) == []
+    for _ in range(2):  # again, as after an answer that did not come
+        with Producer(server.bootstrap_servers, {"transactional.id": two}) as other:
+            other.resume_transaction(suspended)
+            (other.commit_transaction if commits else other.abort_transaction)()
+    assert read(server, two) == ([b"0", b"1", b"2", b"3"] if commits else [])
+
+
 async def test_transactions_over_asyncio(server: Server, two: str, group: str) -> None:
     async with AsyncProducer(server.bootstrap_servers, {"transactional.id": two}) as producer:
         with pytest.raises(TransactionStateError):

@@ -11,6 +11,7 @@ import asyncio
 import functools
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import astuple
 from typing import Any, TypeVar
 
 from pybroker.client import native
@@ -37,6 +38,7 @@ from pybroker.client.transaction import events
 from pybroker.client.transaction.consumed import Consumed
 from pybroker.client.transaction.group_metadata import GroupMetadata
 from pybroker.client.transaction.machine import NO_ID, TransactionMachine, TransactionState
+from pybroker.client.transaction.suspended import SuspendedTransaction
 from pybroker.client.transaction.verdicts import FENCED, Request, Verdict, judge
 from pybroker.machine.transitions import TransitionError
 from pybroker.protocol.errors import ErrorCode
@@ -126,6 +128,30 @@ class TransactionDriver:
         if now.producer_id == NO_ID:
             raise TransactionStateError(f"transactional.id={self.id} has no producer id yet: call init_transactions")
         return now.producer_id, now.epoch
+
+    def suspend(self, flush: Callable[[], None]) -> SuspendedTransaction:
+        """Take no more records, flush, and give the transaction away. Raises as `end`."""
+        self.note_failure()
+        self.raise_failure()
+        if self.machine.transaction.state is not _S.IN_TRANSACTION:
+            self._drive(events.Suspended(), "suspend_transaction")
+        used = self._engine.end()
+        flush()
+        self.note_failure()
+        self.raise_failure()
+        self._drive(events.Suspended(), "suspend_transaction")
+        now = self.machine.transaction
+        is_known = now.is_known or (now.is_implicit and used)
+        return SuspendedTransaction(self.id, now.producer_id, now.epoch, now.is_implicit, is_known)
+
+    def resume(self, suspended: SuspendedTransaction) -> None:
+        """Be the producer that ends a transaction. Raises TransactionStateError."""
+        if suspended.transactional_id != self.id:
+            raise TransactionStateError(
+                f"transactional.id={self.id}: the transaction is that of {suspended.transactional_id}"
+            )
+        _, producer_id, epoch, is_implicit, is_known = astuple(suspended)
+        self._drive(events.Resumed(producer_id, epoch, is_implicit, is_known), "resume_transaction")
 
     @property
     def is_open(self) -> bool:

@@ -27,6 +27,19 @@ class Begun(NamedTuple):
     """The program calls `begin_transaction`."""
 
 
+class Suspended(NamedTuple):
+    """The program gives the open transaction to another producer of the same name."""
+
+
+class Resumed(NamedTuple):
+    """The program goes on with a transaction that another producer has suspended."""
+
+    producer_id: int
+    epoch: int
+    is_implicit: bool
+    is_known: bool
+
+
 class Answered(NamedTuple):
     """An answer about partitions or offsets of the open transaction."""
 

@@ -35,6 +35,8 @@ class TransactionState(Enum):
     ABORTING = auto()
     ABORTABLE = auto()
     """The transaction has failed; nothing but an abort is left."""
+    SUSPENDED = auto()
+    """Another producer of the same name ends the transaction."""
     FATAL = auto()
 
 
@@ -49,6 +51,8 @@ class TransactionTrigger(Enum):
     ENDED = auto()
     NEEDS_EPOCH = auto()
     """It has ended, and the next transaction needs another epoch."""
+    SUSPENDS = auto()
+    RESUMES = auto()
     FAILS = auto()
     FAILS_FOR_GOOD = auto()
 
@@ -61,6 +65,8 @@ TRANSITIONS: dict[tuple[TransactionState, TransactionTrigger], TransactionState]
     (_S.INITIALIZING, _T.INITIALIZES): _S.INITIALIZING,
     (_S.INITIALIZING, _T.INITIALIZED): _S.READY,
     (_S.READY, _T.BEGINS): _S.IN_TRANSACTION,
+    (_S.IN_TRANSACTION, _T.SUSPENDS): _S.SUSPENDED,
+    (_S.UNINITIALIZED, _T.RESUMES): _S.IN_TRANSACTION,
     (_S.IN_TRANSACTION, _T.COMMITS): _S.COMMITTING,
     (_S.COMMITTING, _T.COMMITS): _S.COMMITTING,
     (_S.IN_TRANSACTION, _T.ABORTS): _S.ABORTING,
@@ -158,6 +164,18 @@ def _begun(after: Transaction, _: events.Begun) -> Verdict:
     return Verdict.DONE
 
 
+def _suspended(after: Transaction, _: events.Suspended) -> Verdict:
+    after.move(TransactionTrigger.SUSPENDS)
+    return Verdict.DONE
+
+
+def _resumed(after: Transaction, event: events.Resumed) -> Verdict:
+    after.move(TransactionTrigger.RESUMES)
+    after.producer_id, after.epoch = event.producer_id, event.epoch
+    after.is_implicit, after.is_known = event.is_implicit, event.is_known
+    return Verdict.DONE
+
+
 def _answered(after: Transaction, event: events.Answered) -> Verdict:
     verdict = judge(event.request, event.code)
     if verdict is Verdict.DONE:
@@ -212,6 +230,8 @@ DECISIONS: dict[type, Callable[[Transaction, Any], Verdict]] = {
     events.InitWanted: _init_wanted,
     events.InitAnswered: _init_answered,
     events.Begun: _begun,
+    events.Suspended: _suspended,
+    events.Resumed: _resumed,
     events.Answered: _answered,
     events.Unanswered: _unanswered,
     events.RecordsFailed: _records_failed,

@@ -85,6 +85,8 @@ def test_every_state_is_reached_and_nothing_leaves_the_fatal_one() -> None:
 CALLS: list[tuple[Any, set[TransactionState]]] = [
     (events.InitWanted(), {_S.UNINITIALIZED, _S.INITIALIZING}),
     (events.Begun(), {_S.READY}),
+    (events.Suspended(), {_S.IN_TRANSACTION}),
+    (events.Resumed(7, 3, True, True), {_S.UNINITIALIZED}),
     (events.EndWanted(commits=True), {_S.IN_TRANSACTION, _S.COMMITTING}),
     (events.EndWanted(commits=False), {_S.IN_TRANSACTION, _S.ABORTABLE, _S.ABORTING, _S.INITIALIZING}),
 ]
