@@ -124,6 +124,19 @@ def test_a_batch_that_is_stopped_half_written_is_finished_by_the_next_run(copy: 
     copy.audit(expected)
 
 
+@pytest.mark.parametrize("fault", ["kill worker", "raise in commit", "fail"])
+def test_a_batch_by_transactions_is_read_whole_and_once(copy: Copy, fault: str) -> None:
+    copy.options["exactly.once"] = "transactions"
+    expected = copy.send()
+    happened = copy.run(fault)
+    assert (happened == "") == (fault == "kill worker"), happened
+    assert audited(copy.servers, copy.target, committed=True).records == (0 if fault == "fail" else COUNT)
+    expected = [*expected, *copy.send(first=COUNT)][-2:]
+    assert copy.run() == ""
+    report = audited(copy.servers, copy.target, expected, committed=True)
+    assert (report.is_exactly_once, report.records) == (True, 2 * COUNT), report.as_table()
+
+
 def test_partitions_added_while_streaming_are_copied_once(copy: Copy) -> None:
     expected = copy.send()
     query = copy.start(available_now=False)

@@ -42,16 +42,17 @@ def send_stamped(
     return [Expected(topic, partition, producer, first + count) for partition in partitions]
 
 
-def audited(servers: str, topic: str, expected: Sequence[Expected] = ()) -> Report:
-    """Audit one topic; of what is expected the topics are not looked at."""
+def audited(servers: str, topic: str, expected: Sequence[Expected] = (), *, committed: bool = False) -> Report:
+    """Audit one topic, as a reader of what is `committed` sees it; of what is expected the topics are not looked at."""
+    isolation = "read_committed" if committed else "read_uncommitted"
     with Admin(servers) as admin:
         (found,) = admin.describe_topics([topic])
         partitions = [TopicPartition(topic, partition.index) for partition in found.partitions]
-        ends = admin.list_offsets(dict.fromkeys(partitions, LATEST))
+        ends = admin.list_offsets(dict.fromkeys(partitions, LATEST), read_committed=committed)
     pieces = Pieces()
     for partition in partitions:
         end, at = ends[partition].offset, 0
-        with ColumnFetcher(servers) as fetcher:
+        with ColumnFetcher(servers, {"isolation.level": isolation}) as fetcher:
             fetcher.assign({partition: EARLIEST})
             while at < end:
                 taken = fetcher.take(1.0, columns=COLUMNS, end=end)

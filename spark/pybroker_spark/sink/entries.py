@@ -43,7 +43,15 @@ class Done:
     """The topics that it was written to."""
 
 
-Entry: TypeAlias = Begun | Done
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """The rows of one task of a batch, in the transaction that this entry is part of (`exactly.once=transactions`)."""
+
+    batch: int
+    task: int
+
+
+Entry: TypeAlias = Begun | Done | Wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +86,7 @@ def place_of(entries: Iterable[Entry], batch: int, task: int) -> Place:
     for entry in entries:
         if isinstance(entry, Done):
             last = entry if last is None or entry.batch >= last.batch else last
-        elif (entry.batch, entry.task) == (batch, task):
+        elif isinstance(entry, Begun) and (entry.batch, entry.task) == (batch, task):
             earlier.append(entry)
     return Place(last is not None and last.batch >= batch, tuple(earlier), last.topic_ids if last else {})
 
@@ -92,6 +100,8 @@ def write_entry(entry: Entry) -> bytes:
     """An entry as the ledger holds it."""
     if isinstance(entry, Done):
         value: dict[str, object] = {"done": entry.batch, "topics": dict(entry.topic_ids)}
+    elif isinstance(entry, Wrote):
+        value = {"wrote": entry.batch, "task": entry.task}
     else:
         value = {
             "begun": entry.batch,
@@ -108,6 +118,8 @@ def parse_entry(data: bytes | None) -> Entry:
         value = json.loads(data or b"")
         if "done" in value:
             return Done(int(value["done"]), {str(topic): str(named) for topic, named in value["topics"].items()})
+        if "wrote" in value:
+            return Wrote(int(value["wrote"]), int(value["task"]))
         marks = {
             str(topic): TopicMark(str(named), tuple(int(end) for end in ends))
             for topic, (named, ends) in value["topics"].items()

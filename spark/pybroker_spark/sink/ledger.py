@@ -87,6 +87,11 @@ class Ledger:
                 at = self._fetcher.positions()[self._partition]
                 raise LedgerError(f"{self.topic}-0: nothing came at offset {at} within {_READ_SECONDS} s")
 
+    def made(self) -> TopicPartition:
+        """The ledger's partition, which is there then. Raises ClientError."""
+        self._make()
+        return self._partition
+
     def cut(self, offset: int) -> None:
         """Forget what lies below an offset. That it is refused harms nothing: the next batch cuts again."""
         try:

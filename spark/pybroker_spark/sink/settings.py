@@ -31,8 +31,8 @@ def forced_properties(properties: Mapping[str, str]) -> dict[str, str]:
             raise OptionError(f"kafka.{key}={value}: must be {only} in a streaming write, or left out: {reason}")
     if _TRANSACTIONS in properties:
         raise OptionError(
-            f"kafka.{_TRANSACTIONS}={properties[_TRANSACTIONS]}: a streaming write is exactly once without"
-            " transactions; leave it out"
+            f"kafka.{_TRANSACTIONS}={properties[_TRANSACTIONS]}: a streaming write names its transactions"
+            " itself (exactly.once=transactions); leave it out"
         )
     return {"client.id": "pybroker-spark", **properties, "acks": "all", "enable.idempotence": "true"}
 

@@ -16,12 +16,14 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from pybroker_spark.sink import transactional
 from pybroker_spark.sink.attempt import Attempt, Share
 from pybroker_spark.sink.entries import Done, begun_tasks, place_of
 from pybroker_spark.sink.errors import SinkError, SplitError
 from pybroker_spark.sink.ledger import open_ledger
 from pybroker_spark.sink.settings import forced_properties
-from pybroker_spark.source.options import WriteOptions, parse_write
+from pybroker_spark.sink.transactional import TransactionalOutcome
+from pybroker_spark.source.options import TRANSACTIONS, WriteOptions, parse_write
 from pybroker_spark.source.schema import written_columns
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class WrittenShare(WriterCommitMessage):
     rows: int
     repeated: int
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    transaction: TransactionalOutcome | None = None
+    """With `exactly.once=transactions`."""
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -55,6 +59,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """In a task: write its rows. Raises SinkError."""
         share = _share()
         ledger = open_ledger(self.options.bootstrap_servers, self.options.properties, share.query_id)
+        if self.options.exactly_once == TRANSACTIONS:
+            chosen = (batch.select(self.columns) for batch in iterator)
+            written = transactional.write(share, ledger, self.options, chosen)
+            return WrittenShare(share, written.begun, False, written.rows, 0, transaction=written)
         outcome = Attempt(share, ledger, self.options).write(batch.select(self.columns) for batch in iterator)
         return WrittenShare(
             share, outcome.begun, outcome.done, outcome.rows, outcome.repeated, dict(outcome.topic_ids or {})
@@ -70,6 +78,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
             return  # no rows: there is nothing to remember
         query = shares[0].share.query_id
         ledger = open_ledger(self.options.bootstrap_servers, self.options.properties, query)
+        if self.options.exactly_once == TRANSACTIONS:
+            outcomes = {share.share.task: share.transaction for share in shares if share.transaction is not None}
+            transactional.commit(query, batch_id, outcomes, ledger, self.options)
+            return
         entries = ledger.read()
         if place_of(entries, batch_id, 0).done:
             return

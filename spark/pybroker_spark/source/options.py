@@ -57,7 +57,9 @@ _READ: Final = (
     "startingTimestamp",
     "topic",  # of writes; a job may give both sides the same options
 )
-_WRITE: Final = ("topic",)
+_WRITE: Final = ("exactly.once", "topic")
+LEDGER, TRANSACTIONS = "ledger", "transactions"
+"""How a streaming write is exactly once (`docs/adr/0072-a-streaming-write-by-transactions.md`)."""
 _OF_SPARK: Final = ("path", "checkpointLocation", "queryName", "mergeSchema")
 """Options that Spark reads itself and hands on to the format."""
 _OF_SPARK_BEGIN: Final = ("asyncprogresstracking", "_")
@@ -153,6 +155,8 @@ class WriteOptions:
     """Where all rows go; None: each row goes where its `topic` column says."""
     bootstrap_servers: str
     properties: Mapping[str, str] = field(repr=False)
+    exactly_once: str = LEDGER
+    """Of streams; a batch write is at least once."""
 
 
 def parse_read(options: Mapping[str, str]) -> ReadOptions:
@@ -200,7 +204,10 @@ def parse_write(options: Mapping[str, str]) -> WriteOptions:
     topic = given.text("topic")
     if topic == "":
         raise OptionError("topic=: must name a topic; leave it out to write where a topic column says")
-    return WriteOptions(topic=topic, bootstrap_servers=servers, properties=properties)
+    way = (given.text("exactly.once") or LEDGER).lower()
+    if way not in (LEDGER, TRANSACTIONS):
+        raise OptionError(f"exactly.once={way}: must be {LEDGER} or {TRANSACTIONS}")
+    return WriteOptions(topic=topic, bootstrap_servers=servers, properties=properties, exactly_once=way)
 
 
 class _Given:

@@ -1,0 +1,167 @@
+"""Streaming writes by transactions: each task leaves its rows in an open transaction, and the commit ends them all.
+
+A transaction holds the rows of one task and a note in the query's ledger, so that what a repetition finds there was
+written. An attempt of a task fences every earlier one of it. Rows are visible to readers of what is committed when the
+batch is; those of uncommitted records see them as they come, and those of attempts that failed. Knows no Spark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from pybroker.client import EARLIEST, LATEST, ClientError, Fetcher, Producer, SuspendedTransaction, TopicPartition
+from pybroker.client.settings import FetcherSettings
+from pybroker_spark.sink.attempt import Share
+from pybroker_spark.sink.entries import Done, Entry, Wrote, parse_entry, write_entry
+from pybroker_spark.sink.errors import LedgerError, SinkError, SplitError
+from pybroker_spark.sink.ledger import Ledger
+
+if TYPE_CHECKING:
+    from pybroker_spark.source.options import WriteOptions
+
+_READ_SECONDS: Final = 60.0
+_TIMEOUT_MS: Final = "900000"
+"""What brokers allow by default: a transaction is open from a task's first row to the commit of its batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionalOutcome:
+    """What an attempt did."""
+
+    begun: bool = False
+    """It has rows; a task without rows opens no transaction."""
+    rows: int = 0
+    suspended: SuspendedTransaction | None = None
+    """The transaction that holds them; None where an earlier run of the batch has committed it."""
+
+
+def write(
+    share: Share, ledger: Ledger, options: WriteOptions, batches: Iterable[pa.RecordBatch]
+) -> TransactionalOutcome:
+    """Write a task's rows into a transaction, and leave it open. Raises SinkError."""
+    filled = (batch for batch in batches if batch.num_rows)
+    first = next(filled, None)
+    if first is None:
+        return TransactionalOutcome()
+    try:
+        with _producer(options, f"{ledger.topic}-{share.task}") as producer:
+            producer.init_transactions()
+            # Behind the fence: no earlier attempt writes any more, and what one has left open is aborted.
+            if share.task in wrote_tasks(read_committed(ledger, options), share.batch):
+                rows = first.num_rows + sum(batch.num_rows for batch in filled)
+                return TransactionalOutcome(begun=True, rows=rows)
+            return _write(share, ledger, options, producer, _chain(first, filled))
+    except ClientError as error:
+        raise SinkError(f"{share}: {error}") from error
+
+
+def _write(
+    share: Share, ledger: Ledger, options: WriteOptions, producer: Producer, batches: Iterable[pa.RecordBatch]
+) -> TransactionalOutcome:
+    rows = 0
+    producer.begin_transaction()
+    try:
+        for batch in batches:
+            rows += batch.num_rows
+            producer.send_columns(batch, topic=options.topic)
+        producer.send(ledger.topic, write_entry(Wrote(share.batch, share.task)), partition=0)
+        return TransactionalOutcome(begun=True, rows=rows, suspended=producer.suspend_transaction())
+    except BaseException:
+        with contextlib.suppress(ClientError):
+            producer.abort_transaction()
+        raise
+
+
+def commit(
+    query: str, batch: int, outcomes: Mapping[int, TransactionalOutcome], ledger: Ledger, options: WriteOptions
+) -> None:
+    """End the transactions of every task of a batch, and note that it is done. Calling it again changes nothing.
+
+    Raises SplitError where other tasks than these have written the batch before, and SinkError where a transaction is
+    lost: then the batch is to be repeated, and what is committed of it is not written again.
+    """
+    begun = {task: outcome for task, outcome in outcomes.items() if outcome.begun}
+    if not begun:
+        return
+    try:
+        entries = read_committed(ledger, options)
+        if any(isinstance(entry, Done) and entry.batch >= batch for entry in entries):
+            return
+        strangers = wrote_tasks(entries, batch) - set(begun)
+        if strangers:
+            _abort(begun.values(), options)
+            names = ", ".join(str(task) for task in sorted(strangers))
+            raise SplitError(
+                f"query {query} batch {batch}: task {names} has written rows of it, and has none now: the batch is"
+                " split otherwise than it was at first. Sources that split by cores need as many as before"
+                " (spark.default.parallelism). To have it written as if it had never been begun, delete topic"
+                f" {ledger.topic}"
+            )
+        for outcome in begun.values():
+            if outcome.suspended is not None:
+                end(outcome.suspended, options, commits=True)
+        ledger.cut(ledger.append(Done(batch)))
+    except ClientError as error:
+        raise SinkError(f"query {query} batch {batch}: {error}") from error
+
+
+def wrote_tasks(entries: Iterable[Entry], batch: int) -> set[int]:
+    """The tasks of which the rows of a batch are committed."""
+    return {entry.task for entry in entries if isinstance(entry, Wrote) and entry.batch == batch}
+
+
+def read_committed(ledger: Ledger, options: WriteOptions) -> Sequence[Entry]:
+    """The entries of the ledger whose transactions are committed. Raises LedgerError, ClientError."""
+    partition = ledger.made()
+    bounds = [
+        ledger.admin.list_offsets({partition: where}, read_committed=True)[partition].offset
+        for where in (EARLIEST, LATEST)
+    ]
+    entries: list[Entry] = []
+    properties = {**FetcherSettings.acting(options.properties), "isolation.level": "read_committed"}
+    with Fetcher(options.bootstrap_servers, {**properties, "auto.offset.reset": "earliest"}) as fetcher:
+        fetcher.assign({partition: bounds[0]})
+        deadline = time.monotonic() + _READ_SECONDS
+        while _position(fetcher, partition) < bounds[1]:
+            entries += [parse_entry(record.value) for record in fetcher.poll(1.0)]
+            if time.monotonic() > deadline:
+                at = _position(fetcher, partition)
+                raise LedgerError(f"{ledger.topic}-0: nothing came at offset {at} within {_READ_SECONDS} s")
+    return entries
+
+
+def _position(fetcher: Fetcher, partition: TopicPartition) -> int:
+    return fetcher.positions()[partition]
+
+
+def _producer(options: WriteOptions, transactional_id: str) -> Producer:
+    own = {"transaction.timeout.ms": _TIMEOUT_MS, **options.properties, "transactional.id": transactional_id}
+    return Producer(options.bootstrap_servers, own)
+
+
+def end(suspended: SuspendedTransaction, options: WriteOptions, *, commits: bool) -> None:
+    """Commit or abort what a task has left open. Raises ClientError."""
+    with _producer(options, suspended.transactional_id) as producer:
+        producer.resume_transaction(suspended)
+        if commits:
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+
+
+def _abort(outcomes: Iterable[TransactionalOutcome], options: WriteOptions) -> None:
+    for outcome in outcomes:
+        if outcome.suspended is not None:
+            with contextlib.suppress(ClientError):
+                end(outcome.suspended, options, commits=False)
+
+
+def _chain(first: pa.RecordBatch, others: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    yield first
+    yield from others
