@@ -165,6 +165,15 @@ def test_a_batch_adds_its_partition_and_every_end_bumps_the_epoch(producer: NewP
     assert (state.producer_epoch, state.last_sequence) == (3, -1)
 
 
+def test_no_batch_is_refused_for_the_marker_of_the_last_transaction(producer: NewProducer, topic: Topic) -> None:
+    """The next batch comes at once, while the last transaction's marker is on its way to the same partition."""
+    sender = producer().init()
+    for number in range(200):
+        assert sender.write(topic.name, b"%d" % number, version=12).error_code == OK, number
+        assert sender.end(number % 3 != 1, 5) == OK
+    seen_committed(sender.wire, topic.name, *(b"%d" % number for number in range(200) if number % 3 != 1))
+
+
 def test_an_end_that_is_sent_again_gets_the_same_answer(producer: NewProducer, topic: Topic) -> None:
     for committed in (COMMIT, ABORT):
         sender = producer().init()

@@ -2,7 +2,7 @@
 
 Commands: `init ID [timeout=MS] [as=PRODUCER/EPOCH]`, `add ID PRODUCER/EPOCH TOPIC/PARTITION ... [v=LEVEL]`, `verify ID
 PRODUCER/EPOCH TOPIC/PARTITION ...`, `commit ID PRODUCER/EPOCH [v=LEVEL]`, `abort ID PRODUCER/EPOCH [v=LEVEL]`,
-`markers` (every prepared transaction's markers, which are written to all partitions but those of `without=TOPIC/PARTITION`),
+`markers` (those of every prepared transaction, written to all partitions but that of `without=TOPIC/PARTITION`),
 `complete ID PRODUCER/EPOCH`, `sweep` (a look for transactions that were open for too long), `wait MS` (timers ring
 meanwhile), `describe ID`, `list [state=S]`, `level N` (of transaction.version),
 `exhaust ID` (its producer has the last epoch), `restart` (another coordinator reads
