@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ PLANTED = {
     "acknowledge before the high watermark": Faults(acknowledges_early=True),
     "vote not persisted": Faults(forgets_votes=True),
 }
+LOOKED_AT_FIRST = {"no fencing": 303, "vote not persisted": 513}
+"""Seeds that have found what few seeds find: with them a search takes seconds, where they still find it."""
 
 
 @pytest.fixture(autouse=True)
@@ -77,8 +80,10 @@ def test_a_seed_is_the_same_run_every_time(seed: int) -> None:
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bug_is_found_and_shrunk(name: str) -> None:
     faults = PLANTED[name]
-    broken = next((plan for plan in map(build_plan, range(1_000)) if breaks(plan, faults)), None)
+    seeds = chain([LOOKED_AT_FIRST[name]] if name in LOOKED_AT_FIRST else [], range(1_000))
+    broken = next((plan for plan in map(build_plan, seeds) if breaks(plan, faults)), None)
     assert broken is not None, "no seed finds it"
+    assert not breaks(broken, NO_FAULTS), "it ends badly without the bug as well"
     shrunk = shrink(broken, lambda fewer: breaks(fewer, faults))
     assert len(shrunk.faults) <= len(broken.faults)
     with pytest.raises(Exception) as first:
