@@ -9,12 +9,12 @@ from tests.simulation.seeds import blocks, check_seeds
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seeds", blocks(10_000), ids=str)
+@pytest.mark.parametrize("seeds", blocks(4_000), ids=str)
 def test_members_of_the_consumer_protocol_settle_under_any_schedule(seeds: range) -> None:
     check_seeds(seeds, lambda seed: Schedule(seed, mixed=False).run())
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seeds", blocks(4000), ids=str)
+@pytest.mark.parametrize("seeds", blocks(2_000), ids=str)
 def test_members_of_both_protocols_settle_under_any_schedule(seeds: range) -> None:
     check_seeds(seeds, lambda seed: Schedule(seed, mixed=True).run())
