@@ -174,6 +174,24 @@ def _of_transactions() -> dict[str, tuple[int, Fields]]:
         ),
         "ADD_OFFSETS_TO_TXN": (3, {**producer, **_GROUP}),
         "END_TXN": (3, {**producer, "committed": True}),
+        "TXN_OFFSET_COMMIT": (
+            3,
+            {**producer, **_GROUP, "topics": _topics(partitions=_partitions(partition_index=None, committed_offset=0))},
+        ),
+        "WRITE_TXN_MARKERS": (
+            1,
+            {
+                "markers": [
+                    {
+                        "producer_id": 1,
+                        "producer_epoch": 0,
+                        "transaction_result": False,
+                        "topics": [{"name": name, "partition_indexes": [0]} for name in _unknown("topic")],
+                    }
+                ]
+            },
+        ),
+        "DESCRIBE_PRODUCERS": (0, {"topics": _topics(partition_indexes=_ALL)}),
         "DESCRIBE_TRANSACTIONS": (0, {"transactional_ids": _unknown("transaction")}),
         "LIST_TRANSACTIONS": (1, {"state_filters": ["Ongoing"], "producer_id_filters": list(range(_MANY))}),
     }

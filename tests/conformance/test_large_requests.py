@@ -152,6 +152,34 @@ LARGEST: dict[str, tuple[int, dict[str, Any]]] = {
         },
     ),
     "DescribeTransactions": (0, {"transactional_ids": names()}),
+    "DescribeProducers": (
+        0,
+        {"topics": [{"name": "wide", "partition_indexes": [number % PARTITIONS for number in range(ELEMENTS - 1)]}]},
+    ),
+    "TxnOffsetCommit": (
+        3,
+        {
+            "transactional_id": "t",
+            "group_id": "g",
+            "producer_id": 1,
+            "producer_epoch": 0,
+            "topics": [{"name": "wide", "partitions": owned(**COMMITTED)}],
+        },
+    ),
+    "WriteTxnMarkers": (
+        1,
+        {
+            "markers": [
+                {
+                    "producer_id": 1,
+                    "producer_epoch": 0,
+                    "transaction_result": False,
+                    "coordinator_epoch": 0,
+                    "topics": [{"name": "wide", "partition_indexes": list(range(PARTITIONS))}] * 3,
+                }
+            ]
+        },
+    ),
     "ListTransactions": (2, {"state_filters": names()[: ELEMENTS // 2], "producer_id_filters": [1] * (ELEMENTS // 2)}),
     "JoinGroup": (
         9,
