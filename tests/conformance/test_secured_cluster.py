@@ -17,7 +17,7 @@ import kafka.errors
 import pytest
 
 from pybroker.cli.main import main
-from pybroker.client import Admin, NewTopic
+from pybroker.client import Admin, NewTopic, TopicPartition
 from pybroker.client.acl_admin import Acl, AclPattern
 from pybroker.local_cluster.cluster import LocalCluster
 from pybroker.local_cluster.layout import NodePorts, build_properties
@@ -144,6 +144,34 @@ def test_nothing_acknowledged_is_lost_when_a_leader_is_killed(cluster: Cluster, 
     cluster.start(killed)
     cluster.wait_in_sync("kept")
     assert consume(settings, "kept", 2 * RECORDS) == [*range(RECORDS)] * 2
+
+
+def test_a_transaction_reaches_partitions_and_offsets_on_every_broker(
+    cluster: Cluster, certificates: Certificates
+) -> None:
+    """Markers and verification go from broker to broker by the listener that asks for certificates."""
+    settings = {"bootstrap.servers": cluster.bootstrap_servers, **certificates.librdkafka("admin")}
+    with Admin(cluster.bootstrap_servers, certificates.client("admin")) as admin:
+        admin.create_topics([NewTopic("moved", 6, 3)])
+        admin.wait_for_leaders("moved")
+        assert {part.leader for part in admin.describe_topics(["moved"])[0].partitions} == {1, 2, 3}
+    producer = confluent_kafka.Producer({**settings, "transactional.id": "mover"})
+    producer.init_transactions(30)
+    groups = [f"movers-{number}" for number in range(6)]
+    for committed in (True, False):
+        producer.begin_transaction()
+        for partition in range(6):
+            producer.produce("moved", b"1" if committed else b"0", partition=partition)
+        for group in groups:
+            consumer = confluent_kafka.Consumer({**settings, "group.id": group})
+            offset = confluent_kafka.TopicPartition("moved", 0, 7 if committed else 8)
+            producer.send_offsets_to_transaction([offset], consumer.consumer_group_metadata(), 30)
+            consumer.close()
+        (producer.commit_transaction if committed else producer.abort_transaction)(30)
+    assert consume({**settings, "isolation.level": "read_committed"}, "moved", 6) == [1] * 6
+    with Admin(cluster.bootstrap_servers, certificates.client("admin")) as admin:
+        for group in groups:
+            assert admin.list_group_offsets(group)[TopicPartition("moved", 0)].offset == 7
 
 
 def test_a_user_does_what_entries_allow_on_every_broker(cluster: Cluster, certificates: Certificates) -> None:
