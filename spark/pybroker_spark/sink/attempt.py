@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pybroker.client import ClientError, Continuation, Producer, TopicPartition
-from pybroker_spark.sink.entries import Begun, Place, TopicMark, place_of
+from pybroker_spark.sink.entries import Begun, Entry, Place, TopicMark, Wrote, place_of
 from pybroker_spark.sink.errors import InterferenceError, ReplayError, SinkError, TargetLostError
 from pybroker_spark.sink.ledger import Ledger
 from pybroker_spark.sink.read_back import begins_of, read_rows
@@ -124,7 +124,9 @@ class Attempt:
             self._marks = self._place(None).marks()  # an earlier attempt has seen where it was
             raise
         offset = self._ledger.append(Begun(self._share.batch, self._share.task, *own, self._marks))
-        place = self._place(offset)
+        entries = self._ledger.read(offset)
+        self._check_way(entries)
+        place = place_of(entries, self._share.batch, self._share.task)
         self._identity = place.identity or own
         if place.done:
             return place
@@ -137,6 +139,13 @@ class Attempt:
             for rows in self._read_back():
                 self._earlier.take_in(rows)
         return place
+
+    def _check_way(self, entries: Iterable[Entry]) -> None:
+        """Refuse a batch of which rows were written by transactions."""
+        if any(isinstance(entry, Wrote) and entry.batch == self._share.batch for entry in entries):
+            raise SinkError(
+                "the batch was begun with exactly.once=transactions: have it finished so, then change the option"
+            )
 
     def _place(self, offset: int | None) -> Place:
         return place_of(self._ledger.read(offset), self._share.batch, self._share.task)

@@ -78,11 +78,11 @@ class Ledger:
         self._fetcher.assign({self._partition: start})
         deadline = time.monotonic() + _READ_SECONDS
         while True:
-            for record in self._fetcher.poll(1.0):
-                if record.offset < end:
-                    entries.append(parse_entry(record.value))
-                if record.offset >= end - 1:
-                    return entries
+            records = self._fetcher.poll(1.0)
+            entries += [parse_entry(record.value) for record in records if record.offset < end]
+            # Behind the last entry there may be the marker of a transaction, which is no record.
+            if self._fetcher.positions()[self._partition] >= end:
+                return entries
             if time.monotonic() > deadline:
                 at = self._fetcher.positions()[self._partition]
                 raise LedgerError(f"{self.topic}-0: nothing came at offset {at} within {_READ_SECONDS} s")

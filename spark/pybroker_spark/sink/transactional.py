@@ -18,7 +18,7 @@ import pyarrow as pa
 from pybroker.client import EARLIEST, LATEST, ClientError, Fetcher, Producer, SuspendedTransaction, TopicPartition
 from pybroker.client.settings import FetcherSettings
 from pybroker_spark.sink.attempt import Share
-from pybroker_spark.sink.entries import Done, Entry, Wrote, parse_entry, write_entry
+from pybroker_spark.sink.entries import Begun, Done, Entry, Wrote, parse_entry, write_entry
 from pybroker_spark.sink.errors import LedgerError, SinkError, SplitError
 from pybroker_spark.sink.ledger import Ledger
 
@@ -53,12 +53,25 @@ def write(
         with _producer(options, f"{ledger.topic}-{share.task}") as producer:
             producer.init_transactions()
             # Behind the fence: no earlier attempt writes any more, and what one has left open is aborted.
-            if share.task in wrote_tasks(read_committed(ledger, options), share.batch):
+            if _is_written(share, ledger, options):
                 rows = first.num_rows + sum(batch.num_rows for batch in filled)
                 return TransactionalOutcome(begun=True, rows=rows)
             return _write(share, ledger, options, producer, _chain(first, filled))
     except ClientError as error:
         raise SinkError(f"{share}: {error}") from error
+
+
+def _is_written(share: Share, ledger: Ledger, options: WriteOptions) -> bool:
+    """Whether the task's rows are committed. Raises SinkError for a batch that was begun in the other way."""
+    entries = read_committed(ledger, options)
+    if is_done(entries, share.batch):
+        return True
+    if any(isinstance(entry, Begun) and entry.batch == share.batch for entry in entries):
+        raise SinkError(
+            f"{share}: the batch was begun with exactly.once=ledger, and rows of it may be in the log: have it"
+            " finished so, then change the option"
+        )
+    return share.task in wrote_tasks(entries, share.batch)
 
 
 def _write(
@@ -91,7 +104,8 @@ def commit(
         return
     try:
         entries = read_committed(ledger, options)
-        if any(isinstance(entry, Done) and entry.batch >= batch for entry in entries):
+        if is_done(entries, batch):
+            _abort(begun.values(), options)
             return
         strangers = wrote_tasks(entries, batch) - set(begun)
         if strangers:
@@ -109,6 +123,11 @@ def commit(
         ledger.cut(ledger.append(Done(batch)))
     except ClientError as error:
         raise SinkError(f"query {query} batch {batch}: {error}") from error
+
+
+def is_done(entries: Iterable[Entry], batch: int) -> bool:
+    """Whether every row of a batch is committed. Batches are done in order."""
+    return any(isinstance(entry, Done) and entry.batch >= batch for entry in entries)
 
 
 def wrote_tasks(entries: Iterable[Entry], batch: int) -> set[int]:

@@ -11,8 +11,8 @@ import pytest
 from pybroker.client import EARLIEST, LATEST, Admin, Fetcher, NewTopic, TopicPartition
 from pybroker.testing import Broker
 from pybroker_spark.sink import transactional
-from pybroker_spark.sink.attempt import Share
-from pybroker_spark.sink.entries import Done, Wrote, parse_entry, write_entry
+from pybroker_spark.sink.attempt import Attempt, Share
+from pybroker_spark.sink.entries import Begun, Done, Wrote, parse_entry, write_entry
 from pybroker_spark.sink.errors import SinkError, SplitError
 from pybroker_spark.sink.ledger import Ledger
 from pybroker_spark.sink.settings import forced_properties
@@ -107,6 +107,26 @@ def test_a_repetition_that_is_split_otherwise_is_refused_and_writes_nothing(worl
     with pytest.raises(SplitError, match="task 5"):
         world.commit({0: world.write(rows_of(10), task=0)})
     assert world.read() == rows_of(10)
+
+
+def test_a_batch_whose_commit_took_effect_is_not_written_again(world: World) -> None:
+    world.commit({0: world.write(rows_of(10))})
+    again = world.write(rows_of(10))
+    assert (again.begun, again.suspended) == (True, None)
+    world.commit({0: again})
+    world.commit({0: world.write(rows_of(5, "next"), batch=1)}, batch=1)
+    assert world.read() == sorted(rows_of(10) + rows_of(5, "next"))
+
+
+def test_a_batch_that_was_begun_in_the_other_way_is_finished_in_that(world: World) -> None:
+    world.ledger.append(Begun(3, 0, 1, 0))
+    with pytest.raises(SinkError, match=r"begun with exactly\.once=ledger"):
+        world.write(rows_of(10), batch=3)
+    world.commit({0: world.write(rows_of(10), batch=4)}, batch=4)
+    world.write(rows_of(10), batch=5)
+    values = pa.RecordBatch.from_pydict({"value": pa.array(rows_of(10), pa.binary())})
+    with pytest.raises(SinkError, match=r"begun with exactly\.once=transactions"):
+        Attempt(Share(world.query, 5, 0), world.ledger, world.options).write(iter([values]))
 
 
 def test_a_task_without_rows_opens_no_transaction(world: World) -> None:
