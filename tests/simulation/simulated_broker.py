@@ -7,7 +7,7 @@ a fault comes in by `Faults`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,6 +69,12 @@ class Faults(NamedTuple):
     forgets_votes: bool = False
     fences_nobody: bool = False
     """Neither leaders nor the controller compare epochs."""
+    marks_before_prepared: bool = False
+    """Markers are written before it is on disk that the transaction ends."""
+    gives_epochs_again: bool = False
+    """A producer's next instance gets the epoch that the last one has."""
+    keeps_epochs: bool = False
+    """The end of a transaction does not raise the epoch."""
 
 
 NO_FAULTS = Faults()
@@ -90,6 +96,8 @@ class Surroundings(NamedTuple):
     disk_failed: Callable[[str], None]
     poked: Callable[[], None]
     """Something may be committed, or answered."""
+    verify: Callable[[tuple[str, int, int], int, Sequence[tuple[str, int]]], Awaitable[Any]]
+    """Asks the coordinator of a transaction: producer, version of the Produce, partitions."""
 
 
 class SimulatedBroker:
@@ -225,12 +233,29 @@ class SimulatedBroker:
             return answer
         waiting: asyncio.Future[bytes | None] = self._loop.create_future()
         self._waiting[number] = waiting
+        self._ask_coordinators()
         self.poke()
         timer = self._loop.call_later(within_s, self._expire, number)
         try:
             return await waiting
         finally:
             timer.cancel()
+
+    def _ask_coordinators(self) -> None:
+        for question in self.plane.questions():
+            asyncio.ensure_future(self._verify(*question))  # noqa: RUF006 - the life keeps its tasks
+
+    async def _verify(self, number: int, producer: Any, version: int, partitions: Any) -> None:
+        answers = await self._around.verify(producer, version, partitions)
+        self.touch()
+        still_waits, answer = self.plane.verified(number, answers)
+        waiting = self._waiting.get(number)
+        if still_waits is None and waiting is not None:
+            del self._waiting[number]
+            if not waiting.done():
+                waiting.set_result(answer)
+        self._ask_coordinators()
+        self.poke()
 
     def poke(self) -> None:
         """Answer who is satisfied, and report what has happened."""
@@ -273,6 +298,16 @@ class SimulatedBroker:
         except OSError:
             return False
         return True
+
+    def raw(self, key: Key) -> bytes:
+        """What a log holds, batch after batch."""
+        partition, found, offset = self.partitions[key], bytearray(), 0
+        while offset < partition.log_end_offset:
+            data = self.plane.read(partition, offset, 1 << 20)
+            batches, size = parse_metadata_batches(data)
+            found += data[:size]
+            offset = batches[-1][1] + 1
+        return bytes(found)
 
     def records(self, key: Key, offset: int = 0) -> list[tuple[int, int, bytes]]:
         """Return offset, leader epoch and value of what a log holds from an offset on."""

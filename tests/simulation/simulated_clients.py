@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pybroker._native import build_record_batch, parse_metadata_batches
 from pybroker.coordinator.group.events import CommitOffsets, FetchOffsets
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from pybroker.protocol.codec import decode, encode
-from pybroker.protocol.header import RequestHeader, skip_tagged
+from pybroker.protocol.codec import decode
+from pybroker.protocol.header import skip_tagged
 from pybroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from pybroker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -23,9 +23,9 @@ from pybroker.protocol.messages.offset_commit import (
 )
 from pybroker.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from pybroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from pybroker.protocol.schema import Message
 from tests.simulation.simulated_loop import Life
 from tests.simulation.simulated_network import LostError
+from tests.simulation.transactional_clients import TransactionalClients, frame_of
 
 if TYPE_CHECKING:
     from tests.simulation.simulated_node import SimulatedNode
@@ -38,12 +38,6 @@ _CALL_S = 1.5
 _GROUP = "g"
 
 
-def frame_of(api_key: int, version: int, request: Message) -> bytes:
-    """The frame of a request, without its size."""
-    header = RequestHeader(request_api_key=api_key, request_api_version=version, client_id="c")
-    return encode(header, 2) + encode(request, version)
-
-
 class Clients:
     """See the module."""
 
@@ -54,12 +48,14 @@ class Clients:
         self._position = 0
         self._offset = 0
         self.produced = self.consumed = self.commits = 0
+        self.transactional = TransactionalClients(self, world)
 
     def start(self) -> None:
         """Begin to work."""
         assert self.life is not None
-        for work in (self._produce, self._produce, self._consume, self._commit):
-            self._world.loop.call_soon(self._begin, work(), context=self.life.context)
+        works = [self._produce(), self._produce(), self._consume(), self._commit(), *self.transactional.works()]
+        for work in works:
+            self._world.loop.call_soon(self._begin, work, context=self.life.context)
 
     def stop(self) -> None:
         """End."""
@@ -71,7 +67,7 @@ class Clients:
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.ensure_future(work)  # noqa: RUF006 - the life keeps its tasks
 
-    def _leader_of(self, topic: str) -> tuple[SimulatedNode, bytes, int] | None:
+    def leader_of(self, topic: str) -> tuple[SimulatedNode, bytes, int] | None:
         """The leader that some broker names, which may be long over."""
         asked = self._random.choice(self._world.nodes)
         if asked.life is None or not hasattr(asked, "in_force"):
@@ -82,14 +78,15 @@ class Clients:
         partition = found.partitions[0]
         return self._world.nodes[partition.leader], found.topic_id, partition.leader_epoch
 
-    async def _call(self, node: SimulatedNode, handler: Any, *arguments: Any) -> Any:
+    async def call(self, node: SimulatedNode, handler: Any, *arguments: Any) -> Any:
+        """Ask a node; raises `LostError`, and what it raises."""
         return await self._world.network.call(CLIENT, node.number, handler, *arguments, within=_CALL_S)
 
     async def _produce(self) -> None:
         world = self._world
         while True:
             await asyncio.sleep(self._random.uniform(0.0, 0.12))
-            found = self._leader_of(TOPIC)
+            found = self.leader_of(TOPIC)
             if found is None:
                 continue
             leader, topic_id, _ = found
@@ -102,7 +99,7 @@ class Clients:
             request = ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics)
             frame = frame_of(0, _PRODUCE_VERSION, request)
             try:
-                answer = await self._call(leader, leader.serve_produce, frame)
+                answer = await self.call(leader, leader.serve_produce, frame)
             except LostError:
                 continue
             if answer is None:
@@ -117,7 +114,7 @@ class Clients:
         world = self._world
         while True:
             await asyncio.sleep(self._random.uniform(0.05, 0.3))
-            found = self._leader_of(TOPIC)
+            found = self.leader_of(TOPIC)
             if found is None:
                 continue
             leader, topic_id, epoch = found
@@ -127,7 +124,7 @@ class Clients:
             topics = [FetchTopic(topic_id=topic_id, partitions=[wanted])]
             request = FetchRequest(max_wait_ms=100, min_bytes=1, max_bytes=1 << 12, topics=topics)
             try:
-                answer = await self._call(leader, leader.serve_produce, frame_of(1, _FETCH_VERSION, request))
+                answer = await self.call(leader, leader.serve_produce, frame_of(1, _FETCH_VERSION, request))
             except LostError:
                 continue
             if answer is None:
@@ -155,19 +152,19 @@ class Clients:
         world = self._world
         while True:
             await asyncio.sleep(self._random.uniform(0.05, 0.4))
-            found = self._leader_of(OFFSETS_TOPIC)
+            found = self.leader_of(OFFSETS_TOPIC)
             if found is None:
                 continue
             coordinator = found[0]
             try:
                 if self._random.random() < 0.6:
                     self._offset += 1
-                    await self._call(coordinator, self._commit_at, coordinator, self._offset)
+                    await self.call(coordinator, self._commit_at, coordinator, self._offset)
                     world.invariants.note_offset(0, self._offset)
                     self.commits += 1
                 else:
                     known = world.invariants.answered_offset(0)
-                    committed = await self._call(coordinator, self._committed_at, coordinator)
+                    committed = await self.call(coordinator, self._committed_at, coordinator)
                     if world.invariants.is_leader(coordinator.number, OFFSETS_TOPIC):
                         world.invariants.check_offset(0, known, committed)
             except AssertionError:

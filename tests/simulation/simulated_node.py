@@ -31,6 +31,7 @@ from tests.simulation.simulated_broker import Checkpoint, Key, SimulatedBroker, 
 from tests.simulation.simulated_loop import Life, SimulatedLoop, SlowDisk
 from tests.simulation.simulated_network import LostError, Network
 from tests.simulation.simulated_quorum import SilenceWatch, SimulatedPeers
+from tests.simulation.simulated_transactions import NodeTransactions
 from tests.support.config_rules import BadIsWrong
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class SimulatedNode:
 
     async def _run(self) -> None:
         number, loop = self.number, self.loop
-        around = Surroundings(self._led, self._caught_up, self.end_soon, self._poked)
+        around = Surroundings(self._led, self._caught_up, self.end_soon, self._poked, self._verify)
         data = Path(self.disk.root) / "data"
         self.broker = SimulatedBroker(number, loop, data, self.checkpoints, self.world.faults, around)
         quorum = QuorumSettings(Path(self.disk.root), "c", number, VOTERS, addresses=ADDRESSES)
@@ -122,7 +123,7 @@ class SimulatedNode:
             number,
             self.broker.plane,  # type: ignore[arg-type]
             image=lambda: self.in_force,
-            find=self._find,
+            find=self.find,
             alter_partitions=self._alter,
             broker_epoch=lambda: self.broker_epoch,
         )
@@ -136,6 +137,7 @@ class SimulatedNode:
             open_log=self._open_log,
             clock=SimulatedClock(loop),  # type: ignore[arg-type]
         )
+        self.transactions = NodeTransactions(self, SimulatedClock(loop))
         self.world.watch_metadata(self, controller)
         await controller.open([self])
         await controller.start()
@@ -253,6 +255,7 @@ class SimulatedNode:
         self.in_force = image
         self._in_sync.published(image)
         self.groups.follow(image)
+        self.transactions.coordinator.follow(image)
 
     def _led(self, key: Key, partition: Any) -> None:
         image = self._newest.topics.by_id[key[0]].partitions[key[1]]
@@ -265,21 +268,41 @@ class SimulatedNode:
         for log in self._logs:
             log.look()
 
-    def _find(self, topic: str, index: int) -> Any:
+    def find(self, topic: str, index: int) -> Any:
+        """The partition that is open here, None without one."""
         image = self.in_force.topics.by_name.get(topic)
         return None if image is None else self.broker.partitions.get((image.topic_id, index))
 
+    async def _verify(self, producer: tuple[str, int, int], version: int, partitions: Any) -> Any:
+        return await self.transactions.verify(producer, version, partitions)
+
+    async def take_transactions(self, request: Any) -> Any:
+        """Answer another broker about transactions."""
+        if not self.is_open:
+            raise LostError("the broker is not open")
+        return await self.transactions.take(request)
+
+    async def decide_transaction(self, event: Any) -> Any:
+        """Answer a client about its transaction."""
+        if not self.is_open:
+            raise LostError("the broker is not open")
+        return await self.transactions.decide(event)
+
     def _open_log(self, index: int) -> Any:
-        partition = self._find_newest(OFFSETS_TOPIC, index)
+        return self.open_log(OFFSETS_TOPIC, index, self.groups.append_settled)
+
+    def open_log(self, topic: str, index: int, settled: Callable[[int], None]) -> Any:
+        """The log of a coordinator's partition, None where this broker does not lead it; `settled` is called later."""
+        partition = self._find_newest(topic, index)
         if partition is None or partition.role != "leader":
             return None
-        log = SimulatedLog(self.broker, partition, self._settled)
+        log = SimulatedLog(self.broker, partition, lambda ticket: self._settled(settled, ticket))
         self._logs.append(log)
         return log
 
-    def _settled(self, ticket: int) -> None:
+    def _settled(self, settled: Callable[[int], None], ticket: int) -> None:
         # The event goes through the queue of the data plane, and the loop comes to it later.
-        self.loop.call_later(self.random.uniform(0.0, 0.01), self.groups.append_settled, ticket)
+        self.loop.call_later(self.random.uniform(0.0, 0.01), settled, ticket)
 
     def _find_newest(self, topic: str, index: int) -> Any:
         image = self._newest.topics.by_name.get(topic)

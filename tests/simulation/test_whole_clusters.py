@@ -20,6 +20,9 @@ PLANTED = {
     "forgotten epoch": Faults(forgets_epochs=True),
     "acknowledge before the high watermark": Faults(acknowledges_early=True),
     "vote not persisted": Faults(forgets_votes=True),
+    "marker before prepare": Faults(marks_before_prepared=True),
+    "no fencing of producers": Faults(gives_epochs_again=True),
+    "epoch reuse": Faults(keeps_epochs=True),
 }
 LOOKED_AT_FIRST = {"no fencing": 303, "vote not persisted": 513}
 """Seeds that have found what few seeds find: with them a search takes seconds, where they still find it."""
@@ -99,4 +102,6 @@ def test_a_run_does_something() -> None:
     assert world.clients.produced > 20
     assert world.clients.consumed > 20
     assert world.clients.commits > 2
+    audit = world.clients.transactional.audit
+    assert min(audit.committed, audit.aborted + audit.fenced, audit.read) > 0
     assert issubclass(BrokenError, AssertionError)

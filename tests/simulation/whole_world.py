@@ -23,6 +23,7 @@ from pybroker.controller.cluster import in_sync as in_sync_changes
 from pybroker.controller.cluster.whole_requests import whole_creation
 from pybroker.controller.errors import ControllerError
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from pybroker.coordinator.transaction.state_topic import STATE_TOPIC
 from pybroker.metadata.loader import Loader
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode
@@ -36,13 +37,22 @@ from tests.simulation.simulated_loop import Life, SimulatedLoop, living
 from tests.simulation.simulated_network import Network
 from tests.simulation.simulated_node import VOTERS, Crash, SimulatedNode
 from tests.simulation.simulated_quorum import simulated
+from tests.simulation.transactional_clients import OUTPUTS
 from tests.simulation.whole_invariants import BrokenError, Invariants
+from tests.support.batches import read_batches
 
 CHAOS_S = 6.0
 PEACE_S = 30.0
 _TICK_S = 0.05
+_UNDER_WAY_S = 2.0
+"""No request of a client that has ended is worked on for longer."""
 _CRASHES: tuple[Crash, ...] = ("losing", "torn", "process")
-_TOPIC_IDS = {TOPIC: b"t" * 16, OFFSETS_TOPIC: b"o" * 16}
+_TOPIC_IDS = {
+    TOPIC: b"t" * 16,
+    OFFSETS_TOPIC: b"o" * 16,
+    STATE_TOPIC: b"s" * 16,
+    **{name: name.encode() * 16 for name in OUTPUTS},
+}
 
 
 class Fault(NamedTuple):
@@ -99,6 +109,7 @@ class World:
         self.lines: list[str] = []
         self._digest = hashlib.sha256()
         self.writes_trace = False
+        self._producer_ids = 0
         # Who has ended is started again at once.
         self._is_peace = False
 
@@ -172,8 +183,27 @@ class World:
                 return
             raise BrokenError(f"the cluster does not come right again: {self._state()}")
         self.clients.stop()
+        quiet_at = self.loop.time() + _UNDER_WAY_S
+        self._pass(lambda: self.loop.time() >= quiet_at, _UNDER_WAY_S + 1, "time stands still")
+        self._pass(self._is_decided, 15.0, "a transaction is open for ever")
         self._pass(self._is_whole, 10.0, "replicas do not agree")
         self.invariants.check_all(self.nodes)
+        if not self.invariants.unclean_elections:
+            node = self.nodes[0]
+            keys = {name: (_TOPIC_IDS[name], 0) for name in OUTPUTS}
+            self.clients.transactional.audit.check(
+                {name: read_batches(node.broker.raw(key)) for name, key in keys.items()}
+            )
+
+    def _is_decided(self) -> bool:
+        """No transaction is open in any partition."""
+        leader = self._leader()
+        if leader is None or any(node.life is None or not node.is_open for node in self.nodes):
+            return False
+        topics = leader.controller.image.topics.by_name
+        led = [(topics[name].partitions[0].leader, (_TOPIC_IDS[name], 0)) for name in OUTPUTS]
+        found = [self.nodes[number].broker.partitions[key] for number, key in led if number >= 0]
+        return len(found) == len(led) and all(p.last_stable_offset == p.log_end_offset for p in found)
 
     def _pass(self, condition: Any, within_s: float, fault: str) -> None:
         end = self.loop.time() + within_s
@@ -323,6 +353,11 @@ class World:
         """Break where something does not hold."""
         if not holds:
             raise BrokenError(fault)
+
+    def next_producer_id(self) -> int:
+        """A producer id that nobody has."""
+        self._producer_ids += 1
+        return self._producer_ids
 
     def trace(self, *what: Any) -> None:
         """Note what happens."""

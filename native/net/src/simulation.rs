@@ -15,7 +15,10 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use super::clock::Clock;
 use super::counters::Counters;
 use super::events::{Event, EventQueue};
-use super::hot_path::{self, HotPath, HotPathRequest, Outcome, PendingFetch, PendingProduce, Verdict};
+use super::hot_path::{
+    self, HotPath, HotPathRequest, Outcome, PendingFetch, PendingProduce, TransactionAsked, Verdict, Verification,
+    Verified,
+};
 use super::response::Response;
 use pybroker_replica::{
     BrokerId, FetchSessionCache, FetcherSettings, FlushListener, FollowerListener, Following, GroupFlush, Partition,
@@ -61,6 +64,10 @@ pub struct SimulatedDataPlane {
     /// Requests that are satisfied and not answered yet.
     woken: BTreeSet<u64>,
     requests: u64,
+    /// Requests whose transactions' coordinators are asked, by number.
+    unverified: BTreeMap<u64, (Vec<u8>, Verification)>,
+    /// What is to be asked for them.
+    questions: Vec<(u64, TransactionAsked)>,
 }
 
 impl SimulatedDataPlane {
@@ -92,6 +99,8 @@ impl SimulatedDataPlane {
             waiting: BTreeMap::new(),
             woken: BTreeSet::new(),
             requests: 0,
+            unverified: BTreeMap::new(),
+            questions: Vec::new(),
         })
     }
 
@@ -181,7 +190,26 @@ impl SimulatedDataPlane {
     }
 
     /// Works on a request of the hot path, whose frame has no size in front.
-    pub fn serve(&mut self, mut frame: Vec<u8>) -> Served {
+    pub fn serve(&mut self, frame: Vec<u8>) -> Served {
+        self.requests += 1;
+        self.evaluate(self.requests, frame, None)
+    }
+
+    /// What coordinators of transactions are to be asked for requests that wait, since the last call.
+    pub fn questions(&mut self) -> Vec<(u64, TransactionAsked)> {
+        std::mem::take(&mut self.questions)
+    }
+
+    /// Goes on with a request whose transaction's coordinator has answered, or cannot.
+    pub fn verified(&mut self, number: u64, answers: Vec<Verified>) -> Served {
+        let Some((frame, mut verification)) = self.unverified.remove(&number) else {
+            return Served::Closed(format!("request {number} does not wait for a coordinator"));
+        };
+        verification.decide(answers);
+        self.evaluate(number, frame, Some(&verification))
+    }
+
+    fn evaluate(&mut self, number: u64, mut frame: Vec<u8>, verified: Option<&Verification>) -> Served {
         let head = match RequestHead::parse(&frame) {
             Ok(head) => head,
             Err(error) => return Served::Closed(error.to_string()),
@@ -189,11 +217,9 @@ impl SimulatedDataPlane {
         let Some(api) = hot_path::of(head.api_key) else {
             return Served::Closed(format!("API {} is none of the hot path", head.api_key.0));
         };
-        self.requests += 1;
-        let number = self.requests;
         let waiter = Waiter { connection: 0, request: number };
         let decided = Some(&Verdict::default());
-        let request = HotPathRequest { api, head: &head, waiter, who: None, decided, verified: None, metered: None };
+        let request = HotPathRequest { api, head: &head, waiter, who: None, decided, verified, metered: None };
         let woken = &mut self.woken;
         let mut wake = |waiter: Waiter| {
             woken.insert(waiter.request);
@@ -202,6 +228,13 @@ impl SimulatedDataPlane {
             Outcome::Answer(response) => answer(&response),
             Outcome::Silent(_) => Served::Silent,
             Outcome::Close(why) => Served::Closed(why),
+            Outcome::Unresolved(unresolved) if unresolved.verify.is_some() => {
+                if let Some((asked, verification)) = unresolved.verify {
+                    self.questions.push((number, asked));
+                    self.unverified.insert(number, (frame, verification));
+                }
+                Served::Waits(number)
+            }
             Outcome::Unresolved(_) => Served::Closed("a topic is not in the table".to_owned()),
             Outcome::Wait(pending) => self.wait(number, Pending::Fetch(pending)),
             Outcome::WaitForAcknowledgement(pending) => self.wait(number, Pending::Produce(pending)),

@@ -4,9 +4,10 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use pybroker_net::{Served, SimulatedDataPlane};
+use pybroker_net::{Served, SimulatedDataPlane, TransactionAsked};
 use pybroker_record::Offset;
 use pybroker_replica::{BrokerId, FetcherSettings, LeaderEpoch, Waiter};
+use pybroker_wire::ErrorCode;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -16,9 +17,13 @@ use crate::events::into_python;
 use crate::partition::PyPartition;
 use crate::role::PyRole;
 use crate::topic_table::PyTopicTable;
+use crate::transactions::ended;
 
 /// The number of a request that waits, or its answer; neither where the connection is closed or no answer is wanted.
 type Answered<'py> = (Option<u64>, Option<Bound<'py, PyBytes>>);
+
+/// A request's number; transactional id, producer id and epoch; the Produce's version; topics and indexes.
+type Question = (u64, (String, i64, i16), i16, Vec<(String, i32)>);
 
 /// A data plane; see `_native.pyi`.
 #[pyclass(frozen, name = "SimulatedDataPlane", module = "pybroker._native")]
@@ -137,6 +142,33 @@ impl PySimulatedDataPlane {
         let (now_ms, mut batches) = (plane.now_ms(), batches.to_vec());
         let appended = partition.inner.append_deferred(&mut batches, now_ms, &mut |waiter| plane.wake(waiter));
         appended.map(|appended| (appended.first_offset, appended.last_offset)).map_err(not_appended)
+    }
+
+    #[pyo3(signature = (partition, marker))]
+    fn append_marker(&self, partition: &PyPartition, marker: (i64, i16, bool, i32, i8)) -> PyResult<(i64, i64)> {
+        let (ended, mut plane) = (ended(marker.0, marker.1, marker.2, marker.3, marker.4), self.0.lock());
+        let now_ms = plane.now_ms();
+        let appended = partition.inner.append_marker(&ended, now_ms, &mut |waiter| plane.wake(waiter));
+        appended.map(|(appended, _)| (appended.first_offset, appended.last_offset)).map_err(not_appended)
+    }
+
+    fn questions(&self) -> Vec<Question> {
+        let producer =
+            |asked: &TransactionAsked| (asked.transactional_id.clone(), asked.producer_id, asked.producer_epoch);
+        let questions = self.0.lock().questions().into_iter();
+        questions.map(|(number, asked)| (number, producer(&asked), asked.api_version, asked.partitions)).collect()
+    }
+
+    #[pyo3(signature = (number, answers))]
+    fn verified<'py>(
+        &self,
+        py: Python<'py>,
+        number: u64,
+        answers: Vec<Option<(i16, Option<String>)>>,
+    ) -> Answered<'py> {
+        let answer = |(code, text)| (ErrorCode(code), text);
+        let answers = answers.into_iter().map(|answered| answered.map(answer)).collect();
+        answered(py, self.0.lock().verified(number, answers))
     }
 
     #[pyo3(signature = (partition, leader_epoch, end_offset))]

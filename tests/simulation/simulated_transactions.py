@@ -1,0 +1,234 @@
+"""Transactions of one simulated process: the real coordinator, the real verification, and markers, over the network.
+
+Owns what a broker is asked by others about transactions, and by its clients. Must not know schedules, nor what clients
+believe. What is planted as a fault comes in by `Faults`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pybroker.broker.transaction_verification import Producer, TransactionVerification
+from pybroker.client.errors import UnreachableError
+from pybroker.coordinator.runtime.commits import CommitWaits
+from pybroker.coordinator.runtime.kind import RuntimeSettings
+from pybroker.coordinator.transaction.events import (
+    AddPartitions,
+    DescribeTransaction,
+    EndTransaction,
+    InitProducerId,
+    ProducerIdentity,
+    VerifyPartitions,
+)
+from pybroker.coordinator.transaction.service import FreshIds, TransactionCoordinator
+from pybroker.coordinator.transaction.settings import TransactionSettings
+from pybroker.coordinator.transaction.state_topic import STATE_TOPIC
+from pybroker.handlers.errors import wire_error
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from pybroker.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from tests.simulation.simulated_network import LostError
+
+if TYPE_CHECKING:
+    from tests.simulation.simulated_node import SimulatedNode
+
+TIMEOUT_MS = 2500
+"""Of a transaction."""
+SETTINGS = TransactionSettings(
+    max_timeout_ms=TIMEOUT_MS, id_expiration_ms=10**9, abort_interval_ms=300, expiration_interval_ms=10**8
+)
+_CALL_S = 1.0
+_LOOK_S = 0.01
+Answers = list[tuple[int, str | None] | None]
+
+
+class NodeTransactions:
+    """See the module. One for each life of a process."""
+
+    def __init__(self, node: SimulatedNode, clock: Any) -> None:
+        self._node, self._faults = node, node.world.faults
+        self.commits = CommitWaits()
+        self.coordinator = TransactionCoordinator(
+            SETTINGS,
+            RuntimeSettings(node_id=node.number, partitions=1, commit_timeout_ms=1000, load_bytes=1 << 16),
+            open_log=lambda index: node.open_log(STATE_TOPIC, index, self.commits.append_settled),
+            commits=self.commits,
+            fresh_ids=FreshIds(take=node.world.next_producer_id, take_after_refill=self._never),
+            ask_broker=self._ask_markers,
+            clock=clock,
+        )
+        self._verification = TransactionVerification(self, self._coordinator_of, timeout_ms=lambda: 1000)  # type: ignore[arg-type]
+
+    async def _never(self) -> int:
+        raise AssertionError("there is always a fresh id")
+
+    def _coordinator_of(self, _transactional_id: str) -> int | None:
+        found = self._node.in_force.topics.by_name.get(STATE_TOPIC)
+        return None if found is None or found.partitions[0].leader < 0 else found.partitions[0].leader
+
+    # ------------------------------------------------------------------------------------------- what others are asked
+
+    async def send(self, broker: int, request: Any, _answer: Any, *, timeout_ms: int) -> Any:
+        """Ask a broker; raises `UnreachableError` where it does not answer."""
+        other = self._node.world.nodes[broker]
+        try:
+            return await self._node.network.call(
+                self._node.number, broker, other.take_transactions, request, within=timeout_ms / 1000
+            )
+        except LostError:
+            raise UnreachableError(f"broker {broker} does not answer") from None
+
+    async def _ask_markers(self, broker: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        answer: WriteTxnMarkersResponse = await self.send(broker, request, None, timeout_ms=1500)
+        return answer
+
+    async def verify(
+        self, producer: tuple[str, int, int], version: int, partitions: Sequence[tuple[str, int]]
+    ) -> Answers:
+        """Ask the coordinator for a Produce that waits."""
+        return await self._verification.of_produce(Producer(*producer), version, partitions)
+
+    # -------------------------------------------------------------------------------------------------- who asks this one
+
+    async def take(self, request: Any) -> Any:
+        """Answer another broker."""
+        if isinstance(request, WriteTxnMarkersRequest):
+            return await self._write(request)
+        assert isinstance(request, AddPartitionsToTxnRequest)
+        results = [await self._add(asked) for asked in request.transactions]
+        return AddPartitionsToTxnResponse(results_by_transaction=results)
+
+    async def decide(self, event: Any) -> Any:
+        """Answer a client: its event's reply; raises what the coordinator refuses with."""
+        if isinstance(event, InitProducerId) and self._faults.gives_epochs_again:
+            known = await self._known(event.transactional_id)
+            if known is not None:
+                return known
+        if isinstance(event, EndTransaction):
+            if self._faults.keeps_epochs:
+                event = msgspec.structs.replace(event, client_version=0)
+            if self._faults.marks_before_prepared:
+                await self._mark_early(event)
+        reply = await self.coordinator.submit_with_id(event)
+        return event.identity if isinstance(event, EndTransaction) and self._faults.keeps_epochs else reply
+
+    async def _known(self, transactional_id: str) -> ProducerIdentity | None:
+        """Planted: who begins anew gets the epoch that is in force, which the instance before has too."""
+        try:
+            found = await self.coordinator.submit(transactional_id, DescribeTransaction(transactional_id))
+        except Exception:  # noqa: BLE001 - it is not known
+            return None
+        return ProducerIdentity(found.producer_id, found.producer_epoch)
+
+    async def _mark_early(self, event: EndTransaction) -> None:
+        """Planted: markers go before it is on disk that they are due."""
+        found = await self.coordinator.submit(event.transactional_id, DescribeTransaction(event.transactional_id))
+        if found.producer_epoch != event.identity.producer_epoch or found.is_prepared:
+            return
+        marker = WritableTxnMarker(
+            producer_id=found.producer_id,
+            producer_epoch=found.producer_epoch + 1,
+            transaction_result=event.commit,
+            topics=[WritableTxnMarkerTopic(name=name, partition_indexes=[index]) for name, index in found.partitions],
+            coordinator_epoch=0,
+            transaction_version=2,
+        )
+        for topic in marker.topics:
+            partition = self._node.in_force.topics.by_name[topic.name].partitions[0]
+            if partition.leader >= 0:
+                alone = msgspec.structs.replace(marker, topics=[topic])
+                try:
+                    await self._ask_markers(partition.leader, WriteTxnMarkersRequest(markers=[alone]))
+                except UnreachableError:
+                    continue
+
+    async def _add(self, asked: AddPartitionsToTxnTransaction) -> AddPartitionsToTxnResult:
+        places = frozenset((topic.name, index) for topic in asked.topics for index in topic.partitions)
+        identity = ProducerIdentity(asked.producer_id, asked.producer_epoch)
+        event: Any = AddPartitions(asked.transactional_id, identity, places, 2)
+        if asked.verify_only:
+            event = VerifyPartitions(asked.transactional_id, identity, places)
+        codes = dict.fromkeys(places, int(ErrorCode.NONE))
+        try:
+            codes.update(await self.coordinator.submit(asked.transactional_id, event) or {})
+        except Exception as error:  # noqa: BLE001 - whatever it is: it is the answer
+            codes = dict.fromkeys(places, int(wire_error(error).code))
+        topics = [
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=index, partition_error_code=codes[topic.name, index]
+                    )
+                    for index in topic.partitions
+                ],
+            )
+            for topic in asked.topics
+        ]
+        return AddPartitionsToTxnResult(transactional_id=asked.transactional_id, topic_results=topics)
+
+    async def _write(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        results = []
+        for marker in request.markers:
+            topics = []
+            for topic in marker.topics:
+                codes = [(index, await self._append(topic.name, index, marker)) for index in topic.partition_indexes]
+                topics.append(
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+                            for index, code in codes
+                        ],
+                    )
+                )
+            results.append(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
+        return WriteTxnMarkersResponse(markers=results)
+
+    async def _append(self, topic: str, index: int, marker: WritableTxnMarker) -> int:
+        """Append a marker, and wait until it is committed; its error code."""
+        node = self._node
+        partition = node.find(topic, index)
+        if partition is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        broker, epoch = node.broker, partition.leader_epoch
+        broker.touch()
+        made = (
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.transaction_result,
+            marker.coordinator_epoch,
+            marker.transaction_version,
+        )
+        try:
+            end = broker.plane.append_marker(partition, made)[1] + 1
+        except Exception as error:  # noqa: BLE001 - whatever it is: it is the answer
+            return wire_error(error).code
+        broker.poke()
+        until = node.loop.time() + _CALL_S
+        while node.loop.time() < until:
+            if partition.role != "leader" or partition.leader_epoch != epoch:
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            if broker.plane.has_settled(partition, epoch, end):
+                return ErrorCode.NONE
+            await asyncio.sleep(_LOOK_S)
+        return ErrorCode.REQUEST_TIMED_OUT
