@@ -15,11 +15,9 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use super::clock::Clock;
 use super::counters::Counters;
 use super::events::{Event, EventQueue};
-use super::hot_path::{
-    self, HotPath, HotPathRequest, Outcome, PendingFetch, PendingProduce, TransactionAsked, Verdict, Verification,
-    Verified,
-};
+use super::hot_path::{self, HotPath, HotPathRequest, Outcome, PendingFetch, PendingProduce, Verdict};
 use super::response::Response;
+use super::verification::{TransactionAsked, Verification, Verified};
 use pybroker_replica::{
     BrokerId, FetchSessionCache, FetcherSettings, FlushListener, FollowerListener, Following, GroupFlush, Partition,
     PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher, ReplicationThrottle, Role, ThrottleLimit, TopicTable, Waiter,
