@@ -4,7 +4,7 @@ Key
     61
 
 Versions
-    0
+    0-0
 
 Behaviour
     - The producers that the leader's log remembers, by id: those that wrote with sequence numbers or in transactions

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from pybroker.protocol.messages.write_txn_markers import WritableTxnMarker
 
 
+_AT_ONCE = 500
+"""Partitions looked up before others on the loop have their turn."""
 _NOT_COORDINATED_HERE = frozenset(
     {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
 )
@@ -91,7 +93,9 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, context: RequestCon
     codes: dict[_Place, int] = {}
     ended: dict[_Place, EndedTransaction] = {}
     of_groups: dict[_Place, asyncio.Future[ErrorCode]] = {}
-    for place, marker in _places(request):
+    for number, (place, marker) in enumerate(_places(request), 1):
+        if number % _AT_ONCE == 0:
+            await asyncio.sleep(0)
         topic = marker.topics[place.topic].name
         partition = find(topic, place.partition)
         if partition is None:

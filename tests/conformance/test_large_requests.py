@@ -151,6 +151,19 @@ LARGEST: dict[str, tuple[int, dict[str, Any]]] = {
             "v3_and_below_topics": [{"name": "wide", "partitions": list(range(PARTITIONS)) * 3}],
         },
     ),
+    "WriteTxnMarkers": (
+        2,
+        {
+            "markers": [
+                {
+                    "producer_id": 7,
+                    "topics": [{"name": "wide", "partition_indexes": list(range(PARTITIONS))}],
+                }
+            ]
+            * (ELEMENTS // (PARTITIONS + 2))
+        },
+    ),
+    "DescribeProducers": (0, {"topics": [{"name": "wide", "partition_indexes": [0] * (ELEMENTS - 1)}]}),
     "DescribeTransactions": (0, {"transactional_ids": names()}),
     "DescribeProducers": (
         0,

@@ -55,6 +55,7 @@ class Unresolved:
     connection: int
     request: int
     topics: tuple[str, ...] = ("lacking",)
+    transaction: None = None
 
 
 @dataclass
@@ -110,8 +111,10 @@ class DataPlane:
     def hold(self, connection: int, request: int) -> None:
         self.done.append(("hold", connection, request))
 
-    def retry(self, connection: int, request: int, allowed: list[str | bytes], version: int) -> None:
-        self.done.append(("retry", connection, request, allowed, version))
+    def retry(
+        self, connection: int, request: int, allowed: list[str | bytes], version: int, transactional_id: bool
+    ) -> None:
+        self.done.append(("retry", connection, request, allowed, version, transactional_id))
 
     def close_connection(self, connection: int) -> None:
         self.done.append(("close", connection))
@@ -354,7 +357,7 @@ async def test_an_unresolved_request_is_taken_up_again_when_it_is_decided() -> N
     running.pipeline.start()
     running.data_plane.happen(Unresolved(1, 5))
     await running.until(lambda: bool(running.data_plane.done))
-    assert running.data_plane.done == [("retry", 1, 5, ["mine"], 7)]
+    assert running.data_plane.done == [("retry", 1, 5, ["mine"], 7, False)]
     assert running.decided == [Unresolved(1, 5)]
 
 
@@ -382,7 +385,7 @@ async def test_a_request_that_nobody_can_decide_about_is_answered_and_the_reason
     running.data_plane.happen(Unresolved(1, 5), Unresolved(2, 1))
     await running.until(lambda: len(running.data_plane.done) == 2)
     await running.pipeline.finish()
-    assert running.data_plane.done == [("retry", 1, 5, [], 0), ("retry", 2, 1, [], 0)]
+    assert running.data_plane.done == [("retry", 1, 5, [], 0, False), ("retry", 2, 1, [], 0, False)]
     words = "a request for the topics lacking could not be decided about"
     logged = [record for record in caplog.records if record.getMessage() == words]
     assert len(logged) == 2

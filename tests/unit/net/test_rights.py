@@ -9,7 +9,7 @@ from pybroker.net.rights import Rights
 from pybroker.security.authorizer import StandardAuthorizer
 
 A, B, UNKNOWN = b"a" * 16, b"b" * 16, b"u" * 16
-READ, CLUSTER_ACTION = 3, 9
+READ, WRITE, CLUSTER_ACTION = 3, 4, 9
 
 
 class DataPlane:
@@ -26,6 +26,7 @@ class Unresolved(NamedTuple):
     principal: tuple[str, str] | None = ("User", "alice")
     client_host: str = "10.0.0.1"
     api_key: int = 1
+    transactional_id: str | None = None
 
 
 def image() -> Any:
@@ -54,5 +55,15 @@ def test_a_follower_is_judged_by_the_cluster() -> None:
 def test_without_an_authorizer_the_data_plane_asks_nothing() -> None:
     plane: Any = DataPlane()
     request: Any = Unresolved(None, [])
-    assert Rights(plane, None).verdict(request, image()) == ([], 0)
+    assert Rights(plane, None).verdict(request, image()) == ([], 0, False)
     assert plane.versions == []
+
+
+def test_a_transactional_id_is_judged_with_the_topics_of_its_request() -> None:
+    plane: Any = DataPlane()
+    entry = AccessControlEntry(5, "mine", 3, "User:alice", "*", WRITE, 3)
+    acls = AclsImage({b"1" * 16: entry})
+    for asked, allowed in (("mine", True), ("another", False), (None, False)):
+        request: Any = Unresolved(WRITE, ["a"], transactional_id=asked)
+        verdict = Rights(plane, StandardAuthorizer()).verdict(request, type(EMPTY_IMAGE)(acls=acls))
+        assert verdict.transactional_id is allowed
