@@ -7,7 +7,7 @@
 use super::rights::{Refused, Verdict, Who};
 use super::{HotPath, Outcome, Unresolved};
 use crate::verification::{Place, TransactionAsked, Verification};
-use pybroker_record::BatchHeader;
+use pybroker_record::{BatchHeader, HEADER_LEN};
 use pybroker_replica::TopicTable;
 use pybroker_storage::{BeginningTransaction, TransactionCheck};
 use pybroker_wire::ErrorCode;
@@ -18,7 +18,9 @@ const ADDS_PARTITIONS_VERSION: i16 = 12;
 /// Where the attributes stand in a batch, and the bit of those of transactions.
 const ATTRIBUTES_AT: usize = 22;
 const TRANSACTIONAL: u8 = 0x10;
+/// Where the format stands, and the one that has transactions.
 const MAGIC_AT: usize = 16;
+const MAGIC: u8 = 2;
 
 /// What a Produce is appended by.
 #[derive(Debug)]
@@ -55,9 +57,9 @@ pub fn has_transactional(request: &ProduceRequest, frame: &[u8]) -> bool {
     records.any(|at| is_transactional(&frame[at]))
 }
 
+/// Whether the first batch is; what is too short for one, or of another format, is none.
 fn is_transactional(records: &[u8]) -> bool {
-    let byte = |at: usize| records.get(at).copied().unwrap_or_default();
-    byte(MAGIC_AT) >= 2 && byte(ATTRIBUTES_AT) & TRANSACTIONAL != 0
+    records.len() >= HEADER_LEN && records[MAGIC_AT] == MAGIC && records[ATTRIBUTES_AT] & TRANSACTIONAL != 0
 }
 
 /// What is known of the client's right to the transactional id of a Produce of a transaction.

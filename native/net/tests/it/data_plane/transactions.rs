@@ -125,6 +125,9 @@ fn a_batch_of_a_transaction_without_a_transactional_id_is_refused() {
     let mut producer = plane.connect();
     producer.write_all(&produce(1, None, &["t"], &transactional(7, 0, "a"))).unwrap();
     assert_eq!(error_of(&mut producer, 1), ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
+    // Bytes that are no batch are none of a transaction, whatever they say.
+    producer.write_all(&produce(3, None, &["t"], &(100..140).collect::<Vec<u8>>())).unwrap();
+    assert!(matches!(error_of(&mut producer, 3), ErrorCode::CORRUPT_MESSAGE | ErrorCode::INVALID_RECORD));
     // A plain batch of a client that names one is plain.
     producer.write_all(&produce(2, Some("x"), &["t"], &batch(&["a"]))).unwrap();
     assert_eq!(error_of(&mut producer, 2), ErrorCode::NONE);
