@@ -78,7 +78,12 @@ def _failed(request: AddPartitionsToTxnRequest, version: int, error: WireError) 
     AddPartitionsToTxnRequest,
     requires=[
         of_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "v3_and_below_transactional_id"),
-        of_items(Operation.WRITE, ResourceType.TOPIC, "v3_and_below_topics.name"),
+        of_items(
+            Operation.WRITE,
+            ResourceType.TOPIC,
+            *("v3_and_below_topics.name", "transactions.topics.name"),
+            when="the version is 3 or earlier: later ones are asked by brokers",
+        ),
         of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, when="the version is 4 or later"),
     ],
     failed=_failed,

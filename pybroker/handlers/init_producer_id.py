@@ -9,8 +9,8 @@ Versions
 Behaviour
     - Without a transactional id: a fresh producer id with epoch 0. Ids come in blocks from the controller, so no two
       brokers and no two lives of a broker give the same.
-    - With a transactional id: its producer id with the next epoch, by which whoever had it before is fenced; a new id
-      once the epochs are used up. An empty one is INVALID_REQUEST.
+    - With a transactional id: its producer id with the next epoch, by which the producer that had it before is fenced;
+      a new id once the epochs are used up. An empty one is INVALID_REQUEST.
     - An open transaction is aborted first, and the answer is CONCURRENT_TRANSACTIONS, as it is until the markers of an
       ended one are written: the client asks again.
     - INVALID_TRANSACTION_TIMEOUT for a timeout that is not 1 ms to transaction.max.timeout.ms.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from pybroker.coordinator.runtime.log import Chunk
 from pybroker.coordinator.transaction.native import RecordTable
-from pybroker.coordinator.transaction.records import FLEXIBLE_VERSION, build_value
+from pybroker.coordinator.transaction.records import FIRST_VERSION_WITH_OTHER_IDS, build_value
 from pybroker.protocol.codec import schema_of
 from pybroker.protocol.messages.transaction_records.transaction_log import TransactionLogKey, TransactionLogValue
 
@@ -53,4 +53,4 @@ class TransactionRecordCodec:
 @cache
 def _table() -> RecordTable:
     key, value = schema_of(TransactionLogKey), schema_of(TransactionLogValue)
-    return RecordTable([(_TRANSACTION_LOG, TransactionLogKey, key, value, FLEXIBLE_VERSION)])
+    return RecordTable([(_TRANSACTION_LOG, TransactionLogKey, key, value, FIRST_VERSION_WITH_OTHER_IDS)])

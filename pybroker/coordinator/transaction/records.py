@@ -17,8 +17,10 @@ from pybroker.protocol.messages.transaction_records.transaction_log import Parti
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-FLEXIBLE_VERSION = 1
+FIRST_VERSION_WITH_OTHER_IDS = 1
 """Version of the value from transaction.version 1 on; it alone has the producer ids before and after (KIP-890)."""
+_FIRST_VERSION_WITH_FLEXIBLE_RECORDS = 1
+"""Level of transaction.version."""
 _EMPTY = TransactionState.EMPTY
 
 
@@ -28,13 +30,13 @@ class TransactionRecord(msgspec.Struct, frozen=True, gc=False):
     transactional_id: str
     metadata: TransactionMetadata | None
     """None is a tombstone: the id is forgotten."""
-    version: int = FLEXIBLE_VERSION
+    version: int = FIRST_VERSION_WITH_OTHER_IDS
     """In which the value is written."""
 
 
 def value_version(server_version: int) -> int:
     """Return the version in which values are written at a level of transaction.version."""
-    return FLEXIBLE_VERSION if server_version >= 1 else 0
+    return FIRST_VERSION_WITH_OTHER_IDS if server_version >= _FIRST_VERSION_WITH_FLEXIBLE_RECORDS else 0
 
 
 def build_value(metadata: TransactionMetadata, version: int) -> TransactionLogValue:
@@ -48,7 +50,7 @@ def build_value(metadata: TransactionMetadata, version: int) -> TransactionLogVa
         transaction_last_update_timestamp_ms=metadata.updated_ms,
         transaction_start_timestamp_ms=metadata.started_ms,
     )
-    if version >= FLEXIBLE_VERSION:
+    if version >= FIRST_VERSION_WITH_OTHER_IDS:
         value.previous_producer_id = metadata.previous_producer_id
         value.next_producer_id = metadata.next_producer_id
         value.client_transaction_version = metadata.client_version

@@ -49,10 +49,10 @@ from tests.support.transactions import transaction_settings
 
 def image(leader: int = 1, *, epoch: int = 0) -> MetadataImage:
     """An image of `__transaction_state` with one partition, and of the topic `a` with two."""
-    led = PartitionImage(leader=leader, leader_epoch=epoch, partition_epoch=0, replicas=(1, 2), isr=(1, 2))
+    state = PartitionImage(leader=leader, leader_epoch=epoch, partition_epoch=0, replicas=(1, 2), isr=(1, 2))
     mine = PartitionImage(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))
     topics = [
-        TopicImage(name=STATE_TOPIC, topic_id=b"s" * 16, partitions={0: led}),
+        TopicImage(name=STATE_TOPIC, topic_id=b"s" * 16, partitions={0: state}),
         TopicImage(name="a", topic_id=b"a" * 16, partitions={0: mine, 1: mine}),
     ]
     broker = BrokerRegistration(id=1, epoch=1, incarnation_id=bytes(16), listeners={}, security_protocols={})
@@ -119,10 +119,18 @@ class _Entry:
             self._due.remove(self._entry)
 
 
+async def turn() -> None:
+    """Let the loop go on by one turn."""
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+    loop.call_soon(done.set_result, None)
+    await done
+
+
 async def turns_until(condition: Callable[[], bool]) -> None:
     """Let the loop go on until something is so; the test's timeout ends a wait for what never is."""
     while not condition():
-        await asyncio.sleep(0)
+        await turn()
 
 
 class Stand:
@@ -171,10 +179,10 @@ class Stand:
             return (await self.known()).state is state
 
         while not await is_there():
-            await asyncio.sleep(0)
+            await turn()
 
     async def _refill(self) -> int:
-        await asyncio.sleep(0)
+        await turn()
         return next(self.refilled)
 
     async def _write_markers(self, broker: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
@@ -243,7 +251,7 @@ async def test_markers_wait_until_the_decision_is_committed() -> None:
     await adding
     ending = asyncio.ensure_future(stand.end(had))
     await turns_until(lambda: len(log.waiting) == 1)
-    await asyncio.sleep(0)
+    await turn()
     assert (stand.markers, ending.done()) == ([], False)
     log.settle_all()
     await ending
@@ -283,7 +291,7 @@ async def test_what_was_loaded_has_no_consequences_before_it_is_committed() -> N
     after = Stand(log, commits)
     await after.begin(epoch=7)
     for _ in range(5):
-        await asyncio.sleep(0)
+        await turn()
     assert after.markers == []
     log.settle_all()
     await turns_until(lambda: len(log.waiting) == 1)
@@ -303,7 +311,7 @@ async def test_a_coordinator_that_has_resigned_sends_nothing_more() -> None:
     stand.transactions.follow(image(leader=2, epoch=1))
     stand.held.set()
     for _ in range(5):
-        await asyncio.sleep(0)
+        await turn()
     assert stand.transactions.pending_markers() == 0
     with pytest.raises(NotCoordinatorError):
         stand.transactions.submit("t", DescribeTransaction("t"))
