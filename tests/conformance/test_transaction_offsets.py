@@ -317,14 +317,31 @@ def test_a_member_of_the_consumer_protocol_commits_at_its_epoch(
     waits_for_offset(wire, name, topic.name, 8)
 
 
-def joined(wire: Wire, group: str, member: str, topic: str) -> int:
-    """Join a group of KIP-848 alone; returns the member's epoch."""
+def test_a_commit_at_an_older_epoch_is_taken_for_a_partition_that_the_member_has_kept(
+    producer: NewProducer, wire: Wire, server: Server, topic: Topic, create: Callable[..., Topic]
+) -> None:
+    """KIP-1251: the answer with the newer epoch may be under way."""
+    name, member = coordinated(wire, server), str(uuid.uuid4())
+    create(f"{topic.name}-other")
+    epoch = joined(wire, name, member, topic.name)
+    topics = (topic.name, f"{topic.name}-other")
+    wait_until(
+        lambda: joined(wire, name, member, *topics, epoch=epoch) > epoch, within=20, what="the member has a newer epoch"
+    )
+    sender = producer().init()
+    sender.add_offsets(name)
+    assert sender.commit_offset(name, topic.name, 8, 5, generation_id=epoch, member_id=member) == OK
+    assert sender.end(COMMIT) == OK
+
+
+def joined(wire: Wire, group: str, member: str, *topics: str, epoch: int = 0) -> int:
+    """Join a group of KIP-848 alone, or go on in it with other topics; returns the member's epoch."""
     first = ConsumerGroupHeartbeatRequest(
         group_id=group,
         member_id=member,
-        member_epoch=0,
+        member_epoch=epoch,
         rebalance_timeout_ms=30_000,
-        subscribed_topic_names=[topic],
+        subscribed_topic_names=list(topics),
         topic_partitions=[],
     )
     wire.send_frame(header(68, 1, 848, flexible=True) + encode(first, 1))
