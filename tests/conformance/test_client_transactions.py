@@ -129,6 +129,21 @@ def test_an_open_transaction_is_not_read_and_ends_what_committed_readers_see(
     assert read(server, two) == [b"behind", b"open"]
 
 
+def test_what_is_open_is_no_lag_of_a_committed_reader(server: Server, two: str, producer: Producer) -> None:
+    with producer.transaction():
+        producer.send(two, b"committed", partition=0)
+    producer.begin_transaction()
+    producer.send(two, b"open", partition=0).result()
+    lags = {}
+    for isolation in ("read_committed", "read_uncommitted"):
+        with Consumer(server.bootstrap_servers, {**EARLIEST, "isolation.level": isolation}) as consumer:
+            consumer.assign([TopicPartition(two, 0)])
+            wait_until(lambda consumer=consumer: bool(consumer.poll(1, 1)), within=30, what="a record")
+            lags[isolation] = consumer.metrics()["records-lag-max"]
+    producer.abort_transaction()
+    assert lags == {"read_committed": 0, "read_uncommitted": 0}
+
+
 def test_columns_are_sent_in_transactions(server: Server, two: str, producer: Producer) -> None:
     batch = pa.record_batch({"value": [b"%03d" % number for number in range(500)]})
     with producer.transaction():

@@ -50,7 +50,7 @@ fn chunk(bytes: Vec<u8>, position: i64, aborted: Vec<AbortedTransaction>, read_c
         position,
         next_offset,
         leader_epoch,
-        high_watermark: next_offset,
+        readable_end: next_offset,
         aborted,
         check_crcs: true,
         read_committed,

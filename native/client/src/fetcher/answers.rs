@@ -22,6 +22,12 @@ use pybroker_wire::frame::RESPONSE_BODY;
 use pybroker_wire::list_offsets::{EARLIEST, LATEST, ListedOffset};
 use pybroker_wire::{ErrorCode, TopicRef};
 
+/// Where a reader's records end: below the last stable offset where it reads what is committed (KIP-98).
+fn readable_end(partition: &FetchedPartition, read_committed: bool) -> i64 {
+    let stable = partition.last_stable_offset;
+    if read_committed && stable >= 0 { stable } else { partition.high_watermark }
+}
+
 impl Reader {
     /// Ask for a partition again after the back-off, or at once where another leader comes.
     pub(super) fn hold(&mut self, index: usize, now: Instant) {
@@ -113,7 +119,7 @@ impl Reader {
                     position,
                     next_offset: extent.next_offset,
                     leader_epoch: extent.leader_epoch,
-                    high_watermark: partition.high_watermark,
+                    readable_end: readable_end(&partition, config.read_committed),
                     aborted: partition.aborted,
                     check_crcs: config.check_crcs,
                     read_committed: config.read_committed,

@@ -90,8 +90,8 @@ pub struct Chunk {
     pub next_offset: i64,
     /// Leader epoch of the last batch; -1 where the format does not say.
     pub leader_epoch: LeaderEpoch,
-    /// The partition's high watermark when the broker answered.
-    pub high_watermark: i64,
+    /// The end of what the reader may read, when the broker answered.
+    pub readable_end: i64,
     /// Aborted transactions, ascending by offset.
     pub aborted: Vec<AbortedTransaction>,
     pub(crate) check_crcs: bool,

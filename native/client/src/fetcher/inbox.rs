@@ -221,7 +221,7 @@ impl Inbox {
         {
             place.start = Start::Offset(chunk.next_offset);
             place.epoch = chunk.leader_epoch.0;
-            place.behind = u64::try_from(chunk.high_watermark - chunk.next_offset).unwrap_or(0);
+            place.behind = u64::try_from(chunk.readable_end - chunk.next_offset).unwrap_or(0);
         }
         Some(item.outcome)
     }
