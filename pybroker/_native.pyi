@@ -1969,7 +1969,7 @@ class Transactions:
         """Takes records from now on, under this identity. Without `implicit`, no batch of a partition is sent before
         the partition was `added`. Every batch of the transaction before is decided."""
     def end(self) -> bool:
-        """Takes no more records; whether any was taken since `begin`."""
+        """Takes no more records; whether a batch was sent since `begin`: without one no coordinator knows of it."""
     def forget(self) -> None:
         """The transaction has ended: what went wrong in it, and can be mended, is forgotten."""
     def drop_unsent(self) -> None:

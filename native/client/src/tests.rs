@@ -112,7 +112,7 @@ fn records_are_taken_between_the_begin_and_the_end_of_a_transaction() {
     assert_eq!(10_000, accumulator.available());
     accumulator.incomplete.lock().set_gate(Gate::Open(mark(1)));
     accumulator.append(&queue, &record(b"b")).unwrap();
-    assert_eq!(1, accumulator.incomplete.lock().set_gate(shut()));
+    accumulator.incomplete.lock().set_gate(shut());
     // What joins a batch of the transaction is of the transaction, and flushed with it.
     accumulator.append(&queue, &record(b"c")).unwrap();
     assert!(matches!(accumulator.flush(Duration::ZERO), Err(ClientError::FlushTimeout { batches: 1, .. })));

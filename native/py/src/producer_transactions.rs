@@ -28,7 +28,7 @@ impl Transactions {
         self.producer.begin_transaction(producer_id, epoch, implicit);
     }
 
-    /// Takes no more records; whether any was taken since `begin`.
+    /// Takes no more records; whether a batch was sent since `begin`.
     fn end(&self) -> bool {
         self.producer.end_transaction()
     }

@@ -135,13 +135,13 @@ class TransactionDriver:
         self.raise_failure()
         if self.machine.transaction.state is not _S.IN_TRANSACTION:
             self._drive(events.Suspended(), "suspend_transaction")
-        used = self._engine.end()
+        self._engine.end()
         flush()
         self.note_failure()
         self.raise_failure()
         self._drive(events.Suspended(), "suspend_transaction")
         now = self.machine.transaction
-        is_known = now.is_known or (now.is_implicit and used)
+        is_known = now.is_known or (now.is_implicit and self._engine.end())
         return SuspendedTransaction(self.id, now.producer_id, now.epoch, now.is_implicit, is_known)
 
     def resume(self, suspended: SuspendedTransaction) -> None:

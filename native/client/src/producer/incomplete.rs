@@ -12,8 +12,6 @@ pub struct Incomplete {
     pub next_id: u64,
     pub ids: BTreeSet<u64>,
     gate: Gate,
-    /// The number of the last transaction that a batch was opened in.
-    last_used: u64,
 }
 
 impl Incomplete {
@@ -24,16 +22,14 @@ impl Incomplete {
             Gate::Open(mark) => Some(*mark),
             Gate::Shut(error) => return Err(error.clone()),
         };
-        self.last_used = mark.map_or(0, |mark| mark.number);
         let id = self.next_id;
         self.next_id += 1;
         self.ids.insert(id);
         Ok((id, mark))
     }
 
-    /// From now on open batches as the gate says; the number of the last transaction that a batch was opened in.
-    pub fn set_gate(&mut self, gate: Gate) -> u64 {
+    /// From now on open batches as the gate says.
+    pub fn set_gate(&mut self, gate: Gate) {
         self.gate = gate;
-        self.last_used
     }
 }

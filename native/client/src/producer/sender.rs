@@ -286,8 +286,9 @@ impl Sender {
     ) {
         let queue = &mut self.queues[index];
         let identity = batch.mark.map_or(identity, |mark| mark.identity);
-        if batch.mark.is_some() {
+        if let Some(mark) = batch.mark {
             queue.count_for(identity);
+            self.shared.transactions.note_sent(mark);
         }
         if identity != ProducerIdentity::NONE && batch.sequence.is_none() {
             batch.sequence = Some(queue.take_sequence(batch.records));

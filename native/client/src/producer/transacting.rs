@@ -41,14 +41,15 @@ impl Producer {
         self.shared.accumulator.incomplete.lock().set_gate(Gate::Open(mark));
     }
 
-    /// Take no more records; what was taken is sent. Whether any record was taken since the transaction began.
+    /// Take no more records; what was taken is sent. Whether a batch of the transaction has been sent by now: a coordinator
+    /// knows nothing of one without.
     pub fn end_transaction(&self) -> bool {
         let error = match self.shared.transactions.failure() {
             Some(Failure { error, fatal, .. }) => failed(&error, fatal),
             None => self.shared.outside(NO_TRANSACTION),
         };
-        let last_used = self.shared.accumulator.incomplete.lock().set_gate(Gate::Shut(error));
-        last_used > 0 && last_used == self.shared.transactions.number()
+        self.shared.accumulator.incomplete.lock().set_gate(Gate::Shut(error));
+        self.shared.transactions.has_sent()
     }
 
     /// The transaction has ended at its coordinator: what went wrong in it is forgotten.

@@ -59,6 +59,8 @@ pub struct Failure {
 #[derive(Debug, Default)]
 struct State {
     number: u64,
+    /// The number of the last transaction of which a batch was sent.
+    last_sent: u64,
     unadded: Vec<(Arc<str>, i32)>,
     added: Vec<(u64, String, i32)>,
     stop: Option<Stop>,
@@ -111,9 +113,15 @@ impl Transactions {
         Some(failed(error, fatal))
     }
 
-    /// The number of the transaction that began last; 0 before the first.
-    pub fn number(&self) -> u64 {
-        self.state.lock().number
+    /// For the sender, which sends a batch of this transaction.
+    pub fn note_sent(&self, mark: Mark) {
+        self.state.lock().last_sent = mark.number;
+    }
+
+    /// Whether a batch was sent of the transaction that began last.
+    pub fn has_sent(&self) -> bool {
+        let state = self.state.lock();
+        state.number > 0 && state.last_sent == state.number
     }
 
     /// Forget what went wrong, unless it is fatal. Whether there was something to forget.
@@ -229,6 +237,18 @@ mod tests {
         assert!(transactions.has_news(0) && !transactions.has_news(stop.number));
         transactions.stop(ClientError::TransactionAborted, true);
         assert!(transactions.has_news(stop.number));
+    }
+
+    #[test]
+    fn a_transaction_of_which_nothing_was_sent_is_known_to_nobody() {
+        let transactions = Transactions::default();
+        assert!(!transactions.has_sent());
+        let mark = transactions.begin(ProducerIdentity { id: 7, epoch: 0 }, true);
+        assert!(!transactions.has_sent());
+        transactions.note_sent(mark);
+        assert!(transactions.has_sent());
+        transactions.begin(ProducerIdentity { id: 7, epoch: 1 }, true);
+        assert!(!transactions.has_sent());
     }
 
     #[test]
