@@ -204,7 +204,7 @@ def copy(records):
 
 with ConsumeTransformProduce(
     sys.argv[1], [sys.argv[2]], copy, group_id=sys.argv[2], transactional_id=sys.argv[2] + "-a",
-    consumer={"auto.offset.reset": "earliest", "max.poll.records": 20, "session.timeout.ms": 6000},
+    consumer={"auto.offset.reset": "earliest", "max.poll.records": 20, "group.instance.id": "a"},
     producer={"linger.ms": 0},
 ) as job:
     while True:
@@ -224,7 +224,7 @@ def test_programs_that_are_killed_write_each_record_once(server: Server, source:
                 assert program.stdout.readline() == b"stepped\n"
             program.send_signal(signal.SIGKILL)
     assert 0 < sum(map(len, written(server, source))) < total
-    with opened(server, source, "a") as job:
+    with opened(server, source, "a", **{"group.instance.id": "a"}) as job:  # the same member: no wait for the former
         while sum(map(len, written(server, source))) < total:
             job.step()
     assert written(server, source) == expected(total)
