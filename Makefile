@@ -23,7 +23,7 @@ TEST_PROCESSES ?= 4
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
 .DEFAULT_GOAL := all
-.PHONY: all acl-oracle audit help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak chaos upgrade audit-large simulate fuzz micro changelog clean
+.PHONY: all acl-oracle audit help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak chaos exactly-once upgrade audit-large simulate fuzz micro changelog clean
 
 all: fmt build lint test ## Format, build, lint and test: the round before every commit
 
@@ -95,6 +95,10 @@ soak: build $(STAMPS)/test ## Ten minutes of churn with flat memory; then kill a
 chaos: build $(STAMPS)/test ## Disturb a cluster under load and check what its clients saw: make chaos SECONDS=600 SEED=7 BROKERS=3 (long)
 	PYBROKER_CHAOS_SECONDS=$(or $(SECONDS),600) PYBROKER_CHAOS_SEED=$(or $(SEED),0) PYBROKER_CHAOS_BROKERS=$(or $(BROKERS),3) \
 		$(BIN)/pytest tests/chaos
+
+exactly-once: build $(STAMPS)/test ## Consume, transform and produce in transactions under kills: make exactly-once SECONDS=600 SEED=7 (long)
+	PYBROKER_EXACTLY_ONCE_SECONDS=$(or $(SECONDS),600) PYBROKER_CHAOS_SEED=$(or $(SEED),7) \
+		$(BIN)/pytest tests/chaos/test_exactly_once.py
 
 upgrade: build $(STAMPS)/test ## Upgrade a cluster of the first version that has clusters to this one under load; builds that version once (long)
 	PYBROKER_UPGRADE=yes $(BIN)/pytest tests/cluster/test_rolling_upgrade.py --timeout 3600

@@ -1,0 +1,186 @@
+"""Consume, transform, produce over three brokers under kills and pauses: the output is the input, each record once.
+
+PYBROKER_EXACTLY_ONCE_SECONDS says how long the faults last (`make exactly-once` takes ten minutes), PYBROKER_CHAOS_SEED
+which they are.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from random import Random
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from pybroker.client import Admin
+from pybroker.client.topics import NewTopic
+from pybroker.testing import Cluster
+from tests.support import repository
+from tests.support.conditions import wait_until
+
+SECONDS = float(os.environ.get("PYBROKER_EXACTLY_ONCE_SECONDS", "10"))
+SEED = int(os.environ.get("PYBROKER_CHAOS_SEED", "7"))
+PARTITIONS, COPIERS, KEYS = 3, 2, 5
+RATE = 200
+"""Input records a second."""
+_CALM_S = 120.0
+_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+}
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(SECONDS + 300)]
+
+
+class Copier:
+    """A `tests.chaos.copier`, started again whenever it has ended."""
+
+    def __init__(self, bootstrap: str, number: int) -> None:
+        self._command = [
+            sys.executable,
+            "-m",
+            "tests.chaos.copier",
+            bootstrap,
+            "copiers",
+            "in",
+            "out",
+            f"copier-{number}",
+        ]
+        self._process = self._start()
+        self.starts = 1
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self._command, cwd=repository.ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def look(self) -> None:
+        """Start it again where it has ended."""
+        if self._process.poll() is not None:
+            self._process = self._start()
+            self.starts += 1
+
+    def kill(self) -> None:
+        """End it in the middle of whatever it does."""
+        self._process.kill()
+        self._process.wait()
+
+
+class Feeder(threading.Thread):
+    """Writes numbered records, until it is stopped."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(daemon=True)
+        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+        self._stopped = threading.Event()
+        self.sent = 0
+
+    def run(self) -> None:
+        while not self._stopped.wait(1 / RATE):
+            partition = self.sent % PARTITIONS
+            key = f"k{partition}.{self.sent // PARTITIONS % KEYS}"
+            self._producer.produce("in", key=key, value=f"v{self.sent}", partition=partition)
+            self._producer.poll(0)
+            self.sent += 1
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.join()
+        assert self._producer.flush(_CALM_S) == 0
+
+
+def test_the_output_is_the_input_each_record_once() -> None:
+    random = Random(SEED)
+    with Cluster(3, properties=_SETTINGS) as cluster, running(cluster) as (feeder, copiers):
+        until = time.monotonic() + SECONDS
+        while time.monotonic() < until:
+            disturb(cluster, copiers, random)
+        feeder.stop()
+
+        def copied() -> bool:
+            for copier in copiers:
+                copier.look()
+            return len(read(cluster, "out")) >= feeder.sent
+
+        wait_until(copied, within=_CALM_S, what=lambda: f"{feeder.sent} records, {len(read(cluster, 'out'))} copied")
+        taken = [(partition, key, value.upper()) for partition, key, value in read(cluster, "in")]
+        given = read(cluster, "out")
+    assert len(taken) == feeder.sent > RATE * SECONDS / 4
+    for partition in range(PARTITIONS):
+        of_input = [one for one in taken if one[0] == partition]
+        of_output = [one for one in given if one[0] == partition]
+        assert sorted(of_output) == sorted(of_input), "each record once"
+        for key in {key for _, key, _ in of_input}:
+            assert [one for one in of_output if one[1] == key] == [one for one in of_input if one[1] == key]
+
+
+def disturb(cluster: Cluster, copiers: list[Copier], random: Random) -> None:
+    """Kill or pause a broker, or end a copier; and have all run again."""
+    threading.Event().wait(random.uniform(0.5, 2.5))
+    broker = random.choice(cluster.brokers)
+    what = random.choice(("kill", "pause", "restart", "copier"))
+    if what == "copier":
+        random.choice(copiers).kill()
+    elif what == "pause":
+        with cluster.paused(broker):
+            threading.Event().wait(random.uniform(0.5, 4.0))
+    elif what == "kill":
+        cluster.kill(broker)
+        threading.Event().wait(random.uniform(0.0, 2.0))
+        cluster.start(broker)
+    else:
+        cluster.restart(broker)
+    for copier in copiers:
+        copier.look()
+
+
+@contextmanager
+def running(cluster: Cluster) -> Iterator[tuple[Feeder, list[Copier]]]:
+    """The input's writer and the copiers, from the topics' creation on."""
+    with Admin(bootstrap_servers=cluster.bootstrap_servers) as admin:
+        configs = {"min.insync.replicas": "2"}
+        admin.create_topics([NewTopic(name, PARTITIONS, 3, configs=configs) for name in ("in", "out")])
+    feeder = Feeder(cluster.bootstrap_servers)
+    copiers = [Copier(cluster.bootstrap_servers, number) for number in range(COPIERS)]
+    feeder.start()
+    try:
+        yield feeder, copiers
+    finally:
+        for copier in copiers:
+            with suppress(ProcessLookupError):
+                copier.kill()
+
+
+def read(cluster: Cluster, topic: str) -> list[tuple[int, str, str]]:
+    """Partition, key and value of all committed records up to the last stable offsets, in order in each partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "group.id": "reader",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    try:
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+        found: list[tuple[int, str, str]] = []
+        at_end: set[int] = set()
+        while len(at_end) < PARTITIONS:
+            message = consumer.poll(10)
+            assert message is not None, f"{topic} is not read within 10 s"
+            if message.error() is not None:
+                at_end.add(message.partition())
+            else:
+                found.append((message.partition(), message.key().decode(), message.value().decode()))
+        return found
+    finally:
+        consumer.close()
