@@ -107,7 +107,7 @@ class NodeTransactions:
         """Ask the coordinator for a Produce that waits."""
         return await self._verification.of_produce(Producer(*producer), version, partitions)
 
-    # -------------------------------------------------------------------------------------------------- who asks this one
+    # ------------------------------------------------------------------------------------------------ who asks this one
 
     async def take(self, request: Any) -> Any:
         """Answer another broker."""

@@ -1,7 +1,7 @@
 """Transactional producers of a simulated cluster, and a reader of what they commit.
 
-Owns what such clients believe: epochs, sequences, who coordinates. A producer commits, aborts, is taken over by its next
-instance and goes on as a zombie, and its batches arrive again, late.
+Owns what such clients believe: epochs, sequences, who coordinates. A producer commits, aborts, is taken over by its
+next instance and goes on as a zombie, and its batches arrive again, late.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ use parking_lot::Mutex;
 use pybroker_net::{Served, SimulatedDataPlane, TransactionAsked};
 use pybroker_record::Offset;
 use pybroker_replica::{BrokerId, FetcherSettings, LeaderEpoch, Waiter};
-use pybroker_wire::ErrorCode;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -17,12 +16,12 @@ use crate::events::into_python;
 use crate::partition::PyPartition;
 use crate::role::PyRole;
 use crate::topic_table::PyTopicTable;
-use crate::transactions::ended;
+use crate::transactions::{Answer, ended, verified};
 
 /// The number of a request that waits, or its answer; neither where the connection is closed or no answer is wanted.
 type Answered<'py> = (Option<u64>, Option<Bound<'py, PyBytes>>);
 
-/// A request's number; transactional id, producer id and epoch; the Produce's version; topics and indexes.
+/// See `_native.pyi`.
 type Question = (u64, (String, i64, i16), i16, Vec<(String, i32)>);
 
 /// A data plane; see `_native.pyi`.
@@ -160,15 +159,8 @@ impl PySimulatedDataPlane {
     }
 
     #[pyo3(signature = (number, answers))]
-    fn verified<'py>(
-        &self,
-        py: Python<'py>,
-        number: u64,
-        answers: Vec<Option<(i16, Option<String>)>>,
-    ) -> Answered<'py> {
-        let answer = |(code, text)| (ErrorCode(code), text);
-        let answers = answers.into_iter().map(|answered| answered.map(answer)).collect();
-        answered(py, self.0.lock().verified(number, answers))
+    fn verified<'py>(&self, py: Python<'py>, number: u64, answers: Vec<Answer>) -> Answered<'py> {
+        answered(py, self.0.lock().verified(number, answers.into_iter().map(verified).collect()))
     }
 
     #[pyo3(signature = (partition, leader_epoch, end_offset))]

@@ -77,15 +77,16 @@ fn verify_transactions(data_plane: &PyDataPlane, verify: bool) {
 /// See `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (data_plane, connection, request, answers))]
-fn transaction_verified(
-    data_plane: &PyDataPlane,
-    connection: u64,
-    request: u64,
-    answers: Vec<Option<(i16, Option<String>)>>,
-) {
-    let answer = |(code, text)| (ErrorCode(code), text);
-    let answers: Vec<Verified> = answers.into_iter().map(|answered| answered.map(answer)).collect();
-    data_plane.inner.verified(Waiter { connection, request }, answers);
+fn transaction_verified(data_plane: &PyDataPlane, connection: u64, request: u64, answers: Vec<Answer>) {
+    data_plane.inner.verified(Waiter { connection, request }, answers.into_iter().map(verified).collect());
+}
+
+/// Why nothing may be appended to a partition, as code and words; `None` where the transaction has it.
+pub type Answer = Option<(i16, Option<String>)>;
+
+/// The answer about one partition.
+pub fn verified(answer: Answer) -> Verified {
+    answer.map(|(code, text)| (ErrorCode(code), text))
 }
 
 /// A producer as a partition knows it: id, epoch, last sequence number, last timestamp, coordinator epoch, and first offset of
