@@ -53,7 +53,8 @@ class Clients:
     def start(self) -> None:
         """Begin to work."""
         assert self.life is not None
-        works = [self._produce(), self._produce(), self._consume(), self._commit(), *self.transactional.works()]
+        works = [self._produce(), self._produce(), self._consume(), self._commit()]
+        works += self.transactional.works() if self._world.plan.has_transactions else []
         for work in works:
             self._world.loop.call_soon(self._begin, work, context=self.life.context)
 

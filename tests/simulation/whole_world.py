@@ -43,16 +43,14 @@ from tests.support.batches import read_batches
 
 CHAOS_S = 6.0
 PEACE_S = 30.0
+TRANSACTIONS_EACH = 3
+"""Of so many seeds one has transactional clients, which take as long again."""
 _TICK_S = 0.05
 _UNDER_WAY_S = 2.0
 """No request of a client that has ended is worked on for longer."""
 _CRASHES: tuple[Crash, ...] = ("losing", "torn", "process")
-_TOPIC_IDS = {
-    TOPIC: b"t" * 16,
-    OFFSETS_TOPIC: b"o" * 16,
-    STATE_TOPIC: b"s" * 16,
-    **{name: name.encode() * 16 for name in OUTPUTS},
-}
+_TOPIC_IDS = {TOPIC: b"t" * 16, OFFSETS_TOPIC: b"o" * 16}
+_TOPICS_OF_TRANSACTIONS = {STATE_TOPIC: b"s" * 16, **{name: name.encode() * 16 for name in OUTPUTS}}
 
 
 class Fault(NamedTuple):
@@ -72,6 +70,8 @@ class Plan(NamedTuple):
     faults: tuple[Fault, ...]
     keeps_eligible: bool
     """Eligible leader replicas are kept (KIP-966): then a machine may lose what was not synced."""
+    has_transactions: bool
+    """There are transactional clients, too."""
 
 
 def build_plan(seed: int) -> Plan:
@@ -90,7 +90,7 @@ def build_plan(seed: int) -> Plan:
         if what in ("kill", "full", "unsyncable", "stop"):
             faults.append(Fault(round(now + random.choice((0.02, 0.3, 1.5, 4.0)) * random.random(), 3), "start", node))
         now += random.expovariate(2.0)
-    return Plan(seed, tuple(sorted(faults)), keeps_eligible)
+    return Plan(seed, tuple(sorted(faults)), keeps_eligible, has_transactions=seed % TRANSACTIONS_EACH == 0)
 
 
 class World:
@@ -183,17 +183,15 @@ class World:
                 return
             raise BrokenError(f"the cluster does not come right again: {self._state()}")
         self.clients.stop()
-        quiet_at = self.loop.time() + _UNDER_WAY_S
-        self._pass(lambda: self.loop.time() >= quiet_at, _UNDER_WAY_S + 1, "time stands still")
-        self._pass(self._is_decided, 15.0, "a transaction is open for ever")
+        if self.plan.has_transactions:
+            quiet_at = self.loop.time() + _UNDER_WAY_S
+            self._pass(lambda: self.loop.time() >= quiet_at, _UNDER_WAY_S + 1, "time stands still")
+            self._pass(self._is_decided, 15.0, "a transaction is open for ever")
         self._pass(self._is_whole, 10.0, "replicas do not agree")
         self.invariants.check_all(self.nodes)
-        if not self.invariants.unclean_elections:
-            node = self.nodes[0]
-            keys = {name: (_TOPIC_IDS[name], 0) for name in OUTPUTS}
-            self.clients.transactional.audit.check(
-                {name: read_batches(node.broker.raw(key)) for name, key in keys.items()}
-            )
+        if self.plan.has_transactions and not self.invariants.unclean_elections:
+            logs = {name: self.nodes[0].broker.raw((_TOPICS_OF_TRANSACTIONS[name], 0)) for name in OUTPUTS}
+            self.clients.transactional.audit.check({name: read_batches(log) for name, log in logs.items()})
 
     def _is_decided(self) -> bool:
         """No transaction is open in any partition."""
@@ -201,7 +199,7 @@ class World:
         if leader is None or any(node.life is None or not node.is_open for node in self.nodes):
             return False
         topics = leader.controller.image.topics.by_name
-        led = [(topics[name].partitions[0].leader, (_TOPIC_IDS[name], 0)) for name in OUTPUTS]
+        led = [(topics[name].partitions[0].leader, (_TOPICS_OF_TRANSACTIONS[name], 0)) for name in OUTPUTS]
         found = [self.nodes[number].broker.partitions[key] for number, key in led if number >= 0]
         return len(found) == len(led) and all(p.last_stable_offset == p.log_end_offset for p in found)
 
@@ -284,7 +282,8 @@ class World:
 
     def _create_topics(self) -> None:
         config = [CreatableTopicConfig(name="min.insync.replicas", value="2")]
-        for name, topic_id in _TOPIC_IDS.items():
+        topics = _TOPIC_IDS | (_TOPICS_OF_TRANSACTIONS if self.plan.has_transactions else {})
+        for name, topic_id in topics.items():
             topic = CreatableTopic(name=name, num_partitions=1, replication_factor=3, configs=config)
             event = events.CreateTopics([topic], [topic_id], self.random.randrange(99), whole_creation([topic], 1))
 
