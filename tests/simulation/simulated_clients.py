@@ -25,7 +25,7 @@ from pybroker.protocol.messages.offset_fetch import OffsetFetchRequestGroup, Off
 from pybroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.simulation.simulated_loop import Life
 from tests.simulation.simulated_network import LostError
-from tests.simulation.transactional_clients import TransactionalClients, frame_of
+from tests.simulation.simulated_producers import TransactionalClients, frame_of
 
 if TYPE_CHECKING:
     from tests.simulation.simulated_node import SimulatedNode

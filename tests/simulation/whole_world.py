@@ -36,8 +36,8 @@ from tests.simulation.simulated_clients import CLIENT, TOPIC, Clients
 from tests.simulation.simulated_loop import Life, SimulatedLoop, living
 from tests.simulation.simulated_network import Network
 from tests.simulation.simulated_node import VOTERS, Crash, SimulatedNode
+from tests.simulation.simulated_producers import OUTPUTS
 from tests.simulation.simulated_quorum import simulated
-from tests.simulation.transactional_clients import OUTPUTS
 from tests.simulation.whole_invariants import BrokenError, Invariants
 from tests.support.batches import read_batches
 
@@ -199,9 +199,9 @@ class World:
         if leader is None or any(node.life is None or not node.is_open for node in self.nodes):
             return False
         topics = leader.controller.image.topics.by_name
-        led = [(topics[name].partitions[0].leader, (_TOPICS_OF_TRANSACTIONS[name], 0)) for name in OUTPUTS]
-        found = [self.nodes[number].broker.partitions[key] for number, key in led if number >= 0]
-        return len(found) == len(led) and all(p.last_stable_offset == p.log_end_offset for p in found)
+        leaders = [(topics[name].partitions[0].leader, (_TOPICS_OF_TRANSACTIONS[name], 0)) for name in OUTPUTS]
+        found = [self.nodes[number].broker.partitions[key] for number, key in leaders if number >= 0]
+        return len(found) == len(leaders) and all(p.last_stable_offset == p.log_end_offset for p in found)
 
     def _pass(self, condition: Any, within_s: float, fault: str) -> None:
         end = self.loop.time() + within_s
