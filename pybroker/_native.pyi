@@ -1848,14 +1848,13 @@ class SimulatedDataPlane:
     def append(self, partition: Partition, batches: bytes) -> tuple[int, int]:
         """As `PartitionLog.append`."""
     def append_marker(self, partition: Partition, marker: tuple[int, int, bool, int, int]) -> tuple[int, int]:
-        """Appends the marker of a transaction that ends, as leader: producer id, epoch of the marker, whether it commits,
-        epoch of the coordinator, `transaction.version`. (first offset, last offset). Raises as `PartitionLog` does."""
+        """Appends the marker of a transaction that ends, as leader: producer id, epoch of the marker, whether it
+        commits, epoch of the coordinator, `transaction.version`. (first offset, last offset). Raises as `PartitionLog`
+        does."""
     def questions(self) -> list[tuple[int, tuple[str, int, int], int, list[tuple[str, int]]]]:
         """What coordinators of transactions are to be asked since the last call: number of the request that waits,
         (transactional id, producer id, producer epoch), version of the Produce, partitions."""
-    def verified(
-        self, number: int, answers: list[tuple[int, str | None] | None]
-    ) -> tuple[int | None, bytes | None]:
+    def verified(self, number: int, answers: list[tuple[int, str | None] | None]) -> tuple[int | None, bytes | None]:
         """Goes on with such a request, as `serve` does. Of each partition why nothing may be appended, or None."""
     def has_settled(self, partition: Partition, leader_epoch: int, end_offset: int) -> bool:
         """As `PartitionLog.has_settled`, for a coordinator that was elected at a leader epoch."""

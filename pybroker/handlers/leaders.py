@@ -41,7 +41,7 @@ def leading_partition(topic: str, index: int, known_epoch: int, context: Request
 
 
 def still_leads(partition: Partition, epoch: int) -> None:
-    """Raise ApiError unless this broker leads the partition under `epoch`, which was read before it was asked something.
+    """Raise ApiError unless this broker leads the partition under `epoch`, which was read before something else was.
 
     Its role changes beside the image, and beside handlers: what a leader of before knows is not what is so under the
     epoch of the next one.

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import confluent_kafka
 import pyarrow as pa
@@ -129,6 +130,10 @@ def test_an_open_transaction_is_not_read_and_ends_what_committed_readers_see(
     assert read(server, two) == [b"behind", b"open"]
 
 
+def _has_read(consumer: Consumer) -> bool:
+    return bool(consumer.poll(1, 1))
+
+
 def test_what_is_open_is_no_lag_of_a_committed_reader(server: Server, two: str, producer: Producer) -> None:
     with producer.transaction():
         producer.send(two, b"committed", partition=0)
@@ -138,7 +143,7 @@ def test_what_is_open_is_no_lag_of_a_committed_reader(server: Server, two: str, 
     for isolation in ("read_committed", "read_uncommitted"):
         with Consumer(server.bootstrap_servers, {**EARLIEST, "isolation.level": isolation}) as consumer:
             consumer.assign([TopicPartition(two, 0)])
-            wait_until(lambda consumer=consumer: bool(consumer.poll(1, 1)), within=30, what="a record")
+            wait_until(partial(_has_read, consumer), within=30, what="a record")
             lags[isolation] = consumer.metrics()["records-lag-max"]
     producer.abort_transaction()
     assert lags == {"read_committed": 0, "read_uncommitted": 0}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pybroker.client import EARLIEST, Admin, ColumnFetcher, NewTopic, Producer, TopicPartition
-from tests.conformance.conftest import AGAINST_KAFKA, Server
+from tests.conformance.conftest import Server
 
 pytestmark = pytest.mark.one_and_three
 
@@ -166,9 +166,6 @@ def test_a_key_goes_where_a_sent_record_of_that_key_goes(server: Server, topic_o
     assert {row["key"]: row["partition"] for row in rows if row["value"] == b"many"} == chosen
 
 
-@pytest.mark.skipif(
-    not AGAINST_KAFKA, reason="transactions are not served yet: run with PYBROKER_CONFORMANCE_PEER=kafka"
-)
 def test_aborted_records_are_hidden_under_read_committed(server: Server, topic_of_three: str) -> None:
     producer = confluent_kafka.Producer({"bootstrap.servers": server.bootstrap_servers, "transactional.id": "t"})
     producer.init_transactions(30)

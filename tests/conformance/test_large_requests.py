@@ -165,10 +165,6 @@ LARGEST: dict[str, tuple[int, dict[str, Any]]] = {
     ),
     "DescribeProducers": (0, {"topics": [{"name": "wide", "partition_indexes": [0] * (ELEMENTS - 1)}]}),
     "DescribeTransactions": (0, {"transactional_ids": names()}),
-    "DescribeProducers": (
-        0,
-        {"topics": [{"name": "wide", "partition_indexes": [number % PARTITIONS for number in range(ELEMENTS - 1)]}]},
-    ),
     "TxnOffsetCommit": (
         3,
         {
@@ -177,20 +173,6 @@ LARGEST: dict[str, tuple[int, dict[str, Any]]] = {
             "producer_id": 1,
             "producer_epoch": 0,
             "topics": [{"name": "wide", "partitions": owned(**COMMITTED)}],
-        },
-    ),
-    "WriteTxnMarkers": (
-        1,
-        {
-            "markers": [
-                {
-                    "producer_id": 1,
-                    "producer_epoch": 0,
-                    "transaction_result": False,
-                    "coordinator_epoch": 0,
-                    "topics": [{"name": "wide", "partition_indexes": list(range(PARTITIONS))}] * 3,
-                }
-            ]
         },
     ),
     "ListTransactions": (2, {"state_filters": names()[: ELEMENTS // 2], "producer_id_filters": [1] * (ELEMENTS // 2)}),

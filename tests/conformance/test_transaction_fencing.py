@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conformance.conftest import Server, Topic, serves
+from tests.conformance.conftest import Topic
 from tests.conformance.transactions import (
     ABORT,
     COMMIT,
@@ -36,12 +36,6 @@ pytestmark = pytest.mark.one_and_three
 
 NOBODYS_PRODUCER_ID = 10**9
 NewProducer = Callable[[], Transactional]
-
-
-@pytest.fixture(autouse=True)
-def _served(server: Server) -> None:
-    if not serves(server, 24):
-        pytest.skip("this broker has no transactions yet")
 
 
 @pytest.fixture

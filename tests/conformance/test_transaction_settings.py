@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.conformance.conftest import AGAINST_KAFKA, Server, Topic, serves, serving, transactional
+from tests.conformance.conftest import Server, Topic, serving, transactional
 from tests.conformance.transactions import (
     ABORT,
     COMMIT,
@@ -43,10 +43,6 @@ UPGRADE, SAFE_DOWNGRADE = 1, 2
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    if not AGAINST_KAFKA:
-        with serving() as plain:
-            if not serves(plain, 24):
-                pytest.skip("this broker has no transactions yet")
     with serving(SETTINGS) as started:
         yield started
 

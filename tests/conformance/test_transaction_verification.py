@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.conftest import Server, Topic, serves
+from tests.conformance.conftest import Topic
 from tests.conformance.transactions import (
     ABORT,
     COMMIT,
@@ -36,12 +36,6 @@ pytestmark = pytest.mark.one_and_three
 INVALID_REGULAR_EXPRESSION = 128
 INIT_PRODUCER_ID, WRITE_TXN_MARKERS = 22, 27
 NewProducer = Callable[[], Transactional]
-
-
-@pytest.fixture(autouse=True)
-def _served(server: Server) -> None:
-    if not serves(server, 24):
-        pytest.skip("this broker has no transactions yet")
 
 
 def test_brokers_say_that_transactions_have_their_second_version(wire: Wire) -> None:

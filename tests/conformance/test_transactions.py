@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conformance.conftest import Server, Topic, serves
+from tests.conformance.conftest import Server, Topic
 from tests.conformance.transactions import (
     ABORT,
     COMMIT,
@@ -41,12 +41,6 @@ pytestmark = pytest.mark.one_and_three
 
 INVALID_RECORD = 87
 NewProducer = Callable[[], Transactional]
-
-
-@pytest.fixture(autouse=True)
-def _served(server: Server) -> None:
-    if not serves(server, 24):
-        pytest.skip("this broker has no transactions yet")
 
 
 # ------------------------------------------------------------------------------------------- ids and their coordinator

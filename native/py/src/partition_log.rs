@@ -75,6 +75,7 @@ impl PartitionLog {
     }
 
     #[pyo3(signature = (producer_id, producer_epoch, *, commit, coordinator_epoch, transaction_version, now_ms))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn append_marker(
         &self,
         py: Python<'_>,
