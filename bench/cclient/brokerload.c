@@ -13,6 +13,7 @@
  *   brokerload seal      -n RECORDS -s SIZE
  *   brokerload handshakes -b HOST:PORT -n HANDSHAKES -c AT_A_TIME -X ssl.ca.location=FILE [-X resumed=yes]
  *   brokerload logins    -b HOST:PORT -n LOGINS -c AT_A_TIME -X sasl.username=USER -X sasl.password=PASSWORD
+ *   brokerload transactions -b HOST:PORT -t TOPIC -n RECORDS -s SIZE -e RECORDS_OF_EACH [-c PRODUCERS] [-P PARTITIONS] [-a ABORTED_PERCENT]
  *
  * The topic must exist. sink is a server, the limit of what produce can reach; it runs until it is killed; SIGTERM ends steady before its
  * last record. -X sets a property of librdkafka over the load's own. */
@@ -74,7 +75,7 @@ void resolve(const char *bootstrap, struct sockaddr_storage *address, socklen_t 
   freeaddrinfo(found);
 }
 
-static void usage(void) { fail("usage: brokerload produce|consume|roundtrip|connections|commit|quiet|write|sink|steady|copy|seal|handshakes|logins -b HOST:PORT -t TOPIC -n RECORDS -s SIZE (see brokerload.c)"); }
+static void usage(void) { fail("usage: brokerload produce|consume|roundtrip|connections|commit|quiet|write|sink|steady|copy|seal|handshakes|logins|transactions -b HOST:PORT -t TOPIC -n RECORDS -s SIZE (see brokerload.c)"); }
 
 static void add_property(struct settings *run, char *pair) {
   char *value = strchr(pair, '=');
@@ -86,7 +87,7 @@ static void add_property(struct settings *run, char *pair) {
 
 static struct settings read_settings(int count, char **words) {
   struct settings run = {.rate = 1000, .clients = 8, .storm_clients = 1, .depth = 1, .directory = "."};
-  for (int option; (option = getopt(count, words, "b:t:d:p:n:s:r:c:q:f:k:P:OX:")) != -1;) {
+  for (int option; (option = getopt(count, words, "b:t:d:p:n:s:r:c:q:f:k:P:e:a:OX:")) != -1;) {
     switch (option) {
       case 'b': run.bootstrap = optarg; break;
       case 't': run.topic = optarg; break;
@@ -100,6 +101,8 @@ static struct settings read_settings(int count, char **words) {
       case 'f': run.storm_file = optarg; break;
       case 'k': run.storm_clients = atoi(optarg); break;
       case 'P': run.depth = atoi(optarg); break;
+      case 'e': run.each = atol(optarg); break;
+      case 'a': run.aborted_percent = atoi(optarg); break;
       case 'O': run.newcomers = true; break;
       case 'X': add_property(&run, optarg); break;
       default: usage();
@@ -119,7 +122,7 @@ int main(int count, char **words) {
                {"quiet", run_quiet, true, false, false, false},       {"sink", run_sink, false, false, false, true},
                {"steady", run_steady, true, true, true, false},       {"copy", run_copy, false, false, true, false},
                {"seal", run_seal, false, false, true, false},         {"handshakes", run_handshakes, true, false, false, false},
-               {"logins", run_logins, true, false, false, false}};
+               {"logins", run_logins, true, false, false, false},     {"transactions", run_transactions, true, true, true, false}};
   if (count < 2) usage();
   struct settings run = read_settings(count - 1, words + 1);
   for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {

@@ -20,9 +20,11 @@ struct settings {
   long records;
   long size;    /* bytes of a record's value; write, copy: bytes in all are records * size */
   double rate;  /* roundtrip, steady: records a second; quiet: requests a second */
-  int clients;  /* connections, commit: so many at a time; quiet: quiet connections */
+  int clients;  /* connections, commit, transactions: so many at a time; quiet: quiet connections */
+  long each;    /* transactions: records of each */
+  int aborted_percent; /* transactions: so many of a hundred are aborted */
   const char *quiet_file, *storm_file; /* quiet: frames that quiet connections ask, and the one of the storm */
-  int storm_clients, depth;            /* quiet: connections of the storm, and requests in flight on each */
+  int storm_clients, depth;            /* quiet: connections of the storm, and requests in flight on each; transactions: partitions */
   bool newcomers;                      /* quiet: who asks the first frame opens a connection for it */
   const char *properties[64][2]; /* librdkafka's, over ours */
   int property_count;
@@ -71,5 +73,6 @@ void run_copy(const struct settings *run);
 void run_seal(const struct settings *run);
 void run_handshakes(const struct settings *run);
 void run_logins(const struct settings *run);
+void run_transactions(const struct settings *run);
 
 #endif

@@ -73,6 +73,12 @@ FIGURES: dict[str, Figure] = {
     "logins_per_second": Figure("logins", "per s", lambda r: r["records"] / r["seconds"], 0),
     "commits_per_second": Figure("commits", "per s", lambda r: r["records"] / r["seconds"], 0),
     "broker_cpu_us_per_commit": _cost("broker CPU", "us per commit", _broker_cpu, lambda r: r["records"] / 1e6, 1),
+    "transactions_per_second": Figure("transactions", "per s", lambda r: r["transactions"] / r["seconds"], 0),
+    "commit_p50_ms": Figure("commit p50", "ms", _raw("commit_p50_ms")),
+    "commit_p99_ms": Figure("commit p99", "ms", _raw("commit_p99_ms")),
+    "broker_cpu_us_per_transaction": _cost(
+        "broker CPU", "us per transaction", _broker_cpu, lambda r: r["transactions"] / 1e6, 1
+    ),
     "p50_ms": Figure("p50", "ms", _raw("p50_ms")),
     "micro_batch_ms": Figure("micro-batch", "ms", lambda r: r["seconds"] * 1e3, 0),
     "join_p50_ms": Figure("join to first record, p50", "ms", _raw("join_p50_ms")),

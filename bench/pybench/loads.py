@@ -158,6 +158,18 @@ def _c_commit(task: Task) -> Outcome:
     return _c_outcome(words, 0)
 
 
+_OPTIONS_OF_TRANSACTIONS = {"each": "-e", "producers": "-c", "partitions": "-P", "aborted.percent": "-a"}
+
+
+def _c_transactions(task: Task) -> Outcome:
+    words = [str(build_c_program()), "transactions", "-b", task.bootstrap_servers, "-t", task.topic]
+    words += ["-n", str(task.records), "-s", str(task.size)]
+    for name, option in _OPTIONS_OF_TRANSACTIONS.items():
+        if name in task.properties or name == "producers":
+            words += [option, str(task.properties.get(name, 1))]
+    return _c_outcome(words, task.records * task.size)
+
+
 def _group_load(load: str) -> Callable[[Task], Outcome]:
     def run(task: Task) -> Outcome:
         words = [sys.executable, "-m", "pybench.group_loads", load, task.bootstrap_servers, task.topic]
@@ -329,6 +341,7 @@ LOADS: dict[str, Callable[[Task], Outcome]] = {
     "c-produce": _c_load("produce"),
     "c-roundtrip": _c_load("roundtrip"),
     "c-seal": _c_seal,
+    "c-transactions": _c_transactions,
     "codec-aiokafka": _codec_load("aiokafka"),
     "codec-kafka-python": _codec_load("kafka_python"),
     "codec-native": _codec_load("native"),
