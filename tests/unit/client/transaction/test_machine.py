@@ -93,7 +93,7 @@ CALLS: list[tuple[Any, set[TransactionState]]] = [
 
 
 @pytest.mark.parametrize("state", TransactionState)
-@pytest.mark.parametrize(("call", "places"), CALLS, ids=str)
+@pytest.mark.parametrize(("call", "places"), CALLS, ids=[str(call) for call, _ in CALLS])
 def test_calls_out_of_their_order_change_nothing(
     call: Any, places: set[TransactionState], state: TransactionState
 ) -> None:
