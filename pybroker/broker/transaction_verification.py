@@ -148,20 +148,26 @@ class TransactionVerification:
     def _send(self, broker: int, questions: list[_Question]) -> None:
         task = asyncio.get_running_loop().create_task(self._ask_broker(broker, questions))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda asked: self._end(asked, broker, questions))
 
     async def _ask_broker(self, broker: int, questions: list[_Question]) -> None:
         try:
             await self._answer(broker, questions)
         except ClientError as error:
             log.warning("broker %d was asked for transactions and does not answer: %s", broker, error)
-        finally:
-            for question in questions:
-                question.refuse(ErrorCode.NETWORK_EXCEPTION)  # Those that are answered stay so.
-            following = list(self._next.pop(broker).values())
-            if following:
-                self._next[broker] = {}
-                self._send(broker, following)
+
+    def _end(self, asked: asyncio.Task[None], broker: int, questions: list[_Question]) -> None:
+        """Refuse what has no answer, and ask what came meanwhile.
+
+        It is the task's callback and no `finally` in it: a coroutine that is collected has no loop to answer on.
+        """
+        self._tasks.discard(asked)
+        for question in questions:
+            question.refuse(ErrorCode.NETWORK_EXCEPTION)  # Those that are answered stay so.
+        following = list(self._next.pop(broker).values())
+        if following:
+            self._next[broker] = {}
+            self._send(broker, following)
 
     async def _answer(self, broker: int, questions: list[_Question]) -> None:
         request = AddPartitionsToTxnRequest(transactions=[question.transaction() for question in questions])
