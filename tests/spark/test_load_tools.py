@@ -40,10 +40,8 @@ def test_what_producers_wrote_consumers_read(
     written = json.loads((tmp_path / "w.json").read_text())
     assert written["records_per_second"] == pytest.approx(6000, rel=0.1)
     assert written["settings"]["properties"]["linger.ms"] == "1"
-    assert (
-        written["versions"].items()
-        >= {"spark": spark.version, "broker": "group.version 1, metadata.version 25"}.items()
-    )
+    features = "group.version 1, metadata.version 25, transaction.version 2"
+    assert written["versions"].items() >= {"spark": spark.version, "broker": features}.items()
     assert list(written["waited_s"]) == ["slots", "tasks"], "the session was there"
     rows = pq.read_table(tmp_path / "acknowledged.parquet").to_pylist()
     assert sum(row["acknowledged"] for row in rows) == 3001

@@ -188,7 +188,7 @@ def test_a_time_of_another_type_is_refused(spark: SparkSession, broker: Broker, 
 
 
 def test_an_option_that_nobody_reads_is_refused(spark: SparkSession, broker: Broker, make_topic: MakeTopic) -> None:
-    with pytest.raises(Exception, match=r"target: there is no such option; did you mean topic\?"):
+    with pytest.raises(Exception, match=r"target: there is no such option; there are exactly\.once, topic"):
         save(spark.createDataFrame([("x",)], "value string"), broker, topic=make_topic(), target="orders")
 
 

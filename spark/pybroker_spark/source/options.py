@@ -62,6 +62,8 @@ LEDGER, TRANSACTIONS = "ledger", "transactions"
 """How a streaming write is exactly once (`docs/adr/0072-a-streaming-write-by-transactions.md`)."""
 _OF_SPARK: Final = ("path", "checkpointLocation", "queryName", "mergeSchema")
 """Options that Spark reads itself and hands on to the format."""
+_NEAR: Final = 0.5
+"""How alike two names are, from 0 to 1, of which one may be a slip of the other."""
 _OF_SPARK_BEGIN: Final = ("asyncprogresstracking", "_")
 _ENDINGS: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 _OF_STREAMS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxBytesPerTrigger", "maxTriggerDelay")
@@ -240,7 +242,7 @@ class _Given:
         return int(text)
 
     def refuse_unknown(self, known: tuple[str, ...]) -> None:
-        """Refuse an option that nobody reads, with the nearest of those that this side has.
+        """Refuse an option that nobody reads, with the nearest of those that this side has, or all of them.
 
         An option of the other side is left alone: a job may give both the same.
         """
@@ -248,8 +250,9 @@ class _Given:
         by_lower = {name.lower(): name for name in (*known, f"{_KAFKA}{_SERVERS}")}
         for name in self.values:
             if name not in read and not name.startswith((_KAFKA, *_OF_SPARK_BEGIN)):
-                (nearest,) = difflib.get_close_matches(name, by_lower, n=1, cutoff=0.0)
-                raise OptionError(f"{name}: there is no such option; did you mean {by_lower[nearest]}?")
+                near = difflib.get_close_matches(name, by_lower, n=1, cutoff=_NEAR)
+                advice = f"did you mean {by_lower[near[0]]}?" if near else f"there are {', '.join(by_lower.values())}"
+                raise OptionError(f"{name}: there is no such option; {advice}")
 
 
 def _topics(given: _Given) -> Topics:

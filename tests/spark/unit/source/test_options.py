@@ -178,6 +178,8 @@ def test_a_write_has_a_topic_or_leaves_it_to_the_rows() -> None:
     servers = {"kafka.bootstrap.servers": "h:1"}
     assert parse_write({**servers, "Topic": " orders "}).topic == "orders"
     assert parse_write(servers).topic is None
+    with pytest.raises(OptionError, match=r"^target: .* option; there are exactly.once, topic, kafka"):
+        parse_write({**servers, "target": "orders"})
     with pytest.raises(OptionError, match=r"^topics: there is no such option; did you mean topic"):
         parse_write({**servers, "Topics": "orders"})
     with pytest.raises(OptionError, match=r"^topic=: must name a topic"):
