@@ -108,11 +108,16 @@ def _shares(*members: Member) -> list[int]:
     return sorted(len(member.poll()) for member in members)
 
 
+def _read(*members: Member) -> set[str]:
+    _shares(*members)
+    return {value for member in members for value in member.values}
+
+
 def test_members_share_a_topic_and_every_record_is_read_once(filled: Topic, join: Callable[..., Member]) -> None:
     members = [join([filled.name]) for _ in range(3)]
     wait_until(lambda: _shares(*members) == [4, 4, 4], within=60, what="three members have four partitions each")
-    read = [value for member in members for value in member.values]
-    assert sorted(set(read), key=int) == [str(number) for number in range(RECORDS)]
+    everything = {str(number) for number in range(RECORDS)}
+    wait_until(lambda: _read(*members) == everything, within=60, what="every record is read")
     assert len({partition for member in members for partition in member.poll()}) == PARTITIONS
 
 
