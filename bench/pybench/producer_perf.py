@@ -36,7 +36,7 @@ _STRIDE = 10_000
 """Records handed to the engine between two looks at the clock, where nothing is throttled."""
 _STRIDE_BYTES = 4 * 1024 * 1024
 _TICK_S = 0.1
-_TRANSACTION_MS = 3000
+TRANSACTION_MS = 3000
 """Kafka's default of --transaction-duration-ms."""
 
 
@@ -90,7 +90,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--transaction-duration-ms",
         type=int,
         metavar="TRANSACTION-DURATION",
-        help=f"A transaction is committed after so long, more than 0 (default with an id: {_TRANSACTION_MS}).",
+        help=f"A transaction is committed after so long, more than 0 (default with an id: {TRANSACTION_MS}).",
     )
     add(
         "--warmup-records",
@@ -192,7 +192,7 @@ def main(options: argparse.Namespace) -> int:
         run = Run(options, producer, bar)
         if properties.get("transactional.id"):
             producer.init_transactions()
-            run.transaction_s = (options.transaction_duration_ms or _TRANSACTION_MS) / 1000
+            run.transaction_s = (options.transaction_duration_ms or TRANSACTION_MS) / 1000
         if options.warmup_records > 0:
             print(
                 f"Warmup first {options.warmup_records} records. "

@@ -89,7 +89,9 @@ def build_plan(options: argparse.Namespace, properties: dict[str, str], partitio
     producers = [
         load.ProducerPlan(
             **common,
-            properties={"linger.ms": "0", **properties, "acks": options.producer_acks},
+            properties=load.build_producer_properties(
+                {"linger.ms": "0", **properties, "acks": options.producer_acks}, number
+            ),
             partitions=tuple(partitions[(number + n) % len(partitions)] for n in range(len(partitions))),
             record_size=options.record_size,
             records=records,

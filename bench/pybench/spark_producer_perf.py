@@ -1,7 +1,8 @@
 """kafka-producer-perf-test as one Spark job: the records and the rate are dealt to producers in as many tasks.
 
 Kafka's options and lines, for all tasks together and for each; `--num-records`, `--throughput` and `--warmup-records`
-are totals. Latency counts from when a record is due by the schedule, where `--throughput` makes one.
+are totals. `--transactional-id` is the beginning of each task's id, which ends with the task's number. Latency counts
+from when a record is due by the schedule, where `--throughput` makes one.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def build_plan(
     clients = tuple(
         load.ProducerPlan(
             bootstrap_servers=servers,
-            properties=properties,
+            properties=load.build_producer_properties(properties, task),
             topic=options.topic,
             partitions=tuple(partitions[(task + n) % len(partitions)] for n in range(len(partitions))),
             record_size=options.record_size,
@@ -98,6 +99,7 @@ def build_plan(
             warm_up_records=warm_up[task],
             stamped=options.stamped,
             engine=options.client,
+            transaction_s=(options.transaction_duration_ms or producer_perf.TRANSACTION_MS) / 1000,
         )
         for task in range(tasks)
     )

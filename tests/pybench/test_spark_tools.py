@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from argparse import Namespace
@@ -12,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pybench import main, spark_output
+from pybench import main, spark_output, spark_producer_perf
 from pybench.load_html import write_html
+from pybench.producer_perf import read_properties
 from pybench.progress import ProgressBar
 from pybench.spark_consumer_perf import deal_partitions
 from pybench.spark_follow import Follower, client_lines, producer_line
@@ -158,6 +160,27 @@ def test_partitions_are_dealt_by_what_they_hold(counts: list[int], tasks: int) -
 
 
 COMMON = ["--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--num-records", "10", "--throughput", "-1"]
+
+
+def test_each_task_has_a_transactional_id_of_its_own() -> None:
+    parser = argparse.ArgumentParser()
+    spark_producer_perf.add_options(parser)
+    words = [*COMMON, "--record-size", "10", "--transactional-id", "load", "--transaction-duration-ms", "250"]
+    options = parser.parse_args(words)
+    properties = read_properties(options)
+    clients = spark_producer_perf.build_plan(options, "b:9", properties, (0,), 2).clients
+    producers = [client for client in clients if isinstance(client, ProducerPlan)]
+    assert [one.properties["transactional.id"] for one in producers] == ["load-0", "load-1"]
+    assert [(one.is_transactional, one.transaction_s) for one in producers] == [(True, 0.25)] * 2
+    plain = build_plain_plan()
+    assert not any(one.is_transactional for one in plain.clients if isinstance(one, ProducerPlan))
+
+
+def build_plain_plan() -> LoadPlan:
+    parser = argparse.ArgumentParser()
+    spark_producer_perf.add_options(parser)
+    options = parser.parse_args([*COMMON, "--record-size", "10"])
+    return spark_producer_perf.build_plan(options, "b:9", read_properties(options), (0,), 2)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import os
 import struct
@@ -18,6 +19,7 @@ import pytest
 from pybroker.client import Admin, Fetcher, NewTopic, TopicPartition
 from pybroker.testing import Broker
 from pybroker_spark.load import (
+    CONFLUENT,
     Board,
     ConsumerPlan,
     LoadError,
@@ -142,6 +144,34 @@ def test_a_client_that_fails_is_reported_and_the_others_go_on(spark: SparkSessio
     assert (well.state, well.records) == ("done", 1000)
     assert ill.state == "failed"
     assert "max.request.size" in ill.reason
+    assert not result.is_whole()
+
+
+def test_producers_in_transactions_commit_what_they_say(spark: SparkSession, broker: Broker) -> None:
+    topic = make_topic(broker, "load-transactions")
+    ids = [{"linger.ms": "1", "transactional.id": f"load-{number}"} for number in range(2)]
+    paced = {"steps": (Step(rate=2000),), "transaction_s": 0.1}
+    other = producer(broker, topic, properties=ids[1], stamped=False, engine=CONFLUENT, **paced)
+    result = load(spark, producer(broker, topic, properties=ids[0], **paced), other)
+    assert [(client.state, client.records) for client in result.clients] == [("done", 1000)] * 2, result.clients
+    with Fetcher(broker.bootstrap_servers, {"isolation.level": "read_committed"}) as fetcher:
+        fetcher.assign({TopicPartition(topic, index): 0 for index in range(2)})
+        offsets: dict[int, list[int]] = {0: [], 1: []}
+        while sum(map(len, offsets.values())) < 2000 and (records := fetcher.poll(10)):
+            for record in records:
+                offsets[record.partition].append(record.offset)
+    assert sum(map(len, offsets.values())) == 2000
+    gaps = sum(after - before - 1 for each in offsets.values() for before, after in itertools.pairwise(each))
+    assert gaps > 4, "the markers of several transactions stand between the records"
+
+
+def test_a_producer_that_is_fenced_ends_as_failed_with_its_reason(spark: SparkSession, broker: Broker) -> None:
+    topic = make_topic(broker, "load-fenced")
+    same = {"transactional.id": "load-fenced"}
+    result = load(spark, *[producer(broker, topic, properties=same, steps=(Step(rate=2000),))] * 2)
+    fenced, well = sorted(result.clients, key=lambda client: client.state, reverse=True)
+    assert (well.state, well.records, fenced.state) == ("done", 1000, "failed")
+    assert "ProducerFencedError" in fenced.reason
     assert not result.is_whole()
 
 

@@ -82,6 +82,16 @@ def test_a_scenario_becomes_a_plan_of_its_clients(tmp_path: Path) -> None:
     assert (member.group_topics, member.properties["group.id"], member.assigned) == (("orders",), "billing", {})
 
 
+def test_producers_in_transactions_have_an_id_each(tmp_path: Path) -> None:
+    text = WHOLE.replace('"enable.idempotence" = false', '"transactional.id" = "orders"')
+    plan = build_plan(
+        read_scenario(scenario_file(tmp_path, text)), "b:9", {"orders": [0] * 4, "clicks": [0]}, run=5, tasks=3
+    )
+    producers = [client for client in plan.clients if isinstance(client, ProducerPlan)]
+    assert [client.properties.get("transactional.id") for client in producers] == ["orders-0", "orders-1", None]
+    assert [client.is_transactional for client in producers] == [True, True, False]
+
+
 def test_more_tasks_than_clients_are_not_asked_for(tmp_path: Path) -> None:
     scenario = read_scenario(scenario_file(tmp_path, WHOLE))
     assert build_plan(scenario, "b:9", {"orders": [0] * 4, "clicks": [0]}, run=5, tasks=64).tasks == 6

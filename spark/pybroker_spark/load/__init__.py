@@ -17,6 +17,7 @@ from pybroker_spark.load.plan import (
     ConsumerPlan,
     LoadPlan,
     ProducerPlan,
+    build_producer_properties,
     deal,
     deal_by_weight,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "Step",
     "TooFewSlotsError",
     "Total",
+    "build_producer_properties",
     "context_of",
     "deal",
     "deal_by_weight",

@@ -52,8 +52,10 @@ class ConfluentProducer(PacedProducer):
         self._failure = ""
 
     def prepare(self) -> None:
-        """Learn the topic's partitions."""
+        """Learn the topic's partitions. Raises KafkaException."""
         self._producer.list_topics(self._plan.topic, timeout=60)
+        if self._plan.is_transactional:
+            self._producer.init_transactions(60)
 
     def _nap(self, seconds: float) -> None:
         """As long as nothing is due, call the callbacks of acknowledgements."""
@@ -62,6 +64,18 @@ class ConfluentProducer(PacedProducer):
     def _drain(self, orders: Orders) -> None:  # noqa: ARG002 (librdkafka gives every record up in the end)
         while self._producer.flush(_FLUSH_S):
             pass
+
+    def _begin_transaction(self) -> None:
+        self._producer.begin_transaction()
+
+    def _commit_transaction(self, timeout_s: float) -> None:
+        self._producer.commit_transaction(timeout_s)
+
+    def _maybe_abort_transaction(self, error: Exception, timeout_s: float) -> None:
+        from confluent_kafka import KafkaException
+
+        if isinstance(error, KafkaException) and error.args[0].txn_requires_abort():
+            self._producer.abort_transaction(timeout_s)
 
     def _send(self, portion: Portion, clock: Clock) -> None:
         """One batch; what the full queue refuses is sent again."""

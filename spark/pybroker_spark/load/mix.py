@@ -47,7 +47,14 @@ from pybroker.client.errors import SettingError
 from pybroker.client.settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from pybroker_spark.load import toml_tables
 from pybroker_spark.load.errors import ScenarioError
-from pybroker_spark.load.plan import STAMP_BYTES, ClientPlan, ConsumerPlan, LoadPlan, ProducerPlan
+from pybroker_spark.load.plan import (
+    STAMP_BYTES,
+    ClientPlan,
+    ConsumerPlan,
+    LoadPlan,
+    ProducerPlan,
+    build_producer_properties,
+)
 from pybroker_spark.load.schedule import UNLIMITED, Step
 
 _PACED_NAP_S = 0.0002
@@ -195,10 +202,11 @@ def _producer_plans(
     scenario: Scenario, producers: Producers, servers: str, partitions: int, common: Mapping[str, str]
 ) -> list[ProducerPlan]:
     rate = producers.rate / producers.clients
+    properties = {**common, "compression.type": producers.codec, **build_properties(producers.properties)}
     return [
         ProducerPlan(
             bootstrap_servers=servers,
-            properties={**common, "compression.type": producers.codec, **build_properties(producers.properties)},
+            properties=build_producer_properties(properties, first),
             topic=producers.topic,
             partitions=tuple((first + number) % partitions for number in range(partitions)),
             record_size=producers.record_size,

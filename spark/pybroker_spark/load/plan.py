@@ -14,6 +14,7 @@ PYBROKER, CONFLUENT = "pybroker", "confluent-kafka"
 ENGINES = (PYBROKER, CONFLUENT)
 STAMP_BYTES = 24
 """Producer u64, sequence u64, time in microseconds since the epoch i64: what a stamped value begins with."""
+TRANSACTIONAL_ID = "transactional.id"
 PRODUCERS_OF_A_RUN = 10_000
 """Producer numbers of a run are its own: an audit distinguishes two runs into one topic."""
 
@@ -42,11 +43,18 @@ class ProducerPlan:
     """How many different keys the records have, which lead to their partitions; they are stamped. 0: no keys."""
     skew: float = 0.0
     """Exponent of Zipf's law over the keys: 0 chooses them alike."""
+    transaction_s: float = 3.0
+    """A transaction is committed after so long, where the properties name a `transactional.id`."""
 
     @property
     def role(self) -> str:
         """As reports name it."""
         return "producer"
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether its records are sent in transactions."""
+        return bool(self.properties.get(TRANSACTIONAL_ID))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +109,14 @@ class LoadPlan:
     def clients_of(self, task: int) -> list[int]:
         """The clients that a task runs."""
         return [client for client in range(len(self.clients)) if self.task_of(client) == task]
+
+
+def build_producer_properties(properties: Mapping[str, str], number: int) -> dict[str, str]:
+    """Those of one of several producers: a `transactional.id` gets its number, for each fences what has its own."""
+    own = dict(properties)
+    if own.get(TRANSACTIONAL_ID):
+        own[TRANSACTIONAL_ID] += f"-{number}"
+    return own
 
 
 def deal(total: int, shares: int) -> list[int]:

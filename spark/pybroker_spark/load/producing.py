@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import cycle
 
-from pybroker.client import ClientError, KeyedStamps, Producer
+from pybroker.client import ClientError, KeyedStamps, Producer, TransactionAbortableError
 from pybroker_spark.load.clients import Clock, Disturbance, Orders, Sample
 from pybroker_spark.load.pacing import PacedProducer
 from pybroker_spark.load.plan import ProducerPlan
@@ -28,8 +28,10 @@ class NativeProducer(PacedProducer):
         self._keyed = KeyedStamps(plan.keys, plan.skew, number) if plan.keys else None
 
     def prepare(self) -> None:
-        """Learn the topic's partitions; the way to their leaders is open then."""
+        """Learn the topic's partitions; the way to their leaders is open then. Raises ClientError."""
         self._producer.partitions(self._plan.topic)
+        if self._plan.is_transactional:
+            self._producer.init_transactions()
 
     def _begin_steady_state(self, elapsed_s: float) -> None:
         self._producer.native.begin_phase(1)
@@ -58,6 +60,16 @@ class NativeProducer(PacedProducer):
                 drained = True
             except ClientError:
                 patience -= _FLUSH_S if orders.stopped.is_set() else 0
+
+    def _begin_transaction(self) -> None:
+        self._producer.begin_transaction()
+
+    def _commit_transaction(self, timeout_s: float) -> None:
+        self._producer.commit_transaction(timeout_s)
+
+    def _maybe_abort_transaction(self, error: Exception, timeout_s: float) -> None:
+        if isinstance(error, TransactionAbortableError):
+            self._producer.abort_transaction(timeout_s)
 
     def sample(self, phase: int) -> Sample:
         """The engine's window and histogram of what is new."""
