@@ -33,6 +33,18 @@ class RegistrationRefusedError(Exception):
         self.code = code
 
 
+class Reported(Protocol):
+    """The controller's answer to a report."""
+
+    @property
+    def error_code(self) -> ErrorCode:
+        """NONE, or why the report does not count."""
+
+    @property
+    def error_message(self) -> str | None:
+        """The same in words."""
+
+
 class Registered(Protocol):
     """The controller's answer to a registration."""
 
@@ -72,7 +84,7 @@ class Registrar(Protocol):
     ) -> object:
         """Note in which log directories a broker has put replicas, by topic id and partition."""
 
-    async def fail_log_directories(self, broker_id: int, broker_epoch: int, directories: Sequence[bytes]) -> object:
+    async def fail_log_directories(self, broker_id: int, broker_epoch: int, directories: Sequence[bytes]) -> Reported:
         """Note that a broker has lost log directories."""
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> range:
@@ -89,17 +101,32 @@ class Endpoints(NamedTuple):
     rack: str | None
 
 
+class Unreported(NamedTuple):
+    """What is to be done where no controller takes the report of a failed log directory."""
+
+    within_ms: int
+    """For so long it is tried."""
+    give_up: Callable[[str], None]
+    """Called with one line that says why the broker cannot go on."""
+
+
 class Registration:
     """One run of a broker. Used from the event loop."""
 
     def __init__(
-        self, node_id: int, directories: Directories, registrar: Registrar, unreachable: type[Exception]
+        self,
+        node_id: int,
+        directories: Directories,
+        registrar: Registrar,
+        unreachable: type[Exception],
+        unreported: Unreported,
     ) -> None:
         """`unreachable` is what the registrar raises when the controller cannot be asked."""
         self._node_id = node_id
         self._directories = directories
         self._registrar = registrar
         self._unreachable = unreachable
+        self._unreported = unreported
         # Of a run that ended cleanly; read now, as the opening of logs takes what says so away.
         self._previous_epoch = directories.last_broker_epoch
         self._incarnation_id = os.urandom(16)
@@ -153,14 +180,42 @@ class Registration:
         self._report(lambda: self._registrar.assign_replicas(self._node_id, self.epoch, placed))
 
     def report_failed_directories(self) -> None:
-        """Report which log directories failed; the controller knows those that were reported before."""
-        offline = [it.meta for it in self._directories.logs if it.offline and it.meta is not None]
-        ids = [id_bytes(meta.directory_id) for meta in offline]
-        self._report(lambda: self._registrar.fail_log_directories(self._node_id, self.epoch, ids))
+        """Report which log directories failed; the controller knows those that were reported before.
+
+        The broker gives up after `log.dir.failure.timeout.ms`: who does not know of the failure may have it lead
+        partitions that it cannot serve (KIP-858).
+        """
+        offline = [it for it in self._directories.logs if it.offline and it.meta is not None]
+        ids = [id_bytes(it.meta.directory_id) for it in offline if it.meta is not None]
+        within_ms = self._unreported.within_ms
+        paths = ", ".join(str(it.path) for it in offline)
+        reason = (
+            f"no controller took within log.dir.failure.timeout.ms={within_ms} the report that a log directory failed: "
+            f"{paths}"
+        )
+        self._reports.insist(
+            lambda number: self._report_failed(ids, is_first=number == 1),
+            within_ms / 1000,
+            lambda: self._unreported.give_up(reason),
+        )
 
     async def stop(self) -> None:
         """Report nothing more; wait for the report that is under way."""
         await self._reports.stop()
+
+    async def _report_failed(self, ids: Sequence[bytes], *, is_first: bool) -> bool:
+        """Return whether the controller knows of these failed directories."""
+        try:
+            reported = await self._registrar.fail_log_directories(self._node_id, self.epoch, ids)
+        except self._unreachable as error:
+            failure = str(error)
+        else:
+            if not reported.error_code:
+                return True
+            failure = f"{reported.error_code.name}: {reported.error_message or reported.error_code.message}"
+        level = logging.WARNING if is_first else logging.DEBUG
+        log.log(level, "failed log directories could not be reported to the controller: %s; it is tried again", failure)
+        return False
 
     def _report(self, send: Callable[[], Awaitable[object]]) -> None:
         async def report() -> None:

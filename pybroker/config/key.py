@@ -44,7 +44,20 @@ class Kind(IntEnum):
 class Key(Generic[T]):
     """A key as declared: read on the class it is the declaration, read on an instance it is the value."""
 
-    __slots__ = ("acts", "attribute", "check", "default", "doc", "dynamic", "expected", "kind", "name", "ours", "parse")
+    __slots__ = (
+        "acts",
+        "attribute",
+        "check",
+        "default",
+        "doc",
+        "dynamic",
+        "expected",
+        "is_fixed",
+        "kind",
+        "name",
+        "ours",
+        "parse",
+    )
 
     def __init__(
         self,
@@ -58,6 +71,7 @@ class Key(Generic[T]):
         acts: bool = True,
         dynamic: bool = False,
         ours: bool = False,
+        is_fixed: bool = False,
     ) -> None:
         self.kind = kind
         self.default = default
@@ -68,6 +82,7 @@ class Key(Generic[T]):
         self.acts = acts  # False: the key is accepted and checked, and nothing reads it yet
         self.dynamic = dynamic  # Kafka lets it change while the broker runs; others are read-only in DescribeConfigs
         self.ours = ours  # a key that Kafka does not have
+        self.is_fixed = is_fixed  # only what is done anyway is taken, so that nobody needs to read it
         self.name = ""
         self.attribute = ""
 
@@ -83,6 +98,7 @@ class Key(Generic[T]):
             acts=self.acts,
             dynamic=True,
             ours=self.ours,
+            is_fixed=self.is_fixed,
         )
 
     def __set_name__(self, owner: type, attribute: str) -> None:
@@ -167,6 +183,7 @@ def boolean(
         expected="true or false" if only is None else f"{str(only).lower()}, as this version cannot honour the other",
         acts=acts,
         dynamic=dynamic,
+        is_fixed=only is not None,
     )
 
 
@@ -371,9 +388,11 @@ def throttled_replicas(doc: str) -> Key[tuple[str, ...]]:
     )
 
 
-def optional_listing(doc: str) -> Key[tuple[str, ...] | None]:
+def optional_listing(doc: str, *, acts: bool = True) -> Key[tuple[str, ...] | None]:
     """Declare a comma-separated list without a default: another key speaks when it is absent."""
-    return Key(Kind.LIST, None, doc, parse=parse_list, check=lambda _: True, expected="a comma-separated list")
+    return Key(
+        Kind.LIST, None, doc, parse=parse_list, check=lambda _: True, expected="a comma-separated list", acts=acts
+    )
 
 
 def password(doc: str, *, acts: bool = False, dynamic: bool = True) -> Key[str | None]:

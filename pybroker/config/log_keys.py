@@ -166,7 +166,6 @@ class LogKeys(Settings):
         30000,
         "A broker that cannot report a failed directory to the controller within this many ms stops.",
         at_least=1,
-        acts=False,
     )
     num_recovery_threads_per_data_dir = integer(
         2, "Threads per directory that open logs at start and flush them at stop.", at_least=1, dynamic=True

@@ -24,13 +24,18 @@ class QuorumKeys(Settings):
         "`pybroker metadata-quorum add-controller` makes it one. A voter that is removed would ask again.",
     )
     controller_quorum_election_timeout_ms = integer(
-        1000, "Longest wait, in ms, without news from a leader of the metadata quorum before an election.", at_least=0
+        1000,
+        "How long, in ms, a voter that knows no leader waits for one before it stands for election; at random up to "
+        "twice as long.",
+        at_least=0,
     )
     controller_quorum_fetch_timeout_ms = integer(
         2000, "Longest time, in ms, without a successful fetch before a voter stands for election.", at_least=0
     )
     controller_quorum_election_backoff_max_ms = integer(
-        1000, "Longest pause, in ms, before an election is tried again.", at_least=0
+        1000,
+        "Longest pause, in ms, before an election is tried again that was not won: the pauses grow up to it.",
+        at_least=0,
     )
     controller_quorum_request_timeout_ms = integer(
         2000, "Longest wait, in ms, for an answer between controllers.", at_least=0
@@ -40,8 +45,10 @@ class QuorumKeys(Settings):
     )
     controller_quorum_append_linger_ms = integer(
         25,
-        "How long, in ms, the leader of the metadata quorum may gather records before it writes them.",
+        "How long, in ms, the leader of the metadata quorum may gather records before it writes them. It never waits: "
+        "it gathers what comes while the write before is under way.",
         at_least=0,
+        acts=False,
     )
     controller_quorum_fetch_max_bytes = integer(
         1024**2, "Most bytes of the metadata log that are fetched at a time.", at_least=1

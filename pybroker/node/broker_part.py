@@ -17,7 +17,7 @@ from pybroker.broker.heartbeat import Heartbeats
 from pybroker.broker.lifecycle import LifecycleSettings
 from pybroker.broker.moved_clients import MovedClients
 from pybroker.broker.producer_ids import ProducerIds
-from pybroker.broker.registration import Endpoints, Registration
+from pybroker.broker.registration import Endpoints, Registration, Unreported
 from pybroker.broker.shut_down import Stage
 from pybroker.broker.suspects import Suspects
 from pybroker.broker.transaction_verification import TransactionVerification
@@ -149,7 +149,8 @@ class BrokerPart:
         end, failures, live = self._foundation.shut_down.add, self.failures, self.live
         self.source, self.access, self.channel = source, access, access.channel
         directories = self._foundation.directories
-        registration = Registration(self.config.node_id, directories, self.channel, ControllerError)
+        unreported = Unreported(self.config.log_dir_failure_timeout_ms, failures.end)
+        registration = Registration(self.config.node_id, directories, self.channel, ControllerError, unreported)
         self.registration = registration
         end(Stage.REPORTS, registration, registration.stop)
         if not self.config.is_single:

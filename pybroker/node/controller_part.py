@@ -161,6 +161,8 @@ class ControllerPart:
             segment_ms=config.metadata_log_segment_ms,
             addresses=addresses,
             directory_id=id_bytes(metadata.meta.directory_id) if metadata.meta is not None else bytes(16),
+            election_timeout_ms=config.controller_quorum_election_timeout_ms,
+            election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
             fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
             request_timeout_ms=config.controller_quorum_request_timeout_ms,
             retry_backoff_ms=config.controller_quorum_retry_backoff_ms,

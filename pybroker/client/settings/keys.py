@@ -22,6 +22,7 @@ def fixed(default: str | None, doc: str, *, only: tuple[str, ...] = (), because:
         parse=str,
         check=lambda value: value is None or value.lower() in {text.lower() for text in only},
         expected=f"{allowed}: {because}",
+        is_fixed=True,
     )
 
 

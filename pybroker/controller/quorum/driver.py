@@ -19,9 +19,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybroker.controller.errors import ControllerError, NotControllerError
+from pybroker.controller.quorum.election_times import election_pause_s, tick_seconds
 from pybroker.controller.quorum.guests import Guest, Guests
 from pybroker.controller.quorum.peers import PeerAddress, PeerEvents, Peers
-from pybroker.controller.quorum.voter import ELECTION_TICKS, Committed, SnapshotMark, Voter, read_entries
+from pybroker.controller.quorum.voter import Committed, SnapshotMark, Voter, read_entries
 from pybroker.controller.quorum.voter_set import node_of
 from pybroker.metadata.errors import MetadataError
 
@@ -37,7 +38,6 @@ log = logging.getLogger("pybroker.controller")
 
 _SOON_S = 0.03
 """Those who notice the end of a leader together stand for election at random within so long."""
-_AGAIN_S = 0.1
 _CAMPAIGNS = 10
 """So often an election is tried that did not wait for a timeout; later the timeouts decide."""
 _HAND_OVER_S = 1.0
@@ -430,11 +430,11 @@ class Driver:
         self._pump()
         self._campaigns_left -= 1
         if self._campaigns_left > 0 and self._is_running:
-            pause_s = random.uniform(_AGAIN_S, 2 * _AGAIN_S)
+            pause_s = election_pause_s(_CAMPAIGNS - self._campaigns_left, self._settings.election_backoff_max_ms)
             self._campaign = asyncio.get_running_loop().call_later(pause_s, self._campaign_now)
 
     def _tick_later(self) -> None:
-        tick_s = self._settings.fetch_timeout_ms / 2000 / ELECTION_TICKS
+        tick_s = tick_seconds(self._settings, knows_leader=self.voter.leader_key is not None)
         self._ticking = asyncio.get_running_loop().call_later(tick_s, self._tick)
 
     def _tick(self) -> None:

@@ -16,6 +16,10 @@ SEGMENT_BYTES = 1 << 30
 """Kafka's default of metadata.log.segment.bytes."""
 SEGMENT_MS = 7 * 24 * 3600 * 1000
 """Kafka's default of metadata.log.segment.ms."""
+ELECTION_TIMEOUT_MS = 1000
+"""Kafka's default of controller.quorum.election.timeout.ms."""
+ELECTION_BACKOFF_MAX_MS = 1000
+"""Kafka's default of controller.quorum.election.backoff.max.ms."""
 FETCH_TIMEOUT_MS = 2000
 """Kafka's default of controller.quorum.fetch.timeout.ms."""
 REQUEST_TIMEOUT_MS = 2000
@@ -49,6 +53,10 @@ class QuorumSettings(NamedTuple):
     """Of the voters that the configuration names; this one's own may be missing."""
     directory_id: bytes = bytes(16)
     """Id of the directory that holds the log."""
+    election_timeout_ms: int = ELECTION_TIMEOUT_MS
+    """Without a leader an election begins after so long, or after twice as long at the latest."""
+    election_backoff_max_ms: int = ELECTION_BACKOFF_MAX_MS
+    """The longest pause between two tries of an election that did not wait for a timeout."""
     fetch_timeout_ms: int = FETCH_TIMEOUT_MS
     """An election begins after so long without word from a leader, or after half of it at the earliest."""
     request_timeout_ms: int = REQUEST_TIMEOUT_MS

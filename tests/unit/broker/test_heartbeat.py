@@ -9,7 +9,7 @@ import pytest
 
 from pybroker.broker.heartbeat import Heartbeats
 from pybroker.broker.lifecycle import LifecycleSettings, Membership
-from pybroker.broker.registration import Endpoints, Registration, RegistrationRefusedError
+from pybroker.broker.registration import Endpoints, Registration, RegistrationRefusedError, Unreported
 from pybroker.protocol.errors import ErrorCode
 from pybroker.storage.directories import Directories
 
@@ -61,8 +61,9 @@ class Controller:
     async def assign_replicas(self, broker_id: int, epoch: int, directories: Mapping[tuple[bytes, int], bytes]) -> None:
         """Take a report."""
 
-    async def fail_log_directories(self, broker_id: int, epoch: int, directories: Sequence[bytes]) -> None:
+    async def fail_log_directories(self, broker_id: int, epoch: int, directories: Sequence[bytes]) -> Registered:
         """Take a report."""
+        return Registered()
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> range:
         return range(broker_id, broker_epoch)
@@ -83,7 +84,9 @@ class Run:
         directories = Directories.acquire([root], root, NODE)
         directories.format(NODE)
         self.directories = directories
-        registration = Registration(NODE, directories, self.controller, UnreachableError)
+        registration = Registration(
+            NODE, directories, self.controller, UnreachableError, Unreported(60_000, pytest.fail)
+        )
         self.now = 0
         settings = LifecycleSettings(heartbeat_interval_ms=1, registration_timeout_ms=5000)
         self.heartbeats = Heartbeats(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from pybroker.broker.registration import Endpoints, Registration, RegistrationRefusedError
+from pybroker.broker.registration import Endpoints, Registration, RegistrationRefusedError, Unreported
 from pybroker.metadata.image import EMPTY_IMAGE, BrokerRegistration, ClusterImage, MetadataImage
 from pybroker.protocol.errors import ErrorCode
 from pybroker.storage.directories import Directories
@@ -35,6 +35,7 @@ class Registrar:
         self.answer = answer
         self.registered: list[dict[str, Any]] = []
         self.reports: asyncio.Queue[tuple[int, int, Any]] = asyncio.Queue()
+        self.reported = Answer(ErrorCode.NONE, None, -1)
         self.unreachable = False
 
     async def register_broker(self, broker_id: int, **registration: Any) -> Answer:
@@ -44,8 +45,9 @@ class Registrar:
     async def assign_replicas(self, broker_id: int, epoch: int, directories: Mapping[tuple[bytes, int], bytes]) -> None:
         await self._report(broker_id, epoch, directories)
 
-    async def fail_log_directories(self, broker_id: int, epoch: int, directories: Sequence[bytes]) -> None:
+    async def fail_log_directories(self, broker_id: int, epoch: int, directories: Sequence[bytes]) -> Answer:
         await self._report(broker_id, epoch, directories)
+        return self.reported
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> range:
         return range(broker_id, broker_epoch)
@@ -59,12 +61,14 @@ class Registrar:
 class Run:
     """A broker with two log directories that registers."""
 
-    def __init__(self, root: Path, answer: Answer) -> None:
+    def __init__(self, root: Path, answer: Answer, within_ms: int = 60_000) -> None:
         paths = [root / "a", root / "b"]
         self.directories = Directories.acquire(paths, paths[0], 3)
         self.directories.format(3)
         self.registrar = Registrar(answer)
-        self.registration = Registration(3, self.directories, self.registrar, UnreachableError)
+        self.given_up: asyncio.Queue[str] = asyncio.Queue()
+        unreported = Unreported(within_ms, self.given_up.put_nowait)
+        self.registration = Registration(3, self.directories, self.registrar, UnreachableError, unreported)
 
     def ids(self) -> list[bytes]:
         return [id_bytes(directory.meta.directory_id) for directory in self.directories.logs if directory.meta]
@@ -135,3 +139,24 @@ async def test_a_report_that_the_controller_does_not_take_is_logged(run: Run, ca
     await asyncio.wait_for(run.registrar.reports.get(), 5)
     await run.registration.stop()
     assert "the log directories could not be reported to the controller: nobody leads" in caplog.text
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+async def test_a_broker_that_cannot_report_a_failed_directory_gives_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, refuses: bool
+) -> None:
+    run = Run(tmp_path, Answer(ErrorCode.NONE, None, 77), within_ms=20)
+    if refuses:
+        run.registrar.reported = Answer(ErrorCode.STALE_BROKER_EPOCH, "not this one", -1)
+    else:
+        run.registrar.unreachable = True
+    await run.registration.register(ENDPOINTS)
+    run.directories.logs[1].offline = True
+    run.registration.report_failed_directories()
+    reason = await asyncio.wait_for(run.given_up.get(), 5)
+    assert reason == (
+        "no controller took within log.dir.failure.timeout.ms=20 the report that a log directory failed: "
+        f"{tmp_path / 'b'}"
+    )
+    await run.registration.stop()
+    assert ("STALE_BROKER_EPOCH: not this one" if refuses else "nobody leads") in caplog.text

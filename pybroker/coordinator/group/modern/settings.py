@@ -52,6 +52,14 @@ class ConsumerGroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Longest time after which patterns are looked up again."""
 
 
+_OF_A_GROUP = {
+    "consumer.session.timeout.ms": "session_timeout_ms",
+    "consumer.heartbeat.interval.ms": "heartbeat_interval_ms",
+    "consumer.assignment.interval.ms": "assignment_interval_ms",
+}
+"""What a group may have of its own."""
+
+
 def build_consumer_settings(config: BrokerConfig) -> ConsumerGroupSettings:
     """Take from the broker's configuration what concerns consumer groups."""
     return ConsumerGroupSettings(
@@ -84,8 +92,8 @@ def overlay(settings: ConsumerGroupSettings, own: Mapping[str, str]) -> Consumer
     nearest value that these allow is in force, as in Kafka.
     """
     changes = {}
-    for name in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms"):
-        text = own.get(f"consumer.{name.replace('_', '.')}")
+    for key, name in _OF_A_GROUP.items():
+        text = own.get(key)
         if text is not None:
             low, high = getattr(settings, name.replace("_ms", "_range_ms"))
             changes[name] = min(max(int(text), low), high)
