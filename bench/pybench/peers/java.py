@@ -45,8 +45,12 @@ TOOLS = {
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "metadata-shell": "org.apache.kafka.shell.MetadataShell",
 }
 """Kafka's script names (without `kafka-` and `.sh`) and the classes they run."""
+
+_SHELL = "metadata-shell"
+"""The one whose jars no other needs."""
 
 _TOOL_HEAP = ("-Xmx512M", "-Djava.awt.headless=true")
 _SHORT_LIVED = (*_TOOL_HEAP, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -93,6 +97,18 @@ def fetch_jars() -> Path:
     """
     what = f"Apache Kafka {KAFKA_VERSION}"
     return _fetch(what, "pom.xml", jar_directory(), f"-Dkafka.version={KAFKA_VERSION}", "-DincludeScope=runtime")
+
+
+@cache
+def fetch_shell_jars() -> Path:
+    """Have the jars in one folder that Kafka's metadata shell needs beside those of `fetch_jars`; returns the folder.
+
+    The first call takes some seconds and needs Maven Central. Raises MissingToolError or ArtefactError.
+    """
+    what, directory = f"the metadata shell of Apache Kafka {KAFKA_VERSION}", build_directory() / "peers"
+    return _fetch(
+        what, "kafka-shell.xml", directory / f"kafka-shell-{KAFKA_VERSION}", f"-Dkafka.version={KAFKA_VERSION}"
+    )
 
 
 def connector_directory() -> Path:
@@ -143,7 +159,7 @@ def java_command(main_class: str, *, options: Sequence[str] = _TOOL_HEAP, log_le
         *options,
         f"-Dlog4j2.configurationFile={log_config}",
         "-cp",
-        f"{jars}/*:{build_directory() / 'jclient'}",
+        f"{jars}/*:{build_directory() / 'jclient'}" + (f":{fetch_shell_jars()}/*" if main_class == _SHELL else ""),
         TOOLS.get(main_class, main_class),
     ]
 

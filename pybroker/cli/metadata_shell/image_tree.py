@@ -1,17 +1,27 @@
 """The image as a tree: names to subtrees or to text, as kafka-metadata-shell shows it below `/image`.
 
-Owns the nodes' names and texts, which are those of Kafka's image nodes. What this broker's image has no part for
-(ACLs, tokens) is an empty directory, as it is in a cluster of Kafka that uses none.
+Owns the nodes' names and texts, which are those of Kafka's image nodes, but for four. Credentials of users are hidden.
+A default entity of quotas has its type, so that two of them differ. The provenance has the offset of the metadata log,
+where Kafka's has that of the snapshot's file, and no time, which the image has not. A level of `metadata.version` that
+has no name is a number.
 """
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from pybroker import __version__
 from pybroker.metadata.features import METADATA_VERSION
 from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pybroker.metadata.metadata_versions import NAMES
+from pybroker.security.operations import (
+    OPERATION_NAMES,
+    PATTERN_NAMES,
+    PERMISSION_NAMES,
+    RESOURCE_NAMES,
+    name_of,
+)
 from pybroker.storage.meta_properties import id_text
 
 if TYPE_CHECKING:
@@ -19,8 +29,11 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from pybroker.metadata.image import (
+        AccessControlEntry,
         BrokerRegistration,
+        ConfigResource,
         ControllerRegistration,
+        DelegationToken,
         MetadataImage,
         PartitionImage,
         TopicImage,
@@ -31,20 +44,18 @@ Tree: TypeAlias = "dict[str, Tree | str]"
 
 _RESOURCES = {TOPIC_RESOURCE: "TOPIC", BROKER_RESOURCE: "BROKER", GROUP_RESOURCE: "GROUP"}
 _PROTOCOLS = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
-_SCRAM = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+SCRAM_NAMES = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _SCRAM_TEXT = "ScramCredentialData(salt=[hidden], storedKey=[hidden], serverKey=[hidden], iterations=[hidden])"
-_TOKEN_TEXT = "DelegationTokenData(tokenInformation=[hidden])"
 _RECOVERY = ("RECOVERED", "RECOVERING")
 
 
 def image_tree(image: MetadataImage) -> Tree:
     """Return what is below `/image`."""
     level = image.features.levels.get(METADATA_VERSION)
-    features: Tree = {"metadataVersion": NAMES.get(level, str(level)) if level else "none"}
-    features.update({f"finalized_{name}": str(value) for name, value in image.features.levels.items()})
-    configs: Tree = {}
-    for resource, values in image.configs.by_resource.items():
-        configs[f"{_RESOURCES.get(resource.type, str(resource.type))}:{resource.name}"] = dict(values)
+    features: Tree = {"metadataVersion": f"Optional[{NAMES.get(level, level)}]" if level else "Optional.empty"}
+    features.update(
+        {f"finalized_{name}": str(value) for name, value in image.features.levels.items() if name != METADATA_VERSION}
+    )
     return {
         "provenance": f"offset {image.offset}, epoch {image.epoch}",
         "features": features,
@@ -56,24 +67,35 @@ def image_tree(image: MetadataImage) -> Tree:
             "byName": {name: _topic_tree(topic) for name, topic in image.topics.by_name.items()},
             "byId": {id_text(key): _topic_tree(topic) for key, topic in image.topics.by_id.items()},
         },
-        "configs": configs,
+        "configs": {_resource_text(one): dict(values) for one, values in image.configs.by_resource.items()},
         "clientQuotas": {
-            _entity_text(entity): {key: str(value) for key, value in limits.items()}
+            _entity_text(entity): {key: double_text(value) for key, value in limits.items()}
             for entity, limits in image.quotas.by_entity.items()
         },
         "producerIds": {"nextProducerId": str(image.producer_ids.next_producer_id)},
-        "acls": {},
+        "acls": {"byId": {id_text(key): _acl_text(entry) for key, entry in image.acls.by_id.items()}},
         "scram": {
-            _SCRAM[mechanism]: dict.fromkeys(users, _SCRAM_TEXT)
+            SCRAM_NAMES[mechanism]: dict.fromkeys(users, _SCRAM_TEXT)
             for mechanism, users in image.scram.by_mechanism.items()
         },
-        "delegationToken": dict.fromkeys(image.delegation_tokens.by_id, _TOKEN_TEXT),
+        "delegationToken": {key: _token_text(token) for key, token in image.delegation_tokens.by_id.items()},
     }
 
 
 def local_tree() -> Tree:
     """Return what is below `/local`."""
     return {"version": __version__}
+
+
+def double_text(value: float) -> str:
+    """Return a number as Java writes a double."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return str(value)
+    if value in (float("inf"), float("-inf")):
+        return str(value).replace("inf", "Infinity")
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    first, *rest = map(str, digits)
+    return f"{'-' * sign}{first}.{''.join(rest) or '0'}E{int(exponent) + len(rest)}"
 
 
 _QUOTA_TYPES = {"client-id": "clientId"}
@@ -86,6 +108,29 @@ def _entity_text(entity: QuotaEntity) -> str:
         escaped = (name or "").replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
         parts.append(f"{_QUOTA_TYPES.get(kind, kind)}({escaped})")
     return "_".join(parts)
+
+
+def _resource_text(resource: ConfigResource) -> str:
+    kind = _RESOURCES.get(resource.type, str(resource.type))
+    return f"{kind}:{resource.name}" if resource.name else kind
+
+
+def _acl_text(entry: AccessControlEntry) -> str:
+    return (
+        f"StandardAcl[resourceType={name_of(RESOURCE_NAMES, entry.resource_type)}, resourceName={entry.resource_name}, "
+        f"patternType={name_of(PATTERN_NAMES, entry.pattern_type)}, principal={entry.principal}, host={entry.host}, "
+        f"operation={name_of(OPERATION_NAMES, entry.operation)}, "
+        f"permissionType={name_of(PERMISSION_NAMES, entry.permission_type)}]"
+    )
+
+
+def _token_text(token: DelegationToken) -> str:
+    # Brackets and commas stand as in Kafka's text.
+    return (
+        f"DelegationTokenDatatokenId={token.token_id}(owner={token.owner}(tokenRequester={token.requester}"
+        f"(renewers={' '.join(token.renewers)}, issueTimestamp={token.issued_ms}, maxTimestamp={token.ends_ms}), "
+        f"expiryTimestamp={token.expires_ms}"
+    )
 
 
 def _topic_tree(topic: TopicImage) -> Tree:
@@ -111,7 +156,7 @@ def _broker_text(broker: BrokerRegistration) -> str:
         f"BrokerRegistration(id={broker.id}, epoch={broker.epoch}, incarnationId={id_text(broker.incarnation_id)}, "
         f"listeners={_endpoints(broker)}, supportedFeatures={_features(broker.features)}, rack={rack}, "
         f"fenced={_java(broker.fenced)}, inControlledShutdown={_java(broker.in_controlled_shutdown)}, "
-        f"directories={_list(map(id_text, broker.log_dirs))})"
+        f"isMigratingZkBroker=false, directories={_list(map(id_text, broker.log_dirs))}, cordonedDirectories=null)"
     )
 
 

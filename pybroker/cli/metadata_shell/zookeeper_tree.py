@@ -1,25 +1,37 @@
 """The image as the tree that Kafka kept in ZooKeeper: where each fact of it stands there, and in which JSON.
 
-Owns the paths and the texts. A registered broker that is fenced is not among `/brokers/ids`: its session would be over.
-The controller is elected by the quorum, which the image does not name: `/controller_epoch` is the epoch of the newest
-record, and there is no `/controller`.
+Owns the paths and the texts. What users are checked by is hidden. A registered broker that is fenced is not among
+`/brokers/ids`: its session would be over. The controller is elected by the quorum, which the image does not name:
+`/controller_epoch` is the epoch of the newest record, and there is no `/controller`.
 """
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
+from pybroker.cli.metadata_shell.image_tree import SCRAM_NAMES, double_text
+from pybroker.cli.metadata_shell.shell import OWN_TEXT
 from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from pybroker.metadata.quotas import CLIENT_ID, IP, USER
+from pybroker.security.operations import (
+    OPERATION_NAMES,
+    PERMISSION_NAMES,
+    RESOURCE_NAMES,
+    PatternType,
+    name_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pybroker.cli.metadata_shell.image_tree import Tree
-    from pybroker.metadata.image import BrokerRegistration, MetadataImage, TopicImage
+    from pybroker.metadata.image import BrokerRegistration, DelegationToken, MetadataImage, TopicImage
 
 _DEFAULT = "<default>"
-"""The name of what holds for all brokers."""
+"""The name of what holds for all brokers, users, clients or addresses."""
+_HIDDEN = "salt=[hidden],stored_key=[hidden],server_key=[hidden],iterations={}"
 
 
 def zookeeper_tree(image: MetadataImage) -> Tree:
@@ -34,6 +46,7 @@ def zookeeper_tree(image: MetadataImage) -> Tree:
     if reassigned:
         admin["reassign_partitions"] = _text({"version": 1, "partitions": reassigned})
     config: Tree = {kind: _configs(image, number) for kind, number in _CONFIGS.items()}
+    tokens: Tree = {key: _token(token) for key, token in image.delegation_tokens.by_id.items()}
     brokers = image.cluster.brokers.values()
     return {
         "admin": admin,
@@ -41,8 +54,13 @@ def zookeeper_tree(image: MetadataImage) -> Tree:
             "ids": {str(broker.id): _broker(broker) for broker in brokers if not broker.fenced},
             "topics": {name: _topic(topic, image.epoch) for name, topic in image.topics.by_name.items()},
         },
-        "config": {**config, "clients": {}, "users": {}, "changes": {}},
+        "config": {**config, **_entities(image), "changes": {}},
         "consumers": {},
+        "delegation_token": {"token_changes": {}, "tokens": tokens},
+        "kafka-acl": _acls(image, PatternType.LITERAL),
+        "kafka-acl-changes": {},
+        "kafka-acl-extended": {"prefixed": _acls(image, PatternType.PREFIXED)},
+        "kafka-acl-extended-changes": {},
         "controller_epoch": str(image.epoch),
         "isr_change_notification": {},
     }
@@ -53,10 +71,78 @@ _CONFIGS = {"topics": TOPIC_RESOURCE, "brokers": BROKER_RESOURCE}
 
 def _configs(image: MetadataImage, kind: int) -> Tree:
     return {
-        resource.name or _DEFAULT: _text({"version": 1, "config": dict(values)})
+        resource.name or _DEFAULT: _config(values)
         for resource, values in image.configs.by_resource.items()
         if resource.type == kind
     }
+
+
+def _entities(image: MetadataImage) -> Tree:
+    """Return clients, users and addresses: their limits, and the mechanisms by which users sign in."""
+    users: dict[str, dict[str, str]] = {}
+    clients_of: dict[str, Tree] = {}
+    trees: dict[str, Tree] = {CLIENT_ID: {}, IP: {}}
+    for mechanism, credentials in image.scram.by_mechanism.items():
+        for user, credential in credentials.items():
+            users.setdefault(quote(user, safe=""), {})[SCRAM_NAMES[mechanism]] = _HIDDEN.format(credential.iterations)
+    for entity, limits in image.quotas.by_entity.items():
+        names = {kind: _DEFAULT if name is None else quote(name, safe="") for kind, name in entity}
+        texts = {key: double_text(value) for key, value in limits.items()}
+        if USER not in names:
+            ((kind, name),) = names.items()
+            trees[kind][name] = _config(texts)
+        elif CLIENT_ID not in names:
+            users.setdefault(names[USER], {}).update(texts)
+        else:
+            clients_of.setdefault(names[USER], {})[names[CLIENT_ID]] = _config(texts)
+    both: Tree = {}
+    for user in users.keys() | clients_of.keys():
+        own: Tree = {OWN_TEXT: _config(users[user])} if user in users else {}
+        both[user] = {**own, "clients": clients_of[user]} if user in clients_of else own
+    return {"clients": trees[CLIENT_ID], "users": both, "ips": trees[IP]}
+
+
+def _acls(image: MetadataImage, pattern: PatternType) -> Tree:
+    """Return the rules of one pattern: by the resource's type, then by its name."""
+    rules: dict[str, dict[str, list[dict[str, str]]]] = {}
+    for entry in image.acls.by_id.values():
+        if entry.pattern_type == pattern:
+            rule = {
+                "principal": entry.principal,
+                "permissionType": _camel(name_of(PERMISSION_NAMES, entry.permission_type)),
+                "operation": _camel(name_of(OPERATION_NAMES, entry.operation)),
+                "host": entry.host,
+            }
+            kind = _camel(name_of(RESOURCE_NAMES, entry.resource_type))
+            rules.setdefault(kind, {}).setdefault(entry.resource_name, []).append(rule)
+    return {
+        kind: {name: _text({"version": 1, "acls": some}) for name, some in by_name.items()}
+        for kind, by_name in rules.items()
+    }
+
+
+def _camel(name: str) -> str:
+    """Return a name of Kafka's as its authorizer wrote it: TRANSACTIONAL_ID is TransactionalId."""
+    return name.title().replace("_", "")
+
+
+def _token(token: DelegationToken) -> str:
+    return _text(
+        {
+            "version": 3,
+            "owner": token.owner,
+            "tokenRequester": token.requester,
+            "renewers": list(token.renewers),
+            "issueTimestamp": token.issued_ms,
+            "maxTimestamp": token.ends_ms,
+            "expiryTimestamp": token.expires_ms,
+            "tokenId": token.token_id,
+        }
+    )
+
+
+def _config(values: Mapping[str, str]) -> str:
+    return _text({"version": 1, "config": dict(values)})
 
 
 def _broker(broker: BrokerRegistration) -> str:
