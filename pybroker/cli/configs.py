@@ -6,7 +6,7 @@ protocol: it asks by Admin, and works against any Kafka.
 Of users it knows the passwords of SCRAM (`pybroker.cli.scram_options`) and, as of clients and addresses, quotas
 (`pybroker.cli.quota_options`).
 
-Not done: client-metrics and broker-loggers; they are refused.
+Not done: client-metrics, which are refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,16 @@ from pybroker.cli.quota_options import (
 )
 from pybroker.cli.scram_options import parse_credential
 from pybroker.client.errors import ClientError
-from pybroker.client.topics import BROKER, DELETE, GROUP, SET, TOPIC, ConfigChange, ConfigEntry
+from pybroker.client.topics import (
+    BROKER,
+    BROKER_LOGGER,
+    DELETE,
+    GROUP,
+    SET,
+    TOPIC,
+    ConfigChange,
+    ConfigEntry,
+)
 from pybroker.config.errors import ConfigError
 from pybroker.config.properties import read_properties
 
@@ -45,8 +54,9 @@ DESCRIPTION = (
     "Options and output are those of kafka-configs."
 )
 
-_TYPES = {"topics": TOPIC, "brokers": BROKER, "groups": GROUP}
-_UNSERVED = ("broker-loggers", "client-metrics")
+_TYPES = {"topics": TOPIC, "brokers": BROKER, "broker-loggers": BROKER_LOGGER, "groups": GROUP}
+_LOGGERS = "broker-loggers"
+_UNSERVED = ("client-metrics",)
 _SHORT = {
     "topic": "topics",
     "client": CLIENTS,
@@ -66,7 +76,7 @@ _SOURCES = {
     7: "DYNAMIC_CLIENT_METRICS_CONFIG",
     8: "DYNAMIC_GROUP_CONFIG",
 }
-_OWN_TOPIC, _OWN_BROKER, _ALL_BROKERS, _OWN_GROUP = 1, 2, 3, 8
+_OWN_TOPIC, _OWN_BROKER, _ALL_BROKERS, _OWN_LOGGER, _OWN_GROUP = 1, 2, 3, 6, 8
 # A comma or an equals sign between brackets belongs to the value.
 _OUTSIDE_BRACKETS = r"(?=[^\]]*(?:\[|$))"
 _KEY = re.compile(r"[$a-zA-Z0-9._-]*")
@@ -85,7 +95,7 @@ class _Entity(NamedTuple):
     @property
     def own_source(self) -> int:
         if self.resource_type != BROKER:
-            return _OWN_TOPIC if self.resource_type == TOPIC else _OWN_GROUP
+            return {TOPIC: _OWN_TOPIC, BROKER_LOGGER: _OWN_LOGGER}.get(self.resource_type, _OWN_GROUP)
         return _OWN_BROKER if self.name else _ALL_BROKERS
 
     @property
@@ -105,7 +115,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TYPE",
-        help="topics, brokers, groups, users, clients or ips; users and clients together, each with its name",
+        help="topics, brokers, broker-loggers, groups, users, clients or ips; users and clients together, each named",
     )
     parser.add_argument(
         "--entity-name",
@@ -184,7 +194,7 @@ def _check(entity: _Entity, owner: QuotaOwner, arguments: argparse.Namespace) ->
             f"{', '.join((*_TYPES, *QUOTA_TYPES, *_UNSERVED))} with a --bootstrap-server or --bootstrap-controller "
             "argument"
         )
-    if entity.type == "brokers" and entity.name and not entity.name.removeprefix("-").isdecimal():
+    if entity.type in ("brokers", _LOGGERS) and entity.name and not entity.name.removeprefix("-").isdecimal():
         raise CommandError(
             f"The entity name for {entity.type} must be a valid integer broker id, but it is: {entity.name}"
         )
@@ -192,6 +202,8 @@ def _check(entity: _Entity, owner: QuotaOwner, arguments: argparse.Namespace) ->
     if arguments.describe:
         if not has_default and "" in owner.names:
             raise CommandError(f"--entity-default must not be specified with --describe of {entity.type}")
+        if entity.type == _LOGGERS and not entity.name:
+            raise CommandError(f"An entity name must be specified with --describe of {entity.type}")
         if arguments.add_config or arguments.add_config_file or arguments.delete_config:
             raise CommandError("--describe cannot be used with --add-config, --add-config-file or --delete-config", 2)
     elif not has_default and not entity.name:
@@ -269,6 +281,11 @@ def parse_added(text: str) -> dict[str, str]:
 
 def _alter(admin: Admin, entity: _Entity, changes: list[ConfigChange]) -> None:
     name = entity.name or ""
+    if entity.type == _LOGGERS:
+        known = admin.describe_configs(name, BROKER_LOGGER)
+        unknown = [change.name for change in changes if change.name not in known]
+        if unknown:
+            raise CommandError(f"Error while executing config command: Invalid broker logger(s): {','.join(unknown)}")
     admin.alter_configs(name, changes, entity.resource_type)
     _say_altered(entity.type, name)
 
@@ -304,7 +321,8 @@ def _names(admin: Admin, entity_type: str) -> list[str]:
     if entity_type == "groups":
         there = {group.group_id for group in admin.list_groups()}
         return sorted(there.union(admin.list_config_resources(GROUP)))
-    return [*(str(broker.node_id) for broker in admin.describe_cluster().brokers), ""]
+    brokers = [str(broker.node_id) for broker in admin.describe_cluster().brokers]
+    return brokers if entity_type == _LOGGERS else [*brokers, ""]
 
 
 def _shown(admin: Admin, entity: _Entity, *, every: bool) -> dict[str, ConfigEntry]:

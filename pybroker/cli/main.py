@@ -27,6 +27,7 @@ COMMANDS = {
     "leader-election": "give partitions their preferred leader, or any where they have none",
     "log-cleaner": "show how dirty compacted logs are, and what their last pass did",
     "log-dirs": "show what lies in the log directories of brokers",
+    "log-level": "show and change the levels of brokers' loggers while they run",
     "metadata-quorum": "show and change who votes about the metadata log",
     "metadata-shell": "look into the metadata of a cluster as into a file system",
     "random-uuid": "print an id for a new cluster",

@@ -18,6 +18,7 @@ from pybroker.client.retry_budget import is_retriable
 from pybroker.client.retrying import retry
 from pybroker.client.topics import (
     BROKER,
+    BROKER_LOGGER,
     TOPIC,
     ConfigChange,
     ConfigEntry,
@@ -43,7 +44,8 @@ class ConfigCalls:
         self, name: str, resource_type: int = TOPIC, *, synonyms: bool = False
     ) -> dict[str, ConfigEntry]:
         """The settings of a topic, of a group (`GROUP`) or of the node with that id (`BROKER`), by name; of `BROKER`
-        without a name what was changed for all nodes. Raises BrokerError."""
+        without a name what was changed for all nodes; of `BROKER_LOGGER` the levels of a node's loggers. Raises
+        BrokerError."""
         resource = describe.DescribeConfigsResource(
             resource_type=resource_type, resource_name=name, configuration_keys=None
         )
@@ -176,7 +178,7 @@ class ConfigCalls:
 
         Where controllers are asked, the active one knows the settings of all.
         """
-        if resource_type == BROKER and name and not self.cluster.asks_controllers:
+        if resource_type in (BROKER, BROKER_LOGGER) and name and not self.cluster.asks_controllers:
             await self.cluster.metadata(())
             async with self.cluster.node(int(name)) as connection:
                 yield connection

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from pybroker.controller.cluster.configs import RefusedConfigError, changed_configs
 from pybroker.handlers.errors import WireError
 from pybroker.machine.slices import each
-from pybroker.metadata.image import BROKER_RESOURCE
+from pybroker.metadata.image import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
 
@@ -61,29 +61,37 @@ def judge_own(
     change_of: Callable[[R], ConfigChange],
     respond: Callable[[Any, list[WireError]], Any],
     context: RequestContext,
+    alter_here: Callable[[R], WireError | None] = lambda _: None,
 ) -> PartlyJudged | None:
     """Refuse what contradicts what this broker was started with, and brokers that there are not; None for neither.
 
-    `respond` builds the response to a request from the outcomes of its resources.
+    `respond` builds the response to a request from the outcomes of its resources. `alter_here` changes a resource that
+    this process keeps by itself and returns the outcome, None for one that the controller keeps.
     """
     times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
-    refused: dict[int, WireError] = {}
+    decided: dict[int, WireError] = {}
     for index, resource in enumerate(request.resources):
         name = resource.resource_name
+        if resource.resource_type == BROKER_LOGGER_RESOURCE:
+            error = _refusal(resource, times[BROKER_LOGGER_RESOURCE, name], fault_of(resource), context)
+            outcome = error or alter_here(resource)
+            if outcome is not None:
+                decided[index] = outcome
+            continue
         if resource.resource_type != BROKER_RESOURCE or not name:
             continue
         error = _refusal(resource, times[BROKER_RESOURCE, name], fault_of(resource), context)
         if error is None and name == str(context.services.config.node_id):
             error = _own_fault(change_of(resource), context)
         if error is not None:
-            refused[index] = error
-    if not refused:
+            decided[index] = error
+    if not decided:
         return None
-    rest = [resource for index, resource in enumerate(request.resources) if index not in refused]
+    rest = [resource for index, resource in enumerate(request.resources) if index not in decided]
 
     def complete(response: Any) -> Any:
         others = iter(() if response is None else response.responses)
-        outcomes = [refused.get(index) or _outcome(next(others)) for index in range(len(request.resources))]
+        outcomes = [decided.get(index) or _outcome(next(others)) for index in range(len(request.resources))]
         return respond(request, outcomes)
 
     return PartlyJudged(_with_resources(request, rest) if rest else None, complete)
@@ -115,15 +123,18 @@ async def change_configs(
     fault_of: Callable[[R], str | None],
     change_of: Callable[[R], ConfigChange],
     context: RequestContext,
+    alter_here: Callable[[R], WireError | None] = lambda _: None,
     *,
     validate_only: bool,
 ) -> list[WireError]:
     """Change each resource by itself, and wait until the changes are in force here; the outcomes in their order.
 
     `fault_of` says what is wrong with a resource's keys, `change_of` what is to be done with one that is in order.
+    `alter_here` is that of `judge_own`.
     """
     services = context.services
     outcomes: list[WireError | None] = await services.slices.run(_refusals(resources, fault_of, context))
+    outcomes = [outcome or alter_here(resource) for outcome, resource in zip(outcomes, resources, strict=True)]
     asked = [index for index, outcome in enumerate(outcomes) if outcome is None]
     if asked:
         changes = await services.slices.run(each(change_of, [resources[index] for index in asked]))

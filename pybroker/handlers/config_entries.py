@@ -16,7 +16,7 @@ from pybroker.config.key import Kind
 from pybroker.config.topic import TopicConfig, broker_chain, broker_synonyms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pybroker.config.key import Key
 
@@ -25,6 +25,7 @@ SOURCE_DYNAMIC_BROKER = 2
 SOURCE_DYNAMIC_DEFAULT = 3
 SOURCE_STATIC_BROKER = 4
 SOURCE_DEFAULT = 5
+SOURCE_LOGGER = 6
 SOURCE_GROUP = 8
 _WITHOUT_DEFAULT = frozenset({"advertised.listeners", "controller.listener.names", "node.id", "process.roles"})
 """Keys without a default in Kafka. What stands here in the place of one is shown where the key was not given."""
@@ -46,7 +47,8 @@ class ConfigEntry(NamedTuple):
     source: int
     read_only: bool
     sensitive: bool
-    kind: Kind
+    kind: Kind | int
+    """0 where the type is not known."""
     doc: str
     synonyms: tuple[Synonym, ...]
 
@@ -92,6 +94,12 @@ def default_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:
         key = config.keys[name]
         synonym = Synonym(name, _shown(key, text), SOURCE_DYNAMIC_DEFAULT)
         yield _entry(key, key.value_of(text), (synonym,), read_only=not key.dynamic)
+
+
+def logger_entries(levels: Mapping[str, str]) -> Iterator[ConfigEntry]:
+    """Yield the level of each logger, by name; Kafka says no type of them."""
+    for name, level in sorted(levels.items()):
+        yield ConfigEntry(name, level, SOURCE_LOGGER, False, False, 0, "", ())
 
 
 def _entry(key: Key[Any], value: Any, synonyms: tuple[Synonym, ...], *, read_only: bool) -> ConfigEntry:

@@ -1,4 +1,4 @@
-"""DescribeConfigs: the settings of topics, of this broker and of groups.
+"""DescribeConfigs: the settings of topics, of this broker and of groups, and the levels of its loggers.
 
 Key
     32
@@ -13,6 +13,7 @@ Behaviour
       broker's file, else from the default; the synonyms list these places in that order (KIP-226). Settings that cannot
       change while the broker runs are read-only.
     - A broker can be asked about itself only; the empty name is what was changed for all brokers.
+    - Loggers of this broker (KIP-412): each name with the level that holds for it. A broker has to be named.
     - A group's value comes from the group, else from its broker's key of the same meaning; a group need not exist, but
       the empty name is INVALID_REQUEST.
     - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, an impossible name INVALID_TOPIC_EXCEPTION, another broker's id
@@ -22,7 +23,7 @@ Version notes
     - Type and documentation of each setting: version 3 and later.
 
 Not done
-    - Broker loggers and client metrics: their resource types are INVALID_REQUEST. The keys of share and streams groups,
+    - Client metrics: their resource type is INVALID_REQUEST. The keys of share and streams groups,
       and consumer.assignor.offload.enable.
 """
 
@@ -30,6 +31,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybroker.broker.loggers import LOGGERS
 from pybroker.config.group import GroupConfig
 from pybroker.config.topic import TopicConfig
 from pybroker.controller.cluster.topic_names import name_fault
@@ -38,11 +40,12 @@ from pybroker.handlers.config_entries import (
     broker_entries,
     default_entries,
     group_entries,
+    logger_entries,
     topic_entries,
 )
 from pybroker.handlers.errors import ApiError, wire_error
 from pybroker.handlers.registry import handles
-from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from pybroker.metadata.image import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.describe_configs import (
@@ -87,7 +90,12 @@ def _failed_result(resource: DescribeConfigsResource, error: WireError) -> Descr
         of_items(
             Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, f"resources[resource_type={GROUP_RESOURCE}].resource_name"
         ),
-        of_items(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, f"resources[resource_type={BROKER_RESOURCE}]"),
+        of_items(
+            Operation.DESCRIBE_CONFIGS,
+            ResourceType.CLUSTER,
+            f"resources[resource_type={BROKER_RESOURCE}]",
+            f"resources[resource_type={BROKER_LOGGER_RESOURCE}]",
+        ),
     ],
     failed=_failed,
     listeners=ListenerRole.BOTH,
@@ -137,19 +145,25 @@ def _entries(resource: DescribeConfigsResource, context: RequestContext) -> Iter
     if resource.resource_type == BROKER_RESOURCE:
         if not name:
             return default_entries(config)
-        if not name.removeprefix("-").isdecimal():
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-        if name != str(config.node_id):
-            raise ApiError(
-                ErrorCode.INVALID_REQUEST,
-                f"Unexpected broker id, expected {config.node_id} or empty string, but received {name}",
-            )
+        _check_broker(name, config.node_id, "or empty string, but received")
         return broker_entries(config)
+    if resource.resource_type == BROKER_LOGGER_RESOURCE:
+        if not name:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+        _check_broker(name, config.node_id, "but received")
+        return logger_entries(LOGGERS.levels())
     if resource.resource_type == GROUP_RESOURCE:
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
         return group_entries(GroupConfig(context.image.configs.of_group(name), config))
     raise ApiError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
+
+
+def _check_broker(name: str, node_id: int, words: str) -> None:
+    if not name.removeprefix("-").isdecimal():
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if name != str(node_id):
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id} {words} {name}")
 
 
 def _result(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: single settings of topics, of this broker and of groups.
+"""IncrementalAlterConfigs: single settings of topics, of this broker and of groups, and the levels of its loggers.
 
 Key
     44
@@ -19,6 +19,8 @@ Behaviour
       served that would. Secrets are returned to nobody and not logged.
     - A group, which need not exist: its members receive the change with their next heartbeat. Unknown keys and
       values that the broker's bounds do not allow (group.consumer.min.* and max.*) are INVALID_CONFIG.
+    - Loggers of this broker (KIP-412), with SET and DELETE: in force at once, and until the process ends. An unknown
+      logger or level is INVALID_CONFIG; another broker's id, another operation, and DELETE of root INVALID_REQUEST.
     - A resource or a key named twice, a null value, another broker's id: INVALID_REQUEST.
     - validate_only does everything but the change.
 
@@ -26,7 +28,7 @@ Version notes
     - None.
 
 Not done
-    - Broker loggers and client metrics are INVALID_REQUEST; the keys of share and streams groups, and
+    - Client metrics are INVALID_REQUEST; the keys of share and streams groups, and
       consumer.assignor.offload.enable, are INVALID_CONFIG.
     - Kafka takes unknown keys of a broker, for plugins; here there are none, so such a key is a mistake and refused.
     - What would need a class or a config provider to be loaded (metric.reporters, ssl.engine.factory.class,
@@ -38,12 +40,23 @@ Not done
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
+from pybroker.broker.loggers import LOGGERS, LevelChange
 from pybroker.controller.cluster.events import ConfigChange
 from pybroker.handlers.config_changes import PartlyJudged, change_configs, judge_own, null_fault
+from pybroker.handlers.errors import WireError, denial
+from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
-from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ConfigResource
+from pybroker.metadata.image import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    ConfigResource,
+)
+from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -51,12 +64,13 @@ from pybroker.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from pybroker.security.operations import Operation, ResourceType
+from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
 from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
-    from pybroker.handlers.errors import WireError
+
+log = logging.getLogger("pybroker.handlers")
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
@@ -82,7 +96,15 @@ def _response(request: IncrementalAlterConfigsRequest, outcomes: list[WireError]
 
 
 def _judge_here(request: IncrementalAlterConfigsRequest, context: RequestContext) -> PartlyJudged | None:
-    return judge_own(request, _fault, _change, _response, context)
+    def alter_here(resource: AlterConfigsResource) -> WireError | None:
+        if resource.resource_type != BROKER_LOGGER_RESOURCE:
+            return None
+        # The controller judges rights to all that it is asked; this it is not asked.
+        if not may(context, Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
+            return WireError(denial(ResourceType.CLUSTER).code, None)
+        return _alter_loggers(resource, context, validate_only=request.validate_only)
+
+    return judge_own(request, _fault, _change, _response, context, alter_here)
 
 
 @handles(
@@ -94,7 +116,12 @@ def _judge_here(request: IncrementalAlterConfigsRequest, context: RequestContext
         of_items(
             Operation.ALTER_CONFIGS, ResourceType.GROUP, f"resources[resource_type={GROUP_RESOURCE}].resource_name"
         ),
-        of_items(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, f"resources[resource_type={BROKER_RESOURCE}]"),
+        of_items(
+            Operation.ALTER_CONFIGS,
+            ResourceType.CLUSTER,
+            f"resources[resource_type={BROKER_RESOURCE}]",
+            f"resources[resource_type={BROKER_LOGGER_RESOURCE}]",
+        ),
     ],
     failed=_failed,
     listeners=ListenerRole.BOTH,
@@ -105,13 +132,53 @@ async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> IncrementalAlterConfigsResponse:
     """Change what can be changed, and wait until it is in force."""
-    outcomes = await change_configs(request.resources, _fault, _change, context, validate_only=request.validate_only)
+
+    def alter_here(resource: AlterConfigsResource) -> WireError | None:
+        if resource.resource_type != BROKER_LOGGER_RESOURCE:
+            return None
+        return _alter_loggers(resource, context, validate_only=request.validate_only)
+
+    outcomes = await change_configs(
+        request.resources, _fault, _change, context, alter_here, validate_only=request.validate_only
+    )
     return _response(request, outcomes)
+
+
+def _alter_loggers(resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool) -> WireError:
+    """Change levels of this process, all or none."""
+    name, node_id = resource.resource_name, context.services.config.node_id
+    if not name.removeprefix("-").isdecimal():
+        return WireError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    if name != str(node_id):
+        return WireError(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {node_id}, but received {name}")
+    for config in resource.configs:
+        if config.config_operation not in (SET, DELETE):
+            operation = {APPEND: "APPEND operation", SUBTRACT: "SUBTRACT operation"}.get(
+                config.config_operation, f"Unknown operation type {config.config_operation}"
+            )
+            return WireError(ErrorCode.INVALID_REQUEST, f"{operation} is not allowed for the BROKER_LOGGER resource")
+    changes = [
+        LevelChange(config.name, config.value if config.config_operation == SET else None)
+        for config in resource.configs
+    ]
+    fault = LOGGERS.fault(changes)
+    if fault is not None:
+        return WireError(fault.code, fault.words)
+    if not validate_only:
+        LOGGERS.change(changes)
+        for change in changes:
+            # At WARN, as in Kafka: the line is there whatever the levels are now, short of silence.
+            if change.level is None:
+                log.warning("Unset the log level of %s", change.name)
+            else:
+                log.warning("Updated the log level of %s to %s", change.name, change.level)
+    return WireError(ErrorCode.NONE, None)
 
 
 def _fault(resource: AlterConfigsResource) -> str | None:
     for config in resource.configs:
-        if config.config_operation not in (SET, DELETE, APPEND, SUBTRACT):
+        is_of_logger = resource.resource_type == BROKER_LOGGER_RESOURCE  # which has words of its own
+        if config.config_operation not in (SET, DELETE, APPEND, SUBTRACT) and not is_of_logger:
             return f"Unknown operations type {config.config_operation}"
     return null_fault(
         [config.name for config in resource.configs if config.value is None and config.config_operation != DELETE]

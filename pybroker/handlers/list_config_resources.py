@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.handlers.errors import ApiError, WireError
 from pybroker.handlers.registry import handles
-from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from pybroker.metadata.image import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.list_config_resources import (
     ConfigResource,
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
     from pybroker.handlers.context import RequestContext
 
-_BROKER_LOGGER, _CLIENT_METRICS = 8, 16
+_CLIENT_METRICS = 16
 _KNOWN = {
     0: (_CLIENT_METRICS,),
-    1: (TOPIC_RESOURCE, BROKER_RESOURCE, _BROKER_LOGGER, _CLIENT_METRICS, GROUP_RESOURCE),
+    1: (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, _CLIENT_METRICS, GROUP_RESOURCE),
 }
 
 
@@ -73,7 +73,7 @@ def list_config_resources(request: ListConfigResourcesRequest, context: RequestC
 def _names(resource_type: int, context: RequestContext) -> Iterable[str]:
     if resource_type == TOPIC_RESOURCE:
         return context.image.topics.by_name
-    if resource_type in (BROKER_RESOURCE, _BROKER_LOGGER):
+    if resource_type in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE):
         return [str(broker.id) for broker in context.image.cluster.brokers.values() if not broker.fenced]
     if resource_type == GROUP_RESOURCE:
         return context.image.configs.of_groups()

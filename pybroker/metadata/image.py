@@ -24,6 +24,8 @@ TOPIC_RESOURCE = 2
 """Kafka's `ConfigResource.Type.TOPIC`."""
 BROKER_RESOURCE = 4
 """Kafka's `ConfigResource.Type.BROKER`; the resource named "" is the default of all brokers."""
+BROKER_LOGGER_RESOURCE = 8
+"""Kafka's `ConfigResource.Type.BROKER_LOGGER`; the levels of loggers are kept by each process, not in the metadata."""
 GROUP_RESOURCE = 32
 """Kafka's `ConfigResource.Type.GROUP`; the group need not exist."""
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.retention import Later
 
-log = logging.getLogger("pybroker.storage")
+log = logging.getLogger("pybroker.storage.cleaner")
 
 Key = tuple[str, int]
 

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pybroker.broker.live_config import LiveConfig
+from pybroker.broker.loggers import LOGGERS, LevelChange
 from pybroker.config.broker import BrokerConfig
 from pybroker.handlers.registry import registered_apis
-from pybroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from pybroker.metadata.image import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, TOPIC_RESOURCE
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.alter_configs import AlterableConfig as Whole
@@ -21,6 +24,8 @@ from pybroker.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from pybroker.security.authorizer import StandardAuthorizer
+from pybroker.security.principals import ANONYMOUS
 
 OWN, OTHER, UNKNOWN = 1, 2, 99
 
@@ -28,7 +33,8 @@ OWN, OTHER, UNKNOWN = 1, 2, 99
 class Context:
     """What a broker with two registered brokers, whose settings are the defaults, knows."""
 
-    def __init__(self) -> None:
+    def __init__(self, authorizer: StandardAuthorizer | None = None) -> None:
+        self.authorizer, self.principal, self.client_host, self.api_key = authorizer, ANONYMOUS, "127.0.0.1", 44
         config = BrokerConfig({"node.id": str(OWN), "log.dirs": "/x"})
         self.services = SimpleNamespace(config=config, config_rules=LiveConfig(config))
         self.image = SimpleNamespace(
@@ -43,8 +49,8 @@ def resource(name: object, *configs: tuple[str, int, str], of: int = BROKER_RESO
     return AlterConfigsResource(resource_type=of, resource_name=str(name), configs=made)
 
 
-def judge(request: Any) -> Any:
-    return registered_apis()[type(request).__message__.api_key].prepare(request, Context())  # type: ignore[arg-type]
+def judge(request: Any, authorizer: StandardAuthorizer | None = None) -> Any:
+    return registered_apis()[type(request).__message__.api_key].prepare(request, Context(authorizer))  # type: ignore[arg-type]
 
 
 THREADS = ("num.io.threads", 0, "100")
@@ -96,3 +102,60 @@ def test_an_item_added_to_what_is_no_list_is_refused_here() -> None:
         ErrorCode.INVALID_CONFIG,
         "Can't APPEND to key num.io.threads because its type is not LIST.",
     )
+
+
+@pytest.fixture
+def kept_levels() -> Iterator[None]:
+    """Levels that are put back when the test ends."""
+    before = logging.getLogger("pybroker.net").level
+    yield
+    LOGGERS.change([LevelChange("kafka.network", None)])
+    assert logging.getLogger("pybroker.net").level == before
+
+
+@pytest.mark.usefixtures("kept_levels")
+def test_loggers_are_changed_here_and_the_rest_is_forwarded() -> None:
+    level = resource(OWN, ("kafka.network", 0, "ERROR"), of=BROKER_LOGGER_RESOURCE)
+    request = IncrementalAlterConfigsRequest(resources=[level, resource("t", THREADS, of=TOPIC_RESOURCE)])
+    prepared = judge(request)
+    assert logging.getLogger("pybroker.net").level == logging.ERROR
+    assert [one.resource_name for one in prepared.request.resources] == ["t"]
+    topic = AlterConfigsResourceResponse(error_code=0, resource_type=TOPIC_RESOURCE, resource_name="t")
+    outcomes = prepared.complete(IncrementalAlterConfigsResponse(responses=[topic])).responses
+    assert [(one.resource_name, one.error_code) for one in outcomes] == [(str(OWN), 0), ("t", 0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "code", "words"),
+    [
+        (OTHER, ("kafka", 0, "INFO"), ErrorCode.INVALID_REQUEST, "Unexpected node id. Expected 1, but received 2"),
+        ("x", ("kafka", 0, "INFO"), ErrorCode.INVALID_REQUEST, "Node id must be an integer, but it is: x"),
+        (
+            OWN,
+            ("kafka", 2, "INFO"),
+            ErrorCode.INVALID_REQUEST,
+            "APPEND operation is not allowed for the BROKER_LOGGER resource",
+        ),
+        (
+            OWN,
+            ("kafka", 9, "INFO"),
+            ErrorCode.INVALID_REQUEST,
+            "Unknown operation type 9 is not allowed for the BROKER_LOGGER resource",
+        ),
+        (OWN, ("nobody", 0, "INFO"), ErrorCode.INVALID_CONFIG, "Logger nobody does not exist!"),
+    ],
+)
+def test_levels_that_cannot_be_are_refused(
+    name: object, change: tuple[str, int, str], code: ErrorCode, words: str
+) -> None:
+    prepared = judge(IncrementalAlterConfigsRequest(resources=[resource(name, change, of=BROKER_LOGGER_RESOURCE)]))
+    assert prepared.request is None
+    (outcome,) = prepared.complete(None).responses
+    assert (outcome.error_code, outcome.error_message) == (code, words)
+
+
+def test_levels_need_the_right_to_alter_the_cluster() -> None:
+    level = resource(OWN, ("kafka.network", 0, "ERROR"), of=BROKER_LOGGER_RESOURCE)
+    (outcome,) = judge(IncrementalAlterConfigsRequest(resources=[level]), StandardAuthorizer()).complete(None).responses
+    assert outcome.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert logging.getLogger("pybroker.net").level == logging.NOTSET

@@ -1,0 +1,145 @@
+"""The loggers of this process under Kafka's names, with Kafka's levels, changed while it runs (KIP-412).
+
+Owns the table of names, and which level holds for a name: its own, else that of the nearest name before it that has
+one, else root's. Kafka's names form another tree than Python's packages, so a level is set on every logger that it
+holds for. Must not know who asks, nor where lines are written.
+
+Levels are those of the process: what is set here is gone with it, as in Kafka.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from pybroker.protocol.errors import ErrorCode
+
+ROOT = "root"
+TRACE = 5
+"""The number of Kafka's finest level, which Python's logging does not have."""
+
+LEVELS = {
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": TRACE,
+}
+"""Kafka's levels, the least talkative first."""
+
+KAFKA_NAMES = {
+    "asyncio": "asyncio",
+    "pybroker": "kafka",
+    "pybroker.authorizer": "kafka.authorizer.logger",
+    "pybroker.broker": "kafka.server",
+    "pybroker.client": "org.apache.kafka.clients",
+    "pybroker.controller": "org.apache.kafka.controller",
+    "pybroker.coordinator.group": "org.apache.kafka.coordinator.group",
+    "pybroker.coordinator.runtime": "org.apache.kafka.coordinator.common.runtime",
+    "pybroker.coordinator.transaction": "org.apache.kafka.coordinator.transaction",
+    "pybroker.handlers": "kafka.server.KafkaApis",
+    "pybroker.machine": "org.apache.kafka.coordinator.common.runtime.machine",
+    "pybroker.net": "kafka.network",
+    "pybroker.replica": "kafka.server.ReplicaManager",
+    "pybroker.security": "org.apache.kafka.common.security",
+    "pybroker.storage": "org.apache.kafka.storage.internals.log",
+    "pybroker.storage.cleaner": "org.apache.kafka.storage.internals.log.LogCleaner",
+}
+"""Kafka's name of each logger that code here writes to."""
+
+_NAMES = (ROOT, *sorted({*KAFKA_NAMES.values(), "org.apache.kafka"}))
+
+
+class LevelChange(NamedTuple):
+    """What is asked for one logger; no level takes its own one away."""
+
+    name: str
+    level: str | None
+
+
+class LevelFault(NamedTuple):
+    """Why a change is refused, in Kafka's words."""
+
+    code: ErrorCode
+    words: str
+
+
+def kafka_name(name: str) -> str:
+    """Return Kafka's name of a logger of Python; its own where Kafka has no such part."""
+    head, tail = name, ""
+    while head not in KAFKA_NAMES:
+        head, _, last = head.rpartition(".")
+        tail = f".{last}{tail}"
+        if not head:
+            return name
+    return KAFKA_NAMES[head] + tail
+
+
+def level_name(level: int) -> str:
+    """Return Kafka's name of a level of Python's: of one in between, that of the next lower."""
+    return next((name for name, number in LEVELS.items() if level >= number), "TRACE")
+
+
+class Loggers:
+    """The levels of one process."""
+
+    def __init__(self) -> None:
+        # Invariant: every logger of KAFKA_NAMES has the level that holds for its name by these; what it had before one
+        # held is in `_before`.
+        self._given: dict[str, int] = {}
+        self._before: dict[str, int] = {}
+
+    def levels(self) -> dict[str, str]:
+        """Return every logger with the level that holds for it, root first."""
+        return {name: level_name(self._level(name)) for name in _NAMES}
+
+    def fault(self, changes: list[LevelChange]) -> LevelFault | None:
+        """Return the first of the changes that cannot be made, None where all can."""
+        for change in changes:
+            if change.name not in _NAMES:
+                return LevelFault(ErrorCode.INVALID_CONFIG, f"Logger {change.name} does not exist!")
+            if change.level is None and change.name == ROOT:
+                return LevelFault(
+                    ErrorCode.INVALID_REQUEST, f"Removing the log level of the {ROOT} logger is not allowed"
+                )
+            if change.level is not None and change.level not in LEVELS:
+                return LevelFault(
+                    ErrorCode.INVALID_CONFIG,
+                    f"Cannot set the log level of {change.name} to {change.level} as it is not a supported log level. "
+                    f"Valid log levels are {', '.join(sorted(LEVELS))}",
+                )
+        return None
+
+    def change(self, changes: list[LevelChange]) -> None:
+        """Make changes that `fault` has nothing against."""
+        for change in changes:
+            if change.level is None:
+                self._given.pop(change.name, None)
+            elif change.name == ROOT:
+                logging.getLogger().setLevel(LEVELS[change.level])
+            else:
+                self._given[change.name] = LEVELS[change.level]
+        for name, kafkas in KAFKA_NAMES.items():
+            self._set(logging.getLogger(name), self._nearest(kafkas))
+
+    def _set(self, logger: logging.Logger, level: int | None) -> None:
+        if level is not None:
+            self._before.setdefault(logger.name, logger.level)
+            logger.setLevel(level)
+        elif logger.name in self._before:
+            logger.setLevel(self._before.pop(logger.name))
+
+    def _level(self, name: str) -> int:
+        return self._nearest(name) or logging.getLogger().level
+
+    def _nearest(self, name: str) -> int | None:
+        while name:
+            if name in self._given:
+                return self._given[name]
+            name = name.rpartition(".")[0]
+        return None
+
+
+LOGGERS = Loggers()
+"""Those of this process: logging has one tree, whatever number of brokers a program embeds."""

@@ -1,0 +1,28 @@
+"""What commands print with `--json`: one JSON document on standard output, and nothing else there.
+
+Owns the option, and the form of the document. What a document holds each command declares in its constant `JSON`, from
+which docs/reference/commands.md is made: by action, the value's shape. A shape is the name of a JSON type (`string`,
+`integer`, `number`, `boolean`, with `|null` where there may be nothing), a list with the shape of its items, or a
+mapping with the shape of each key; the key `<...>` stands for any name. Errors stay lines on standard error.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+Shape = Any
+"""A text, a list of one shape, or a mapping from keys to shapes."""
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """Declare the option."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document for programs")
+
+
+def print_json(value: object) -> None:
+    """Print a value, its keys in the order that it has."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))
