@@ -7,9 +7,10 @@ does; the parts that must act subscribe to changes.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.config.dynamic import build_dynamic, dynamic_fault, masked, value_fault
+from pybroker.config.broker import BrokerConfig
+from pybroker.config.dynamic import build_dynamic, dynamic_fault, is_fixed, masked, value_fault
 from pybroker.config.group import group_fault
 from pybroker.config.key import Kind
 from pybroker.config.topic import TopicConfig, topic_fault
@@ -18,11 +19,19 @@ from pybroker.metadata.image import TOPIC_RESOURCE
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pybroker.config.broker import BrokerConfig
     from pybroker.metadata.delta import MetadataDelta
     from pybroker.metadata.image import MetadataImage
 
 log = logging.getLogger("pybroker.broker")
+
+
+class Reread(NamedTuple):
+    """What of a properties file that was read again differs from what the broker runs with."""
+
+    taken: tuple[str, ...]
+    """Keys whose new values are in force, unless a change in the metadata stands over them."""
+    left: tuple[str, ...]
+    """Keys whose new values wait for the next start."""
 
 
 class LiveConfig:
@@ -58,6 +67,20 @@ class LiveConfig:
         for callback in self._subscribers:
             callback(self.current)
 
+    def reread(self, read: BrokerConfig) -> Reread:
+        """Take from a properties file that was read again what may change while a broker runs; raises ConfigError."""
+        before, now = _texts(self._static), _texts(read)
+        differing = [name for name in sorted({**before, **now}) if before.get(name) != now.get(name)]
+        left = tuple(name for name in differing if is_fixed(self._static, name))
+        taken = tuple(name for name in differing if name not in left)
+        if taken:
+            kept = {name: text for name, text in before.items() if name not in taken}
+            self._static = BrokerConfig({**kept, **{name: now[name] for name in taken if name in now}})
+            self.current = build_dynamic(self._static, self._default, self._own).config
+            for callback in self._subscribers:
+                callback(self.current)
+        return Reread(taken, left)
+
     def broker_fault(self, configs: Mapping[str, str], /, *, broker: int | None) -> str | None:
         """Return what is wrong with all changes of one broker, or of the default of all (None); None for nothing."""
         if broker not in (None, self._static.node_id):
@@ -87,3 +110,8 @@ class LiveConfig:
         if key is None or key.kind is not Kind.LIST:
             return None
         return tuple(getattr(settings, key.attribute) or ())
+
+
+def _texts(config: BrokerConfig) -> dict[str, str]:
+    """Return every text that a broker was started with and that means something to it."""
+    return {**config.given, **config.of_listeners, **config.of_mechanisms}

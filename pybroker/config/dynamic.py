@@ -87,6 +87,14 @@ def key_of(name: str, keys: Mapping[str, Key[Any]]) -> Key[Any] | None:
     return keys.get(of_mechanism["key"] if name not in keys and of_mechanism is not None else name)
 
 
+def is_fixed(static: BrokerConfig, name: str) -> bool:
+    """Return whether a setting of the properties file holds until the broker is started again."""
+    key = key_of(name, static.keys)
+    if key is None or not key.dynamic or name in LISTENER_ONLY or name in AT_START:
+        return True
+    return name != key.name and key.name not in _OF_LISTENERS
+
+
 def masked(configs: Mapping[str, str], keys: Mapping[str, Key[Any]]) -> dict[str, str]:
     """Return the texts as they may be written into a log: secrets are left out of it."""
     return {name: _masked(key_of(name, keys), text) for name, text in configs.items()}

@@ -9,6 +9,7 @@ Stop: `pybroker.broker.shut_down` has the order; every part says where it is bui
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pybroker.broker.life import Life
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from pybroker.broker.broker_state import BrokerState
     from pybroker.broker.failures import Failures
+    from pybroker.broker.live_config import Reread
     from pybroker.broker.shut_down import ShutDown
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.cluster.events import ScramUpsertion
@@ -114,6 +116,13 @@ class Node:
         """Stop cleanly: what was acknowledged is on disk, and the next start needs no recovery."""
         await self._life.stop(self._running())
         self._run = None
+
+    def reload(self, config: BrokerConfig) -> Reread:
+        """Take what may change while the node runs, and read its certificates again where their files have changed.
+
+        Raises ConfigError, and NodeError of a node that does not run.
+        """
+        return self._running().reload(config)
 
     async def failed(self) -> NodeError:
         """Wait until the broker cannot go on, and return why."""
@@ -210,6 +219,14 @@ class _Run:
         """Answer requests."""
         if self._broker is not None:
             await self._broker.serve()
+
+    def reload(self, config: BrokerConfig) -> Reread:
+        """Take what may change while the node runs; raises ConfigError."""
+        reread = self._foundation.live.reread(config)
+        for part in (self._controller, self._broker):
+            if part is not None:
+                part.tls.look(datetime.now(UTC))
+        return reread
 
     async def leave(self) -> None:
         """Hand over what others can do, before anything ends."""

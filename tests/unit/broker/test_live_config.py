@@ -108,3 +108,15 @@ def test_what_is_wrong_with_a_topics_or_a_groups_own_settings_is_said(stage: Sta
     assert "retention.ms" in (stage.live.topic_fault({"retention.ms": "soon"}) or "")
     assert stage.live.group_fault({"consumer.session.timeout.ms": "45000"}) is None
     assert "colour" in (stage.live.group_fault({"colour": "red"}) or "")
+
+
+def test_a_file_that_is_read_again_changes_what_may_change(stage: Stage) -> None:
+    stage.publish(image({"log.cleaner.threads": "2"}, {}))
+    read = BrokerConfig({"message.max.bytes": "40", "num.network.threads": "5", "log.cleaner.threads": "1"})
+    assert stage.live.reread(read) == (("log.cleaner.threads", "message.max.bytes"), ("num.network.threads",))
+    current = stage.received[-1]
+    assert (current.message_max_bytes, current.num_network_threads) == (40, 3)
+    assert current.log_cleaner_threads == 2, "what the metadata holds stands over the file"
+    assert stage.live.reread(read).taken == ()
+    assert stage.live.reread(BrokerConfig({})).taken == ("log.cleaner.threads", "message.max.bytes")
+    assert stage.live.current.message_max_bytes == BrokerConfig.message_max_bytes.default

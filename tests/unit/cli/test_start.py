@@ -66,3 +66,24 @@ def test_a_directory_that_cannot_be_used_is_reported_in_one_line(
     assert capsys.readouterr().err == (
         f"pybroker start: log directory {tmp_path}/file: expected a directory, found a file\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-d"], "-d needs --log-file FILE"),
+        (["-d", "--log-file", "b.log", "--pid-file", "/nowhere/pid"], "--pid-file /nowhere/pid: there is no directory"),
+        (["--log-level", "loud"], "--log-level: Cannot set the log level of root to LOUD"),
+        (["--log-file-bytes", "-1"], "--log-file-bytes -1: expected 0 or more"),
+        (["--log-files", "-1"], "--log-files -1: expected 0 or more"),
+        (["--stop-timeout", "-1"], "--stop-timeout -1: expected seconds"),
+        (["--config", "a", "b"], "b: --config a names the settings already"),
+    ],
+)
+def test_a_service_that_cannot_be_is_reported_before_anything_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    assert main(["start", *arguments, "--override", f"log.dirs={tmp_path}/data"]) != 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"pybroker start: {words}")
+    assert not (tmp_path / "data").exists()

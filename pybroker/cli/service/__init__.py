@@ -1,0 +1,8 @@
+"""A broker as a service: lines for the log, life without a terminal, and what the service manager is notified of.
+
+log_output     what a line of the log looks like, and where it goes
+detached       a process of its own, without a terminal
+pid_file       the file with the process's id
+notifier       the protocol of systemd's sd_notify
+deadline       a stop that takes too long ends hard
+"""

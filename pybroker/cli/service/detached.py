@@ -1,0 +1,85 @@
+"""A process without a terminal, and the pipe by which it reports to the command that started it how its start went.
+
+Owns the two forks: a child in a session of its own, and a grandchild that leads none, so that no terminal becomes its
+own again. Must not know what runs in it. It has to be called before there are threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from pybroker.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MOST_BYTES = 65_536
+
+
+class Reporter:
+    """The detached process's end of the pipe."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+
+    def ready(self, line: str) -> None:
+        """Report that the start went well; the command prints the line and ends."""
+        self._report({"ready": line})
+
+    def failed(self, line: str) -> None:
+        """Report why there is no broker; the command prints the line and ends with a status that is not 0."""
+        self._report({"failed": line})
+
+    def _report(self, outcome: dict[str, str]) -> None:
+        if self._pipe >= 0:
+            # A command that somebody has ended meanwhile wants to know nothing.
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._pipe, json.dumps(outcome).encode())
+            os.close(self._pipe)
+            self._pipe = -1
+
+
+def detach(output: Path) -> Reporter | str:
+    """Go on in a process without a terminal, whose standard output and error are appended to the file `output`.
+
+    Returns the reporter in that process; in the one that called, once the other has reported it, the line to print.
+    Raises CommandError there when the start has failed, and when the file cannot be opened.
+    """
+    try:
+        file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError as error:
+        raise CommandError(f"{output}: {error.strerror}") from None
+    ours, theirs = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child:
+        os.close(file)
+        os.close(theirs)
+        os.waitpid(child, 0)
+        return _outcome(ours, output)
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.close(ours)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for number, stream in ((nothing, 0), (file, 1), (file, 2)):
+        os.dup2(number, stream)
+    os.close(nothing)
+    os.close(file)
+    return Reporter(theirs)
+
+
+def _outcome(pipe: int, output: Path) -> str:
+    with os.fdopen(pipe, "rb") as reported:
+        text = reported.read(_MOST_BYTES)
+    if not text:
+        raise CommandError(f"the broker ended before it was ready: {output} may say why")
+    outcome = json.loads(text)
+    if "failed" in outcome:
+        raise CommandError(outcome["failed"])
+    return str(outcome["ready"])
