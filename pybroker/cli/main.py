@@ -15,6 +15,7 @@ from pybroker.cli.errors import CommandError
 COMMANDS = {
     "acls": "add, remove and list access control entries",
     "cluster": "run a cluster of brokers on this machine; ask any cluster who it is",
+    "config": "show what the settings of a node come to, or judge them before a start",
     "configs": "show and change the settings of topics and brokers",
     "consumer-groups": "list, describe, reset and delete consumer groups",
     "delegation-tokens": "make, renew, end and list delegation tokens",

@@ -216,7 +216,7 @@ def _run(
     )
     try:
         uvloop.run(_serve(config, service))
-    except NodeError as error:
+    except (NodeError, ConfigError) as error:
         if arguments.daemon:
             log.error("%s", error)
         raise CommandError(str(error)) from None

@@ -40,7 +40,7 @@ from pybroker.config.topic_keys import TopicKeys
 from pybroker.config.transaction_keys import TransactionKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 _HOUR_MS = 3_600_000
 _CLEANER_THREAD_BYTES = 1024**2
@@ -86,6 +86,11 @@ class BrokerConfig(
 
     def __init__(self, given: Mapping[str, str]) -> None:
         """Check and take the texts in `given`; raises ConfigError for the first wrong one."""
+        self.take(given)
+        self.check_between_keys()
+
+    def take(self, given: Mapping[str, str]) -> None:
+        """Take the texts in `given` and what is built of them; raises ConfigError. `between_keys` has what is left."""
         super().__init__(_with_node_id(given))
         if self.broker_id not in (-1, self.node_id):
             raise RefusedError("node.id", self.node_id, "You must set `node.id` to the same value as `broker.id`.")
@@ -111,7 +116,6 @@ class BrokerConfig(
         )
         check_roles(self, tuple(endpoints), tuple(advertised))
         self._check_parts()
-        self.check_between_keys()
 
     def _congestion_control(self, given: Mapping[str, str]) -> dict[str, str | None]:
         congestion_control = {"": self.congestion_control}
@@ -141,15 +145,26 @@ class BrokerConfig(
 
     def check_between_keys(self) -> None:
         """Hold the values against each other; raises ConfigError. Changes of a running broker have to pass it, too."""
-        self._check_retention()
-        self._check_requests()
-        self._check_cleaner()
-        self._check_replication()
-        self._check_consumer_groups()
+        for check in self.between_keys():
+            check()
+
+    def between_keys(self) -> tuple[Callable[[], object], ...]:
+        """Return what holds values against each other; each raises ConfigError by itself."""
+        return (
+            self._check_retention,
+            self._check_requests,
+            self._check_cleaner,
+            self._check_replication,
+            self._check_consumer_groups,
+            self.sasl_of_listeners,
+            lambda: check_per_ip(self.max_connections_per_ip, self.max_connections_per_ip_overrides),
+            self.connections_of_listeners,
+            self.tls_of_listeners,
+            self._check_ways,
+        )
+
+    def _check_ways(self) -> None:
         offered = self.sasl_of_listeners()
-        check_per_ip(self.max_connections_per_ip, self.max_connections_per_ip_overrides)
-        self.connections_of_listeners()
-        self.tls_of_listeners()
         for way in self._ways():
             check_mechanism(way, self._security_texts(), offered)
             build_client_properties(way, self._security_texts())

@@ -6,7 +6,7 @@ Must not know which keys exist.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.config.errors import PropertiesError
 
@@ -17,23 +17,44 @@ if TYPE_CHECKING:
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
+class Line(NamedTuple):
+    """A pair of a file, and where it stands there."""
+
+    text: str
+    number: int
+    """Of its first line, from 1."""
+
+
 def read_properties(path: Path) -> dict[str, str]:
     """Return the pairs of a file, the last of a repeated key winning; raises PropertiesError."""
+    return parse_properties(_read(path))
+
+
+def read_lines(path: Path) -> dict[str, Line]:
+    """Return the pairs of a file with their lines, the last of a repeated key winning; raises PropertiesError."""
+    return parse_lines(_read(path))
+
+
+def _read(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise PropertiesError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise PropertiesError(f"cannot read {path}: not UTF-8 at byte {error.start}") from None
-    return parse_properties(text)
 
 
 def parse_properties(text: str) -> dict[str, str]:
     """Return the pairs of a text in the properties format; raises PropertiesError for a broken escape."""
+    return {key: line.text for key, line in parse_lines(text).items()}
+
+
+def parse_lines(text: str) -> dict[str, Line]:
+    """Return the pairs of a text in the properties format with their lines; raises PropertiesError."""
     pairs = {}
-    for line in _logical_lines(text):
+    for number, line in _logical_lines(text):
         key, value = _split(line)
-        pairs[_unescape(key)] = _unescape(value)
+        pairs[_unescape(key)] = Line(_unescape(value), number)
     return pairs
 
 
@@ -48,21 +69,22 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
     return pairs
 
 
-def _logical_lines(text: str) -> Iterator[str]:
-    pending = ""
-    for raw in text.splitlines():
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    pending, first = "", 0
+    for number, raw in enumerate(text.splitlines(), 1):
         line = raw.lstrip(" \t\f")
         if not pending and (not line or line[0] in "#!"):
             continue
+        first = first if pending else number
         line = pending + line
         # An odd number of backslashes at the end continues the line; an even number is escaped backslashes.
         if (len(line) - len(line.rstrip("\\"))) % 2:
             pending = line[:-1]
             continue
         pending = ""
-        yield line
+        yield first, line
     if pending:
-        yield pending
+        yield first, pending
 
 
 def _split(line: str) -> tuple[str, str]:

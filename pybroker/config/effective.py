@@ -1,0 +1,74 @@
+"""The settings of a node before it starts, each with where its value comes from.
+
+Owns the order in which sources speak: an override, the file, another key of the same meaning, the default. Must not
+know a running broker, whose settings may have been changed since (DescribeConfigs says that).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.config.key import Kind
+from pybroker.config.shown import is_secret, shown_text
+from pybroker.config.topic import broker_chain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pybroker.config.broker import BrokerConfig
+
+OVERRIDE, FILE, SYNONYM, DEFAULT = "override", "file", "synonym", "default"
+_SAME = {"node.id": "broker.id", "broker.id": "node.id"}
+
+
+class Setting(NamedTuple):
+    """One key with its value as it may be shown; no value where there is none."""
+
+    name: str
+    value: str | None
+    source: str
+    line: int | None
+    """Of the file, for what comes from it."""
+    synonym: str | None
+    """The key that speaks in place of this one."""
+    secret: bool
+    type: str
+
+
+def effective_settings(
+    config: BrokerConfig, lines: Mapping[str, int], overrides: Mapping[str, str]
+) -> Iterator[Setting]:
+    """Yield every setting by name, those for single listeners and unknown ones too.
+
+    `lines` has the keys of the file, `overrides` those that win over it.
+    """
+    found = {name: _setting(config, name, lines, overrides) for name in config.keys}
+    texts = {**config.of_listeners, **config.of_mechanisms}
+    for name, text in texts.items():
+        source, line = _place(name, lines, overrides)
+        found[name] = Setting(name, shown_text(name, text), source, line, None, is_secret(name), "string")
+    yield from (found[name] for name in sorted(found))
+
+
+def _setting(config: BrokerConfig, name: str, lines: Mapping[str, int], overrides: Mapping[str, str]) -> Setting:
+    chain = broker_chain(name)
+    speaks = next((key for key in chain if key.name in config.given), None)
+    if speaks is None:
+        speaks = next((key for key in chain if key.default is not None), config.keys[name])
+    value = speaks.text_of(getattr(config, speaks.attribute))
+    source, line = _place(speaks.name, lines, overrides)
+    synonym = speaks.name if speaks.name != name else None
+    same = _SAME.get(name)
+    if same is not None and source == DEFAULT and name in config.given:
+        source, line = _place(same, lines, overrides)
+        synonym = same
+    if synonym is not None and source == DEFAULT:
+        source = SYNONYM
+    kind: Kind = config.keys[name].kind
+    return Setting(name, shown_text(name, value), source, line, synonym, is_secret(name), kind.name.lower())
+
+
+def _place(name: str, lines: Mapping[str, int], overrides: Mapping[str, str]) -> tuple[str, int | None]:
+    if name in overrides:
+        return OVERRIDE, None
+    return (FILE, lines[name]) if name in lines else (DEFAULT, None)
