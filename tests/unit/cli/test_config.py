@@ -67,7 +67,8 @@ def test_right_settings_are_printed_with_their_sources(tmp_path: Path, capsys: p
     assert main(["config", "print", *given, "--changed", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert shape_fault(document, JSON["print"]) is None
-    assert [one["name"] for one in document] == ["log.retention.hours", "node.id", "num.network.threads", "ssl.key.password"]
+    names = [one["name"] for one in document]
+    assert names == ["log.retention.hours", "node.id", "num.network.threads", "ssl.key.password"]
 
 
 def test_a_file_that_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str]) -> None:

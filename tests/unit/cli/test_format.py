@@ -88,6 +88,7 @@ def test_a_first_voter_is_named_in_a_snapshot_of_its_metadata_directory(files: F
         assert read_bootstrap(path) == [
             FeatureLevelRecord(name="metadata.version", feature_level=25),
             FeatureLevelRecord(name="group.version", feature_level=1),
+            FeatureLevelRecord(name="transaction.version", feature_level=2),
         ]
 
 
