@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Iterator
 
 import aiokafka
@@ -13,6 +15,7 @@ import pytest
 
 from tests.conformance.conftest import Server, Topic
 from tests.support import java_oracle
+from tests.support.franz import franz_program
 from tests.support.wire import Wire
 
 INVALID_REQUEST = 42
@@ -136,3 +139,19 @@ def test_kafkas_own_producer_and_admin(oracle: java_oracle.JavaOracle, server: S
     for what in ("init", "fence", "init"):
         tried = oracle.ask(what, servers=server.bootstrap_servers, id=f"id of {topic.name}")
         assert (tried["class"], tried["message"]) == ("", ""), what
+
+
+@pytest.mark.java
+def test_kafkas_own_producer_with_records(oracle: java_oracle.JavaOracle, server: Server, topic: Topic) -> None:
+    named = {"id": f"id of {topic.name}", "topic": topic.name}
+    tried = oracle.ask("records", servers=server.bootstrap_servers, **named)
+    assert tried["class"] == "ProducerFencedException", tried
+    assert committed(server, topic, 3) == [b"a", b"c", b"d"]
+
+
+def test_franz_go(server: Server, topic: Topic) -> None:
+    words = [franz_program("transactions"), server.bootstrap_servers, topic.name, f"id of {topic.name}"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=4 * PATIENCE_SECONDS, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.match(r"(PRODUCER_FENCED|INVALID_PRODUCER_EPOCH): ", done.stdout), done.stdout
+    assert committed(server, topic, 3) == [b"a", b"c", b"d"]
