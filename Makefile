@@ -96,7 +96,7 @@ chaos: build $(STAMPS)/test ## Disturb a cluster under load and check what its c
 	PYBROKER_CHAOS_SECONDS=$(or $(SECONDS),600) PYBROKER_CHAOS_SEED=$(or $(SEED),0) PYBROKER_CHAOS_BROKERS=$(or $(BROKERS),3) \
 		$(BIN)/pytest tests/chaos
 
-exactly-once: build $(STAMPS)/test ## Consume, transform and produce in transactions under kills: make exactly-once SECONDS=600 SEED=7 (long)
+exactly-once: build $(STAMPS)/test ## Consume, transform and produce in transactions under kills: four kinds of copiers, make exactly-once SECONDS=600 SEED=7 (long)
 	PYBROKER_EXACTLY_ONCE_SECONDS=$(or $(SECONDS),600) PYBROKER_CHAOS_SEED=$(or $(SEED),7) \
 		$(BIN)/pytest tests/chaos/test_exactly_once.py
 

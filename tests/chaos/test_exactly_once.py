@@ -1,14 +1,13 @@
 """Consume, transform, produce over three brokers under kills and pauses: the output is the input, each record once.
 
-PYBROKER_EXACTLY_ONCE_SECONDS says how long the faults last (`make exactly-once` takes ten minutes), PYBROKER_CHAOS_SEED
-which they are.
+Each client's copiers for themselves, one after the other on the same cluster. PYBROKER_EXACTLY_ONCE_SECONDS says how
+long the faults last for each (`make exactly-once` takes ten minutes), PYBROKER_CHAOS_SEED which they are.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,10 +20,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from pybroker.client import Admin
 from pybroker.client.topics import NewTopic
 from pybroker.testing import Cluster
+from tests.chaos.copiers import KINDS, Work
 from tests.support import repository
 from tests.support.conditions import wait_until
 
-SECONDS = float(os.environ.get("PYBROKER_EXACTLY_ONCE_SECONDS", "10"))
+SECONDS = float(os.environ.get("PYBROKER_EXACTLY_ONCE_SECONDS", "5"))
 SEED = int(os.environ.get("PYBROKER_CHAOS_SEED", "7"))
 PARTITIONS, COPIERS, KEYS = 3, 2, 5
 RATE = 200
@@ -37,23 +37,20 @@ _SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(SECONDS + 300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(SECONDS + 300), pytest.mark.xdist_group("exactly-once")]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(3, properties=_SETTINGS) as cluster:
+        yield cluster
 
 
 class Copier:
-    """A `tests.chaos.copier`, started again whenever it has ended."""
+    """A program of a kind, started again whenever it has ended."""
 
-    def __init__(self, bootstrap: str, number: int) -> None:
-        self._command = [
-            sys.executable,
-            "-m",
-            "tests.chaos.copier",
-            bootstrap,
-            "copiers",
-            "in",
-            "out",
-            f"copier-{number}",
-        ]
+    def __init__(self, command: list[str]) -> None:
+        self._command = command
         self._process = self._start()
         self.starts = 1
 
@@ -77,8 +74,9 @@ class Copier:
 class Feeder(threading.Thread):
     """Writes numbered records, until it is stopped."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, topic: str) -> None:
         super().__init__(daemon=True)
+        self._topic = topic
         self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
         self._stopped = threading.Event()
         self.sent = 0
@@ -87,7 +85,7 @@ class Feeder(threading.Thread):
         while not self._stopped.wait(1 / RATE):
             partition = self.sent % PARTITIONS
             key = f"k{partition}.{self.sent // PARTITIONS % KEYS}"
-            self._producer.produce("in", key=key, value=f"v{self.sent}", partition=partition)
+            self._producer.produce(self._topic, key=key, value=f"v{self.sent}", partition=partition)
             self._producer.poll(0)
             self.sent += 1
 
@@ -97,9 +95,12 @@ class Feeder(threading.Thread):
         assert self._producer.flush(_CALM_S) == 0
 
 
-def test_the_output_is_the_input_each_record_once() -> None:
-    random = Random(SEED)
-    with Cluster(3, properties=_SETTINGS) as cluster, running(cluster) as (feeder, copiers):
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.java if kind == "java" else ()) for kind in KINDS]
+)
+def test_the_output_is_the_input_each_record_once(cluster: Cluster, kind: str) -> None:
+    random, source, target = Random(f"{SEED} {kind}"), f"in-{kind}", f"out-{kind}"
+    with running(cluster, kind) as (feeder, copiers):
         until = time.monotonic() + SECONDS
         while time.monotonic() < until:
             disturb(cluster, copiers, random)
@@ -108,11 +109,12 @@ def test_the_output_is_the_input_each_record_once() -> None:
         def copied() -> bool:
             for copier in copiers:
                 copier.look()
-            return len(read(cluster, "out")) >= feeder.sent
+            return len(read(cluster, target)) >= feeder.sent
 
-        wait_until(copied, within=_CALM_S, what=lambda: f"{feeder.sent} records, {len(read(cluster, 'out'))} copied")
-        taken = [(partition, key, value.upper()) for partition, key, value in read(cluster, "in")]
-        given = read(cluster, "out")
+        wait_until(copied, within=_CALM_S, what=lambda: f"{feeder.sent} records, {len(read(cluster, target))} copied")
+        transform = KINDS[kind].transform
+        taken = [(partition, key, transform(value)) for partition, key, value in read(cluster, source)]
+        given = read(cluster, target)
     assert len(taken) == feeder.sent > RATE * SECONDS / 4
     for partition in range(PARTITIONS):
         of_input = [one for one in taken if one[0] == partition]
@@ -143,13 +145,16 @@ def disturb(cluster: Cluster, copiers: list[Copier], random: Random) -> None:
 
 
 @contextmanager
-def running(cluster: Cluster) -> Iterator[tuple[Feeder, list[Copier]]]:
+def running(cluster: Cluster, kind: str) -> Iterator[tuple[Feeder, list[Copier]]]:
     """The input's writer and the copiers, from the topics' creation on."""
+    source, target, bootstrap = f"in-{kind}", f"out-{kind}", cluster.bootstrap_servers
+    works = [Work(bootstrap, f"copiers-{kind}", source, target, f"{kind}-{number}") for number in range(COPIERS)]
+    commands = [KINDS[kind].command(work) for work in works]
     with Admin(bootstrap_servers=cluster.bootstrap_servers) as admin:
         configs = {"min.insync.replicas": "2"}
-        admin.create_topics([NewTopic(name, PARTITIONS, 3, configs=configs) for name in ("in", "out")])
-    feeder = Feeder(cluster.bootstrap_servers)
-    copiers = [Copier(cluster.bootstrap_servers, number) for number in range(COPIERS)]
+        admin.create_topics([NewTopic(name, PARTITIONS, 3, configs=configs) for name in (source, target)])
+    feeder = Feeder(bootstrap, source)
+    copiers = [Copier(command) for command in commands]
     feeder.start()
     try:
         yield feeder, copiers
