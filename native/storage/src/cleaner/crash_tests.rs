@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::tests::{LIMITS, NOW, SeenBatch, append, batch, clean, keys_and_values, open, read, replay};
+use super::tests::{LIMITS, NOW, SeenBatch, append, batch, clean, end_marker, keys_and_values, open, read, replay};
 use crate::{CleanLimits, Log};
-use pybroker_record::{Compression, EndMarker, ProducerId, set_transactional};
+use pybroker_record::{Compression, set_transactional};
 use pybroker_sys::faults::{Crash, FaultLayer};
 
 const TORN: u64 = 2;
+/// Producers of transactions.
+const ABORTING: i64 = 9;
+const COMMITTING: i64 = 8;
 
 /// Segments that make several groups, with records of transactions, and of producers that are still active.
 fn fill(log: &Log) {
@@ -18,11 +21,13 @@ fn fill(log: &Log) {
         let (key, id) = (format!("k{}", round % 7), i64::from(round % 3));
         let records = [(key.as_str(), Some(value.as_str())), ("often", (round % 5 > 0).then_some("w"))];
         append(log, batch(Compression::None, &records, (id, 0, (round / 3) * 2)));
-        if round % 9 == 8 {
-            let mut aborted = batch(Compression::Lz4, &[("k1", Some("aborted"))], (9, 0, round / 9));
-            set_transactional(&mut aborted);
-            append(log, aborted);
-            append(log, EndMarker { commit: false, coordinator_epoch: 1 }.build(ProducerId(9), 0, NOW).unwrap());
+        for (producer, due, value) in [(ABORTING, 8, "aborted"), (COMMITTING, 4, "committed")] {
+            if round % 9 == due {
+                let mut part = batch(Compression::Lz4, &[("k1", Some(value))], (producer, 0, round / 9));
+                set_transactional(&mut part);
+                append(log, part);
+                append(log, end_marker(producer, producer == COMMITTING));
+            }
         }
         if round % 4 == 3 {
             log.roll(NOW).unwrap();
@@ -70,9 +75,9 @@ fn a_crash_at_any_change_leaves_every_record_that_counts() {
     assert!(seen.iter().all(|count| *count > 0), "before, between and after the groups: {seen:?}");
 }
 
-/// What is left when the aborted transactions, which are all there are, are left out.
+/// What is left when the aborted transactions are left out.
 fn committed(batches: &[SeenBatch]) -> Vec<SeenBatch> {
-    batches.iter().filter(|batch| !batch.header.is_transactional()).cloned().collect()
+    batches.iter().filter(|batch| batch.header.producer_id != ABORTING).cloned().collect()
 }
 
 /// Opens what a crash has left, and counts in `seen` whether it is the log before the pass, after it, or in between.

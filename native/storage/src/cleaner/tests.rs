@@ -1,6 +1,6 @@
 //! Passes over random logs, against a naive replay; and crashes at every change of a file.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -111,8 +111,13 @@ struct Made {
     codec: Compression,
     gap: i64,
     producer: Option<i64>,
+    /// Its producer's transaction ends behind it: a commit, or an abort.
+    end: Option<bool>,
     roll: bool,
 }
+
+/// Producers of this id and larger ones send in transactions.
+const FIRST_TRANSACTIONAL: i64 = 3;
 
 fn made() -> impl Strategy<Value = Vec<Made>> {
     let key = prop_oneof![20 => (0_u8..12).prop_map(Some), 1 => Just(None)];
@@ -125,9 +130,10 @@ fn made() -> impl Strategy<Value = Vec<Made>> {
         1 => Just(Compression::Zstd)
     ];
     let gap = prop_oneof![4 => Just(0), 1 => 1..40_i64];
-    let batch =
-        (prop::collection::vec((key, value), 1..8), codec, gap, prop::option::of(1..3_i64), prop::bool::weighted(0.2))
-            .prop_map(|(records, codec, gap, producer, roll)| Made { records, codec, gap, producer, roll });
+    let producer = prop::option::of(1..FIRST_TRANSACTIONAL + 2);
+    let end = prop::option::of(any::<bool>());
+    let batch = (prop::collection::vec((key, value), 1..8), codec, gap, producer, end, prop::bool::weighted(0.2))
+        .prop_map(|(records, codec, gap, producer, end, roll)| Made { records, codec, gap, producer, end, roll });
     prop::collection::vec(batch, 1..60)
 }
 
@@ -135,11 +141,27 @@ fn made() -> impl Strategy<Value = Vec<Made>> {
 struct Writer {
     sequences: HashMap<i64, i32>,
     count: i64,
+    /// By producer, the offsets of the records of its open transaction.
+    open: HashMap<i64, Vec<i64>>,
+    ended: Vec<Ended>,
+}
+
+/// A transaction that was ended.
+struct Ended {
+    producer: i64,
+    commit: bool,
+    records: Vec<i64>,
+    marker: i64,
 }
 
 impl Writer {
     fn new() -> Self {
-        Self { sequences: HashMap::new(), count: 0 }
+        Self { sequences: HashMap::new(), count: 0, open: HashMap::new(), ended: Vec::new() }
+    }
+
+    /// The offsets of the records of aborted transactions.
+    fn aborted(&self) -> HashSet<i64> {
+        self.ended.iter().filter(|ended| !ended.commit).flat_map(|ended| ended.records.iter().copied()).collect()
     }
 
     fn append(&mut self, log: &Log, made: &Made) {
@@ -166,24 +188,49 @@ impl Writer {
         if made.roll {
             log.roll(NOW).unwrap();
         }
+        let transactional = made.producer.filter(|id| *id >= FIRST_TRANSACTIONAL);
+        if let Some(producer) = transactional {
+            set_transactional(&mut bytes);
+            let base = log.log_end_offset() + made.gap;
+            self.open.entry(producer).or_default().extend(base..base + made.records.len() as i64);
+        }
         log.append_as_follower(&bytes, NOW).unwrap();
+        if let (Some(producer), Some(commit)) = (transactional, made.end) {
+            let (records, marker) = (self.open.remove(&producer).unwrap(), log.log_end_offset());
+            append(log, end_marker(producer, commit));
+            self.ended.push(Ended { producer, commit, records, marker });
+        }
     }
 }
 
+pub(super) fn end_marker(producer: i64, commit: bool) -> Vec<u8> {
+    EndMarker { commit, coordinator_epoch: 1 }.build(ProducerId(producer), 0, NOW).unwrap()
+}
+
+/// Where a pass has to end: at the active segment, or at the segment with the first record of a transaction that is open.
+/// All is committed.
+fn end_of_cleanable(log: &Log) -> i64 {
+    log.settle_transactions(log.log_end_offset());
+    let stable = log.first_unstable_offset().unwrap_or(i64::MAX);
+    let bases = log.survey().into_iter().map(|segment| segment.base_offset);
+    bases.take_while(|base| *base <= stable).last().unwrap()
+}
+
 pub(super) fn clean(log: &Log, first_dirty: i64, limits: &CleanLimits, now_ms: i64) -> Result<Cleaned, CleanError> {
-    let range = CleanRange { first_dirty, first_uncleanable: log.survey().last().unwrap().base_offset };
+    let range = CleanRange { first_dirty, first_uncleanable: end_of_cleanable(log) };
     log.clean(range, limits, &Throttle::new(f64::MAX), now_ms)
 }
 
-/// What has to hold after a pass over everything below `end_offset`.
-fn check_cleaned(before: &[SeenBatch], after: &[SeenBatch], cleaned: &Cleaned, now_ms: i64) {
+/// What has to hold after a pass over everything below `end_offset`; `aborted` are offsets of records.
+fn check_cleaned(before: &[SeenBatch], after: &[SeenBatch], aborted: &HashSet<i64>, cleaned: &Cleaned, now_ms: i64) {
     let keyed = |batches: &[SeenBatch]| -> Vec<Seen> {
-        batches.iter().flat_map(|batch| batch.records.iter().cloned()).collect()
+        let of_clients = batches.iter().filter(|batch| !batch.header.is_control());
+        of_clients.flat_map(|batch| batch.records.iter().cloned()).collect()
     };
     let rewritten = cleaned.segments_read > 0;
     let (had, has) = (keyed(before), keyed(after));
     let mut latest: HashMap<&[u8], i64> = HashMap::new();
-    for record in had.iter().filter(|record| record.0 < cleaned.end_offset) {
+    for record in had.iter().filter(|record| record.0 < cleaned.end_offset && !aborted.contains(&record.0)) {
         if let Some(key) = &record.2 {
             latest.insert(key, record.0);
         }
@@ -197,6 +244,7 @@ fn check_cleaned(before: &[SeenBatch], after: &[SeenBatch], cleaned: &Cleaned, n
     for record in &had {
         let stays = match &record.2 {
             _ if record.0 >= cleaned.end_offset => true,
+            _ if aborted.contains(&record.0) => false,
             None => false,
             Some(key) => latest[key.as_slice()] == record.0,
         };
@@ -210,17 +258,40 @@ fn check_cleaned(before: &[SeenBatch], after: &[SeenBatch], cleaned: &Cleaned, n
                 );
                 remaining.next();
             }
-            // Only a tombstone whose time has come may go although it is the last of its key.
-            _ => assert!(!stays || record.3.is_none(), "{record:?} is gone"),
+            // Only a tombstone whose time has come may go although it is the last of its key, and aborted records of a segment
+            // of which the map holds a part.
+            _ => assert!(!stays || record.3.is_none() || aborted.contains(&record.0), "{record:?} is gone"),
         }
     }
     assert!(remaining.next().is_none(), "a record that was never written");
-    assert_eq!(replay(after), replay(before));
+    assert_eq!(replay(&without(after, aborted)), replay(&without(before, aborted)));
+}
+
+/// The batches without these records.
+fn without(batches: &[SeenBatch], aborted: &HashSet<i64>) -> Vec<SeenBatch> {
+    let mut left = batches.to_vec();
+    left.iter_mut().for_each(|batch| batch.records.retain(|record| !aborted.contains(&record.0)));
+    left
+}
+
+/// Readers that find a record of a transaction find its marker too, and are told of it when it was aborted.
+fn check_markers(log: &Log, after: &[SeenBatch], ended: &[Ended]) {
+    let records: HashSet<i64> = after.iter().flat_map(|batch| batch.records.iter().map(|record| record.0)).collect();
+    let listed = log.aborted_transactions(Offset(0)..Offset::MAX).unwrap();
+    for Ended { producer, commit, records: of_transaction, marker } in ended {
+        let left: Vec<i64> = of_transaction.iter().copied().filter(|offset| records.contains(offset)).collect();
+        let Some(first) = left.first() else { continue };
+        assert!(records.contains(marker), "the marker {marker} of the records {left:?} is gone");
+        let told = listed.iter().any(|aborted| {
+            aborted.producer_id == *producer && aborted.first_offset <= *first && aborted.last_offset == *marker
+        });
+        assert_eq!(told, !commit, "what readers of {left:?} are told");
+    }
 }
 
 fn check_producers(before: &[SeenBatch], after: &[SeenBatch]) {
     let last = |batches: &[SeenBatch]| -> HashMap<i64, (i64, i32)> {
-        let of_producers = batches.iter().filter(|batch| batch.header.producer_id >= 0);
+        let of_producers = batches.iter().filter(|batch| batch.header.producer_id >= 0 && !batch.header.is_control());
         of_producers
             .map(|batch| (batch.header.producer_id, (batch.header.last_offset(), batch.header.last_sequence())))
             .collect()
@@ -254,7 +325,8 @@ proptest! {
                 let before = read(&log);
                 let cleaned = clean(&log, first_dirty, &limits, now_ms).unwrap();
                 let after = read(&log);
-                check_cleaned(&before, &after, &cleaned, now_ms);
+                check_cleaned(&before, &after, &writer.aborted(), &cleaned, now_ms);
+                check_markers(&log, &after, &writer.ended);
                 check_producers(&before, &after);
                 prop_assert!(cleaned.end_offset > first_dirty || !cleaned.map_full);
                 first_dirty = cleaned.end_offset;
@@ -264,7 +336,7 @@ proptest! {
                     break;
                 }
             }
-            prop_assert_eq!(first_dirty, log.survey().last().unwrap().base_offset);
+            prop_assert_eq!(first_dirty, end_of_cleanable(&log));
             now_ms += later;
         }
         let (before, end) = (read(&log), log.log_end_offset());
@@ -308,10 +380,6 @@ pub(super) fn keys_and_values(batches: &[SeenBatch]) -> Vec<(String, Option<Stri
 
 fn pairs(pairs: &[(&str, Option<&str>)]) -> Vec<(String, Option<String>)> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), value.map(str::to_owned))).collect()
-}
-
-fn end_of_cleanable(log: &Log) -> i64 {
-    log.survey().last().unwrap().base_offset
 }
 
 #[test]
@@ -392,14 +460,12 @@ fn aborted_records_go_and_their_marker_follows_them_when_nobody_asks_for_it() {
         set_transactional(&mut bytes);
         bytes
     };
-    let marker =
-        |producer, commit| EndMarker { commit, coordinator_epoch: 1 }.build(ProducerId(producer), 0, NOW).unwrap();
     append(&log, batch(Compression::None, &[("k", Some("before"))], (-1, -1, -1)));
     append(&log, transactional("aborted", 1, 0));
     append(&log, transactional("committed", 2, 0));
-    append(&log, marker(2, true));
+    append(&log, end_marker(2, true));
     append(&log, transactional("aborted", 1, 1));
-    append(&log, marker(1, false));
+    append(&log, end_marker(1, false));
     append(&log, batch(Compression::None, &[("other", Some("1"))], (1, 0, 2)));
     append(&log, batch(Compression::None, &[("other", Some("2"))], (2, 0, 1)));
     log.roll(NOW).unwrap();

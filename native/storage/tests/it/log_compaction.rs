@@ -1,11 +1,12 @@
 //! A compacted log against a model of its records: random sequences of appends, rolls, passes, truncations, removals, crashes
 //! and restarts leave the last record of each key, at its offset, and nothing that was never written. Some logs begin with
-//! segments of formats v0 and v1.
+//! segments of formats v0 and v1. Some records are of transactions: what a reader of committed records sees is compared, up to
+//! the first transaction that is open.
 //!
 //! `PROPTEST_CASES` sets the number of sequences. Without it few are checked after each step, and four thousand when they
 //! are over.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -14,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use pybroker_record::{
-    BatchBuilder, Batches, Compression, MessageSetBuilder, NewMessage, Offset, TimestampType, batch_crc,
-    set_base_offset, set_partition_leader_epoch, visit_records,
+    BatchBuilder, Batches, Compression, EndMarker, MessageSetBuilder, NewMessage, Offset, ProducerId, TimestampType,
+    batch_crc, set_base_offset, set_partition_leader_epoch, set_transactional, visit_records,
 };
 use pybroker_storage::{CleanLimits, CleanRange, Log, LogConfig, OpenLog, Throttle};
 
@@ -27,6 +28,7 @@ type Said = (Option<u8>, Option<u8>);
 #[derive(Clone, Debug)]
 enum Step {
     Append { records: Vec<Said>, codec: Compression, gap: i64, producer: i64 },
+    End { producer: i64, commit: bool },
     Roll,
     Flush,
     Clean { map_bytes: usize },
@@ -35,6 +37,18 @@ enum Step {
     AdvanceStart { part: f64 },
     Crash { garbage: Vec<u8> },
     Restart,
+}
+
+/// Producers of this id and larger ones send in transactions.
+const FIRST_TRANSACTIONAL: i64 = 3;
+const PRODUCERS: i64 = 5;
+
+/// A transaction of the model: the first offset and the end, which is the marker's offset and whether it commits.
+#[derive(Clone, Copy, Debug)]
+struct ModelTxn {
+    producer: i64,
+    first_offset: i64,
+    end: Option<(i64, bool)>,
 }
 
 /// What an old Kafka has written at once.
@@ -63,9 +77,11 @@ fn old_segments() -> impl Strategy<Value = Vec<Vec<OldSet>>> {
 
 fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     let codec = prop_oneof![3 => Just(Compression::None), 1 => Just(Compression::Lz4), 1 => Just(Compression::Zstd)];
-    let append = (prop::collection::vec(said(), 1..9), codec, prop_oneof![6 => Just(0), 1 => 1..90_i64], -1..3_i64);
+    let append = (prop::collection::vec(said(), 1..9), codec, prop_oneof![6 => Just(0), 1 => 1..90_i64], -1..PRODUCERS);
     let step = prop_oneof![
         14 => append.prop_map(|(records, codec, gap, producer)| Step::Append { records, codec, gap, producer }),
+        4 => (FIRST_TRANSACTIONAL..PRODUCERS, any::<bool>())
+            .prop_map(|(producer, commit)| Step::End { producer, commit }),
         3 => Just(Step::Roll),
         1 => Just(Step::Flush),
         4 => prop_oneof![3 => Just(1 << 20), 1 => 50..500_usize].prop_map(|map_bytes| Step::Clean { map_bytes }),
@@ -92,6 +108,9 @@ struct Harness {
     looked_at: i64,
     now_ms: i64,
     sequences: HashMap<i64, i32>,
+    transactions: Vec<ModelTxn>,
+    /// By offset of a record of a transaction, its place in `transactions`.
+    transaction_of: BTreeMap<i64, usize>,
 }
 
 impl Harness {
@@ -107,6 +126,8 @@ impl Harness {
             looked_at: 0,
             now_ms: NOW,
             sequences: HashMap::new(),
+            transactions: Vec::new(),
+            transaction_of: BTreeMap::new(),
         };
         harness.write_old(old);
         harness.open(old.is_empty(), 0);
@@ -166,6 +187,7 @@ impl Harness {
     fn step(&mut self, step: Step) {
         match step {
             Step::Append { records, codec, gap, producer } => self.append(&records, codec, gap, producer),
+            Step::End { producer, commit } => self.end_transaction(producer, commit),
             Step::Roll => self.log().roll(self.now_ms).unwrap(),
             Step::Flush => drop(self.log().flush().unwrap()),
             Step::Clean { map_bytes } => self.clean(map_bytes),
@@ -175,11 +197,13 @@ impl Harness {
                 self.log().truncate_to(Offset(offset), self.now_ms).unwrap();
                 self.end = self.log().log_end_offset();
                 self.written.split_off(&self.end);
+                self.forget_transactions();
                 // As far as the log knows, these were never sent.
                 self.sequences.clear();
             }
             Step::AdvanceStart { part } => {
-                let offset = self.log_start + ((self.end - self.log_start) as f64 * part) as i64;
+                // A log may forget an open transaction without records at a crash, or not: no more than what is stable goes.
+                let offset = self.log_start + ((self.settle() - self.log_start) as f64 * part) as i64;
                 self.log().advance_log_start(offset).unwrap();
                 self.log_start = self.log().log_start_offset();
             }
@@ -212,13 +236,75 @@ impl Harness {
         builder.finish(identity.0, identity.1, identity.2, &mut bytes).unwrap();
         set_base_offset(&mut bytes, base);
         set_partition_leader_epoch(&mut bytes, 1);
+        if producer >= FIRST_TRANSACTIONAL {
+            set_transactional(&mut bytes);
+            let place = self.open_transaction(producer).unwrap_or_else(|| {
+                self.transactions.push(ModelTxn { producer, first_offset: base, end: None });
+                self.transactions.len() - 1
+            });
+            self.transaction_of.extend((base..base + records.len() as i64).map(|offset| (offset, place)));
+        }
         self.log().append_as_follower(&bytes, self.now_ms).unwrap();
         self.written.extend((base..).zip(records.iter().copied()));
         self.end = base + records.len() as i64;
     }
 
+    fn open_transaction(&self, producer: i64) -> Option<usize> {
+        self.transactions.iter().position(|txn| txn.producer == producer && txn.end.is_none())
+    }
+
+    /// Appends a marker, also where there is nothing to end.
+    fn end_transaction(&mut self, producer: i64, commit: bool) {
+        let marker = EndMarker { commit, coordinator_epoch: 1 };
+        let mut bytes = marker.build(ProducerId(producer), 0, self.now_ms).unwrap();
+        set_base_offset(&mut bytes, self.end);
+        set_partition_leader_epoch(&mut bytes, 1);
+        self.log().append_as_follower(&bytes, self.now_ms).unwrap();
+        if let Some(place) = self.open_transaction(producer) {
+            self.transactions[place].end = Some((self.end, commit));
+        }
+        self.end += 1;
+    }
+
+    /// Opens the transactions whose markers are gone with the end of the log.
+    fn forget_transactions(&mut self) {
+        self.transaction_of.split_off(&self.end);
+        let end = self.end;
+        for txn in &mut self.transactions {
+            txn.end = txn.end.filter(|(marker, _)| *marker < end);
+        }
+        let places: HashSet<usize> = self.transaction_of.values().copied().collect();
+        for (place, txn) in self.transactions.iter_mut().enumerate() {
+            // Nothing of it is left: it is never open again.
+            if !places.contains(&place) {
+                txn.end = Some((-1, true));
+            }
+        }
+    }
+
+    /// Up to where readers of committed records may read; all that is written is committed.
+    fn settle(&self) -> i64 {
+        self.log().settle_transactions(self.end);
+        let open = self.transactions.iter().filter(|txn| txn.end.is_none()).map(|txn| txn.first_offset);
+        let stable = open.min().map_or(self.end, |first| first.max(self.log_start));
+        assert_eq!(self.log().first_unstable_offset().unwrap_or(self.end), stable);
+        stable
+    }
+
+    /// Where the cleaner has to stop: at the active segment, or at the segment with the first record that is not stable.
+    fn first_uncleanable(&self) -> i64 {
+        let stable = self.settle();
+        let bases = self.log().survey().into_iter().map(|segment| segment.base_offset);
+        bases.take_while(|base| *base <= stable).last().unwrap_or(self.log_start)
+    }
+
+    fn is_aborted(&self, offset: i64) -> bool {
+        let txn = self.transaction_of.get(&offset).map(|place| self.transactions[*place]);
+        txn.is_some_and(|txn| txn.end.is_some_and(|(_, commit)| !commit))
+    }
+
     fn clean(&mut self, map_bytes: usize) {
-        let first_uncleanable = self.log().survey().last().unwrap().base_offset;
+        let first_uncleanable = self.first_uncleanable();
         let first_dirty = if self.first_dirty < self.log_start { self.log_start } else { self.first_dirty };
         let limits = CleanLimits { map_bytes, load_factor: 0.9, buffer_bytes: 500 };
         let range = CleanRange { first_dirty, first_uncleanable };
@@ -226,10 +312,14 @@ impl Harness {
         assert!(cleaned.end_offset <= first_uncleanable.max(first_dirty));
         assert!(cleaned.end_offset > first_dirty || first_dirty >= first_uncleanable);
         self.first_dirty = cleaned.end_offset;
-        self.looked_at = self.looked_at.max(first_uncleanable);
+        // What a pass acts on is committed, the markers of its transactions too.
+        let begun = self.transactions.iter().filter(|txn| txn.first_offset < first_uncleanable);
+        let markers = begun.filter_map(|txn| txn.end).map(|(marker, _)| marker + 1);
+        self.looked_at = markers.chain([self.looked_at, first_uncleanable]).max().unwrap_or(0);
         // Superseded records are gone from the part that was looked at.
         let mut latest = HashMap::new();
         for (offset, (key, _)) in self.read().into_iter().filter(|(offset, _)| *offset < cleaned.end_offset) {
+            assert!(!self.is_aborted(offset), "{offset} was aborted and is still there");
             assert_eq!(
                 latest.insert(key.expect("records without a key are gone"), offset),
                 None,
@@ -251,6 +341,10 @@ impl Harness {
             for batch in Batches::new(&bytes) {
                 let (header, bytes) = batch.unwrap();
                 assert_eq!(batch_crc(bytes), header.crc);
+                offset = header.next_offset();
+                if header.is_control() {
+                    continue;
+                }
                 visit_records(&header, bytes, &mut Vec::new(), 1 << 20, |record| {
                     let (at, time) = (record.offset, record.timestamp);
                     let known = (0..10_000_000).contains(&(time - NOW)) || (time == -1 && at < self.old_end);
@@ -260,11 +354,45 @@ impl Harness {
                     ControlFlow::Continue(())
                 })
                 .unwrap();
-                offset = header.next_offset();
             }
         }
         found.retain(|(at, _)| *at >= self.log_start);
         found
+    }
+
+    /// The offsets that a reader of committed records is given below `stable`, in one read or several.
+    fn read_committed(&self, stable: i64) -> HashSet<i64> {
+        let (mut seen, mut from) = (HashSet::new(), self.log_start);
+        while from < stable {
+            let (slice, mut listed) = self.log().plan_read_committed(Offset(from)..Offset(stable), 700, true).unwrap();
+            if slice.len == 0 {
+                break;
+            }
+            let mut bytes = vec![0; slice.len];
+            slice.file.read_exact_at(&mut bytes, slice.position).unwrap();
+            listed.sort_by_key(|txn| txn.first_offset);
+            let (mut waiting, mut hidden) = (listed.into_iter().peekable(), HashSet::new());
+            let begun = from;
+            for (header, batch) in Batches::new(&bytes).map_while(Result::ok) {
+                while let Some(txn) = waiting.next_if(|txn| txn.first_offset <= header.last_offset()) {
+                    hidden.insert(txn.producer_id);
+                }
+                from = header.next_offset();
+                if header.is_control() {
+                    if EndMarker::parse(&header, batch).unwrap().is_some_and(|marker| !marker.commit) {
+                        hidden.remove(&header.producer_id);
+                    }
+                } else if !(header.is_transactional() && hidden.contains(&header.producer_id)) {
+                    visit_records(&header, batch, &mut Vec::new(), 1 << 20, |record| {
+                        seen.insert(record.offset);
+                        ControlFlow::Continue(())
+                    })
+                    .unwrap();
+                }
+            }
+            assert!(from > begun, "no progress at {from}");
+        }
+        seen
     }
 
     fn check(&self) {
@@ -285,8 +413,13 @@ impl Harness {
             }
             state
         };
+        let stable = self.settle();
+        let seen = self.read_committed(stable);
+        let committed = |offset: &i64| *offset < stable && !self.is_aborted(*offset);
+        assert!(seen.iter().filter(|offset| **offset >= self.log_start).all(|offset| committed(offset)), "aborted");
         let written = &mut self.written.range(self.log_start..).map(|(offset, said)| (*offset, *said));
-        assert_eq!(state(&mut found.into_iter()), state(written));
+        let written = &mut written.filter(|(offset, _)| committed(offset));
+        assert_eq!(state(&mut found.into_iter().filter(|(offset, _)| seen.contains(offset))), state(written));
     }
 }
 
