@@ -13,6 +13,8 @@ mod state;
 mod truncation;
 
 #[cfg(test)]
+mod anomaly_tests;
+#[cfg(test)]
 mod history_tests;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,4 @@
-//! Followers over a network that is a function call: the anomalies that truncation by high watermark brings (KIP-101,
-//! KIP-279), what a fetcher asks for, and random histories.
+//! Followers over a network that is a function call: what a fetcher asks for, and random histories.
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -62,6 +61,8 @@ pub(super) struct Broker {
     id: i32,
     pub(super) partition: Arc<Partition>,
     pub(super) fetcher: ReplicaFetcher,
+    /// Whether it cuts its log at its high watermark when it follows, and has no epochs compared, as before KIP-101.
+    by_watermark: bool,
 }
 
 fn open(directory: &Path, config: LogConfig, high_watermark: i64) -> Arc<Partition> {
@@ -81,15 +82,20 @@ impl Broker {
 
     pub(super) fn with(id: i32, directory: &Path, config: LogConfig, throttle: Arc<ReplicationThrottle>) -> Self {
         let settings = FetcherSettings { replica: BrokerId(id), ..SETTINGS };
-        Self { id, partition: open(directory, config, 0), fetcher: ReplicaFetcher::new(settings, throttle) }
+        let fetcher = ReplicaFetcher::new(settings, throttle);
+        Self { id, partition: open(directory, config, 0), fetcher, by_watermark: false }
+    }
+
+    pub(super) fn truncating(self, by_watermark: bool) -> Self {
+        Self { by_watermark, ..self }
     }
 
     /// Ends the process and begins another; the checkpointed high watermark is as old as it may be.
     pub(super) fn restart(self, directory: &Path, high_watermark: i64) -> Self {
         self.partition.log().close().unwrap();
-        let id = self.id;
+        let (id, by_watermark) = (self.id, self.by_watermark);
         drop(self);
-        let mut next = Self::start(id, &directory.join("gone"));
+        let mut next = Self::start(id, &directory.join("gone")).truncating(by_watermark);
         next.partition = open(directory, config(), high_watermark);
         next
     }
@@ -104,6 +110,9 @@ impl Broker {
     pub(super) fn follow(&mut self, epoch: i32, leader: i32) {
         let following = Following { leader: BrokerId(leader), leader_epoch: LeaderEpoch(epoch) };
         self.partition.become_follower(following, &mut |_| ()).unwrap();
+        if self.by_watermark {
+            self.partition.log().truncate_to(Offset(self.partition.high_watermark()), NOW).unwrap();
+        }
         self.fetcher.follow(Arc::clone(&self.partition), following);
     }
 
@@ -177,7 +186,8 @@ impl Broker {
                 current_leader: None,
             };
             let span = log.log_start_offset()..=log.log_end_offset();
-            match self.partition.agreement(one.last_fetched_epoch, Offset(one.fetch_offset)) {
+            let compared = self.partition.agreement(one.last_fetched_epoch, Offset(one.fetch_offset));
+            match if self.by_watermark { Agreement::Agrees } else { compared } {
                 _ if one.leader_epoch.0 < self.partition.leader_epoch() => {
                     answer.error = ErrorCode::FENCED_LEADER_EPOCH;
                 }
@@ -220,76 +230,6 @@ fn read(partition: &Partition, from: i64) -> Vec<u8> {
     let mut bytes = vec![0; slice.len];
     slice.file.read_exact_at(&mut bytes, slice.position).unwrap();
     bytes
-}
-
-/// KIP-101, scenario 1: a follower restarts before it knows that its last record is committed, and is elected at once.
-#[test]
-fn a_committed_record_survives_a_follower_that_restarts_and_leads() {
-    let (a, b) = (quick_directory(), quick_directory());
-    let (mut one, two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
-    two.lead(1, &[1]);
-    one.follow(1, 2);
-    two.append(2);
-    one.fetch(&two);
-    // It asks for what comes next: both records are committed. The answer, which would say so, is lost.
-    let request = one.fetcher.next_request(NOW).unwrap();
-    let asked: Vec<_> = request.partitions.clone();
-    two.answer(&request, &asked);
-    assert_eq!((two.partition.high_watermark(), one.partition.high_watermark()), (2, 0));
-    let mut one = one.restart(a.path(), 0);
-    assert_eq!(one.end(), 2, "cut to its high watermark the log would have no committed record");
-    one.follow(2, 2);
-    one.lead(3, &[2]);
-    assert_eq!(one.batches(), [(0, 1), (1, 1)]);
-}
-
-/// KIP-101, scenario 2: both lose their process; the one with less leads and appends at the same offset.
-#[test]
-fn logs_that_part_at_one_offset_are_made_alike_by_epoch() {
-    let (a, b) = (quick_directory(), quick_directory());
-    let (one, mut two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
-    one.lead(1, &[2]);
-    two.follow(1, 1);
-    one.append(1);
-    two.catch_up(&one);
-    one.append(1);
-    // The second record is in one's log alone when both lose their power; two comes back first and leads.
-    let mut one = one.restart(a.path(), 1);
-    let mut two = two.restart(b.path(), 1);
-    two.lead(2, &[1]);
-    two.append(1);
-    assert_eq!((one.batches(), two.batches()), (vec![(0, 1), (1, 1)], vec![(0, 1), (1, 2)]));
-    // By high watermark nothing is cut where one's is 2 already; the logs would differ at offset 1 for ever.
-    one.partition.high_watermark.store(2, std::sync::atomic::Ordering::Release);
-    one.follow(2, 2);
-    one.catch_up(&two);
-    assert_eq!(one.batches(), two.batches());
-    assert_eq!(one.batches(), [(0, 1), (1, 2)]);
-    two.fetcher.disconnected();
-}
-
-/// KIP-279: three leaders in a row whose logs part twice; one cut by the leader's last epoch is not enough.
-#[test]
-fn a_log_that_parts_twice_is_cut_twice() {
-    let (a, b) = (quick_directory(), quick_directory());
-    let (mut one, two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
-    // Both have epoch 0 up to offset 1. One was the leader of epochs 1 and 3, two that of 2 and 4.
-    for broker in [&one, &two] {
-        broker.lead(0, &[]);
-        broker.append(1);
-    }
-    one.lead(1, &[]);
-    one.append(2);
-    one.lead(3, &[]);
-    one.append(3);
-    two.lead(2, &[]);
-    two.append(3);
-    two.lead(4, &[1]);
-    two.append(1);
-    one.follow(4, 2);
-    one.catch_up(&two);
-    assert_eq!(one.batches(), two.batches());
-    assert_eq!(one.batches(), [(0, 0), (1, 2), (2, 2), (3, 2), (4, 4)]);
 }
 
 #[test]
