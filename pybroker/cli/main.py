@@ -20,6 +20,7 @@ COMMANDS = {
     "consumer-groups": "list, describe, reset and delete consumer groups",
     "delegation-tokens": "make, renew, end and list delegation tokens",
     "delete-records": "give logs a later start",
+    "doctor": "look at this machine with the eyes of a broker, and say what to do",
     "dump-log": "show what is in the files of a log",
     "features": "show and change the levels of features",
     "format": "give the log directories of a node an identity before its first start",
