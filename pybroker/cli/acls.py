@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.cluster_access import add_node_options, open_admin
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import add_json_option, print_json, refuse_json
 from pybroker.client.acl_admin import Acl, AclFilter, AclPattern
 from pybroker.client.errors import ClientError
 from pybroker.config.errors import ConfigError
@@ -47,6 +48,19 @@ _RESOURCES = (
 _PATTERNS = {"any": ANY, **{pattern.name.lower(): pattern.value for pattern in PatternType}}
 _OPERATIONS = {name.replace("_", "").lower(): number for number, name in OPERATION_NAMES.items() if number > ANY}
 
+JSON = {
+    "--list": [
+        {
+            "resourceType": "string",
+            "name": "string",
+            "patternType": "string",
+            "principal": "string",
+            "host": "string",
+            "operation": "string",
+            "permission": "string",
+        }
+    ]
+}
 _Entry = tuple[str, str, int, int]
 """Principal, host, operation, permission."""
 
@@ -77,10 +91,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--consumer", action="store_true", help="what a consumer of --topic in --group needs")
     parser.add_argument("--idempotent", action="store_true", help="with --producer: may write idempotently")
     parser.add_argument("--force", action="store_true", help="do not ask")
+    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Add, remove or list, and return 0."""
+    if not arguments.list:
+        refuse_json(arguments, "--list")
     try:
         with open_admin(arguments) as admin:
             if arguments.list:
@@ -133,11 +150,27 @@ def _remove(admin: Admin, arguments: argparse.Namespace) -> None:
 def _list(admin: Admin, arguments: argparse.Namespace) -> None:
     filters = [AclFilter.of(pattern) for pattern in _patterns(arguments)] or [AclFilter()]
     found = {acl: None for one in filters for acl in admin.describe_acls(one)}
+    if arguments.json:
+        wanted = [acl for acl in found if not arguments.principal or acl.principal in arguments.principal]
+        print_json([_as_json(acl) for acl in sorted(wanted, key=lambda acl: (acl.pattern, acl.entry))])
+        return
     if not arguments.principal:
         _print(found)
     for principal in dict.fromkeys(arguments.principal):
         print(f"ACLs for principal `{_principal(principal)}`")
         _print(acl for acl in found if acl.principal == principal)
+
+
+def _as_json(acl: Acl) -> dict[str, str]:
+    return {
+        "resourceType": RESOURCE_NAMES.get(acl.pattern.resource_type, "UNKNOWN"),
+        "name": acl.pattern.name,
+        "patternType": PATTERN_NAMES.get(acl.pattern.pattern_type, "UNKNOWN"),
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": OPERATION_NAMES.get(acl.operation, "UNKNOWN"),
+        "permission": PERMISSION_NAMES.get(acl.permission, "UNKNOWN"),
+    }
 
 
 def _filter(pattern: AclPattern, entry: _Entry) -> AclFilter:

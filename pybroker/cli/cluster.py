@@ -19,6 +19,20 @@ DESCRIPTION = (
 )
 
 
+JSON = {
+    "status": {
+        "clusterId": "string",
+        "brokers": [
+            {"id": "integer", "address": "string", "process": "integer|null", "paused": "boolean"},
+        ],
+    },
+    "cluster-id": {"clusterId": "string|null"},
+    "list-endpoints": [
+        {"id": "integer", "host": "string", "port": "integer", "rack": "string|null", "fenced": "boolean"}
+    ],
+}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
     subcommands = parser.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")

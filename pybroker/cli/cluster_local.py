@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.config.errors import ConfigError
 from pybroker.config.properties import parse_overrides
 from pybroker.local_cluster.layout import NodePorts, build_layout, lay_out
@@ -61,7 +62,7 @@ def add_subcommands(subcommands: argparse._SubParsersAction[argparse.ArgumentPar
     start.add_argument(
         "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting for every broker"
     )
-    add("status", _status, "print the brokers, their addresses and processes")
+    add_json_option(add("status", _status, "print the brokers, their addresses and processes"))
     add("stop", _stop, "stop all brokers cleanly")
     for name, execute, what in (
         ("kill", _kill, "end a broker as a crash does"),
@@ -165,6 +166,9 @@ def _is_free(port: int) -> bool:
 
 def _status(arguments: argparse.Namespace) -> int:
     state = _known(arguments)
+    if arguments.json:
+        print_json({"clusterId": state.cluster_id, "brokers": [_as_json(node) for node in state.nodes]})
+        return 0
     print(f"cluster {state.cluster_id} in {arguments.data.absolute()}")
     for node in state.nodes:
         mark = _mark(node)
@@ -173,6 +177,17 @@ def _status(arguments: argparse.Namespace) -> int:
             what += ", paused"
         print(f"broker {node.node_id}  {_HOST}:{node.broker_port}  {what}")
     return 0
+
+
+def _as_json(node: NodeState) -> dict[str, object]:
+    mark = _mark(node)
+    lives = mark.is_alive()
+    return {
+        "id": node.node_id,
+        "address": f"{_HOST}:{node.broker_port}",
+        "process": node.pid if lives else None,
+        "paused": lives and mark.is_paused(),
+    }
 
 
 def _stop(arguments: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.cluster_access import open_admin
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.client.errors import ClientError, UnservedApiError
 from pybroker.client.java.hash_order import HashOrderedSet
@@ -39,13 +40,14 @@ def add_subcommands(subcommands: argparse._SubParsersAction[argparse.ArgumentPar
         parser.set_defaults(execute=_execute, ask=ask)
         return parser
 
-    add("cluster-id", _cluster_id, "print the id of a cluster")
+    add_json_option(add("cluster-id", _cluster_id, "print the id of a cluster"))
     unregister = add("unregister", _unregister, "have a cluster forget a broker that does not come back")
     unregister.add_argument("--id", "-i", type=int, required=True, metavar="ID", help="the broker's id")
     endpoints = add("list-endpoints", _list_endpoints, "list the nodes of a cluster and where they are reached")
     endpoints.add_argument(
         "--include-fenced-brokers", action="store_true", help="also brokers that are registered and not at work"
     )
+    add_json_option(endpoints)
 
 
 def _execute(arguments: argparse.Namespace) -> int:
@@ -64,9 +66,11 @@ def _execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _cluster_id(admin: Admin, _arguments: argparse.Namespace) -> None:
+def _cluster_id(admin: Admin, arguments: argparse.Namespace) -> None:
     cluster_id = admin.describe_cluster().cluster_id
-    if cluster_id is None:
+    if arguments.json:
+        print_json({"clusterId": cluster_id})
+    elif cluster_id is None:
         print("No cluster ID found. The Kafka version is probably too old.")
     else:
         print(f"Cluster ID: {cluster_id}")
@@ -90,7 +94,14 @@ def _list_endpoints(admin: Admin, arguments: argparse.Namespace) -> None:
     except UnservedApiError as error:
         print(error)
         return
+    if arguments.json:
+        print_json([_as_json(node) for node in sorted(nodes, key=lambda node: node.node_id)])
+        return
     print("\n".join(endpoint_lines(nodes, of_controllers=of_controllers)))
+
+
+def _as_json(node: BrokerDescription) -> dict[str, object]:
+    return {"id": node.node_id, "host": node.host, "port": node.port, "rack": node.rack, "fenced": node.fenced}
 
 
 def endpoint_lines(nodes: Sequence[BrokerDescription], *, of_controllers: bool) -> list[str]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.cluster_access import add_node_options, open_admin
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import add_json_option, print_json, refuse_json
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.cli.quota_options import (
     CLIENTS,
@@ -28,6 +29,7 @@ from pybroker.cli.quota_options import (
     check_owner,
     describe_quotas,
     is_of_quotas,
+    quota_documents,
 )
 from pybroker.cli.scram_options import parse_credential
 from pybroker.client.errors import ClientError
@@ -54,6 +56,25 @@ DESCRIPTION = (
     "Options and output are those of kafka-configs."
 )
 
+JSON = {
+    "--describe": [
+        {
+            "entityType": "string",
+            "entityName": "string",
+            "configs": [
+                {
+                    "name": "string",
+                    "value": "string|null",
+                    "source": "string",
+                    "sensitive": "boolean",
+                    "readOnly": "boolean",
+                    "synonyms": [{"name": "string", "value": "string|null", "source": "string"}],
+                }
+            ],
+        }
+    ],
+    "--describe of users, clients and ips": [{"entity": {"<type>": "string|null"}, "quotas": {"<key>": "number"}}],
+}
 _TYPES = {"topics": TOPIC, "brokers": BROKER, "broker-loggers": BROKER_LOGGER, "groups": GROUP}
 _LOGGERS = "broker-loggers"
 _UNSERVED = ("client-metrics",)
@@ -145,10 +166,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--add-config", metavar="K=V,...", help="settings to give; brackets group a value: k=[a,b]")
     parser.add_argument("--add-config-file", type=Path, metavar="FILE", help="a properties file of settings to give")
     parser.add_argument("--delete-config", metavar="K,...", help="settings to take away")
+    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what is asked for and return 0."""
+    if arguments.alter:
+        refuse_json(arguments, "--describe")
     owner = _owner(arguments)
     entity = _Entity(owner.types[0], owner.names[0] if owner.names else None)
     _check(entity, owner, arguments)
@@ -159,7 +183,7 @@ def run(arguments: argparse.Namespace) -> int:
             elif arguments.alter:
                 _alter(admin, entity, _changes(arguments))
             else:
-                _describe(admin, entity, every=arguments.all)
+                _describe(admin, entity, arguments)
     except ClientError as error:
         raise CommandError(f"Error while executing config command: {java_text(error)}") from None
     except ConfigError as error:
@@ -219,6 +243,9 @@ def _check(entity: _Entity, owner: QuotaOwner, arguments: argparse.Namespace) ->
 
 
 def _run_quotas(admin: Admin, owner: QuotaOwner, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        print_json(quota_documents(admin, owner))
+        return
     if not arguments.alter:
         describe_quotas(admin, owner)
         if owner.types == (USERS,) and "" not in owner.names:
@@ -297,8 +324,14 @@ def _say_altered(kind: str, name: str) -> None:
         print(f"Completed updating default config for {kind} in the cluster.")
 
 
-def _describe(admin: Admin, entity: _Entity, *, every: bool) -> None:
-    known = _names(admin, entity.type)
+def _describe(admin: Admin, entity: _Entity, arguments: argparse.Namespace) -> None:
+    every, known = arguments.all, _names(admin, entity.type)
+    if arguments.json:
+        names = (
+            known if entity.name is None else [name for name in (entity.name,) if every or not name or name in known]
+        )
+        print_json([_as_json(name, _shown(admin, _Entity(entity.type, name), every=every), entity) for name in names])
+        return
     if not every and entity.name and entity.name not in known:
         print(f"The {entity.noun} '{entity.name}' doesn't exist and doesn't have dynamic config.")
         return
@@ -309,6 +342,24 @@ def _describe(admin: Admin, entity: _Entity, *, every: bool) -> None:
             print(f"Default configs for {entity.type} in the cluster are:")
         for entry in _shown(admin, _Entity(entity.type, name), every=every).values():
             print(f"  {_line(entry)}")
+
+
+def _as_json(name: str, entries: dict[str, ConfigEntry], entity: _Entity) -> dict[str, object]:
+    configs = [
+        {
+            "name": entry.name,
+            "value": entry.value,
+            "source": _SOURCES.get(entry.source, "UNKNOWN"),
+            "sensitive": entry.is_sensitive,
+            "readOnly": entry.read_only,
+            "synonyms": [
+                {"name": one.name, "value": one.value, "source": _SOURCES.get(one.source, "UNKNOWN")}
+                for one in entry.synonyms
+            ],
+        }
+        for entry in entries.values()
+    ]
+    return {"entityType": entity.type, "entityName": name, "configs": configs}
 
 
 def _names(admin: Admin, entity_type: str) -> list[str]:

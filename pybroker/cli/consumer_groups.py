@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybroker.cli.cluster_access import add_cluster_options, open_admin
-from pybroker.cli.consumer_groups_describe import describe
+from pybroker.cli.consumer_groups_describe import DESCRIBED, describe
 from pybroker.cli.consumer_groups_reset import parse_topics, plan_reset, print_csv, print_plan
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import add_json_option, print_json, refuse_json
 from pybroker.cli.kafka_exceptions import java_message, java_text
 from pybroker.client.errors import BrokerError, ClientError, SettingError
 from pybroker.client.topics import TopicPartition
@@ -32,6 +33,7 @@ DESCRIPTION = (
     "List all consumer groups, describe a consumer group, delete consumer group info, or reset consumer group offsets. "
     "Options and output are those of kafka-consumer-groups."
 )
+JSON = {"--list": [{"group": "string", "type": "string", "state": "string"}], "--describe": [DESCRIBED]}
 _ACTIONS = ("list", "describe", "delete", "reset_offsets", "delete_offsets")
 _SCENARIOS = (
     *("to_offset", "to_datetime", "by_duration", "to_earliest", "to_latest", "to_current", "shift_by", "from_file"),
@@ -65,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--offsets", action=flag, help="with --describe: offsets and lag (default)")
     add("--verbose", action=flag, help="with --describe: more columns")
     add("--timeout", type=int, default=30_000, metavar="MS", help="most time for a request's answer (default: 30000)")
+    add_json_option(parser)
     _add_reset(parser)
 
 
@@ -86,6 +89,8 @@ def _add_reset(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Do what is asked for and return 0."""
     action = _check(arguments)
+    if action not in ("list", "describe"):
+        refuse_json(arguments, "--list and --describe")
     try:
         limits = {"request.timeout.ms": arguments.timeout, "default.api.timeout.ms": arguments.timeout}
         with open_admin(arguments, limits) as admin:
@@ -175,6 +180,11 @@ def consumer_groups(admin: Admin) -> list[str]:
 
 
 def _list(admin: Admin, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        states, types = _chosen("state", arguments.state, _STATES), _chosen("types", arguments.type, _TYPES)
+        listed = admin.list_groups(states=states, types=types, protocol_types=("consumer", ""))
+        print_json([{"group": one.group_id, "type": one.type.lower(), "state": one.state} for one in listed])
+        return
     if arguments.state is None and arguments.type is None:
         for group_id in consumer_groups(admin):
             print(group_id)

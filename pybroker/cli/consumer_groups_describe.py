@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import print_json
 from pybroker.cli.kafka_exceptions import named
 from pybroker.client.admin import Admin
 from pybroker.client.groups import GroupDescription, MemberDescription, Offsets
@@ -18,6 +20,37 @@ from pybroker.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     import argparse
 
+DESCRIBED: dict[str, Any] = {
+    "group": "string",
+    "type": "string",
+    "state": "string",
+    "assignor": "string",
+    "coordinator": {"id": "integer", "host": "string", "port": "integer"},
+    "groupEpoch": "integer|null",
+    "targetEpoch": "integer|null",
+    "members": [
+        {
+            "memberId": "string",
+            "instanceId": "string|null",
+            "clientId": "string",
+            "host": "string",
+            "epoch": "integer|null",
+            "assignment": [{"topic": "string", "partition": "integer"}],
+        }
+    ],
+    "offsets": [
+        {
+            "topic": "string",
+            "partition": "integer",
+            "offset": "integer|null",
+            "leaderEpoch": "integer|null",
+            "endOffset": "integer|null",
+            "lag": "integer|null",
+            "memberId": "string|null",
+        }
+    ],
+}
+"""What is printed of a group with `--json`, whatever else is asked for."""
 _MISSING = "-"
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
@@ -25,6 +58,9 @@ _REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Recon
 def describe(admin: Admin, arguments: argparse.Namespace, group_ids: Sequence[str]) -> None:
     """Print what is asked for of each group, by id."""
     groups = admin.describe_groups(group_ids)
+    if arguments.json:
+        print_json([_as_json(admin, groups[group_id]) for group_id in sorted(groups)])
+        return
     for group in groups.values():
         if group.error is not None:
             print(
@@ -40,6 +76,48 @@ def describe(admin: Admin, arguments: argparse.Namespace, group_ids: Sequence[st
             _print_state(group, verbose=arguments.verbose)
         else:
             _print_offsets(group, _rows(admin, group), verbose=arguments.verbose)
+
+
+def _as_json(admin: Admin, group: GroupDescription) -> dict[str, object]:
+    """Return a group's document; raises CommandError for one that cannot be described."""
+    if group.error is not None:
+        words = named(ErrorCode.GROUP_ID_NOT_FOUND, group.error)
+        raise CommandError(f"Error: Executing consumer group command failed due to {words}")
+    node = group.coordinator
+    members = [
+        {
+            "memberId": member.member_id,
+            "instanceId": member.instance_id,
+            "clientId": member.client_id,
+            "host": member.host,
+            "epoch": member.epoch,
+            "assignment": [{"topic": one.topic, "partition": one.partition} for one in member.assignment],
+        }
+        for member in group.members
+    ]
+    offsets = [
+        {
+            "topic": row.topic,
+            "partition": row.partition,
+            "offset": row.offset,
+            "leaderEpoch": row.leader_epoch,
+            "endOffset": row.end,
+            "lag": row.lag,
+            "memberId": None if row.member == _MISSING else row.member,
+        }
+        for row in _rows(admin, group)
+    ]
+    return {
+        "group": group.group_id,
+        "type": group.type.lower(),
+        "state": group.state,
+        "assignor": group.assignor,
+        "coordinator": {"id": node.node_id, "host": node.host, "port": node.port},
+        "groupEpoch": group.group_epoch,
+        "targetEpoch": group.target_epoch,
+        "members": members,
+        "offsets": offsets,
+    }
 
 
 def _has_rows(group: GroupDescription, rows: int) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.cluster_access import open_admin
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import add_json_option, print_json, refuse_json
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.client.errors import ClientError
 from pybroker.config.errors import ConfigError
@@ -29,6 +30,20 @@ DESCRIPTION = (
     "Create, renew, expire and describe delegation tokens. Options and output are those of kafka-delegation-tokens."
 )
 
+JSON = {
+    "--describe": [
+        {
+            "tokenId": "string",
+            "hmac": "string",
+            "owner": "string",
+            "requester": "string",
+            "renewers": ["string"],
+            "issuedMs": "integer",
+            "expiresMs": "integer",
+            "endsMs": "integer",
+        }
+    ]
+}
 _ROW = "\n{:<15} {:<30} {:<15} {:<15} {:<25} {:<15} {:<15} {:<15}"
 _HEADINGS = ("TOKENID", "HMAC", "OWNER", "REQUESTER", "RENEWERS", "ISSUEDATE", "EXPIRYDATE", "MAXDATE")
 _NEEDED = {
@@ -70,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--renew-time-period", type=int, metavar="MS", help="its life from now; -1 for the broker's")
     parser.add_argument("--expiry-time-period", type=int, metavar="MS", help="its life from now; -1 ends it at once")
     parser.add_argument("--hmac", help="what the token is proved by, as --create and --describe print it")
+    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -81,6 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
     for name in _REFUSED[action]:
         if getattr(arguments, name) not in (None, []):
             raise CommandError(f"Option {_option(name)} can't be used with option --{action}")
+    if action != "describe":
+        refuse_json(arguments, "--describe")
     try:
         with open_admin(arguments) as admin:
             _ACTIONS[action](admin, arguments)
@@ -126,6 +144,9 @@ def _expire(admin: Admin, arguments: argparse.Namespace) -> None:
 
 def _describe(admin: Admin, arguments: argparse.Namespace) -> None:
     owners = [one.strip() for one in arguments.owner_principal]
+    if arguments.json:
+        print_json([_as_json(token) for token in admin.describe_tokens(owners or None)])
+        return
     if owners:
         print(f"Calling describe token operation for owners: {_list(owners)}")
     else:
@@ -133,6 +154,19 @@ def _describe(admin: Admin, arguments: argparse.Namespace) -> None:
     tokens = admin.describe_tokens(owners or None)
     print(f"Total number of tokens : {len(tokens)}", end="")
     _print(tokens)
+
+
+def _as_json(token: Token) -> dict[str, object]:
+    return {
+        "tokenId": token.token_id,
+        "hmac": token.password,
+        "owner": token.owner,
+        "requester": token.requester,
+        "renewers": sorted(token.renewers),
+        "issuedMs": token.issued_ms,
+        "expiresMs": token.expires_ms,
+        "endsMs": token.ends_ms,
+    }
 
 
 _ACTIONS = {"create": _create, "renew": _renew, "expire": _expire, "describe": _describe}

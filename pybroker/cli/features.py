@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pybroker.cli.cluster_access import add_node_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.feature_table import LATEST, LEVELS, default_level, needs, parse_release, release_name
+from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.cli.kafka_exceptions import java_text, java_words
 from pybroker.client.errors import ClientError
 from pybroker.client.quorum import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, FeatureUpdate
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Show and change the levels of features. Options and output are those of kafka-features."
 
+JSON = {
+    "describe": [
+        {"feature": "string", "level": "integer", "lowest": "integer", "highest": "integer", "epoch": "integer"}
+    ]
+}
 _SHORT = range(-(2**15), 2**15)
 
 
@@ -34,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options and the subcommands."""
     add_node_options(parser, required=False)
     subcommands = parser.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")
-    subcommands.add_parser("describe", help="show the levels in force and those supported", allow_abbrev=False)
+    describe = subcommands.add_parser("describe", help="show the levels in force and supported", allow_abbrev=False)
+    add_json_option(describe)
     upgrade = subcommands.add_parser("upgrade", help="raise levels", allow_abbrev=False)
     downgrade = subcommands.add_parser("downgrade", help="lower levels", allow_abbrev=False)
     disable = subcommands.add_parser("disable", help="lower levels to zero", allow_abbrev=False)
@@ -76,6 +83,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _describe(arguments: argparse.Namespace) -> None:
     with open_admin(arguments) as admin:
         described = admin.describe_features()
+    if arguments.json:
+        print_json(
+            [
+                {"feature": name, "level": one.level, "lowest": one.lowest, "highest": one.highest, "epoch": one.epoch}
+                for name, one in sorted(described.items())
+            ]
+        )
+        return
     for name, feature in sorted(described.items()):
         lowest, highest, level = (_level_text(name, one) for one in (feature.lowest, feature.highest, feature.level))
         epoch = "-" if feature.epoch < 0 else str(feature.epoch)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.topics import ListedOffset, TopicPartition
 from pybroker.config.errors import ConfigError
@@ -24,6 +25,17 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Get offsets of partitions. Options and output are those of kafka-get-offsets."
 
+JSON = {
+    "": [
+        {
+            "topic": "string",
+            "partition": "integer",
+            "offset": "integer",
+            "timestampMs": "integer",
+            "leaderEpoch": "integer",
+        }
+    ]
+}
 _TIMES = {
     "latest": -1,
     "earliest": -2,
@@ -55,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--time", default="latest", metavar="TIME", help=f"milliseconds, or -1 to -6: {', '.join(_TIMES)}"
     )
     parser.add_argument("--exclude-internal-topics", action="store_true", help="leave internal topics out")
+    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -65,10 +78,24 @@ def run(arguments: argparse.Namespace) -> int:
             found = _offsets(admin, _partitions(admin, is_wanted, arguments), time)
     except (ClientError, ConfigError) as error:
         raise CommandError(f"Error occurred: {error}") from None
-    for partition in sorted(found, key=lambda partition: f"{partition.topic}-{partition.partition}"):
-        if found[partition].offset != _UNKNOWN:
-            print(f"{partition.topic}:{partition.partition}:{found[partition].offset}")
+    ordered = sorted(found, key=lambda partition: f"{partition.topic}-{partition.partition}")
+    known = [(partition, found[partition]) for partition in ordered if found[partition].offset != _UNKNOWN]
+    if arguments.json:
+        print_json([_as_json(partition, listed) for partition, listed in known])
+        return 0
+    for partition, listed in known:
+        print(f"{partition.topic}:{partition.partition}:{listed.offset}")
     return 0
+
+
+def _as_json(partition: TopicPartition, listed: ListedOffset) -> dict[str, str | int]:
+    return {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "offset": listed.offset,
+        "timestampMs": listed.timestamp_ms,
+        "leaderEpoch": listed.leader_epoch,
+    }
 
 
 def _parse_time(text: str) -> int:

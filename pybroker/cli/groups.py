@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.client.errors import ClientError, SettingError
 from pybroker.client.groups import GroupListing
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import argparse
 
 DESCRIPTION = "List groups of all types. Options and output are those of kafka-groups."
+JSON = {"--list": [{"group": "string", "type": "string", "protocol": "string"}]}
 _TYPES = ("classic", "consumer", "share", "streams")
 
 
@@ -34,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("streams", "only streams groups"),
     ):
         add(f"--{name}", action="store_true", help=what)
+    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,6 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from None
     except ClientError as error:
         raise CommandError(f"Error while executing groups command : {java_text(error)}") from None
+    if arguments.json:
+        print_json(
+            [{"group": group.group_id, "type": group.type.lower(), "protocol": group.protocol_type} for group in groups]
+        )
+        return 0
     rows = [(group.group_id, group.type.capitalize(), group.protocol_type) for group in groups]
     width = max([20, *(len(text) for row in rows for text in row)])
     print(" ".join(f"{title:<{width}}" for title in ("GROUP", "TYPE", "PROTOCOL")))

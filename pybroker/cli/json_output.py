@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pybroker.cli.errors import CommandError
+
 if TYPE_CHECKING:
     import argparse
 
@@ -21,6 +23,12 @@ Shape = Any
 def add_json_option(parser: argparse.ArgumentParser) -> None:
     """Declare the option."""
     parser.add_argument("--json", action="store_true", help="print one JSON document for programs")
+
+
+def refuse_json(arguments: argparse.Namespace, actions: str) -> None:
+    """Refuse the option where the action prints no document; raises CommandError naming those that do."""
+    if arguments.json:
+        raise CommandError(f"--json goes with {actions} alone", 2)
 
 
 def print_json(value: object) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.storage.checkpoint import CLEANED_OFFSETS, read_checkpoint
 from pybroker.storage.dirtiness import Segment, bytes_of, first_dirty_offset
 from pybroker.storage.errors import CorruptCheckpointError
@@ -44,12 +45,47 @@ _HEAD = (
 )
 
 
+JSON = {
+    "": [
+        {
+            "topic": "string",
+            "partition": "integer",
+            "state": "string",
+            "segments": "integer",
+            "cleanBytes": "integer",
+            "dirtyBytes": "integer",
+            "activeBytes": "integer",
+            "dirtyRatio": "number",
+            "firstDirtyOffset": "integer",
+            "lastPassMs": "integer|null",
+        }
+    ]
+}
+
+
 class _Row(NamedTuple):
     topic: str
     partition: int
     segments: list[Segment]
     first_dirty: int
     last: LastPass
+
+    def as_json(self) -> dict[str, object]:
+        """The row as a document has it."""
+        active = self.segments[-1]
+        found = bytes_of(self.segments, self.first_dirty, active.base_offset)
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "state": self.last.state,
+            "segments": len(self.segments),
+            "cleanBytes": found.clean,
+            "dirtyBytes": found.cleanable,
+            "activeBytes": active.size,
+            "dirtyRatio": round(found.ratio, 4),
+            "firstDirtyOffset": self.first_dirty,
+            "lastPassMs": self.last.ended_ms or None,
+        }
 
     def cells(self) -> tuple[str, ...]:
         """The row as text, in the order of the head."""
@@ -70,20 +106,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--log-dirs", required=True, metavar="DIRS", help="log directories, separated by commas")
     parser.add_argument("--topic-list", metavar="TOPICS", help="only these topics, separated by commas")
+    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table and return 0."""
     topics = None if arguments.topic_list is None else set(arguments.topic_list.split(","))
-    rows = []
+    found: list[_Row] = []
     for directory in map(Path, arguments.log_dirs.split(",")):
         if not directory.is_dir():
             raise CommandError(f"--log-dirs {directory}: expected a directory")
         try:
-            rows += [row.cells() for row in _rows(directory) if topics is None or row.topic in topics]
+            found += [row for row in _rows(directory) if topics is None or row.topic in topics]
         except (OSError, CorruptCheckpointError) as error:
             raise CommandError(str(error)) from None
-    table = [_HEAD, *sorted(rows)]
+    if arguments.json:
+        print_json([row.as_json() for row in sorted(found, key=lambda row: (row.topic, row.partition))])
+        return 0
+    table = [_HEAD, *sorted(row.cells() for row in found)]
     widths = [max(len(row[column]) for row in table) for column in range(len(_HEAD))]
     for row in table:
         print(" ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

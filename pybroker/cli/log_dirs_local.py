@@ -48,7 +48,7 @@ def add_local_arguments(parser: argparse.ArgumentParser, what: argparse._Mutuall
     parser.add_argument(
         "--data", type=Path, action="append", default=[], metavar="DIR", help="a log directory, in place of a config"
     )
-    parser.add_argument("--json", action="store_true", help="one line of JSON")
+    parser.add_argument("--json", action="store_true", help="one line of JSON, and no words before it")
 
 
 def verify(arguments: argparse.Namespace) -> int:

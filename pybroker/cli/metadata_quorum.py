@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.cluster_access import add_node_options, open_admin
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.cli.new_controller import read_new_controller
 from pybroker.cli.tables import table_lines
@@ -30,6 +31,25 @@ DESCRIPTION = (
     "Describe the metadata quorum, and change who votes in it. Options and output are those of kafka-metadata-quorum."
 )
 
+_REPLICA = {
+    "nodeId": "integer",
+    "directoryId": "string",
+    "role": "string",
+    "endOffset": "integer",
+    "lag": "integer",
+    "lastFetchMs": "integer|null",
+    "lastCaughtUpMs": "integer|null",
+    "endpoints": ["string"],
+}
+JSON = {
+    "describe": {
+        "clusterId": "string|null",
+        "leaderId": "integer",
+        "leaderEpoch": "integer",
+        "highWatermark": "integer",
+        "replicas": [_REPLICA],
+    }
+}
 _COLUMNS = ("NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status")
 _NO_DIRECTORY = bytes(16)
 
@@ -42,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     describe.add_argument("--status", action="store_true", help="a summary: leader, epoch, lag, voters, observers")
     describe.add_argument("--replication", action="store_true", help="how far each voter and each observer has come")
     describe.add_argument("--human-readable", action="store_true", help="with --replication: times as ms ago")
+    add_json_option(describe)
     add = subcommands.add_parser(
         "add-controller",
         help="have a controller vote; --command-config names its server.properties",
@@ -68,6 +89,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _describe(arguments: argparse.Namespace) -> None:
     if arguments.status and arguments.replication:
         raise CommandError("Only one of --status or --replication should be specified with describe sub-command")
+    if arguments.json:
+        with open_admin(arguments) as admin:
+            print_json(build_document(admin.describe_cluster().cluster_id, admin.describe_quorum()))
+        return
     if not arguments.status and not arguments.replication:
         raise CommandError("One of --status or --replication must be specified with describe sub-command")
     if arguments.status and arguments.human_readable:
@@ -104,6 +129,32 @@ def status_lines(cluster_id: str | None, quorum: QuorumDescription) -> list[str]
         "CurrentObservers": _nodes(quorum, quorum.observers),
     }
     return [f"{f'{name}:':<24}{value}" for name, value in shown.items()]
+
+
+def build_document(cluster_id: str | None, quorum: QuorumDescription) -> dict[str, object]:
+    """Return what `describe --json` prints, whether or not somebody leads; times in ms since 1970."""
+    voters = [(replica, "leader" if replica.node_id == quorum.leader_id else "follower") for replica in quorum.voters]
+    leading = max((replica.end_offset for replica, role in voters if role == "leader"), default=quorum.high_watermark)
+    replicas = [
+        {
+            "nodeId": replica.node_id,
+            "directoryId": id_text(replica.directory_id),
+            "role": role,
+            "endOffset": replica.end_offset,
+            "lag": leading - replica.end_offset,
+            "lastFetchMs": replica.last_fetch_ms,
+            "lastCaughtUpMs": replica.last_caught_up_ms,
+            "endpoints": [str(endpoint) for endpoint in quorum.endpoints.get(replica.node_id, ())],
+        }
+        for replica, role in [*voters, *((replica, "observer") for replica in quorum.observers)]
+    ]
+    return {
+        "clusterId": cluster_id,
+        "leaderId": quorum.leader_id,
+        "leaderEpoch": quorum.leader_epoch,
+        "highWatermark": quorum.high_watermark,
+        "replicas": replicas,
+    }
 
 
 def _leader(quorum: QuorumDescription) -> QuorumReplica:

@@ -136,6 +136,12 @@ def describe_quotas(admin: Admin, owner: QuotaOwner) -> None:
         print(f"Quota configs for {_entity_text(entity)} are {values}")
 
 
+def quota_documents(admin: Admin, owner: QuotaOwner) -> list[dict[str, object]]:
+    """Return what `describe_quotas` prints, as it stands in a document; an entity without a name is the default."""
+    described = sorted(admin.describe_client_quotas(owner.components(), strict=True).items(), key=_order)
+    return [{"entity": dict(entity), "quotas": dict(sorted(limits.items()))} for entity, limits in described]
+
+
 def _order(described: tuple[QuotaEntity, Mapping[str, float]]) -> list[tuple[str, bool, str]]:
     return [(kind, name is None, name or "") for kind, name in described[0]]
 

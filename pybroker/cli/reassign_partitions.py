@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.cluster_access import add_node_options, open_admin
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import add_json_option, print_json, refuse_json
 from pybroker.cli.kafka_exceptions import java_text, java_words
 from pybroker.cli.reassignment_file import Plan, build_file, check_executable, name_of, parse_plan
 from pybroker.cli.reassignment_plan import generate, replicas_of
@@ -43,6 +44,17 @@ DESCRIPTION = (
     "kafka-reassign-partitions."
 )
 
+JSON = {
+    "--list": [
+        {
+            "topic": "string",
+            "partition": "integer",
+            "replicas": ["integer"],
+            "addingReplicas": ["integer"],
+            "removingReplicas": ["integer"],
+        }
+    ]
+}
 _FIXED = "disallow-replication-factor-change"
 _OPTIONS = {
     "generate": {"topics-to-move-json-file", "broker-list", "disable-rack-aware"},
@@ -134,6 +146,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--preserve-throttles", action="store_true", help="with --verify and --cancel: leave throttles as they are"
     )
+    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -161,6 +174,8 @@ def run(arguments: argparse.Namespace) -> int:
                 _verify(admin, plan, preserve=preserve)
             elif arguments.action == "cancel":
                 _cancel(admin, plan, timeout_s, preserve=preserve)
+            elif arguments.json:
+                print_json(build_document(admin.list_partition_reassignments()))
             else:
                 print(listed(admin.list_partition_reassignments()))
     except BrokerError as error:
@@ -185,6 +200,8 @@ def _check_options(arguments: argparse.Namespace) -> None:
         "replica-alter-log-dirs-throttle": arguments.replica_alter_log_dirs_throttle is not None,
         "preserve-throttles": arguments.preserve_throttles,
     }
+    if arguments.action != "list":
+        refuse_json(arguments, "--list")
     for option, is_given in given.items():
         if is_given and option not in _OPTIONS[arguments.action]:
             raise CommandError(f'Option "[{option}]" can\'t be used with action "[{arguments.action}]"')
@@ -201,6 +218,20 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     if arguments.action == "execute":
         check_executable(plan)
     return plan
+
+
+def build_document(reassignments: Mapping[TopicPartition, Reassignment]) -> list[dict[str, object]]:
+    """Return what `--list --json` prints."""
+    return [
+        {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "replicas": list(one.replicas),
+            "addingReplicas": list(one.adding),
+            "removingReplicas": list(one.removing),
+        }
+        for partition, one in sorted(reassignments.items(), key=lambda item: _order(item[0]))
+    ]
 
 
 def listed(reassignments: Mapping[TopicPartition, Reassignment]) -> str:

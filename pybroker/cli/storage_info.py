@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError
 from pybroker.storage.errors import ForeignDirectoryError
@@ -21,11 +22,22 @@ if TYPE_CHECKING:
 DESCRIPTION = "Get information about the log directories of a node."
 
 
+JSON = {
+    "": {
+        "directories": ["string"],
+        "clusterId": "string|null",
+        "nodeId": "integer|null",
+        "problems": ["string"],
+    }
+}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "--config", "-c", type=Path, required=True, metavar="FILE", help="the server.properties of the node"
     )
+    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -55,6 +67,16 @@ def run(arguments: argparse.Namespace) -> int:
             problems.append("Mismatched cluster IDs between storage directories.")
         elif meta.node_id != first.node_id:
             problems.append("Mismatched node IDs between storage directories.")
+    if arguments.json:
+        print_json(
+            {
+                "directories": [str(path) for path in found],
+                "clusterId": None if first is None else first.cluster_id,
+                "nodeId": None if first is None else first.node_id,
+                "problems": problems,
+            }
+        )
+        return 1 if problems else 0
     _print_block("Found log directory:", "Found log directories:", found)
     if first is not None:
         print(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import add_json_option, print_json, refuse_json
 from pybroker.cli.kafka_exceptions import java_text, java_words
 from pybroker.cli.uuids import parse_uuid
 from pybroker.client.errors import BrokerError, ClientError, UnservedApiError
@@ -39,6 +40,30 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Create, list, describe, enlarge and delete topics. Options and output are those of kafka-topics."
 
+JSON = {
+    "--list": ["string"],
+    "--describe": [
+        {
+            "topic": "string",
+            "topicId": "string",
+            "replicationFactor": "integer",
+            "configs": {"<key>": "string|null"},
+            "partitions": [
+                {
+                    "partition": "integer",
+                    "leader": "integer|null",
+                    "leaderEpoch": "integer",
+                    "replicas": ["integer"],
+                    "isr": ["integer"],
+                    "elr": ["integer"],
+                    "lastKnownElr": ["integer"],
+                    "addingReplicas": ["integer"],
+                    "removingReplicas": ["integer"],
+                }
+            ],
+        }
+    ],
+}
 _DEFAULT_CONFIG = 5
 _NO_ID = bytes(16)
 _COLLISION = (
@@ -82,6 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="with --describe: most partitions to ask for at a time (%(default)s)",
     )
+    add_json_option(parser)
 
 
 def _add_creation(parser: argparse.ArgumentParser) -> None:
@@ -94,6 +120,8 @@ def _add_creation(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what is asked for and return 0."""
+    if arguments.action not in ("list", "describe"):
+        refuse_json(arguments, "--list and --describe")
     try:
         with open_admin(arguments) as admin:
             _ACTIONS[arguments.action](admin, arguments)
@@ -174,7 +202,11 @@ def _names(admin: Admin, arguments: argparse.Namespace) -> list[str]:
 
 def _list(admin: Admin, arguments: argparse.Namespace) -> None:
     arguments.if_exists = True  # a list of no topics is empty, with a pattern as without
-    for name in _names(admin, arguments):
+    names = _names(admin, arguments)
+    if arguments.json:
+        print_json(names)
+        return
+    for name in names:
         print(name)
 
 
@@ -232,8 +264,18 @@ def _describe(admin: Admin, arguments: argparse.Namespace) -> None:
         or arguments.under_min_isr_partitions
         or arguments.at_min_isr_partitions
     )
+    documents = []
     for described in _described(admin, arguments):
         if arguments.topics_with_overrides and not described.overrides:
+            continue
+        if arguments.json:
+            chosen = [
+                partition
+                for partition in described.topic.partitions
+                if not only_partitions or _is_shown(partition, described, arguments)
+            ]
+            if chosen or not only_partitions:
+                documents.append(_as_json(described, chosen))
             continue
         if not only_partitions:
             print(_topic_line(described))
@@ -242,6 +284,34 @@ def _describe(admin: Admin, arguments: argparse.Namespace) -> None:
         for partition in described.topic.partitions:
             if not only_partitions or _is_shown(partition, described, arguments):
                 print(_partition_line(described, partition))
+    if arguments.json:
+        print_json(documents)
+
+
+def _as_json(described: _Described, partitions: list[PartitionDescription]) -> dict[str, object]:
+    topic = described.topic
+    return {
+        "topic": topic.name,
+        "topicId": _id_text(topic.topic_id),
+        "replicationFactor": described.replication_factor(topic.partitions[0]) if topic.partitions else 0,
+        "configs": {entry.name: entry.value for entry in described.overrides},
+        "partitions": [_partition_as_json(described, partition) for partition in partitions],
+    }
+
+
+def _partition_as_json(described: _Described, partition: PartitionDescription) -> dict[str, object]:
+    ongoing = described.reassignments.get(partition.index)
+    return {
+        "partition": partition.index,
+        "leader": None if partition.leader < 0 else partition.leader,
+        "leaderEpoch": partition.leader_epoch,
+        "replicas": list(partition.replicas),
+        "isr": list(partition.isr),
+        "elr": list(partition.eligible_leaders or ()),
+        "lastKnownElr": list(partition.last_known_eligible_leaders or ()),
+        "addingReplicas": [] if ongoing is None else list(ongoing.adding),
+        "removingReplicas": [] if ongoing is None else list(ongoing.removing),
+    }
 
 
 def _described(admin: Admin, arguments: argparse.Namespace) -> Iterator[_Described]:

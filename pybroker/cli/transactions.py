@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.cli.kafka_exceptions import java_words
 from pybroker.cli.tables import table_lines
 from pybroker.client.errors import BrokerError, ClientError
@@ -66,6 +67,45 @@ _HANGING = (
 )
 
 
+_TRANSACTION_SHAPE = {
+    "coordinator": "integer",
+    "transactionalId": "string",
+    "producerId": "integer",
+    "producerEpoch": "integer",
+    "state": "string",
+    "timeoutMs": "integer",
+    "startMs": "integer|null",
+    "durationMs": "integer|null",
+    "partitions": ["string"],
+}
+JSON: dict[str, Any] = {
+    "list": [{"transactionalId": "string", "coordinator": "integer", "producerId": "integer", "state": "string"}],
+    "describe": _TRANSACTION_SHAPE,
+    "describe-producers": [
+        {
+            "producerId": "integer",
+            "producerEpoch": "integer",
+            "coordinatorEpoch": "integer",
+            "lastSequence": "integer",
+            "lastTimestampMs": "integer",
+            "startOffset": "integer|null",
+        }
+    ],
+    "find-hanging": [
+        {
+            "topic": "string",
+            "partition": "integer",
+            "producerId": "integer",
+            "producerEpoch": "integer",
+            "coordinatorEpoch": "integer",
+            "startOffset": "integer",
+            "lastTimestampMs": "integer",
+            "durationMinutes": "integer",
+        }
+    ],
+}
+
+
 class _Open(NamedTuple):
     """A transaction that is open in a partition, and for long."""
 
@@ -113,6 +153,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"leave out what is open for no longer than this; {_MINUTES} without",
     )
     _add_partition(hanging, required=False)
+    for one in (listed, described, producing, hanging):
+        add_json_option(one)
     terminated = command(
         "force-terminate",
         _force_terminate,
@@ -149,7 +191,7 @@ def _list(admin: Admin, arguments: argparse.Namespace) -> None:
     except ClientError as error:
         _fail("Failed to list transactions", error)
     rows = ((one.transactional_id, one.coordinator, one.producer_id, one.state) for one in found)
-    _print_table(_LISTED, rows)
+    _show(arguments, _LISTED, rows, JSON["list"][0])
 
 
 def _describe(admin: Admin, arguments: argparse.Namespace) -> None:
@@ -165,11 +207,14 @@ def _describe(admin: Admin, arguments: argparse.Namespace) -> None:
         one.producer_epoch,
         one.state,
         one.timeout_ms,
-        "None" if one.began_ms is None else one.began_ms,
-        "None" if one.began_ms is None else _now_ms() - one.began_ms,
-        ",".join(f"{partition.topic}-{partition.partition}" for partition in one.partitions),
+        one.began_ms,
+        None if one.began_ms is None else _now_ms() - one.began_ms,
+        [_name(partition) for partition in one.partitions],
     )
-    _print_table(_TRANSACTION, [row])
+    if arguments.json:
+        print_json(dict(zip(_TRANSACTION_SHAPE, row, strict=True)))
+    else:
+        _show(arguments, _TRANSACTION, [(*row[:-1], ",".join(row[-1]))], _TRANSACTION_SHAPE)
 
 
 def _describe_producers(admin: Admin, arguments: argparse.Namespace) -> None:
@@ -186,11 +231,11 @@ def _describe_producers(admin: Admin, arguments: argparse.Namespace) -> None:
             one.coordinator_epoch,
             one.last_sequence,
             one.last_timestamp_ms,
-            "None" if one.transaction_start == NOTHING else one.transaction_start,
+            None if one.transaction_start == NOTHING else one.transaction_start,
         )
         for one in found
     )
-    _print_table(_PRODUCERS, rows)
+    _show(arguments, _PRODUCERS, rows, JSON["describe-producers"][0])
 
 
 def _abort(admin: Admin, arguments: argparse.Namespace) -> None:
@@ -257,7 +302,7 @@ def _find_hanging(admin: Admin, arguments: argparse.Namespace) -> None:
         )
         for partition, producer in _without_coordinator(admin, long_open)
     )
-    _print_table(_HANGING, rows)
+    _show(arguments, _HANGING, rows, JSON["find-hanging"][0])
 
 
 def _partitions_to_search(admin: Admin, arguments: argparse.Namespace) -> list[TopicPartition]:
@@ -319,7 +364,13 @@ def _batches(items: Sequence[str] | Sequence[TopicPartition]) -> Iterable[Sequen
     return (items[at : at + _AT_ONCE] for at in range(0, len(items), _AT_ONCE))
 
 
-def _print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def _show(
+    arguments: argparse.Namespace, headings: Sequence[str], rows: Iterable[Sequence[object]], keys: Iterable[str]
+) -> None:
+    """Print rows as a table, or as objects with these keys in the order of the columns."""
+    if arguments.json:
+        print_json([dict(zip(keys, row, strict=True)) for row in rows])
+        return
     print("\n".join(table_lines([headings, *(tuple(map(str, row)) for row in rows)])))
 
 
