@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pybroker
+from pybroker.cli.command_tree import Option, read_commands
+from pybroker.cli.main import COMMANDS
 from pybroker.client.settings import (
     AdminSettings,
     ConnectionSettings,
@@ -50,6 +53,15 @@ them all before it connects, and raises `SettingError`, a ValueError, for the fi
 
 *Accepted* keys are checked and change nothing; another value than the default is logged at WARN, by the logger
 `pybroker.client`, and so is a key that only other kinds of clients have."""
+
+COMMANDS_WORDS = """\
+Options come from the parsers. Every command has `--help`; the manual pages of `pybroker man DIR` say the same as this
+page.
+
+With `--json` a command prints one JSON document on standard output, of the shape that stands here: each value is the
+name of its JSON type (`|null` where there may be nothing), a list has the shape of its items, and a key in angle
+brackets stands for any name. What goes wrong is a line on standard error, and a status that is not 0. Colours are for
+terminals alone, and `NO_COLOR` in the environment leaves them out there."""
 
 RIGHTS = """\
 The last column has the operations of Kafka's ACLs that an API requires, and the types of resources. Each API's list
@@ -135,6 +147,35 @@ def _rights(requirements: Requirements) -> Iterator[str]:
         yield f"- For {one.scope.value}: {one.operation.name} on {one.resource_type.name}{where}{instead}{when}."
 
 
+def commands() -> str:
+    """The page of the commands of `pybroker`: options, subcommands, and the documents that `--json` prints."""
+    found = list(read_commands(COMMANDS))
+    lines = ["# Commands", "", MADE_BY, COMMANDS_WORDS, "", "| command | what it does |", "|---|---|"]
+    lines += [f"| [`{command.name}`](#pybroker-{command.name}) | {command.summary} |" for command in found]
+    for command in found:
+        lines += ["", f"## pybroker {command.name}", "", command.description, ""]
+        lines += [f"`{command.usage}`", *_options(command.options)]
+        for subcommand in command.subcommands:
+            lines += ["", f"### {subcommand.name}", "", f"`{subcommand.usage}`: {subcommand.summary}"]
+            lines += _options(subcommand.options)
+        for action, shape in command.documents.items():
+            title = f"The document of `{action} --json`:" if action else "The document of `--json`:"
+            lines += ["", title, "", "```json", json.dumps(shape, indent=2), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _options(options: Sequence[Option]) -> Iterator[str]:
+    if options:
+        yield from ("", "| option | what it does |", "|---|---|")
+    for one in options:
+        words = [f"`{spelling}{' ' if one.value else ''}{one.value}`" for spelling in one.spellings] or [
+            f"`{one.value}`"
+        ]
+        needed = " (required)" if one.required and one.spellings else ""
+        cells = (", ".join(words), f"{one.words}{needed}")
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
 def states() -> str:
     """The page of state diagrams: one for each table named TRANSITIONS."""
     lines = ["# States", "", MADE_BY, "One diagram for each transition table; what is not drawn cannot happen."]
@@ -175,6 +216,7 @@ def _name(value: Any) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "apis.md": apis,
     "client-settings.md": client_settings,
+    "commands.md": commands,
     "configs.md": configs,
     "states.md": states,
 }

@@ -8,13 +8,14 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from importlib import import_module
 
 from pybroker.cli.errors import CommandError
+from pybroker.cli.parsers import build_parser, module_of, nearest
 
 COMMANDS = {
     "acls": "add, remove and list access control entries",
     "cluster": "run a cluster of brokers on this machine; ask any cluster who it is",
+    "completion": "print a script that completes commands in a shell",
     "config": "show what the settings of a node come to, or judge them before a start",
     "configs": "show and change the settings of topics and brokers",
     "consumer-groups": "list, describe, reset and delete consumer groups",
@@ -30,20 +31,19 @@ COMMANDS = {
     "log-cleaner": "show how dirty compacted logs are, and what their last pass did",
     "log-dirs": "show what lies in the log directories of brokers",
     "log-level": "show and change the levels of brokers' loggers while they run",
+    "man": "write manual pages of all commands",
     "metadata-quorum": "show and change who votes about the metadata log",
     "metadata-shell": "look into the metadata of a cluster as into a file system",
     "random-uuid": "print an id for a new cluster",
     "reassign-partitions": "give partitions other replicas, or replicas another log directory",
     "replica-verification": "compare the replicas of partitions, or their logs on disk",
-    "start": "run a broker in the foreground",
+    "start": "run a broker, in the foreground or as a service",
     "stop": "stop the broker of a data directory",
     "storage-info": "show whose the log directories of a node are",
+    "top": "show what a cluster is doing now: topics and partitions by rate, groups by lag",
     "topics": "create, list, describe, enlarge and delete topics",
     "transactions": "list and describe transactions, and end those that hang",
 }
-
-_NEAR = 0.6
-"""How much two names have in common, from 0 to 1, for one to be meant by the other."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -54,9 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
         return _without_command(arguments)
     # Imports make no garbage to look for; a command that runs on turns the collector on when it has started.
     gc.disable()
-    command = import_module(f"pybroker.cli.{name.replace('-', '_')}")
-    parser = argparse.ArgumentParser(prog=f"pybroker {name}", description=command.DESCRIPTION, allow_abbrev=False)
-    command.add_arguments(parser)
+    command = module_of(name)
+    parser = build_parser(name, command)
     try:
         return int(command.run(parser.parse_args(arguments[1:])))
     except CommandError as error:
@@ -71,10 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _no_command(name: str) -> str:
-    from difflib import get_close_matches  # a mistake is rare
-
-    near = get_close_matches(name.lower(), COMMANDS, n=1, cutoff=_NEAR)
-    meant = f"; is {near[0]} meant?" if near else ";"
+    near = nearest(name, list(COMMANDS))
+    meant = f"; is {near} meant?" if near else ";"
     return f"no command {name}{meant} there are {', '.join(COMMANDS)}"
 
 

@@ -1,0 +1,88 @@
+"""Parsers of commands, one by one and all together, and what they say of a misspelt option.
+
+Owns the form of a parser. Must not know the list of the commands, nor import one that is not asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import ModuleType
+
+_NEAR = 0.6
+"""How much two names have in common, from 0 to 1, for one to be meant by the other."""
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that names the nearest option to one that there is not, whatever else is wrong."""
+
+    _words: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's, which has words that it does not know in its answer."""
+        self._words = [] if args is None else [str(word) for word in args]
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Print usage and message and end; with words that look like an option, the option that is meant."""
+        known = options_of(self)
+        unknown = [word.partition("=")[0] for word in self._words if word.startswith("--") and word != "--"]
+        hints = {word: nearest(word, known) for word in unknown if word not in known}
+        found = [f"is {hint} meant by {word}?" for word, hint in hints.items() if hint is not None]
+        super().error("; ".join((message, *found)))
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """Return the known name that is nearest to another, None where none is near."""
+    from difflib import get_close_matches  # a mistake is rare
+
+    near = get_close_matches(name.lower(), known, n=1, cutoff=_NEAR)
+    return near[0] if near else None
+
+
+def options_of(parser: argparse.ArgumentParser) -> list[str]:
+    """Return every spelling of an option of a parser and of its subcommands."""
+    found = [one for action in parser._actions for one in action.option_strings]
+    for _, subcommand in subparsers_of(parser):
+        found += options_of(subcommand)
+    return list(dict.fromkeys(found))
+
+
+def subparsers_of(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Yield the subcommands of a parser by their first names."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            seen: set[int] = set()
+            for name, subcommand in action.choices.items():
+                if id(subcommand) not in seen:
+                    seen.add(id(subcommand))
+                    yield name, subcommand
+
+
+def module_of(command: str) -> ModuleType:
+    """Import and return the module of a command."""
+    return import_module(f"pybroker.cli.{command.replace('-', '_')}")
+
+
+def build_parser(command: str, module: Any) -> CommandParser:
+    """Return the parser of one command."""
+    parser = CommandParser(prog=f"pybroker {command}", description=module.DESCRIPTION, allow_abbrev=False)
+    module.add_arguments(parser)
+    return parser
+
+
+def build_whole_parser(commands: Mapping[str, str]) -> CommandParser:
+    """Return a parser with every command as a subcommand; it imports all of them."""
+    parser = CommandParser(prog="pybroker", description="Kafka without the JVM.", allow_abbrev=False)
+    parser.add_argument("--version", action="store_true", help="print the version and end")
+    subcommands = parser.add_subparsers(metavar="COMMAND")
+    for name, what in commands.items():
+        module = module_of(name)
+        module.add_arguments(
+            subcommands.add_parser(name, help=what, description=module.DESCRIPTION, allow_abbrev=False)
+        )
+    return parser

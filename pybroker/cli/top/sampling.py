@@ -1,0 +1,68 @@
+"""What a cluster says of itself at one time: ends of logs, and how far groups have come.
+
+Owns which questions that takes. Must not compute rates: that needs two samples.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.client.errors import BrokerError
+from pybroker.client.topics import LATEST, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pybroker.client.admin import Admin
+
+
+class GroupSample(NamedTuple):
+    """One group."""
+
+    state: str
+    offsets: Mapping[TopicPartition, int]
+    """What it has committed."""
+
+
+class Sample(NamedTuple):
+    """A cluster at one time."""
+
+    at_s: float
+    """By a clock that only rises."""
+    brokers: int
+    leaders: Mapping[TopicPartition, int | None]
+    """Of every partition."""
+    ends: Mapping[TopicPartition, int]
+    """Log end offsets, of the partitions that have a leader which answers."""
+    under_replicated: int
+    groups: Mapping[str, GroupSample]
+    groups_left_out: int
+
+
+def take_sample(admin: Admin, clock: Callable[[], float], *, internal: bool, most_groups: int) -> Sample:
+    """Ask the cluster; raises ClientError. A group that cannot be asked about is left out."""
+    names = admin.list_topics(internal=internal)
+    topics = admin.describe_topics(names) if names else []
+    leaders: dict[TopicPartition, int | None] = {}
+    under_replicated = 0
+    for topic in topics:
+        for partition in topic.partitions:
+            has_leader = partition.leader >= 0
+            leaders[TopicPartition(topic.name, partition.index)] = partition.leader if has_leader else None
+            under_replicated += len(partition.isr) < len(partition.replicas)
+    with_leader = [partition for partition, leader in leaders.items() if leader is not None]
+    at_s = clock()
+    listed = admin.list_offsets(dict.fromkeys(with_leader, LATEST)) if with_leader else {}
+    ends = {partition: one.offset for partition, one in listed.items()}
+    found = admin.list_groups(protocol_types=("consumer", ""))
+    groups, left_out = {}, max(0, len(found) - most_groups)
+    for one in found[:most_groups]:
+        try:
+            committed = admin.list_group_offsets(one.group_id)
+        except BrokerError:
+            left_out += 1
+            continue
+        offsets = {partition: offset.offset for partition, offset in committed.items() if offset is not None}
+        groups[one.group_id] = GroupSample(one.state, offsets)
+    brokers = len(admin.describe_cluster().brokers)
+    return Sample(at_s, brokers, leaders, ends, under_replicated, groups, left_out)
