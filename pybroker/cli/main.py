@@ -37,6 +37,7 @@ COMMANDS = {
     "random-uuid": "print an id for a new cluster",
     "reassign-partitions": "give partitions other replicas, or replicas another log directory",
     "replica-verification": "compare the replicas of partitions, or their logs on disk",
+    "snapshot": "save and restore the metadata of one node",
     "start": "run a broker, in the foreground or as a service",
     "stop": "stop the broker of a data directory",
     "storage-info": "show whose the log directories of a node are",
