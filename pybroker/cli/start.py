@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import platform
 import signal
 import sys
 from pathlib import Path
@@ -27,7 +26,7 @@ from pybroker import __version__
 from pybroker.cli.errors import CommandError
 from pybroker.cli.service.deadline import begin_deadline, end_hard
 from pybroker.cli.service.detached import Reporter, detach
-from pybroker.cli.service.log_output import FORMATS, RollingFile, open_log, set_levels
+from pybroker.cli.service.log_output import FORMATS, open_log, set_levels
 from pybroker.cli.service.notifier import Notifier
 from pybroker.cli.service.pid_file import PidFile
 from pybroker.config.broker import BrokerConfig
@@ -43,6 +42,8 @@ from pybroker.node import Node, NodeError
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
+
+    from pybroker.cli.service.rolling_file import RollingFile
 
 DESCRIPTION = (
     "Run a broker, in the foreground or with -d in the background. Without options it listens on port 9092 with "
@@ -199,7 +200,7 @@ def _run(
     log.info(
         "pybroker %s starts on Python %s; settings that are not defaults: %s",
         __version__,
-        platform.python_version(),
+        sys.version.split()[0],
         changed,
     )
     raise_limit()

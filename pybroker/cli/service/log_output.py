@@ -1,6 +1,6 @@
 """Lines of the log: as text or JSON, with Kafka's levels and logger names, to standard error or into a rolling file.
 
-Owns the two forms, and the file. Must not know what is logged.
+Owns the two forms, and where lines go. Must not know what is logged.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
-from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING
 
 from pybroker.broker.loggers import LOGGERS, LevelChange, kafka_name, level_name
@@ -18,6 +17,8 @@ from pybroker.cli.errors import CommandError
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from pybroker.cli.service.rolling_file import RollingFile
 
 FORMATS = ("text", "json")
 
@@ -55,20 +56,6 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
-class RollingFile(RotatingFileHandler):
-    """A file that is renamed to FILE.1 when it would grow over a size, FILE.1 to FILE.2, and so on."""
-
-    def reopen(self) -> None:
-        """Write the next line into the file of that name, which somebody may have renamed."""
-        self.acquire()
-        try:
-            if self.stream is not None:
-                self.stream.close()
-                self.stream = None  # emit opens it again
-        finally:
-            self.release()
-
-
 def open_log(file: Path | None, form: str, *, size: int, kept: int) -> RollingFile | None:
     """Have the root logger write to a file, of which `kept` older ones of `size` bytes stay; None: to standard error.
 
@@ -83,6 +70,8 @@ def open_log(file: Path | None, form: str, *, size: int, kept: int) -> RollingFi
     if file is None:
         handler = logging.StreamHandler(sys.stderr)
     else:
+        from pybroker.cli.service.rolling_file import RollingFile  # it imports much that a terminal does not need
+
         try:
             handler = rolling = RollingFile(file, maxBytes=size, backupCount=kept, encoding="utf-8")
         except OSError as error:

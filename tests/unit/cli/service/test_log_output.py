@@ -9,7 +9,7 @@ import pytest
 
 from pybroker.broker.loggers import LOGGERS, LevelChange
 from pybroker.cli.errors import CommandError
-from pybroker.cli.service.log_output import JsonLines, RollingFile, TextLines, open_log, set_levels
+from pybroker.cli.service.log_output import JsonLines, TextLines, open_log, set_levels
 
 
 def record(words: str = "it is %s", *, failed: bool = False) -> logging.LogRecord:
@@ -34,19 +34,6 @@ def test_a_line_of_json_is_one_line_also_with_an_exception() -> None:
     assert line["time"].endswith("Z")
     assert (line["level"], line["logger"], line["message"]) == ("WARN", "kafka.network", "it is\nso")
     assert "OSError: no space" in line["exception"]
-
-
-def test_a_file_is_rolled_by_size_and_reopened_where_it_was_moved(tmp_path: Path) -> None:
-    path = tmp_path / "broker.log"
-    handler = RollingFile(path, maxBytes=60, backupCount=1)
-    for _ in range(9):
-        handler.emit(record())
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["broker.log", "broker.log.1"]
-    path.rename(tmp_path / "moved")
-    handler.reopen()
-    handler.emit(record())
-    handler.close()
-    assert path.read_text() == "it is so\n"
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
