@@ -234,7 +234,7 @@ def _print_ready(line: str) -> None:
 
 async def _serve(config: BrokerConfig, service: _Service) -> None:
     node = Node(config)
-    stop = asyncio.Event()
+    stop, answers = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def stop_by(number: signal.Signals) -> None:
@@ -245,7 +245,7 @@ async def _serve(config: BrokerConfig, service: _Service) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number == signal.SIGHUP and service.reloads:
-            loop.add_signal_handler(number, _reload, node, service)
+            loop.add_signal_handler(number, _reload, node, service, answers)
         elif number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             loop.add_signal_handler(number, stop_by, number)
     listeners = await node.start()
@@ -261,11 +261,13 @@ async def _serve(config: BrokerConfig, service: _Service) -> None:
     try:
         if service.pid_file is not None:
             service.pid_file.write()
+        answers.set()
         service.notifier.ready(f"listening on {addresses}")
         service.notifier.watch(loop)
         service.announce(f"pybroker {__version__} ready: {addresses} data {data}")
         await asyncio.wait((stopped, failed), return_when=asyncio.FIRST_COMPLETED)
     finally:
+        answers.clear()
         service.notifier.stopping("stopping")
         service.notifier.rest()
         deadline = begin_deadline(service.stop_s)
@@ -279,11 +281,14 @@ async def _serve(config: BrokerConfig, service: _Service) -> None:
     log.info("stopped")
 
 
-def _reload(node: Node, service: _Service) -> None:
+def _reload(node: Node, service: _Service, answers: asyncio.Event) -> None:
     """Reopen the log file and read settings and certificates again; what is wrong is logged and changes nothing."""
-    service.notifier.reloading()
     if service.log_file is not None:
         service.log_file.reopen()
+    if not answers.is_set():  # Its manager would take the end of a reload for the end of the start.
+        log.info("SIGHUP: the log is reopened; settings are not read again while the broker starts or stops")
+        return
+    service.notifier.reloading()
     try:
         reread = node.reload(service.read())
     except (CommandError, ConfigError, NodeError) as error:
