@@ -2,19 +2,67 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import queue
+import secrets
 import socket
+import threading
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from pybroker_spark.load import channel
 from pybroker_spark.load.channel import Address, Link, Listener, Received
+from tests.support.conditions import wait_until
 
 WAIT_S = 10.0
+HELLO = {"type": "hello", "task": 0}
+Forward = Callable[[bytes, bool], bytes]
+"""Makes of bytes, and of whether they go to the driver, what is handed on."""
+
+
+@contextlib.contextmanager
+def between(address: Address, forward: Forward) -> Iterator[Address]:
+    """The address of somebody on the way to the driver, who may read and change what goes by."""
+
+    def carry(source: socket.socket, target: socket.socket, to_driver: bool) -> None:
+        with contextlib.suppress(OSError):
+            while part := source.recv(65536):
+                target.sendall(forward(part, to_driver))
+            target.shutdown(socket.SHUT_WR)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            task, _ = server.accept()
+            with task, socket.create_connection((address.host, address.port)) as driver:
+                back = threading.Thread(target=carry, args=(driver, task, False))
+                back.start()
+                carry(task, driver, True)
+                back.join()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield Address("127.0.0.1", server.getsockname()[1], address.key)
+        thread.join(WAIT_S)
+
+
+@contextlib.contextmanager
+def stranger(address: Address) -> Iterator[socket.socket]:
+    with socket.create_connection((address.host, address.port), timeout=WAIT_S) as connection:
+        assert connection.recv(100), "the driver begins with its challenge"
+        yield connection
+
+
+def ended(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:  # closed with bytes that nobody read
+        return True
 
 
 def test_messages_arrive_in_order_and_the_end_after_them() -> None:
-    with Listener("127.0.0.1", "127.0.0.1") as listener:
+    with Listener("127.0.0.1", "127.0.0.1", 4) as listener:
         link = Link.connect(listener.address, {"type": "hello", "task": 3})
         link.send({"type": "one", "text": "ein\nzwei"})
         link.send({"type": "two"})
@@ -29,7 +77,7 @@ def test_messages_arrive_in_order_and_the_end_after_them() -> None:
 
 
 def test_orders_reach_those_that_they_are_for() -> None:
-    with Listener("127.0.0.1", "127.0.0.1") as listener:
+    with Listener("127.0.0.1", "127.0.0.1", 2) as listener:
         links = [Link.connect(listener.address, {"type": "hello", "task": task}) for task in range(2)]
         assert {listener.received.get(timeout=WAIT_S).task for _ in links} == {0, 1}
         listener.send({"type": "start"}, {1})
@@ -41,27 +89,116 @@ def test_orders_reach_those_that_they_are_for() -> None:
         link.close()
 
 
-@pytest.mark.parametrize("first", [b"", b"no json\n", b"[]\n", b'{"task":0}\n', b'{"token":"x","task":0}\n'])
-def test_a_connection_without_the_word_is_closed_and_its_messages_are_dropped(first: bytes) -> None:
-    with Listener("127.0.0.1", "127.0.0.1") as listener:
-        with socket.create_connection((listener.address.host, listener.address.port), timeout=WAIT_S) as stranger:
-            stranger.sendall(first)
-            stranger.shutdown(socket.SHUT_WR)
-            assert stranger.recv(1) == b""
+@pytest.mark.parametrize(
+    "first", [b"", b"no proof\n", b"0 0\n", b"\n", b"x" * 70_000, b"x" * 2000 + b"\n"], ids=range(6)
+)
+def test_a_connection_without_a_proof_is_closed_and_its_messages_are_dropped(first: bytes) -> None:
+    with Listener("127.0.0.1", "127.0.0.1", 1) as listener:
+        with stranger(listener.address) as connection:
+            with contextlib.suppress(OSError):  # it may be closed by now
+                connection.sendall(first)
+                connection.shutdown(socket.SHUT_WR)
+            assert ended(connection)
         with pytest.raises(queue.Empty):
             listener.received.get_nowait()
 
 
-def test_a_line_that_is_cut_off_is_no_message() -> None:
-    with Listener("127.0.0.1", "127.0.0.1") as listener:
-        hello = json.dumps({"token": listener.address.token, "task": 0}).encode()
-        with socket.create_connection((listener.address.host, listener.address.port), timeout=WAIT_S) as task:
-            task.sendall(hello + b'\n{"type":"interval"')
-        assert [listener.received.get(timeout=WAIT_S).message for _ in range(2)] == [{"task": 0}, None]
+def test_the_key_of_another_run_opens_nothing() -> None:
+    with Listener("127.0.0.1", "127.0.0.1", 1) as listener:
+        other = Address(listener.address.host, listener.address.port, secrets.token_bytes(32))
+        with pytest.raises(OSError, match="has not shown that it is this job's driver"):
+            Link.connect(other, HELLO)
+        assert listener.received.empty()
+
+
+def test_a_driver_that_lacks_the_key_is_told_nothing() -> None:
+    """What a task sends before the driver's proof is a number and a proof of its own."""
+    received = bytearray()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b"0" * 32 + b"\n")
+                received.extend(connection.recv(1000))
+                connection.sendall(received.partition(b" ")[2])  # a proof that it has just been given
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(OSError, match="has not shown that it is this job's driver"):
+            Link.connect(Address("127.0.0.1", server.getsockname()[1], b"key"), HELLO)
+        thread.join(WAIT_S)
+    assert b"hello" not in received
+    assert received.count(b"\n") == 1
+
+
+def test_the_key_is_never_sent_nor_shown() -> None:
+    seen = bytearray()
+
+    def listen(part: bytes, _: bool) -> bytes:
+        seen.extend(part)
+        return part
+
+    with Listener("127.0.0.1", "127.0.0.1", 1) as listener:
+        with between(listener.address, listen) as middle:
+            link = Link.connect(middle, HELLO)
+            assert listener.received.get(timeout=WAIT_S) == Received(0, HELLO)
+            link.close()
+        key = listener.address.key
+        assert key not in seen
+        assert key.hex().encode() not in seen
+        assert key.hex() not in repr(listener.address)
+        assert repr(key) not in repr(listener.address)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda line: line.replace(b'"rows":1', b'"rows":9'), lambda line: line * 2, lambda line: line[: len(line) // 2]],
+    ids=["changed", "repeated", "cut off"],
+)
+def test_a_message_that_somebody_on_the_way_has_touched_ends_the_connection(change: Callable[[bytes], bytes]) -> None:
+    def forward(part: bytes, to_driver: bool) -> bytes:
+        return change(part) if to_driver and b"rows" in part else part
+
+    with Listener("127.0.0.1", "127.0.0.1", 1) as listener, between(listener.address, forward) as middle:
+        link = Link.connect(middle, HELLO)
+        assert listener.received.get(timeout=WAIT_S).message == HELLO
+        link.send({"rows": 1})
+        link._connection.shutdown(socket.SHUT_WR)
+        rest = []
+        while (message := listener.received.get(timeout=WAIT_S).message) is not None:
+            rest.append(message)
+        link.close()
+    assert rest in ([], [{"rows": 1}])
+    assert not rest or change(b"x") == b"xx"
+
+
+def test_who_proves_nothing_in_time_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "_PROOF_TIMEOUT_S", 0.2)
+    with Listener("127.0.0.1", "127.0.0.1", 1) as listener, stranger(listener.address) as connection:
+        connection.sendall(b"0")
+        assert ended(connection)
+
+
+def test_many_strangers_end_each_other_and_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "_MOST_STRANGERS", 3)
+    with Listener("127.0.0.1", "127.0.0.1", 1) as listener, contextlib.ExitStack() as opened:
+        strangers = [opened.enter_context(stranger(listener.address)) for _ in range(4)]
+        link = Link.connect(listener.address, HELLO)
+        assert listener.received.get(timeout=WAIT_S).message == HELLO
+        assert ended(strangers[0])
+        more = [opened.enter_context(stranger(listener.address)) for _ in range(8)]
+        assert all(ended(connection) for connection in (*strangers, *more[:4]))
+        link.send({"type": "one"})
+        assert listener.received.get(timeout=WAIT_S).message == {"type": "one"}
+        for connection in more:
+            connection.close()
+        wait_until(lambda: not listener._strangers, within=WAIT_S, what="all strangers gone")
+        link.close()
 
 
 def test_a_driver_that_cannot_be_reached_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(OSError, match=rf"the driver's channel at 127\.0\.0\.1:{port} cannot be reached from this task"):
-        Link.connect(Address("127.0.0.1", port, "word"), {"type": "hello", "task": 0})
+        Link.connect(Address("127.0.0.1", port, b"key"), {"type": "hello", "task": 0})

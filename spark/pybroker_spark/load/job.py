@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from pybroker.client import LATEST, Admin, ClientError, TopicPartition
+from pybroker.client.settings import AdminSettings
 from pybroker_spark.load import slots
 from pybroker_spark.load.board import ENDED, FAILED, LOST, READY, RUNNING, Board
 from pybroker_spark.load.channel import Address, Listener, Received
@@ -48,7 +49,7 @@ def run(spark: SparkSession, plan: LoadPlan, watch: Watch = lambda _board, _elap
     context = slots.context_of(spark)
     slots.require_slots(context, plan.tasks)
     host = context.getConf().get("spark.driver.host", "127.0.0.1")
-    with Listener(context.getConf().get("spark.driver.bindAddress", host), host) as listener:
+    with Listener(context.getConf().get("spark.driver.bindAddress", host), host, plan.tasks) as listener:
         job = _Job(spark, plan, listener.address)
         job.thread.start()
         conductor = Conductor(plan, listener)
@@ -161,11 +162,11 @@ class Conductor:
         """Nothing is written any more: consumers read to the end of the logs."""
         consumers = [client for client in self._plan.clients if isinstance(client, ConsumerPlan)]
         offsets: list[tuple[str, int, int]] = []
-        for servers in {client.bootstrap_servers for client in consumers}:
+        for servers, properties in {client.bootstrap_servers: client.properties for client in consumers}.items():
             here = [client for client in consumers if client.bootstrap_servers == servers]
             topics = {topic for client in here for topic in client.group_topics}
             topics |= {topic for client in here for topic, _ in client.assigned}
-            with Admin(servers) as admin:
+            with Admin(servers, AdminSettings.acting(properties)) as admin:
                 described = admin.describe_topics(sorted(topics))
                 where = [TopicPartition(topic.name, p.index) for topic in described for p in topic.partitions]
                 found = admin.list_offsets(dict.fromkeys(where, LATEST))
