@@ -283,6 +283,7 @@ def test_files_that_are_not_there_or_cannot_be_read_are_named(
         (word_count.JOB, ["--separator", "("], "'(' is no regular expression"),
         (archive.JOB, ["--partition-by", "year"], "'year' is no column for folders: there are topic, partition"),
         (ingest.JOB, ["--command-property", "x"], "'x' is no setting: give it as key=value"),
+        (ingest.JOB, ["--command-config", "/none"], "cannot read /none: No such file or directory"),
     ],
 )
 def test_an_option_that_cannot_work_is_refused(
@@ -325,7 +326,7 @@ def test_an_option_that_cannot_work_is_refused(
             word_count.JOB,
             "--source a --checkpoint c --command-property linger.ms=soon",
             (
-                "--bootstrap-server or --command-property: kafka.linger.ms=soon: "
+                "--bootstrap-server, --command-config or --command-property: kafka.linger.ms=soon: "
                 "must be a number from 0.0 to 9223372036854775807"
             ),
         ),

@@ -21,6 +21,8 @@ from pybroker.client.settings.connection import AdminSettings, ConnectionSetting
 from pybroker.client.settings.consumer import ConsumerSettings, FetcherSettings
 from pybroker.client.settings.offset_reset import parse_duration_ms
 from pybroker.client.settings.producer import ProducerSettings
+from pybroker.config.errors import PropertiesError
+from pybroker.config.properties import read_properties
 
 __all__ = [
     "AdminSettings",
@@ -29,6 +31,8 @@ __all__ = [
     "ConsumerSettings",
     "FetcherSettings",
     "ProducerSettings",
+    "PropertiesError",
     "parse_duration_ms",
+    "read_properties",
     "shown",
 ]

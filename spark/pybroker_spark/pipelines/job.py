@@ -43,11 +43,17 @@ def main(job: Job, arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=job.name, description=job.description, allow_abbrev=False)
     parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
     parser.add_argument(
+        "--command-config", default={}, type=kinds.properties, metavar="FILE", help="client settings, passwords too"
+    )
+    parser.add_argument(
         "--command-property", action="append", default=[], type=kinds.pair, metavar="K=V", help="a client setting"
     )
     parser.add_argument("--master", help="where Spark runs, unless spark-submit says it; local[*] if nobody does")
     job.add_arguments(parser)
     parsed = parser.parse_args(arguments)
+    # What the command line says stands over the file, as in Kafka's tools. The servers are those of the option.
+    given = {**parsed.command_config, **dict(parsed.command_property)}
+    parsed.command_property = [(key, value) for key, value in given.items() if key != "bootstrap.servers"]
     try:
         job.check(parsed)
         streams.check(parsed)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import argparse
 import re
+from pathlib import Path
+
+from pybroker.client.settings import PropertiesError, read_properties
 
 UNITS = {"millisecond": 0.001, "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 """Units of time and their seconds."""
@@ -18,6 +21,14 @@ def pair(text: str) -> tuple[str, str]:
     if not key or not equals:
         raise wrong(f"'{text}' is no setting: give it as key=value")
     return key.strip(), value.strip()
+
+
+def properties(text: str) -> dict[str, str]:
+    """The settings in a file of Java's properties format, which are in no list of processes."""
+    try:
+        return read_properties(Path(text))
+    except PropertiesError as error:
+        raise wrong(str(error)) from None
 
 
 def count(text: str) -> int:

@@ -135,7 +135,7 @@ def _writing(arguments: argparse.Namespace) -> dict[str, str]:
 
 def _check_options(arguments: argparse.Namespace) -> None:
     """Refuse what the data source would refuse of the options. Raises UsageError."""
-    option = "--bootstrap-server or --command-property"
+    option = "--bootstrap-server, --command-config or --command-property"
     try:
         parse_write(_writing(arguments))
         if getattr(arguments, "source_is_topics", False):

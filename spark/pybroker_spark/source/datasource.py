@@ -69,10 +69,18 @@ class PybrokerDataSource(DataSource):
         return make(self.options, schema)
 
 
+_REDACTION = "spark.sql.redaction.options.regex"
+_SECRETS = r"(?i)kafka[.].*(passw|secret|jaas|keystore[.]key|key[.]pem|token)"
+"""Options that hold secrets. Spark by itself knows passwords, secrets and tokens, and shows a private key in a plan."""
+
+
 def register(spark: SparkSession) -> None:
     """Make the format `pybroker` known to a session, and let it hand filters to sources in Python.
 
-    Without that setting PySpark refuses a reader that takes them.
+    Without that setting PySpark refuses a reader that takes them. Plans of the session hide options with secrets.
     """
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    hidden = spark.conf.get(_REDACTION) or ""
+    if _SECRETS not in hidden:
+        spark.conf.set(_REDACTION, f"{hidden}|{_SECRETS}" if hidden else _SECRETS)
     spark.dataSource.register(PybrokerDataSource)

@@ -24,7 +24,7 @@ from pybroker.client import (
     TopicDescription,
     TopicPartition,
 )
-from pybroker.client.errors import UnreachableError
+from pybroker.client.errors import AuthenticationError, UnreachableError
 from pybroker.client.settings import AdminSettings
 from pybroker_spark.source.errors import DataLossError, OptionError
 from pybroker_spark.source.filters import Narrowing
@@ -192,7 +192,7 @@ class Planner:
                 return question(self._admin)
             except ClientError as error:
                 final = isinstance(error, BrokerError) and error.code in _FINAL
-                if attempt == attempts or final or isinstance(error, UnreachableError):
+                if attempt == attempts or final or isinstance(error, (UnreachableError, AuthenticationError)):
                     raise
                 self.close()
                 time.sleep(self.options.fetch_retry_s)
