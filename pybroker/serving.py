@@ -23,7 +23,7 @@ from pybroker.net.pipeline import Pipeline
 from pybroker.net.rights import Verdict
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.replica.no_partitions import NoPartitions
-from pybroker.security import authorizer
+from pybroker.security import authorizer, principal_builder
 from pybroker.security.delegation_tokens import DelegationTokens
 from pybroker.security.sasl.server import SaslServer
 
@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.security.authorizer import Judge
     from pybroker.security.mutation_quotas import MutationQuotas
+    from pybroker.security.principal_builder import Proof
+    from pybroker.security.principals import Principal
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.upkeep import Upkeep
 
@@ -134,6 +136,16 @@ def build_authorizer(config: BrokerConfig) -> Judge | None:
         raise ConfigError("authorizer.class.name", name, words) from error
 
 
+def build_principal_builder(config: BrokerConfig) -> Callable[[Proof], Principal] | None:
+    """Return who makes principals of what clients prove, None for Kafka's default. Raises ConfigError, as above."""
+    name = config.principal_builder_class
+    try:
+        return principal_builder.load(name, config.given)
+    except Exception as error:
+        words = f"a class that can be loaded and called with the node's properties: {error!r}"
+        raise ConfigError("principal.builder.class", name, words) from error
+
+
 def build_tokens(
     config: BrokerConfig, image: Callable[[], MetadataImage], wall_ms: Callable[[], int]
 ) -> DelegationTokens | None:
@@ -147,6 +159,8 @@ class Users(NamedTuple):
 
     scram: Callable[[], ScramImage]
     tokens: DelegationTokens | None
+    builder: Callable[[Proof], Principal] | None
+    """Who makes principals of them; None: they are users by their names."""
 
 
 def build_sasl_server(
@@ -169,6 +183,7 @@ def build_sasl_server(
         found,
         scram=users.scram,
         tokens=users.tokens,
+        builder=users.builder,
         prove=data_plane.authenticate,
         nonce=lambda: secrets.token_urlsafe(_NONCE_BYTES),
         wall_ms=wall_ms,

@@ -170,6 +170,9 @@ class BrokerConfig(
             build_client_properties(way, self._security_texts())
 
     def _check_parts(self) -> None:
+        for name, text in self.of_listeners.items():
+            if name.endswith(".principal.builder.class"):
+                raise ConfigError(name, text, "principal.builder.class instead, which is for all listeners")
         if not self.log_directories:
             raise ConfigError("log.dirs", self.given.get("log.dirs", ""), "at least one directory")
         if len(set(self.log_directories)) != len(self.log_directories):

@@ -32,6 +32,7 @@ AT_START = frozenset(
         "listener.security.protocol.map",
         "num.network.threads",
         "num.recovery.threads.per.data.dir",
+        "principal.builder.class",
     }
 )
 """What Kafka lets change while a broker runs, and this one reads once, when it starts."""
@@ -46,7 +47,7 @@ _THREADS = (
     "remote.log.manager.follower.thread.pool.size",
     "remote.log.reader.threads",
 )
-_OF_LISTENERS = frozenset({"sasl.enabled.mechanisms", MAX, RATE, *SecurityKeys.keys})
+_OF_LISTENERS = frozenset({"sasl.enabled.mechanisms", MAX, RATE, *SecurityKeys.keys}) - AT_START
 # A key for one listener, and for one SASL mechanism of it: listener.name.internal.scram-sha-256.sasl.jaas.config.
 _FOR_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?P<key>.+)")
 _FOR_MECHANISM = re.compile(r"[^.]+\.(?P<key>sasl\..+)")

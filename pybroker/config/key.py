@@ -25,6 +25,7 @@ LONG_MAX = 2**63 - 1
 _REPLICA = re.compile(r"(?:[0-9]+:[0-9]+)?")
 # What Double.parseDouble takes, but for NaN, which fits no range, and digits of base 16.
 _FRACTION = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?|Infinity)")
+_PYTHON_CLASS = re.compile(r"[\w.]+:\w+")
 
 
 class Kind(IntEnum):
@@ -421,6 +422,11 @@ def class_name(default: str | None, doc: str, *, dynamic: bool = True) -> Key[st
         acts=False,
         dynamic=dynamic,
     )
+
+
+def is_python_class(text: str) -> bool:
+    """Whether a text names a Python class as `module:Class`."""
+    return _PYTHON_CLASS.fullmatch(text) is not None
 
 
 def class_names(default: tuple[str, ...], doc: str) -> Key[tuple[str, ...]]:

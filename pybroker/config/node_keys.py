@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
-from pybroker.config.key import Key, Kind, boolean, integer, listing, long, optional_string
+from pybroker.config.key import Key, Kind, boolean, integer, is_python_class, listing, long, optional_string
 from pybroker.config.settings import Settings
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-_PYTHON_CLASS = re.compile(r"[\w.]+:\w+")
 
 
 def _users(text: str) -> list[str]:
@@ -60,7 +57,7 @@ class NodeKeys(Settings):
         "Who decides what clients may do; none allows everything. Kafka's StandardAuthorizer decides by access control "
         "entries; module:Class is a Python class of your own (docs/guides/authorization.md).",
         parse=str,
-        check=lambda value: value in ("", STANDARD_AUTHORIZER) or bool(_PYTHON_CLASS.fullmatch(value)),
+        check=lambda value: value in ("", STANDARD_AUTHORIZER) or is_python_class(value),
         expected=f"{STANDARD_AUTHORIZER}, a Python class as module:Class, or nothing: no Java class can be loaded",
     )
     super_users = Key(

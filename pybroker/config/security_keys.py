@@ -7,16 +7,36 @@ values stand over these. Must not know listeners.
 
 from __future__ import annotations
 
-from pybroker.config.key import class_name, double, listing, long, optional_string, password, short, string
+from pybroker.config.key import (
+    Key,
+    Kind,
+    class_name,
+    double,
+    is_python_class,
+    listing,
+    long,
+    optional_string,
+    password,
+    short,
+    string,
+)
 from pybroker.config.settings import Settings
+
+DEFAULT_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 
 
 class SecurityKeys(Settings):
     """What Kafka's SSL and SASL listeners are set up with; each may change for one broker, not for all."""
 
-    principal_builder_class = class_name(
-        "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
-        "The class that makes a principal of a connection; only the default is taken.",
+    principal_builder_class = Key(
+        Kind.CLASS,
+        DEFAULT_BUILDER,
+        "What makes a principal of what a connection has proved, on all listeners. Kafka's default takes the name as "
+        "it is; module:Class is a Python class of your own (docs/guides/authorization.md).",
+        parse=str,
+        check=lambda value: value == DEFAULT_BUILDER or is_python_class(value),
+        expected=f"{DEFAULT_BUILDER}, or a Python class as module:Class: no Java class can be loaded",
+        dynamic=True,
     )
     sasl_jaas_config = password(
         "Login modules in JAAS form; the users of PLAIN are options user_<name>=<password> of its PlainLoginModule. "

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybroker.config.errors import ConfigError
+from pybroker.security.authorizer import one_line
 from pybroker.security.distinguished_name import CertificateError, subject_of, valid_until
 from pybroker.security.key_material import build_server_tls
+from pybroker.security.principal_builder import BuilderError, Proof
 from pybroker.security.principal_mapping import MappingError, NoRuleError, map_name, parse_rules
 from pybroker.security.principals import Principal
 
@@ -40,8 +42,9 @@ _Stamp = tuple[tuple[str, int, int], ...]
 class TlsListeners:
     """The listeners of one data plane that encrypt, from before they are opened until they are stopped."""
 
-    def __init__(self, settings: dict[str, ListenerTls]) -> None:
-        """Read what each needs; raises ConfigError."""
+    def __init__(self, settings: dict[str, ListenerTls], builder: Callable[[Proof], Principal] | None = None) -> None:
+        """Read what each needs; raises ConfigError. `builder` names clients instead of the mapping rules."""
+        self._builder = builder
         self._settings = settings
         self._rules = {name: _rules(one) for name, one in settings.items()}
         self._stamps = {name: _stamp(one) for name, one in settings.items()}
@@ -91,12 +94,22 @@ class TlsListeners:
         if self._data_plane is None:
             return
         try:
-            name = map_name(self._rules[event.listener], subject_of(event.certificate))
-        except (NoRuleError, CertificateError) as error:
+            principal = self._principal_of(event)
+        except (NoRuleError, CertificateError, BuilderError) as error:
             log.warning("connection from %s closed: %s", event.peer, error)
             self._data_plane.close_connection(event.connection)
             return
-        self._data_plane.name_peer(event.connection, Principal("User", name))
+        self._data_plane.name_peer(event.connection, principal)
+
+    def _principal_of(self, event: PeerCertificate) -> Principal:
+        subject = subject_of(event.certificate)
+        if self._builder is None:
+            return Principal("User", map_name(self._rules[event.listener], subject))
+        host = event.peer.rpartition(":")[0].strip("[]")
+        proof = Proof(event.listener, host, "", subject, event.certificate)
+        principal = self._builder(proof)
+        log.info("%s is %s, by its certificate on %s", event.peer, one_line(str(principal)), event.listener)
+        return principal
 
     async def _look_on(self, now: Callable[[], datetime]) -> None:
         while True:

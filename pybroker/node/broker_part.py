@@ -128,7 +128,8 @@ class BrokerPart:
         self.quotas = Quotas(data_plane, window)
         tls = config.tls_of_listeners()
         self.tls = TlsListeners(
-            {one.endpoint.name: tls[one.endpoint.name] for one in config.broker_endpoints if one.is_encrypted}
+            {one.endpoint.name: tls[one.endpoint.name] for one in config.broker_endpoints if one.is_encrypted},
+            self._foundation.principal_builder,
         )
         self.listeners = open_listeners(
             data_plane,
@@ -215,7 +216,7 @@ class BrokerPart:
         await upkeep.resume_moves()
         wall_ms, config, live = self._foundation.clock.wall_ms, self.config, self.live
         self.tokens = build_tokens(config, lambda: source.image, wall_ms)
-        users = Users(lambda: source.image.scram, self.tokens)
+        users = Users(lambda: source.image.scram, self.tokens, self._foundation.principal_builder)
         self.sasl = build_sasl_server(live, self.data_plane, users, wall_ms, config.broker_endpoints)
         if self.sasl is not None:
             end(Stage.WORKERS, self.sasl, self.sasl.close)

@@ -93,7 +93,8 @@ class ControllerPart:
         end(Stage.CONTROLLER_CONNECTIONS, data_plane, lambda: close_connections(data_plane))
         tls = config.tls_of_listeners()
         self.tls = TlsListeners(
-            {one.endpoint.name: tls[one.endpoint.name] for one in config.controller_endpoints if one.is_encrypted}
+            {one.endpoint.name: tls[one.endpoint.name] for one in config.controller_endpoints if one.is_encrypted},
+            self._foundation.principal_builder,
         )
         self.listeners = open_listeners(
             data_plane,
@@ -133,7 +134,8 @@ class ControllerPart:
         end(Stage.METADATA_LOG, self.death_watch, self.death_watch.stop)
         if self.listeners:
             wall_ms, config = self._foundation.clock.wall_ms, self.config
-            users = Users(lambda: controller.scram, build_tokens(config, lambda: controller.image, wall_ms))
+            tokens = build_tokens(config, lambda: controller.image, wall_ms)
+            users = Users(lambda: controller.scram, tokens, self._foundation.principal_builder)
             self.sasl = build_sasl_server(self.live, self.data_plane, users, wall_ms, config.controller_endpoints)
             if self.sasl is not None:
                 end(Stage.WORKERS, self.sasl, self.sasl.close)

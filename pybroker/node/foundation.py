@@ -15,6 +15,7 @@ from pybroker.controller.quorum.log_check import check_before_start
 from pybroker.net import descriptors
 from pybroker.node.outbound import Outbound
 from pybroker.security.mutation_quotas import MutationQuotas
+from pybroker.serving import build_principal_builder
 from pybroker.storage.directories import Directories
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Foundation:
         self.outbound = Outbound(config)
         self.live.subscribe(self.outbound.reconfigure)
         self.mutations = MutationQuotas(config.controller_quota_window_num, config.controller_quota_window_size_seconds)
+        self.principal_builder = build_principal_builder(config)
         self.shares: descriptors.Shares
 
     async def lock(self) -> None:

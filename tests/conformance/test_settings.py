@@ -145,6 +145,7 @@ REFUSED_WHATEVER_THE_VALUE = {
     "num.network.threads": "read at the start",
     "num.recovery.threads.per.data.dir": "read at the start",
     "config.providers": "none can be loaded, and Kafka goes on without them",
+    "principal.builder.class": "read at the start",
 }
 # A value that Kafka takes, where the one of the type is none.
 VALUES = {

@@ -20,6 +20,7 @@ import msgspec
 from pybroker.config.oauth import OAUTHBEARER
 from pybroker.config.sasl import PLAIN
 from pybroker.protocol.errors import ErrorCode
+from pybroker.security.principal_builder import BuilderError, Proof
 from pybroker.security.principals import Principal
 from pybroker.security.sasl.bearer import BearerExchange
 from pybroker.security.sasl.plain import PlainExchange
@@ -112,10 +113,12 @@ class SaslServer:
         nonce: Callable[[], str],
         wall_ms: Callable[[], int],
         tokens: TokenLogins | None = None,
+        builder: Callable[[Proof], Principal] | None = None,
     ) -> None:
         """`prove` says who a connection is, and for how many ms, before it is answered; `nonce` makes random texts.
-        Without `tokens` nobody logs in by a delegation token.
+        Without `tokens` nobody logs in by a delegation token; without `builder` a name that is proved is a user's.
         """
+        self._builder = builder
         self._tokens = tokens
         self._listeners = listeners
         self._scram = scram
@@ -202,7 +205,10 @@ class SaslServer:
             return Authenticated(ErrorCode.NONE, token=step.token)
         if isinstance(step, Refused):
             return self._fail(client, session, step)
-        principal = Principal("User", step.name)
+        try:
+            principal = self._principal_of(client, session.mechanism, step.name)
+        except BuilderError as error:
+            return self._fail(client, session, Refused(str(error)))
         if session.proved not in (None, principal):
             return self._fail(client, session, _other_principal(session.proved, principal))
         lifetime = self._lifetime_ms(client, session.mechanism, step.expires_ms)
@@ -214,6 +220,11 @@ class SaslServer:
             session.exchange, session.proved, session.by_token = None, principal, step.by_token
         self._prove(client.connection, principal, lifetime)
         return Authenticated(ErrorCode.NONE, token=step.token, session_lifetime_ms=lifetime or 0)
+
+    def _principal_of(self, client: Client, mechanism: str, name: str) -> Principal:
+        if self._builder is None:
+            return Principal("User", name)
+        return self._builder(Proof(client.listener, client.peer_host, mechanism, name))
 
     def _new_exchange(self, mechanism: str, offered: ListenerSasl) -> Exchange:
         if mechanism == PLAIN:

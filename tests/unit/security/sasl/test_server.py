@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from pybroker.config.sasl import ListenerSasl
 from pybroker.metadata.image import ScramImage
 from pybroker.protocol.errors import ErrorCode
+from pybroker.security.principal_builder import BuilderError, Proof
 from pybroker.security.principals import Principal
 from pybroker.security.sasl.server import Authenticated, SaslServer
 
@@ -26,7 +28,7 @@ class Client(NamedTuple):
 class Server:
     """A server whose clock the test sets."""
 
-    def __init__(self, max_reauth_ms: int = 0) -> None:
+    def __init__(self, max_reauth_ms: int = 0, builder: Callable[[Proof], Principal] | None = None) -> None:
         self.now = 1_000_000
         self.proved: list[tuple[int, Principal, int | None]] = []
         users = {"alice": "a", "bob": "b"}
@@ -36,6 +38,7 @@ class Server:
             prove=lambda *proved: self.proved.append(proved),
             nonce=lambda: "n",
             wall_ms=lambda: self.now,
+            builder=builder,
         )
 
     def answer(self, client: Client, token: bytes) -> Authenticated:
@@ -143,3 +146,51 @@ def test_changed_settings_hold_from_the_next_handshake_on() -> None:
     assert server.log_in(Client()) is ErrorCode.SASL_AUTHENTICATION_FAILED
     assert server.log_in(Client(), b"\0carol\0c") is ErrorCode.NONE
     assert server.proved == [(1, Principal("User", "carol"), 5)]
+
+
+def test_a_builder_of_ones_own_says_who_has_proved_a_name() -> None:
+    asked: list[Proof] = []
+
+    def build(proof: Proof) -> Principal:
+        asked.append(proof)
+        return Principal("Group", "readers")
+
+    server = Server(builder=build)
+    assert server.log_in(Client()) is ErrorCode.NONE
+    assert server.proved == [(1, Principal("Group", "readers"), None)]
+    assert asked == [Proof("IN", "192.0.2.1", "PLAIN", "alice")]
+
+
+def test_a_builder_is_asked_of_who_has_proved_something_only() -> None:
+    def build(proof: Proof) -> Principal:
+        raise AssertionError(proof)
+
+    server = Server(builder=build)
+    assert server.log_in(Client(), b"\0alice\0wrong") is ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert server.proved == []
+
+
+def test_whom_a_builder_fails_at_is_refused_without_its_words() -> None:
+    def build(_: Proof) -> Principal:
+        raise BuilderError("the principal builder x:Y failed: KeyError")
+
+    server = Server(builder=build)
+    assert server.sasl.handshake(Client(), "PLAIN").error_code is ErrorCode.NONE
+    answer = server.answer(Client(), ALICE)
+    assert (answer.error_code, answer.fails) == (ErrorCode.SASL_AUTHENTICATION_FAILED, True)
+    assert "x:Y" not in (answer.error_message or "")
+    assert server.proved == []
+    assert len(server.sasl) == 0
+
+
+def test_a_builder_makes_nobody_another_while_the_connection_lasts() -> None:
+    """It may say another principal of the same name later: the connection ends (KIP-368)."""
+    said = iter((Principal("Group", "readers"), Principal("Group", "writers")))
+    server = Server(max_reauth_ms=60_000, builder=lambda _: next(said))
+    assert server.log_in(Client()) is ErrorCode.NONE
+    again = Client(principal=("Group", "readers"))
+    assert server.sasl.handshake(again, "PLAIN").error_code is ErrorCode.NONE
+    answer = server.answer(again, ALICE)
+    assert answer.error_message == (
+        "Cannot change principals during re-authentication from Group.readers: Group.writers"
+    )

@@ -1,0 +1,53 @@
+"""Python classes as a user writes them for a broker: an authorizer, and a builder of principals.
+
+A broker of a test names them as `tests.support.own_classes:Groups`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
+
+from pybroker.security.principal_builder import Proof
+
+READERS, OWN = "Group:readers", "Broker:own"
+
+
+class Asked(NamedTuple):
+    principal: str
+    host: str
+    operation: str
+    resource_type: str
+    name: str
+
+
+class Groups:
+    """alice and bob are readers, so is who has the certificate of reader; the test itself may do everything."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        assert properties["principal.builder.class"] == f"{__name__}:Groups"
+
+    def build(self, proof: Proof) -> str:
+        if proof.certificate is not None:
+            assert proof.mechanism == ""
+            return READERS if proof.name == "CN=reader" else f"User:{proof.name}"
+        if proof.name == "nobody":
+            raise LookupError(proof.name)
+        assert (proof.mechanism, proof.host) == ("PLAIN", "127.0.0.1")
+        return READERS if proof.name in ("alice", "bob") else OWN
+
+
+class ReadersOnly:
+    """Readers read, the test does everything; notes what it is asked."""
+
+    asked: ClassVar[list[Asked]] = []
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        assert properties["authorizer.class.name"] == f"{__name__}:ReadersOnly"
+        self.asked.clear()
+
+    def authorize(self, principal: str, host: str, operation: str, resource_type: str, name: str) -> bool:
+        ReadersOnly.asked.append(Asked(principal, host, operation, resource_type, name))
+        if name == "trap":
+            raise KeyError(name)
+        return principal == OWN or (principal == READERS and operation in ("READ", "DESCRIBE") and name != "closed")
