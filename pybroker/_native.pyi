@@ -1568,6 +1568,10 @@ def count_request_time(data_plane: DataPlane, connection: int, nanoseconds: int)
     """Counts the time that a control request took. Returns the `throttle_time_ms` of its answer, which is to be sent
     after this: nothing is read from the connection for so long."""
 
+def mute(data_plane: DataPlane, connection: int, time_ms: int) -> None:
+    """Reads nothing from a connection for so many milliseconds from now on, which the answer that is to be sent after
+    this names. A mute that lasts longer goes on."""
+
 # -------------------------------------------------------------------------------------------- record_table.rs
 
 @final

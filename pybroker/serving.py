@@ -7,6 +7,7 @@ decide in which order parts are built: that is the node's.
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pybroker.broker.transaction_verification import Producer
@@ -18,7 +19,7 @@ from pybroker.machine.clock import SYSTEM_CLOCK
 from pybroker.machine.slices import Slices
 from pybroker.net.dispatch import Dispatch
 from pybroker.net.listeners import advertised
-from pybroker.net.native import ReplicaDeletedRecords
+from pybroker.net.native import ReplicaDeletedRecords, mute
 from pybroker.net.pipeline import Pipeline
 from pybroker.net.rights import Verdict
 from pybroker.protocol.listener_role import ListenerRole
@@ -278,6 +279,7 @@ def build_pipeline(
         name_peer=parts.tls.name_peer,
         quota_asked=parts.quotas.answer,
         ask_coordinator=ask_coordinator,
+        mute=partial(mute, parts.data_plane),
     )
 
 
@@ -371,6 +373,7 @@ def build_controller_pipeline(parts: ControllerParts) -> Pipeline:
         drained=_nothing,
         closed=closed,
         name_peer=parts.tls.name_peer,
+        mute=partial(mute, parts.data_plane),
     )
 
 

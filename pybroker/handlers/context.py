@@ -163,6 +163,8 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
     """Whether the connection is closed once the response is sent."""
     time: RequestTime | None = None
     """The time that it has taken so far; None where no quota counts that."""
+    wait_ms: int = 0
+    """How long its client is to wait by an answer that another node has made: its bytes are sent as they are."""
 
     @property
     def listener(self) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pybroker.controller.envelopes import build_envelope, open_answer
 from pybroker.controller.errors import NotControllerError, UnforwardableError
 from pybroker.machine.reply import Reply
+from pybroker.protocol.api_keys import ApiKey
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.header import RequestHeader, flexible, response_prefix
 from pybroker.protocol.messages import response_class
@@ -35,6 +36,10 @@ _LONGEST_MS = 60_000
 """Kafka's: for as long the controller is looked for, unless the request says that its client waits less."""
 _ENVELOPE_BYTES = 1024
 """More than what an envelope adds to a request: its header, the principal, the address."""
+
+
+_SAY_TO_WAIT = frozenset((ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS))
+"""The APIs that `controller_mutation_rate` throttles; answers of every version begin with `throttle_time_ms`."""
 
 
 class Channel(Protocol):
@@ -118,6 +123,7 @@ class Forwarding:
             )
         message = event.message if prepared is None else _message(event, prepared.request)
         payload = await self._exchange(message, context, _patience_ms(request))
+        context.wait_ms = _wait_ms(event, payload)
         return payload if prepared is None else prepared.complete(_response(event, payload))
 
     async def _exchange(self, message: bytes, context: Any, timeout_ms: int) -> bytes:
@@ -183,6 +189,14 @@ def _response(event: ControlRequest, payload: bytes) -> Any:
     at = len(response_prefix(event.api_key, event.api_version))
     response, _ = decode(response_class(event.api_key), payload, event.api_version, at)
     return response
+
+
+def _wait_ms(event: ControlRequest, payload: bytes) -> int:
+    """Return how long an answer says that the client is to wait: a quota of the controller is kept here (KIP-599)."""
+    if event.api_key not in _SAY_TO_WAIT:
+        return 0
+    at = len(response_prefix(event.api_key, event.api_version))
+    return int.from_bytes(payload[at : at + 4], "big", signed=True)
 
 
 def _patience_ms(request: Any) -> int:

@@ -94,12 +94,14 @@ class Pipeline:
         name_peer: Callable[[PeerCertificate], None] | None = None,
         quota_asked: Callable[[QuotaAsked], None] | None = None,
         ask_coordinator: Callable[[Asked], Awaitable[Answers]] = ask_nobody,
+        mute: Callable[[int, int], None] | None = None,
     ) -> None:
         """`draining` is called when a wake-up has brought events, `drained` when its handlers have been called, before
         their answers are sent. `max_elements` is how many elements a request may have. `clock` gives seconds, rising.
         `intercepted` gets the requests that the data plane intercepts, `closed` the numbers of connections that ended,
         `of_replica` what followers of this broker have done, `name_peer` certificates of clients, `quota_asked` clients
-        whose quotas the data plane does not know. `ask_coordinator` asks those of transactions.
+        whose quotas the data plane does not know. `ask_coordinator` asks those of transactions. `mute` has
+        nothing read from a connection for so many ms.
         """
         self._data_plane = data_plane
         self._dispatch = dispatch
@@ -122,7 +124,7 @@ class Pipeline:
         self._clock = clock
         self._intercepted, self._closed = intercepted, closed
         self._of_replica, self._name_peer, self._quota_asked = of_replica, name_peer, quota_asked
-        self._ask_coordinator = ask_coordinator
+        self._ask_coordinator, self._mute = ask_coordinator, mute
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
         # Requests that the last wake-up had no time for. Invariant: while there are any, `_go_on` is scheduled.
@@ -441,19 +443,23 @@ class Pipeline:
             self._close(event, f"{way.api.name} could not be answered")
             return
         throttle = 0 if context is None else throttle_time_ms(context)
+        wait = 0 if context is None else context.wait_ms
         if not isinstance(response, bytes):
             try:
                 if way.has_throttle_time:
-                    response.throttle_time_ms = max(throttle, response.throttle_time_ms)
+                    wait = response.throttle_time_ms = max(throttle, response.throttle_time_ms)
                 encoded = way.response.encode_within(response, way.version, _LARGE_ANSWER)
             except Exception:
                 log.exception("%s: the response could not be encoded", way.api.name)
                 self._close(event, f"{way.api.name} could not be answered")
                 return
+            self._maybe_mute(event, wait, throttle)
             if encoded is None:
                 self._begin_encoding(event, way, response)
                 return
             response = way.prefix + encoded
+        else:
+            self._maybe_mute(event, wait, throttle)
         if self._draining and not (context is not None and context.ends_connection):
             self._answers.append((event, response))
             return
@@ -461,6 +467,11 @@ class Pipeline:
         if context is not None and context.ends_connection:
             self._data_plane.close_connection(event.connection)
         self._settle(1)
+
+    def _maybe_mute(self, event: ControlRequest, wait_ms: int, muted_ms: int) -> None:
+        """Have a connection wait for so long as its answer is going to say (KIP-219), beyond what it does already."""
+        if wait_ms > muted_ms and self._mute is not None:
+            self._mute(event.connection, wait_ms)
 
     def _begin_encoding(self, event: ControlRequest, way: Way, response: Any) -> None:
         """Leave a task behind that encodes a large answer in a thread and sends it."""

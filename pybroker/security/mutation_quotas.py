@@ -112,6 +112,6 @@ class MutationCharge:
 
 
 def say_wait(response: Response, wait_ms: int) -> Response:
-    """Have a response say how long its client is to wait; the pipeline leaves it, unless another quota says longer."""
+    """Have a response say how long its client is to wait; the pipeline mutes its connection, as KIP-219 has it."""
     response.throttle_time_ms = wait_ms
     return response

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from pybroker.client.admin import Admin
 from tests.conformance.conftest import AGAINST_KAFKA, Server
 from tests.support.conditions import wait_until
-from tests.support.wire import Wire
+from tests.support.wire import Wire, request
 
 NONE, TOPIC_EXISTS, INVALID_PARTITIONS, THROTTLING_QUOTA_EXCEEDED = 0, 36, 37, 89
 EXCEEDED = "The throttling quota has been exceeded."
@@ -54,10 +55,27 @@ def test_a_client_that_knows_the_error_is_refused_while_it_is_in_debt(limited: W
     assert 20_000 < refused.throttle_time_ms <= 49_000
 
 
+def test_nothing_further_is_answered_while_a_client_is_to_wait(limited: Wire, server: Server, topic_name: str) -> None:
+    more = topics(**{f"{topic_name}-1": 60}), topics(**{f"{topic_name}-2": 1})
+    for topic in more:
+        answer = limited.call("CreateTopics", 7, topics=topic, timeout_ms=10_000, validate_only=False)
+    assert answer.throttle_time_ms > 20_000
+    limited.send(request("Metadata", 9, topics=[]))
+    for _ in range(3):
+        assert call(server, topic_name, "Metadata", 9, topics=[]).brokers, "another connection does not wait"
+    assert select.select([limited.socket], [], [], 0)[0] == []
+
+
+def test_a_client_that_has_waited_is_answered(limited: Wire, topic_name: str) -> None:
+    made = limited.call("CreateTopics", 5, topics=topics(**{topic_name: 12}), timeout_ms=10_000, validate_only=False)
+    assert 0 < made.throttle_time_ms <= 1000
+    assert limited.call("Metadata", 9, topics=[]).brokers
+
+
 def test_more_partitions_and_deletions_are_counted_too(limited: Wire, server: Server, topic_name: str) -> None:
     made = limited.call("CreateTopics", 7, topics=topics(**{topic_name: 60}), timeout_ms=10_000, validate_only=False)
     assert [one.error_code for one in made.topics] == [NONE]
-    # A connection of its own for each: Kafka reads nothing from one whose client is to wait.
+    # A connection of its own for each: nothing is read from one whose client is to wait.
     more = call(
         server,
         topic_name,

@@ -147,6 +147,14 @@ impl DataPlane {
         open.lock().metering.spend(spent, self.reactor.clock.now()).time_ms
     }
 
+    /// Reads nothing from a connection for so long, whose client is to wait by what the answer says that is sent after
+    /// this.
+    pub fn mute(&self, connection: u64, time_ms: u64) {
+        if let Some(open) = self.reactor.open.get(connection) {
+            open.lock().metering.mute(self.reactor.clock.now().saturating_add(time_ms));
+        }
+    }
+
     /// Closes a connection, when its queued answers are written.
     pub fn close_connection(&self, connection: u64) {
         self.reactor.inboxes.post(connection, Message::Close { connection });

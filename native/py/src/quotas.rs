@@ -75,10 +75,18 @@ fn count_request_time(py: Python<'_>, data_plane: &PyDataPlane, connection: u64,
     py.detach(|| data_plane.inner.spend(connection, Duration::from_nanos(nanoseconds)))
 }
 
+/// See `_native.pyi`.
+#[pyfunction]
+#[pyo3(signature = (data_plane, connection, time_ms))]
+fn mute(py: Python<'_>, data_plane: &PyDataPlane, connection: u64, time_ms: u64) {
+    py.detach(|| data_plane.inner.mute(connection, time_ms));
+}
+
 /// Adds what is here to the module.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyQuotaAsked>()?;
     m.add_function(wrap_pyfunction!(set_quotas, m)?)?;
     m.add_function(wrap_pyfunction!(set_client_quotas, m)?)?;
-    m.add_function(wrap_pyfunction!(count_request_time, m)?)
+    m.add_function(wrap_pyfunction!(count_request_time, m)?)?;
+    m.add_function(wrap_pyfunction!(mute, m)?)
 }

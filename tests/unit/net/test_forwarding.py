@@ -55,6 +55,7 @@ class Context:
     origin: Origin = field(default_factory=Origin)
     principal: Principal = ALICE
     by_token: bool = False
+    wait_ms: int = 0
 
 
 class Prepared(NamedTuple):
@@ -151,6 +152,18 @@ async def test_what_this_node_has_judged_is_left_out_and_the_answer_completed() 
     ((envelope, _),) = node.sent
     _, start = decode(RequestHeader, envelope.request_data, 1)
     assert envelope.request_data[start:] == b"\x00" + encode(rest, VERSION)
+
+
+@pytest.mark.parametrize("version", [1, VERSION])
+async def test_a_client_waits_here_as_long_as_the_controllers_answer_says(version: int) -> None:
+    """The bytes of the answer are left as they are."""
+    node = Node()
+    head = b"\0" if version == VERSION else b""
+    payload = head + encode(DeleteTopicsResponse(throttle_time_ms=1234), version)
+    node.answer = EnvelopeResponse(response_data=b"\0\0\0\7" + payload)
+    context = Context(Origin(api_version=version))
+    assert await node.serve(context=context) == payload
+    assert context.wait_ms == 1234
 
 
 async def test_a_request_of_which_nothing_is_left_is_not_forwarded() -> None:

@@ -35,6 +35,7 @@ class Request:
     body: bytes = b""
     ends_connection: bool = False
     time: None = None
+    wait_ms: int = 0
 
     @property
     def api(self) -> int:
@@ -188,6 +189,7 @@ class Running:
             draining=lambda: None,
             drained=self._drained,
             clock=lambda: self.now,
+            mute=lambda *muted: self.data_plane.done.append(("mute", *muted)),
         )
         self.deciding: Exception | None = None
         self.when_drained: list[Callable[[], None]] = []
@@ -313,6 +315,35 @@ async def test_every_answer_says_how_long_its_client_is_to_wait(
     answers = {done[1]: done[3] for done in running.data_plane.done}
     assert decode(ApiVersionsResponse, answers[7], 1)[0].throttle_time_ms == 107
     assert decode(ApiVersionsResponse, answers[8], 0)[0].throttle_time_ms == 0, "the version has no room for it"
+
+
+@pytest.mark.parametrize("large", [False, True])
+async def test_a_connection_waits_as_long_as_a_handlers_answer_says_whatever_the_version(
+    monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    """What the request's own quota has muted the data plane for is not muted twice."""
+    monkeypatch.setattr(pipeline, "throttle_time_ms", lambda client: {7: 0, 8: 0, 9: 500}[client.connection])
+    if large:
+        monkeypatch.setattr(pipeline, "_LARGE_ANSWER", 0)
+    running = Running(Api(lambda _: ApiVersionsResponse(throttle_time_ms=300)))
+    running.pipeline.start()
+    running.data_plane.happen(Request(7, 1, api_version=1), Request(8, 1, api_version=0), Request(9, 1, api_version=1))
+    await running.until(lambda: len(running.data_plane.answered()) == 3)
+    done = [one[:3] for one in running.data_plane.done]
+    assert {one for one in done if one[0] == "mute"} == {("mute", 7, 300), ("mute", 8, 300)}
+    assert done.index(("mute", 7, 300)) < done.index(("respond", 7, 1)), "it is muted before its client knows"
+
+
+async def test_a_connection_waits_as_long_as_another_nodes_answer_says() -> None:
+    def handle(context: Any) -> bytes:
+        context.wait_ms = 300 if context.connection == 7 else 0
+        return b"as it is"
+
+    running = Running(Api(handle))
+    running.pipeline.start()
+    running.data_plane.happen(Request(7, 1), Request(8, 1))
+    await running.until(lambda: len(running.data_plane.answered()) == 2)
+    assert [one for one in running.data_plane.done if one[0] == "mute"] == [("mute", 7, 300)]
 
 
 @pytest.mark.parametrize("size", ["small", "large"])
