@@ -13,7 +13,8 @@ from tests.support.secured_server import At, secured_server
 RIGHTS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     # What comes by the plain listener is the test itself.
-    "super.users": "User:ANONYMOUS;User:CN=admin,O=Real",
+    "super.users": "User:ANONYMOUS;User:CN=admin,O=Real;User:ruled",
+    "ssl.principal.mapping.rules": "RULE:^CN=(.*?),OU=Services,O=Real$/$1/L,DEFAULT",
     "listener.name.ssl.ssl.client.auth": "required",
     "connection.failed.authentication.delay.ms": "0",
 }

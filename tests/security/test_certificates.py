@@ -142,6 +142,34 @@ NAMES = {
 }
 
 
+SERVICE = (NameOID.ORGANIZATIONAL_UNIT_NAME, "Services")
+RULED = {
+    "whom the rule is for": (name((ORG, "Real"), SERVICE, (CN, "ruled")), NONE),
+    "the same, as the rule makes small letters": (name((ORG, "Real"), SERVICE, (CN, "Ruled")), NONE),
+    "another unit": (name((ORG, "Real"), (OU, "Service"), (CN, "ruled")), CLUSTER_REFUSED),
+    "the unit within the name": (name((ORG, "Real"), (CN, "ruled,OU=Services")), CLUSTER_REFUSED),
+    "unit and organization within the name": (name((CN, "ruled,OU=Services,O=Real")), CLUSTER_REFUSED),
+    "the whole in another attribute": (name((ORG, "CN=ruled,OU=Services,O=Real")), CLUSTER_REFUSED),
+    "an organization around it": (name((ORG, "Fake"), (ORG, "Real"), SERVICE, (CN, "ruled")), CLUSTER_REFUSED),
+    "something before the name": (name((ORG, "Real"), SERVICE, (CN, "ruled"), (OU, "x")), CLUSTER_REFUSED),
+    "a second name before the unit": (name((ORG, "Real"), SERVICE, (OU, "x"), (CN, "ruled")), CLUSTER_REFUSED),
+    "name and unit in one": (
+        x509.Name(
+            [
+                x509.RelativeDistinguishedName([x509.NameAttribute(ORG, "Real")]),
+                *at_once((CN, "ruled"), SERVICE).rdns,
+            ]
+        ),
+        CLUSTER_REFUSED,
+    ),
+    "a line that ends early": (name((ORG, "Real\n"), SERVICE, (CN, "ruled")), CLUSTER_REFUSED),
+    "a line before it": (name((ORG, "Real"), SERVICE, (CN, "x\nruled")), CLUSTER_REFUSED),
+    "the mapped name without the rest": (name((CN, "ruled")), CLUSTER_REFUSED),
+    "a replacement within the name": (name((ORG, "Real"), SERVICE, (CN, "$1")), CLUSTER_REFUSED),
+}
+"""Names that `RULE:^CN=(.*?),OU=Services,O=Real$/$1/L` sees: those that it makes `ruled` of, and no others, get in."""
+
+
 class EncryptedWire(Wire):
     """A connection of raw frames over TLS."""
 
@@ -150,11 +178,11 @@ class EncryptedWire(Wire):
         self.socket = using.wrap_socket(self.socket, server_hostname="localhost")
 
 
-@pytest.mark.parametrize("who", NAMES)
+@pytest.mark.parametrize("who", [*NAMES, *RULED])
 def test_nobody_is_the_administrator_by_a_name_that_is_like_his(
     at: At, authority: Authority, tmp_path: Path, who: str
 ) -> None:
-    subject, code = NAMES[who]
+    subject, code = {**NAMES, **RULED}[who]
     path = authority.sign(subject).write_pem(tmp_path / "shown.pem")
     with EncryptedWire(at("SSL"), context(authority, path)) as wire:
         described = wire.call(

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from tests.conformance.sasl_clients import NONE, handshake, token
-from tests.support.batches import batch_of
+from tests.support.batches import TRANSACTIONAL, batch_of
 from tests.support.conditions import wait_until
 from tests.support.secured_server import PASSWORD, At
 from tests.support.wire import Wire, fetch, fetched, produce, produced
 
-TOPIC, GROUP = 2, 3
+TOPIC, GROUP, TRANSACTIONAL_ID = 2, 3, 5
 LITERAL, PREFIXED = 3, 4
 ALL, READ = 2, 3
 DENY, ALLOW = 2, 3
-TOPIC_REFUSED, GROUP_REFUSED = 29, 30
+TOPIC_REFUSED, GROUP_REFUSED, TRANSACTIONAL_ID_REFUSED = 29, 30, 53
 UNKNOWN_TOPIC_ID, UNKNOWN_MEMBER_ID = 100, 25
 SECRET = "hidden-"
 BATCH = batch_of(b"a")
@@ -213,6 +213,7 @@ LISTS: dict[str, tuple[int, dict[str, Any]]] = {
     "DescribeTopicPartitions": (0, {"topics": [], "response_partition_limit": 2000, "cursor": None}),
     "ListGroups": (4, {"states_filter": []}),
     "DescribeLogDirs": (4, {"topics": None}),
+    "ListTransactions": (0, {"state_filters": [], "producer_id_filters": []}),
     "ListPartitionReassignments": (0, {"timeout_ms": 1000, "topics": None}),
     # Kafka leaves None, which is as good, without an answer.
     "DescribeUserScramCredentials": (0, {"users": []}),
@@ -251,14 +252,30 @@ def hidden(plain: Wire) -> str:
         return bool(answer.topics[0].partitions[0].error_code == NONE)
 
     wait_until(commits, within=30, what="the group has an offset")
+    producer(plain, f"{SECRET}transactions")
     return SECRET
+
+
+def producer(plain: Wire, transactional_id: str) -> tuple[int, int]:
+    """Whom a transactional id belongs to from now on: its producer id and epoch."""
+    found: list[Any] = []
+
+    def begun() -> bool:
+        # The topic of transactional ids is made for who asks where they are.
+        plain.call("FindCoordinator", 4, key_type=1, coordinator_keys=[transactional_id])
+        made = {"transactional_id": transactional_id, "transaction_timeout_ms": 60_000}
+        found.append(plain.call("InitProducerId", 4, **made, producer_id=-1, producer_epoch=-1))
+        return bool(found[-1].error_code == NONE)
+
+    wait_until(begun, within=60, what="transactional ids have a coordinator")
+    return found[-1].producer_id, found[-1].producer_epoch
 
 
 @pytest.mark.parametrize("name", LISTS)
 def test_what_may_not_be_described_is_not_in_a_list(hidden: str, alice: Wire, plain: Wire, name: str) -> None:
     version, fields = LISTS[name]
     assert hidden.encode() not in raw(alice, name, version, fields)
-    if name in ("Metadata", "DescribeTopicPartitions", "ListGroups", "DescribeLogDirs", "DescribeAcls"):
+    if name not in ("ListPartitionReassignments", "DescribeUserScramCredentials"):
         assert hidden.encode() in raw(plain, name, version, fields), "who may describe it sees it"
 
 
@@ -279,6 +296,61 @@ def test_a_refused_group_is_the_same_whether_it_is_there_or_not(hidden: str, ali
     ]:
         answers = [raw(alice, name, version, fields(group))[4:] for group in (there, not_there)]
         assert answers[0].replace(there.encode(), b"") == answers[1].replace(not_there.encode(), b""), name
+
+
+def of_transactions(name: str, owner: tuple[int, int]) -> dict[str, tuple[int, dict[str, Any]]]:
+    """What may be asked about a transactional id, with the producer that has it."""
+    who = {"producer_id": owner[0], "producer_epoch": owner[1]}
+    offset = {"partition_index": 0, "committed_offset": 1, "committed_leader_epoch": -1, "committed_metadata": ""}
+    group = {"group_id": f"{name}-own", "generation_id": -1, "member_id": "", "group_instance_id": None}
+    topic = f"{name}-own"
+    return {
+        "FindCoordinator": (4, {"key_type": 1, "coordinator_keys": [name]}),
+        "InitProducerId": (4, {"transactional_id": name, "transaction_timeout_ms": 60_000, **who}),
+        "AddPartitionsToTxn": (
+            3,
+            {
+                "v3_and_below_transactional_id": name,
+                "v3_and_below_producer_id": owner[0],
+                "v3_and_below_producer_epoch": owner[1],
+                "v3_and_below_topics": [{"name": topic, "partitions": [0]}],
+            },
+        ),
+        "AddOffsetsToTxn": (3, {"transactional_id": name, **who, "group_id": group["group_id"]}),
+        "TxnOffsetCommit": (
+            3,
+            {"transactional_id": name, **who, **group, "topics": [{"name": topic, "partitions": [offset]}]},
+        ),
+        "EndTxn": (3, {"transactional_id": name, **who, "committed": False}),
+        "DescribeTransactions": (0, {"transactional_ids": [name]}),
+    }
+
+
+def test_a_transactional_id_of_another_is_refused_to_every_request(plain: Wire, alice: Wire, begin: str) -> None:
+    """Whether it is there or not, and whatever alice may do to her topic and her group."""
+    there, not_there = f"{begin}there", f"{begin}nicht"
+    for name in (there, not_there):
+        topics(plain, f"{name}-own")
+        entries(plain, (TOPIC, f"{name}-own", LITERAL, ALL, ALLOW), (GROUP, f"{name}-own", LITERAL, ALL, ALLOW))
+    entries(plain, (TRANSACTIONAL_ID, begin + "th", LITERAL, ALL, ALLOW))
+    wait_until(lambda: readable(alice, f"{not_there}-own") != [], within=20, what="the entries are in force")
+    owner = producer(plain, there)
+    asked = {name: of_transactions(name, owner) for name in (there, not_there)}
+    for api, (version, fields) in asked[there].items():
+        answers = [
+            raw(alice, api, version, fields if name == there else asked[name][api][1])[4:]
+            for name in (there, not_there)
+        ]
+        assert answers[0].replace(there.encode(), b"") == answers[1].replace(not_there.encode(), b""), api
+        assert TRANSACTIONAL_ID_REFUSED.to_bytes(2, "big") in answers[0], api
+    for name in (there, not_there):
+        header = {"producer_id": owner[0], "producer_epoch": owner[1], "base_sequence": 0}
+        batch = batch_of(b"x", attributes=TRANSACTIONAL, **header)
+        data = [{"name": f"{name}-own", "partition_data": [{"index": 0, "records": batch}]}]
+        sent = {"transactional_id": name, "acks": -1, "timeout_ms": 10_000, "topic_data": data}
+        assert produced(alice.call("Produce", 9, **sent)).error_code == TRANSACTIONAL_ID_REFUSED
+    # Nothing of it has moved the one that has the id.
+    assert producer(plain, there)[1] == owner[1] + 1
 
 
 def test_a_refused_topic_is_the_same_whether_it_is_there_or_not(hidden: str, alice: Wire) -> None:

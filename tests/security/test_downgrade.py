@@ -62,6 +62,29 @@ def test_the_weaker_hash_proves_nothing_to_the_stronger(wire: Wire) -> None:
         assert wire.is_closed_by_peer()
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS[1:])
+@pytest.mark.parametrize("keeps", ["all", "proof", "nonce"])
+def test_an_exchange_that_somebody_has_recorded_proves_nothing_again(at: At, mechanism: str, keeps: str) -> None:
+    """Each exchange has a random part of the server's, which the proof signs (RFC 5802)."""
+    with Wire(at("SASL_PLAINTEXT")) as recorded:
+        handshake(recorded, mechanism)
+        challenge = token(recorded, FIRST.encode()).auth_bytes.decode()
+        last = scram_last(mechanism, PASSWORD, FIRST, challenge)
+        assert token(recorded, last).error_code == NONE
+    with Wire(at("SASL_PLAINTEXT")) as replayed:
+        handshake(replayed, mechanism)
+        fresh = token(replayed, FIRST.encode()).auth_bytes.decode()
+        nonces = [text.partition(",")[0].removeprefix("r=") for text in (challenge, fresh)]
+        assert nonces[0] != nonces[1]
+        if keeps == "proof":  # with the server's new part in the place of the old one
+            last = last.replace(nonces[0].encode(), nonces[1].encode())
+        if keeps == "nonce":  # with the password, and the old exchange's random parts
+            last = scram_last(mechanism, PASSWORD, FIRST, fresh.replace(nonces[1], nonces[0]))
+        with contextlib.suppress(ConnectionError):
+            assert token(replayed, last).error_code == SASL_AUTHENTICATION_FAILED
+        assert replayed.is_closed_by_peer()
+
+
 def test_a_mechanism_is_not_changed_during_an_exchange(wire: Wire) -> None:
     with wire:
         handshake(wire, "SCRAM-SHA-256")

@@ -1,4 +1,8 @@
-"""A proof that holds for a while (KIP-368): what a session may do when it has ended, and how it is proved again."""
+"""A proof that holds for a while (KIP-368): what a session may do when it has ended, and how it is proved again.
+
+Delegation tokens that have ended, that are used again, and those of others are in
+`tests/conformance/test_delegation_tokens.py`, tokens of OAUTHBEARER in `tests/conformance/test_oauth.py`.
+"""
 
 from __future__ import annotations
 
