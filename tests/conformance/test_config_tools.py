@@ -17,6 +17,8 @@ from tests.support import programs
 from tests.support.batches import batch_of
 from tests.support.wire import Wire, produce, produced
 
+GONE = ("--delete-config", "SCRAM-SHA-256")
+SMALL = "SCRAM-SHA-256=[iterations=8192,password=s]"
 PROGRAM = Path(sys.executable).with_name("pybroker")
 
 # A test starts a virtual machine for each run of Kafka's tools.
@@ -69,6 +71,25 @@ def test_settings_are_changed_and_shown_as_by_kafkas_tool(server: Server, create
     assert kafkas("configs", *at, *back) == [f"Completed updating config for topic {topic}."]
     (left,) = ours("configs", *at, "--describe", "--topic", topic)[1:]
     assert left.startswith("  cleanup.policy=compact,delete sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:")
+
+
+def test_users_of_scram_are_changed_and_shown_as_by_kafkas_tool(server: Server, topic_name: str) -> None:
+    """Each tool gives and takes a password of its own user, and shows the other's."""
+    at = ("--bootstrap-server", server.bootstrap_servers)
+    users = {ours: f"{topic_name}-one", kafkas: f"{topic_name}-two"}
+    for change in (("--add-config", "SCRAM-SHA-512=[password=s]"), ("--add-config", SMALL), GONE):
+        printed = []
+        for run, user in users.items():
+            if change is GONE:
+                shown = f"SCRAM credential configs for user-principal '{user}' are "
+                asked = ("--describe", "--entity-type", "users", "--entity-name", user)
+                other = kafkas if run is ours else ours
+                both = "SCRAM-SHA-256=iterations=8192, SCRAM-SHA-512=iterations=4096"
+                assert other("configs", *at, *asked) == [shown + both]
+            printed.append(
+                [line.replace(user, "USER") for line in run("configs", *at, "--alter", "--user", user, *change)]
+            )
+        assert printed[0] == printed[1]
 
 
 def test_records_are_deleted_as_by_kafkas_tool(

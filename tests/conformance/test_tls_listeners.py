@@ -105,6 +105,18 @@ def test_both_versions_are_spoken(broker: Broker, trust: Path, version: ssl.TLSV
     assert struct.unpack(">i", answer[4:]) == (7,)
 
 
+@pytest.mark.parametrize("name", ["localhost", "broker.example", "xn--bcher-kva.example", "x" * 63 + ".example", None])
+def test_the_name_that_a_client_asks_for_chooses_nothing(broker: Broker, trust: Path, name: str | None) -> None:
+    """SNI: the listener's one certificate is shown to every name (docs/adr/0058)."""
+    context = ssl.create_default_context(cafile=str(trust))
+    context.check_hostname = False
+    with (
+        socket.create_connection(address(broker), timeout=20) as plain,
+        context.wrap_socket(plain, server_hostname=name) as connection,
+    ):
+        assert connection.getpeercert(binary_form=True) == SERVER.der
+
+
 def test_a_client_that_speaks_plaintext_is_said_and_closed(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     with socket.create_connection(address(broker), timeout=20) as plain:
