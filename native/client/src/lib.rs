@@ -6,7 +6,7 @@
 //! [`producer::accumulator`], is put in a request by the [`producer::sender`] and leaves through the [`network`]; it comes
 //! back through the network to the [`fetcher`], which hands out whole received buffers for iteration in place.
 //!
-//! [`columns`] is the other face of both: Arrow arrays instead of records.
+//! [`columns`] is another face of both: Arrow arrays instead of records. [`text`] is the console's: lines.
 //!
 //! One producer or fetcher has one I/O thread, which alone touches its sockets. Callers and that thread meet in queues of
 //! whole batches and whole responses, never in single records.
@@ -23,6 +23,7 @@ mod producer;
 mod random;
 #[cfg(test)]
 mod tests;
+pub mod text;
 pub use pybroker_secure::{Secret, sasl};
 pub use pybroker_tls as tls;
 mod wait;

@@ -24,6 +24,7 @@ mod fetcher;
 mod files;
 mod interrupt;
 mod key_material;
+mod line_sender;
 mod listener_tls;
 mod listening;
 mod log;
@@ -46,6 +47,7 @@ mod quorum_ready;
 mod quotas;
 mod received;
 mod record;
+mod record_format;
 mod record_table;
 mod recovery_progress;
 mod replication;
@@ -176,6 +178,9 @@ fn add_simulation(m: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Producers and fetchers, TLS and SASL of clients.
 fn add_clients(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<fetcher::Fetcher>()?;
+    m.add_class::<line_sender::LineSender>()?;
+    m.add_class::<record_format::FormattedRecords>()?;
+    m.add_class::<record_format::RecordFormat>()?;
     m.add_class::<producer::Outgoing>()?;
     m.add_class::<producer::Producer>()?;
     m.add_class::<producer_transactions::Transactions>()?;

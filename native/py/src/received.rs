@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use crate::record::Record;
+use crate::record_format::{FormattedRecords, RecordFormat};
 
 /// Records of one partition, in the order of their offsets.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -25,8 +26,12 @@ impl Received {
 
     /// Objects are made while it is held, which may run other Python code: nobody waits for it.
     fn locked(&self) -> PyResult<MutexGuard<'_, pybroker_client::Received>> {
-        self.inner.try_lock().ok_or_else(|| PyRuntimeError::new_err("the records are being taken by another thread"))
+        self.inner.try_lock().ok_or_else(being_taken)
     }
+}
+
+fn being_taken() -> PyErr {
+    PyRuntimeError::new_err("the records are being taken by another thread")
 }
 
 #[pymethods]
@@ -58,6 +63,21 @@ impl Received {
         let records = inner.take(most);
         let records = records.map(|fetched| Record::new(py, self.topic.clone_ref(py), self.partition, &fetched));
         PyList::new(py, records)
+    }
+
+    /// Hands out up to so many records as text.
+    #[pyo3(signature = (layout, most, max_bytes))]
+    fn format(
+        &self,
+        py: Python<'_>,
+        layout: &Bound<'_, RecordFormat>,
+        most: usize,
+        max_bytes: usize,
+    ) -> PyResult<FormattedRecords> {
+        let (format, inner) = (&layout.get().inner, &self.inner);
+        let formatted = py.detach(|| inner.try_lock().map(|mut inner| format.write(&mut inner, most, max_bytes)));
+        let formatted = formatted.ok_or_else(being_taken)?;
+        Ok(FormattedRecords::new(py, self.topic.clone_ref(py), self.partition, formatted))
     }
 
     /// Has the last so many that were handed out be the next again.

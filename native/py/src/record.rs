@@ -70,7 +70,7 @@ fn shown(py: Python<'_>, part: Option<&Py<PyAny>>) -> PyResult<String> {
 impl Record {
     pub fn new(py: Python<'_>, topic: Py<PyString>, partition: i32, fetched: &FetchedRecord<'_>) -> Self {
         let bytes = |part: Option<&[u8]>| part.map(|part| PyBytes::new(py, part).unbind());
-        let FetchedRecord { offset, timestamp_ms, leader_epoch, record } = fetched;
+        let FetchedRecord { offset, timestamp_ms, leader_epoch, record, timestamp_type: _ } = fetched;
         let headers = Headers::new(record).map_while(Result::ok);
         let headers = headers.map(|(key, value)| (String::from_utf8_lossy(key).into_owned(), bytes(value)));
         Self {

@@ -55,6 +55,8 @@ pub struct FetchedRecord<'a> {
     pub offset: i64,
     /// Its time, or the broker's where the topic keeps that.
     pub timestamp_ms: i64,
+    /// Whose time that is; `None` in format v0, which has no times.
+    pub timestamp_type: Option<TimestampType>,
     /// Leader epoch in which it was written; -1 where the format does not say.
     pub leader_epoch: LeaderEpoch,
     /// Key, value and headers, borrowed from the chunk.
@@ -62,10 +64,11 @@ pub struct FetchedRecord<'a> {
 }
 
 impl<'a> FetchedRecord<'a> {
-    pub(crate) fn of_old(stored: &StoredRecord<'a>) -> Self {
+    pub(crate) fn of_old(header: &BatchHeader, stored: &StoredRecord<'a>) -> Self {
         let StoredRecord { offset, timestamp, key, value, .. } = *stored;
         let record = Record { offset_delta: 0, timestamp_delta: 0, key, value, headers: &[], header_count: 0 };
-        Self { offset, timestamp_ms: timestamp, leader_epoch: LeaderEpoch(-1), record }
+        let timestamp_type = (header.magic > 0).then(|| header.timestamp_type());
+        Self { offset, timestamp_ms: timestamp, timestamp_type, leader_epoch: LeaderEpoch(-1), record }
     }
 }
 

@@ -17,20 +17,21 @@ impl Chunk {
                 // A broker may hold segments of before Kafka 0.11 yet, and gives them as they are.
                 visit_records(&header, bytes, scratch, self.max_decompressed_bytes, |stored| {
                     if stored.offset >= self.position {
-                        visit(FetchedRecord::of_old(&stored));
+                        visit(FetchedRecord::of_old(&header, &stored));
                     }
                     ControlFlow::Continue(())
                 })
                 .map_err(corrupt)?;
             } else {
                 let section = records_section(&header, bytes, scratch, self.max_decompressed_bytes).map_err(corrupt)?;
+                let timestamp_type = Some(header.timestamp_type());
                 for record in Records::new(section, header.record_count) {
                     let record = record.map_err(corrupt)?;
                     let offset = header.base_offset + i64::from(record.offset_delta);
                     if offset >= self.position {
                         let (timestamp_ms, leader_epoch) =
                             (timestamp(&header, &record), LeaderEpoch(header.partition_leader_epoch));
-                        visit(FetchedRecord { offset, timestamp_ms, leader_epoch, record });
+                        visit(FetchedRecord { offset, timestamp_ms, timestamp_type, leader_epoch, record });
                     }
                 }
             }

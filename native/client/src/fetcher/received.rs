@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::chunk::{Chunk, FetchedRecord};
 use crate::error::ClientError;
-use pybroker_record::{LeaderEpoch, Record};
+use pybroker_record::{LeaderEpoch, Record, TimestampType};
 
 /// Records of one partition that a consumer may see, and which of them is the next.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ pub struct Received {
 struct Place {
     offset: i64,
     timestamp_ms: i64,
+    timestamp_type: Option<TimestampType>,
     leader_epoch: LeaderEpoch,
     header_count: i32,
     key: Option<Range<usize>>,
@@ -97,6 +98,7 @@ impl Place {
         Self {
             offset: fetched.offset,
             timestamp_ms: fetched.timestamp_ms,
+            timestamp_type: fetched.timestamp_type,
             leader_epoch: fetched.leader_epoch,
             header_count,
             key: key.map(&mut place),
@@ -112,6 +114,7 @@ impl Place {
         FetchedRecord {
             offset: self.offset,
             timestamp_ms: self.timestamp_ms,
+            timestamp_type: self.timestamp_type,
             leader_epoch: self.leader_epoch,
             record: Record {
                 offset_delta: 0,

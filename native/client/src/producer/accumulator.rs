@@ -4,6 +4,7 @@
 //! socket and no leader.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -205,6 +206,17 @@ impl Accumulator {
         records: &mut impl NewRecords,
         since: Since,
     ) -> (usize, Result<(), ClientError>) {
+        self.append_all_noting(queue, records, since, |_, _| ())
+    }
+
+    /// The same; `note` gets the fate of the batch that records went into, and which records, in their order.
+    pub fn append_all_noting(
+        &self,
+        queue: &Arc<Queue>,
+        records: &mut impl NewRecords,
+        since: Since,
+        mut note: impl FnMut(&Arc<Delivery>, Range<usize>),
+    ) -> (usize, Result<(), ClientError>) {
         let (phase, together) = (self.phase.load(Ordering::Relaxed), since.shared_by(STRIDE_RECORDS));
         let (count, mut next) = (records.count(), 0);
         while next < count {
@@ -226,6 +238,7 @@ impl Accumulator {
                     }
                     if next > first {
                         batch.count((next - first) as u32, bytes, phase, now);
+                        note(&batch.delivery, first..next);
                     }
                     if next < stride || next == count {
                         return (next > before).then_some(());

@@ -1,0 +1,225 @@
+//! What the console consumer prints of records.
+//!
+//! Owns the order of a record's parts and their names (`DefaultMessageFormatter`), and where one part ends.
+
+use std::io::Write;
+
+use super::decoder::{Decoder, write_utf8};
+use super::json;
+use crate::fetcher::chunk::FetchedRecord;
+use crate::fetcher::received::Received;
+use pybroker_record::{Headers, TimestampType};
+
+/// Which parts of a record are printed.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "Kafka's names of the parts")]
+pub struct Shown {
+    pub timestamp: bool,
+    pub partition: bool,
+    pub offset: bool,
+    pub delivery: bool,
+    pub epoch: bool,
+    pub headers: bool,
+    pub key: bool,
+    pub value: bool,
+}
+
+/// How a record is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// The parts that are shown, with separators between them.
+    Text,
+    /// All parts, as an object of JSON on a line.
+    Json,
+    /// Not at all: records are counted.
+    Nothing,
+}
+
+/// How records are written.
+#[derive(Debug, Clone)]
+pub struct RecordFormat {
+    pub style: Style,
+    pub shown: Shown,
+    /// Between two parts.
+    pub key_separator: Vec<u8>,
+    /// Behind the last part.
+    pub line_separator: Vec<u8>,
+    /// Between two headers.
+    pub headers_separator: Vec<u8>,
+    /// What stands for null.
+    pub null_literal: Vec<u8>,
+    /// `None` leaves the bytes as they are, here and below.
+    pub key: Option<Decoder>,
+    pub value: Option<Decoder>,
+    /// Of the headers' values.
+    pub headers: Option<Decoder>,
+    /// Whether a line of a log is written beside each record (`LoggingMessageFormatter`).
+    pub logs: bool,
+}
+
+/// A record whose key, value or header is not what its decoder reads.
+#[derive(Debug, Clone)]
+pub struct Undecodable {
+    pub offset: i64,
+    /// Kafka's word for what is wrong.
+    pub detail: String,
+}
+
+/// Records as text.
+#[derive(Debug, Default)]
+pub struct Formatted {
+    pub text: Vec<u8>,
+    /// Lines of a log, where there are to be any.
+    pub log: Vec<u8>,
+    /// How many records, the one that failed among them.
+    pub records: usize,
+    /// Leader epoch of the last one; -1 without one.
+    pub leader_epoch: i32,
+    /// The last record, where it could not be written whole.
+    pub failure: Option<Undecodable>,
+}
+
+impl RecordFormat {
+    /// Write the next records, at most `most` and no further one once the text has `max_bytes`; up to the first that
+    /// cannot be decoded.
+    pub fn write(&self, received: &mut Received, most: usize, max_bytes: usize) -> Formatted {
+        let mut formatted = Formatted { leader_epoch: -1, ..Formatted::default() };
+        let (topic, partition) = (received.topic().clone(), received.index());
+        while formatted.records < most && formatted.failure.is_none() && formatted.text.len() < max_bytes {
+            let Some(fetched) = received.take(1).next() else { break };
+            formatted.records += 1;
+            formatted.leader_epoch = fetched.leader_epoch.0;
+            let written = match self.style {
+                Style::Text => self.write_text(partition, &fetched, &mut formatted.text),
+                Style::Json => json::write(self, &topic, partition, &fetched, &mut formatted.text),
+                Style::Nothing => Ok(()),
+            };
+            if let Err(detail) = written {
+                formatted.failure = Some(Undecodable { offset: fetched.offset, detail });
+            } else if self.logs {
+                write_log(&fetched, &mut formatted.log);
+            }
+        }
+        formatted
+    }
+
+    fn write_text(&self, partition: i32, fetched: &FetchedRecord<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+        let (shown, record) = (&self.shown, &fetched.record);
+        let mut left = shown.count();
+        let mut end = |out: &mut Vec<u8>| {
+            left -= 1;
+            out.extend_from_slice(if left > 0 { &self.key_separator } else { &self.line_separator });
+        };
+        if shown.timestamp {
+            write_timestamp(fetched, out);
+            end(out);
+        }
+        if shown.partition {
+            put(out, format_args!("Partition:{partition}"));
+            end(out);
+        }
+        if shown.offset {
+            put(out, format_args!("Offset:{}", fetched.offset));
+            end(out);
+        }
+        if shown.delivery {
+            // Only a share group counts deliveries.
+            out.extend_from_slice(b"Delivery:NOT_PRESENT");
+            end(out);
+        }
+        if shown.epoch {
+            match fetched.leader_epoch.0 {
+                ..0 => out.extend_from_slice(b"Epoch:NOT_PRESENT"),
+                epoch => put(out, format_args!("Epoch:{epoch}")),
+            }
+            end(out);
+        }
+        if shown.headers {
+            self.write_headers(Headers::new(record), out)?;
+            end(out);
+        }
+        if shown.key {
+            self.write_part(self.key, record.key, out)?;
+            end(out);
+        }
+        if shown.value {
+            self.write_part(self.value, record.value, out)?;
+            end(out);
+        }
+        Ok(())
+    }
+
+    fn write_headers(&self, headers: Headers<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+        let mut first = true;
+        for (key, value) in headers.map_while(Result::ok) {
+            if !std::mem::take(&mut first) {
+                out.extend_from_slice(&self.headers_separator);
+            }
+            write_utf8(key, out);
+            out.push(b':');
+            self.write_part(self.headers, value, out)?;
+        }
+        if first {
+            out.extend_from_slice(b"NO_HEADERS");
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn write_part(&self, decoder: Option<Decoder>, part: Option<&[u8]>, out: &mut Vec<u8>) -> Result<(), String> {
+        match (part, decoder) {
+            (None, _) => out.extend_from_slice(&self.null_literal),
+            (Some(bytes), None) => out.extend_from_slice(bytes),
+            (Some(bytes), Some(decoder)) => decoder.write(bytes, out)?,
+        }
+        Ok(())
+    }
+}
+
+impl Shown {
+    fn count(&self) -> usize {
+        let Self { timestamp, partition, offset, delivery, epoch, headers, key, value } = *self;
+        [timestamp, partition, offset, delivery, epoch, headers, key, value].into_iter().filter(|shown| *shown).count()
+    }
+}
+
+fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    // Writing to memory does not fail.
+    let _ = out.write_fmt(text);
+}
+
+/// Kafka's name of whose time a record has.
+pub(super) fn type_name(timestamp_type: TimestampType) -> &'static str {
+    match timestamp_type {
+        TimestampType::CreateTime => "CreateTime",
+        TimestampType::LogAppendTime => "LogAppendTime",
+    }
+}
+
+fn write_timestamp(fetched: &FetchedRecord<'_>, out: &mut Vec<u8>) {
+    match fetched.timestamp_type {
+        Some(whose) => put(out, format_args!("{}:{}", type_name(whose), fetched.timestamp_ms)),
+        None => out.extend_from_slice(b"NO_TIMESTAMP"),
+    }
+}
+
+fn write_log(fetched: &FetchedRecord<'_>, out: &mut Vec<u8>) {
+    if fetched.timestamp_type.is_some() {
+        write_timestamp(fetched, out);
+        out.extend_from_slice(b", ");
+    }
+    out.extend_from_slice(b"key:");
+    match fetched.record.key {
+        Some(key) => {
+            write_utf8(key, out);
+            out.extend_from_slice(b", ");
+        }
+        None => out.extend_from_slice(b"null "),
+    }
+    out.extend_from_slice(b"value:");
+    match fetched.record.value {
+        Some(value) => write_utf8(value, out),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.push(b'\n');
+}
