@@ -728,6 +728,43 @@ class Fetcher:
     def close(self) -> None:
         """Ends the I/O thread; releases the GIL."""
 
+# --------------------------------------------------------------------------------------------- line_sender.rs
+
+@final
+class LineSender:
+    """Makes records of lines of text, and sends them to one topic; see `pybroker.client.text`."""
+
+    def __new__(
+        cls,
+        producer: Producer,
+        topic: str,
+        *,
+        parse_key: bool,
+        parse_headers: bool,
+        key_separator: bytes,
+        headers_delimiter: bytes,
+        headers_separator: bytes,
+        headers_key_separator: bytes,
+        null_marker: bytes | None,
+        ignore_error: bool,
+    ) -> LineSender:
+        """Keeps the producer open. How a line is parted is `kafka.tools.LineMessageReader`'s."""
+    def send(self, block: bytes, is_end: bool) -> int:
+        """Sends the lines that end in `block`, and with `is_end` the last one; how many were put into batches.
+
+        Lines may begin in one block and end in another. Waits for metadata and memory, each up to `max.block.ms`, GIL
+        released. Raises `RecordError` for a line that cannot be parted, once those before it were sent; then it is of
+        no use any more. What cannot be sent otherwise is in `take_failures`.
+        """
+    def parse(
+        self, block: bytes, is_end: bool
+    ) -> tuple[list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]], str | None]:
+        """As `send`, but hands the records out: key, value and headers of each, and why no more could be read."""
+    def in_flight(self) -> int:
+        """Records in batches whose fate is not known yet."""
+    def take_failures(self) -> list[tuple[int | None, int | None, BaseException]]:
+        """The records that failed since the last call: bytes of key and value (`None`: null), and what they met."""
+
 # ----------------------------------------------------------------------------------------------------- log.rs
 
 @final
@@ -1493,6 +1530,9 @@ class Received:
     def __len__(self) -> int: ...
     def take(self, most: int) -> list[Record]:
         """Hands out up to so many records: objects are made of these alone."""
+    def format(self, layout: RecordFormat, most: int, max_bytes: int) -> FormattedRecords:
+        """Hands out up to so many records as text, and no further one once the text has `max_bytes`; GIL released. The
+        one that cannot be decoded is the last."""
     def put_back(self, count: int) -> None:
         """Has the last so many that were handed out be the next again."""
 
@@ -1523,6 +1563,53 @@ class Record:
     def headers(self) -> list[tuple[str, bytes | None]]: ...
     def with_parts(self, key: Any, value: Any) -> Record:
         """The same record with another key and value."""
+
+# ------------------------------------------------------------------------------------------- record_format.rs
+
+@final
+class RecordFormat:
+    """How records are written as text; see `pybroker.client.text`."""
+
+    def __new__(
+        cls,
+        *,
+        style: str,
+        shown: set[str],
+        key_separator: bytes,
+        line_separator: bytes,
+        headers_separator: bytes,
+        null_literal: bytes,
+        key: str | None,
+        value: str | None,
+        headers: str | None,
+        logs: bool,
+    ) -> RecordFormat:
+        """`style` is text, json or nothing. `shown` names parts: timestamp, partition, offset, delivery, epoch,
+        headers, key, value. `key`, `value` and `headers` are short names of Kafka's deserializers. Raises `ValueError`.
+        """
+
+@final
+class FormattedRecords:
+    """Records of one partition as text."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def text(self) -> bytes: ...
+    @property
+    def log(self) -> bytes:
+        """A line for each record, where the format asks for them."""
+    @property
+    def records(self) -> int:
+        """How many, the one that failed among them."""
+    @property
+    def leader_epoch(self) -> int:
+        """Of the last record; -1 where the format does not say."""
+    @property
+    def failure(self) -> tuple[int, str] | None:
+        """Offset of the last record and what is wrong with it, where it could not be decoded."""
 
 # -------------------------------------------------------------------------------------------------- quotas.rs
 

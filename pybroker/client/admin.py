@@ -191,6 +191,10 @@ class Admin(Closing):
         """As `AsyncAdmin.describe_features`."""
         return self._run(self._async.describe_features())
 
+    def describe_api_versions(self, broker: int) -> dict[int, tuple[int, int]]:
+        """As `AsyncAdmin.describe_api_versions`."""
+        return self._run(self._async.describe_api_versions(broker))
+
     def update_features(
         self, updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> dict[str, BrokerError | None]:

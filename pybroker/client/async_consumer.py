@@ -207,6 +207,24 @@ class AsyncConsumer(AsyncClosing):
             record = self._state.next_ahead()
         return record
 
+    async def format(
+        self, layout: native.RecordFormat, timeout_s: float = 1.0, *, max_records: int, max_bytes: int
+    ) -> native.FormattedRecords | None:
+        """As `poll`, of one partition and as text (`pybroker.client.text`); None when the timeout is over."""
+        made: native.FormattedRecords | None = await self._until(
+            timeout_s, lambda: self._state.format(layout, max_records, max_bytes)
+        )
+        return made
+
+    def format_here(
+        self, layout: native.RecordFormat, *, max_records: int, max_bytes: int
+    ) -> native.FormattedRecords | None:
+        """As `format`, of what has arrived, for a caller as `poll_here` has it."""
+        if not self._is_free():
+            return None
+        self._say_alive()
+        return self._state.format(layout, max_records, max_bytes)
+
     def make_due(self) -> None:
         """Something is due: the next records are handed out by `poll`, after it."""
         self._due = True

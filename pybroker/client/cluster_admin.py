@@ -74,6 +74,13 @@ class ClusterCalls:
             return connection.features
 
     @retried
+    async def describe_api_versions(self, broker: int) -> dict[int, tuple[int, int]]:
+        """The lowest and the highest version of each API, by its number, that one broker of the cluster serves."""
+        async with self.cluster.node(broker) as connection:
+            await connection.learn_versions()
+            return dict(connection.served)
+
+    @retried
     async def update_features(
         self, updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> dict[str, BrokerError | None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import deque
+from collections.abc import Mapping
 from typing import Self, TypeVar
 
 from pybroker import __version__
@@ -172,6 +173,11 @@ class Connection:
                 f"this client speaks {ours.first}-{min(ours.last, max_version)}"
             )
         return version
+
+    @property
+    def served(self) -> Mapping[int, tuple[int, int]]:
+        """The lowest and the highest version of each API that the broker serves, by the API's number."""
+        return self._served
 
     async def learn_versions(self) -> None:
         """Ask with the newest version that both sides know: a broker that does not know ours answers with its range, in

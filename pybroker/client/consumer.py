@@ -107,6 +107,16 @@ class Consumer(Closing):
             return records
         return self._call(self._async.poll(timeout_s, max_records))
 
+    def format(
+        self, layout: native.RecordFormat, timeout_s: float = 1.0, *, max_records: int, max_bytes: int
+    ) -> native.FormattedRecords | None:
+        """As `AsyncConsumer.format`; what has arrived is written without asking the loop's thread."""
+        if self._jobs is None:
+            made = self._async.format_here(layout, max_records=max_records, max_bytes=max_bytes)
+            if made is not None:
+                return made
+        return self._call(self._async.format(layout, timeout_s, max_records=max_records, max_bytes=max_bytes))
+
     def __iter__(self) -> Self:
         if self._closed:
             raise ClosedError("the consumer is closed")

@@ -175,6 +175,33 @@ class SubscriptionState:
             self._positions[TopicPartition(rest.topic, rest.partition)].epoch = records[-1].leader_epoch
         return records
 
+    def format(self, layout: native.RecordFormat, most: int, max_bytes: int) -> native.FormattedRecords | None:
+        """Up to so many records of one partition as text, without making objects of them; None when nothing waits.
+
+        Raises what the fetcher met, and ClientError while iteration has records ahead.
+        """
+        if self._ahead:
+            raise ClientError("records that iteration has ready cannot be written as text: iterate, or format")
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        while self._rest is None:
+            try:
+                taken = self._fetcher.take(0.0)
+            except NewLeaderError as error:
+                self._look_up(error)
+                continue
+            if taken is None:
+                return None
+            self._rest = taken if len(taken) else None
+        rest = self._rest
+        formatted = rest.format(layout, most, max_bytes)
+        if not len(rest):
+            self._rest = None
+        elif formatted.records:
+            self._positions[TopicPartition(rest.topic, rest.partition)].epoch = formatted.leader_epoch
+        return formatted
+
     def take_ahead(self, most: int) -> bool:
         """Have up to so many records ready for `next_ahead`; whether there are any. Raises what the fetcher met."""
         self._ahead.extend(self.take(most) if not self._ahead else ())
