@@ -23,7 +23,6 @@ from typing import Any
 from pybench import report
 from pybench.checkout import BENCH
 from pybench.loads import plain_write, prepare
-from pybench.options import ToolError
 from pybench.peers.java import KAFKA_VERSION
 from pybench.peers.kafka import Kafka
 from pybench.peers.kafka_cluster import KafkaCluster
@@ -34,6 +33,7 @@ from pybench.peers.sink import Sink
 from pybench.process import congestion_control
 from pybench.scenario import BROKERS, SUITES, Scenario, read_scenarios
 from pybench.turns import OWN_BROKER, SINK, Node, run_scenario
+from pybroker.cli.perf.options import ToolError
 
 RESULTS = BENCH / "results"
 _QUICK_ROUNDS = 2

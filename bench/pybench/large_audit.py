@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pybench.options import ToolError
 from pybench.peers.pybroker import Pybroker
 from pybench.process import descendants, peak_resident_bytes, program
+from pybroker.cli.perf.options import ToolError
 from pybroker.client import Admin, NewTopic, Producer
 
 RECORD_BYTES = 100

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench.formats import MB
-from pybench.options import ToolError
+from pybroker.cli.perf.formats import MB
+from pybroker.cli.perf.options import ToolError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pybench import console_loads
 from pybench.checkout import BENCH, ROOT, build_directory
 from pybench.client_loads import LOADS as CLIENT_LOADS
 from pybench.peers.c_program import build_c_program
@@ -273,6 +274,31 @@ def _client(load: str) -> Callable[[Task], Outcome]:
     return run
 
 
+def _console_consume(program: str) -> Callable[[Task], Outcome]:
+    """A console command that prints a topic."""
+
+    def run(task: Task) -> Outcome:
+        words = console_loads.consume_words(program, task.bootstrap_servers, task.topic, task.records)
+        return _timed(words, task, console_loads.run_timed(words))
+
+    return run
+
+
+def _console_produce(program: str) -> Callable[[Task], Outcome]:
+    """A console command that sends the lines of a file."""
+
+    def run(task: Task) -> Outcome:
+        words = console_loads.produce_words(program, task.bootstrap_servers, task.topic)
+        return _timed(words, task, console_loads.run_timed(words, console_loads.lines(task.records, task.size)))
+
+    return run
+
+
+def _timed(words: list[str], task: Task, timed: console_loads.Timed) -> Outcome:
+    figures = {"records": float(task.records), "bytes": float(task.records * task.size), "seconds": timed.seconds}
+    return Outcome(_show(words), figures | {"client_user_s": timed.user_s, "client_system_s": timed.system_s})
+
+
 def _spark_load(words: Words) -> Callable[[Task], Outcome]:
     return lambda task: _pybench(words(task.bootstrap_servers, task.topic, task.records, task.size, task.properties))
 
@@ -345,6 +371,8 @@ LOADS: dict[str, Callable[[Task], Outcome]] = {
     "codec-aiokafka": _codec_load("aiokafka"),
     "codec-kafka-python": _codec_load("kafka_python"),
     "codec-native": _codec_load("native"),
+    **{f"console-consume-{program}": _console_consume(program) for program in ("pybroker", "kcat")},
+    **{f"console-produce-{program}": _console_produce(program) for program in ("pybroker", "kcat")},
     "decisions": _decisions,
     "group-join": _group_load("join"),
     "group-rebalance": _group_load("rebalance"),

@@ -7,15 +7,18 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from pybench.options import ToolError
 from pybench.peers.errors import PeerError
+from pybroker.cli.perf.options import ToolError
 from pybroker.client import LatencyHistogram
 from pybroker.client.errors import ClientError
 
 TOOLS = {
-    "producer-perf": ("pybench.producer_perf", "Measure producing, as kafka-producer-perf-test does"),
-    "consumer-perf": ("pybench.consumer_perf", "Measure consuming, as kafka-consumer-perf-test does"),
-    "e2e-latency": ("pybench.e2e_latency", "Measure the way of one record and back, as kafka-e2e-latency does"),
+    "producer-perf": ("pybroker.cli.perf.producer_perf", "Measure producing, as kafka-producer-perf-test does"),
+    "consumer-perf": ("pybroker.cli.perf.consumer_perf", "Measure consuming, as kafka-consumer-perf-test does"),
+    "e2e-latency": (
+        "pybroker.cli.perf.e2e_latency",
+        "Measure the way of one record and back, as kafka-e2e-latency does",
+    ),
     "spark-producer-perf": (
         "pybench.spark_producer_perf",
         "Produce from many machines, as one Spark job",

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from pybench.checkout import BENCH
-from pybench.options import ToolError
+from pybroker.cli.perf.options import ToolError
 
 DIRECTORY = BENCH / "scenarios"
 LIMIT = "limit"

@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pybench import consumer_perf, formats, spark_options
-from pybench.options import ToolError, check_settings, warn_of_unknown
-from pybench.progress import ProgressBar
 from pybench.spark_follow import Follower, client_lines
 from pybench.spark_output import write_files
+from pybroker.cli.perf.options import ToolError, check_settings, warn_of_unknown
+from pybroker.cli.perf.progress import ProgressBar
 from pybroker.client import EARLIEST, LATEST, Admin, TopicPartition
 from pybroker.client.settings import ConsumerSettings, FetcherSettings
 

@@ -12,11 +12,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from pybench import spark_options
-from pybench.e2e_latency import have_topic
-from pybench.options import ToolError, add_json_option, check_settings, read_config_file, warn_of_unknown
-from pybench.progress import ProgressBar
 from pybench.spark_follow import Follower, client_lines
 from pybench.spark_output import write_files
+from pybroker.cli.perf.e2e_latency import have_topic
+from pybroker.cli.perf.options import ToolError, add_json_option, check_settings, read_config_file, warn_of_unknown
+from pybroker.cli.perf.progress import ProgressBar
 from pybroker.client import LATEST, Admin, TopicPartition
 from pybroker.client.settings import FetcherSettings, ProducerSettings
 

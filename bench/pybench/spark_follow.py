@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pybench import formats
-from pybench.producer_perf import QUANTILES, Window
-from pybench.progress import ProgressBar
 from pybench.waits import Waits
+from pybroker.cli.perf import formats
+from pybroker.cli.perf.producer_perf import QUANTILES, Window
+from pybroker.cli.perf.progress import ProgressBar
 
 if TYPE_CHECKING:
     from pybroker_spark.load import Board, Interval, Result, Standing, Total

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybench import spark_options
-from pybench.options import add_json_option, check_settings, read_command_properties, read_config_file
-from pybench.progress import ProgressBar
 from pybench.spark_e2e_latency import print_latencies, report_clocks, report_missing
 from pybench.spark_follow import Follower, client_lines, consumer_line, producer_line
 from pybench.spark_output import write_files
+from pybroker.cli.perf.options import add_json_option, check_settings, read_command_properties, read_config_file
+from pybroker.cli.perf.progress import ProgressBar
 from pybroker.client import LATEST, Admin, BrokerError, NewTopic, TopicPartition
 from pybroker.client.settings import ConsumerSettings, ProducerSettings
 from pybroker.protocol.errors import ErrorCode

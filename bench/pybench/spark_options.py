@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench.options import ToolError, check_file
 from pybench.waits import Waits
+from pybroker.cli.perf.options import ToolError, check_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

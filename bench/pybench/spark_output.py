@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pybroker
-from pybench.options import ToolError, write_json
-from pybench.producer_perf import QUANTILES, figures
+from pybroker.cli.perf.options import ToolError, write_json
+from pybroker.cli.perf.producer_perf import QUANTILES, figures
 from pybroker.client import Admin, ClientError
 
 if TYPE_CHECKING:

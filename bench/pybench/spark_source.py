@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench.options import ToolError
 from pybench.peers.java import fetch_connector_jars
 from pybench.peers.pybroker import Pybroker
+from pybroker.cli.perf.options import ToolError
 from pybroker.client import Admin, NewTopic, Producer
 
 if TYPE_CHECKING:

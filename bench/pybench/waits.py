@@ -1,6 +1,6 @@
 """What a tool waits for before its load begins: timed for its report, and shown on a terminal.
 
-Knows no Spark and no broker. `pybench.progress` shows the load itself.
+Knows no Spark and no broker. `pybroker.cli.perf.progress` shows the load itself.
 """
 
 from __future__ import annotations

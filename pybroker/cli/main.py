@@ -14,15 +14,20 @@ from pybroker.cli.parsers import build_parser, module_of, nearest
 
 COMMANDS = {
     "acls": "add, remove and list access control entries",
+    "broker-api-versions": "show which versions of which APIs brokers serve",
     "cluster": "run a cluster of brokers on this machine; ask any cluster who it is",
     "completion": "print a script that completes commands in a shell",
     "config": "show what the settings of a node come to, or judge them before a start",
     "configs": "show and change the settings of topics and brokers",
+    "console-consumer": "print the records of topics",
+    "console-producer": "send lines of standard input as records",
     "consumer-groups": "list, describe, reset and delete consumer groups",
+    "consumer-perf-test": "measure consuming",
     "delegation-tokens": "make, renew, end and list delegation tokens",
     "delete-records": "give logs a later start",
     "doctor": "look at this machine with the eyes of a broker, and say what to do",
     "dump-log": "show what is in the files of a log",
+    "e2e-latency": "measure the way of one record and back",
     "features": "show and change the levels of features",
     "format": "give the log directories of a node an identity before its first start",
     "get-offsets": "get offsets of partitions by time",
@@ -34,6 +39,7 @@ COMMANDS = {
     "man": "write manual pages of all commands",
     "metadata-quorum": "show and change who votes about the metadata log",
     "metadata-shell": "look into the metadata of a cluster as into a file system",
+    "producer-perf-test": "measure producing",
     "random-uuid": "print an id for a new cluster",
     "reassign-partitions": "give partitions other replicas, or replicas another log directory",
     "replica-verification": "compare the replicas of partitions, or their logs on disk",
@@ -44,6 +50,8 @@ COMMANDS = {
     "top": "show what a cluster is doing now: topics and partitions by rate, groups by lag",
     "topics": "create, list, describe, enlarge and delete topics",
     "transactions": "list and describe transactions, and end those that hang",
+    "verifiable-consumer": "read a topic, and print what happens as events of JSON",
+    "verifiable-producer": "send numbers to a topic, and print the fate of each as JSON",
 }
 
 

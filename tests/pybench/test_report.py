@@ -12,11 +12,11 @@ from pybench.cluster_loads import FAULTS
 from pybench.compare import VARIANTS
 from pybench.figures import FIGURES, summarise
 from pybench.loads import LOADS
-from pybench.options import ToolError
 from pybench.scenario import SPARK, Scenario, read_scenario, read_scenarios
 from pybench.spark_loads import TOGETHER
 from pybench.spark_source import ROWS
 from pybench.turns import OWN_BROKER, SINK
+from pybroker.cli.perf.options import ToolError
 
 BROKERS = {*VARIANTS, SINK, "none"}
 

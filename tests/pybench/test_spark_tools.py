@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from pybench import main, spark_output, spark_producer_perf
 from pybench.load_html import write_html
-from pybench.producer_perf import read_properties
-from pybench.progress import ProgressBar
 from pybench.spark_consumer_perf import deal_partitions
 from pybench.spark_follow import Follower, client_lines, producer_line
 from pybench.waits import Waits
+from pybroker.cli.perf.producer_perf import read_properties
+from pybroker.cli.perf.progress import ProgressBar
 from pybroker.client import LatencyHistogram, TopicPartition
 from pybroker_spark.load import Board, ConsumerPlan, Interval, LoadPlan, ProducerPlan, Result
-from tests.pybench.test_formats import shape
+from tests.unit.cli.perf.test_formats import shape
 
 PRODUCER = ProducerPlan(bootstrap_servers="b:9", properties={}, topic="t", record_size=100)
 CONSUMER = ConsumerPlan(bootstrap_servers="b:9", properties={}, topic="t")

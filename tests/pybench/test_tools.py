@@ -13,8 +13,8 @@ import pytest
 from pybench.peers.java import run_java_tool
 from pybroker.client import Admin, NewTopic
 from pybroker.testing import Broker
-from tests.pybench.test_formats import shape
 from tests.support import programs
+from tests.unit.cli.perf.test_formats import shape
 
 
 @pytest.fixture(scope="module")

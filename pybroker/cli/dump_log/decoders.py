@@ -51,17 +51,17 @@ class ChosenDecoder(NamedTuple):
 def choose_decoder(arguments: argparse.Namespace) -> ChosenDecoder:
     """Find the decoder that the options ask for; raises CommandError."""
     if arguments.offsets_decoder:
-        return ChosenDecoder(_of_coordinator(_group_classes, _group_value), chosen=True)
+        return ChosenDecoder(_of_coordinator(group_classes, _group_value), chosen=True)
     if arguments.transaction_log_decoder:
         names = transaction_records.TRANSACTION_RECORDS
-        return ChosenDecoder(_of_coordinator(_classes_of(transaction_records.__name__, names), json_of), chosen=True)
+        return ChosenDecoder(_of_coordinator(classes_of(transaction_records.__name__, names), json_of), chosen=True)
     if arguments.cluster_metadata_decoder:
         return ChosenDecoder(decode_metadata_record, chosen=True)
     if arguments.remote_log_metadata_decoder:
         raise CommandError("--remote-log-metadata-decoder is not supported: there is no tiered storage")
     if arguments.share_group_state_decoder:
         names = share_records.SHARE_RECORDS
-        return ChosenDecoder(_of_coordinator(_classes_of(share_records.__name__, names), json_of), chosen=True)
+        return ChosenDecoder(_of_coordinator(classes_of(share_records.__name__, names), json_of), chosen=True)
     read_key = _plain(arguments.key_decoder_class or STRING_DECODER)
     read_value = _plain(arguments.value_decoder_class or STRING_DECODER)
     chosen = arguments.key_decoder_class is not None or arguments.value_decoder_class is not None
@@ -102,7 +102,9 @@ def _upper(name: str) -> str:
 Classes = tuple["type[Message]", "type[Message]"]
 
 
-def _classes_of(package: str, names: dict[int, str]) -> Callable[[int], Classes]:
+def classes_of(package: str, names: dict[int, str]) -> Callable[[int], Classes]:
+    """Return what finds the key and the value of a record type in a package of messages; that raises KeyError."""
+
     def find(record_type: int) -> Classes:
         name = names[record_type]
         module = import_module(f"{package}.{_upper(name).lower()}")
@@ -113,7 +115,8 @@ def _classes_of(package: str, names: dict[int, str]) -> Callable[[int], Classes]
     return find
 
 
-def _group_classes(record_type: int) -> Classes:
+def group_classes(record_type: int) -> Classes:
+    """Return the key and the value of a record of `__consumer_offsets`; raises KeyError."""
     found = group_records.record_classes(record_type)
     return found.key, found.value
 
@@ -127,38 +130,40 @@ def _of_coordinator(classes: Callable[[int], Classes], show_value: Callable[[Mes
                 f"Failed to decode message at offset {offset} using the specified decoder (message had a missing key)"
             )
         try:
-            record_type = _version(key, "key")
+            record_type = version_of(key, "key")
             try:
                 key_class, value_class = classes(record_type)
             except KeyError:
                 return f"Unknown record type {record_type} at offset {offset}, skipping.", None
-            shown = {"type": str(record_type), "data": json_of(_read(key_class, key, 0, "key"), 0)}
+            shown = {"type": str(record_type), "data": json_of(read_half(key_class, key, 0, "key"), 0)}
             if value is None:
                 return json_text(shown), "<DELETE>"
-            version = _version(value, "value")
-            data = show_value(_read(value_class, value, version, "value"), version)
-        except _UndecodedError as error:
+            version = version_of(value, "value")
+            data = show_value(read_half(value_class, value, version, "value"), version)
+        except UndecodedError as error:
             return f"Error at offset {offset}, skipping. {error}", None
         return json_text(shown), json_text({"version": str(version), "data": data})
 
     return decode_record
 
 
-class _UndecodedError(Exception):
+class UndecodedError(Exception):
     """A half of a record that is not what its type says."""
 
 
-def _version(raw: bytes, half: str) -> int:
+def version_of(raw: bytes, half: str) -> int:
+    """Return the number that a half of a record begins with; raises UndecodedError."""
     if len(raw) < 2:
-        raise _UndecodedError(f"Could not read version from {half}'s buffer.")
+        raise UndecodedError(f"Could not read version from {half}'s buffer.")
     return int.from_bytes(raw[:2], "big", signed=True)
 
 
-def _read(cls: type[Message], raw: bytes, version: int, half: str) -> Message:
+def read_half(cls: type[Message], raw: bytes, version: int, half: str) -> Message:
+    """Return a half of a record, which begins with its version or type; raises UndecodedError."""
     try:
         return decode(cls, raw, version, 2)[0]
     except (MalformedMessage, UnsupportedVersion) as error:
-        raise _UndecodedError(
+        raise UndecodedError(
             f"Could not read record with version {version} from {half}'s buffer due to: {error}."
         ) from None
 

@@ -11,8 +11,8 @@ from functools import cache
 
 import pytest
 
-from pybench import formats
 from pybench.peers import java
+from pybroker.cli.perf import formats
 from tests.support import programs
 
 pytestmark = pytest.mark.java

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pybench import formats
-from pybench.options import (
+from pybroker.cli.perf import formats
+from pybroker.cli.perf.options import (
     ToolError,
     add_json_option,
     check_file,
@@ -26,7 +26,7 @@ from pybench.options import (
     warn_of_unknown,
     write_json,
 )
-from pybench.progress import ProgressBar
+from pybroker.cli.perf.progress import ProgressBar
 from pybroker.client import Producer
 from pybroker.client.errors import ClientError, DeliveryError
 from pybroker.client.settings import ProducerSettings

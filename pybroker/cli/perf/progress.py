@@ -1,4 +1,4 @@
-"""A progress bar on standard error, where that is a terminal; nothing anywhere else.
+"""A progress bar on standard error, where that is a terminal and `rich` is installed; nothing anywhere else.
 
 The tools' standard output stays what Kafka's tools print.
 """
@@ -6,19 +6,33 @@ The tools' standard output stays what Kafka's tools print.
 from __future__ import annotations
 
 import sys
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rich.progress import Progress
+
+
+def _make_progress() -> Progress | None:
+    """A bar, where it can be shown; `rich` comes with pybench, and pybroker does without it."""
+    if not sys.stderr.isatty():
+        return None
+    try:
+        from rich import progress
+        from rich.console import Console
+    except ImportError:
+        return None
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[rate]}"),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    return progress.Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
 
 
 class ProgressBar:
@@ -27,19 +41,8 @@ class ProgressBar:
     def __init__(self, what: str, total: int) -> None:
         self._what, self._total = what, total
         self._waits = False
-        self._progress: Progress | None = None
-        if sys.stderr.isatty():
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TaskProgressColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[rate]}"),
-            )
-            times = (TimeElapsedColumn(), TimeRemainingColumn())
-            self._progress = Progress(
-                *columns, *times, console=Console(stderr=True), transient=True, redirect_stdout=False
-            )
+        self._progress = _make_progress()
+        if self._progress is not None:
             self._task = self._progress.add_task(what, total=total, rate="")
 
     def __enter__(self) -> Self:

@@ -16,13 +16,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pybroker.cli.errors import CommandError
 from pybroker.client.errors import SettingError
 from pybroker.client.settings import ConnectionSettings
 from pybroker.config.errors import PropertiesError
 from pybroker.config.properties import read_properties
 
 
-class ToolError(Exception):
+class ToolError(CommandError):
     """A command line or a cluster that a tool cannot work with; the text is for the person who typed it."""
 
 

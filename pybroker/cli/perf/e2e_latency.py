@@ -12,8 +12,15 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from pybench.options import ToolError, add_json_option, check_file, read_config_file, warn_of_unknown, write_json
-from pybench.progress import ProgressBar
+from pybroker.cli.perf.options import (
+    ToolError,
+    add_json_option,
+    check_file,
+    read_config_file,
+    warn_of_unknown,
+    write_json,
+)
+from pybroker.cli.perf.progress import ProgressBar
 from pybroker.client import LATEST, Admin, BrokerError, Fetcher, NewTopic, Producer, TopicPartition
 from pybroker.client.fetcher import Record
 from pybroker.client.settings import AdminSettings, ProducerSettings

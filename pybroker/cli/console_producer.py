@@ -1,0 +1,236 @@
+"""`pybroker console-producer`: sends lines of standard input as records, with the options of kafka-console-producer.
+
+Owns option names, the prompt, and what is said of records that fail. The engine cuts lines and makes records of them, a
+block at a time; with `--sync` each record is awaited.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybroker.cli.console_options import add_files, add_properties, given_file, given_properties, is_true, read_file
+from pybroker.cli.errors import CommandError
+from pybroker.cli.kafka_exceptions import java_text
+from pybroker.client.errors import ClientError, RecordError
+from pybroker.client.producer import Producer
+from pybroker.client.text import LineSender
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+DESCRIPTION = "Read lines from standard input and send each as a record. Options are those of kafka-console-producer."
+
+_READER = "org.apache.kafka.tools.LineMessageReader"
+_READERS = (_READER, "LineMessageReader", "kafka.tools.ConsoleProducer$LineMessageReader")
+_BLOCK_BYTES = 1 << 18
+_LOOK_MS = 100
+"""While records are on their way and no line comes, what failed of them is looked for so often."""
+
+_MERGED = {
+    "linger.ms": ("timeout", 1000),
+    "acks": ("request_required_acks", "-1"),
+    "request.timeout.ms": ("request_timeout_ms", 1500),
+    "retries": ("message_send_max_retries", 3),
+    "retry.backoff.ms": ("retry_backoff_ms", 100),
+    "send.buffer.bytes": ("socket_buffer_size", 102_400),
+    "buffer.memory": ("max_memory_bytes", 33_554_432),
+    "batch.size": ("batch_size", 16_384),
+    "metadata.max.age.ms": ("metadata_expiry_ms", 300_000),
+    "max.block.ms": ("max_block_ms", 60_000),
+}
+"""The settings that options of their own stand for, and what the tool sets where neither is given (Kafka's tool)."""
+_SEPARATORS = {
+    "key.separator": "\t",
+    "headers.delimiter": "\t",
+    "headers.separator": ",",
+    "headers.key.separator": ":",
+}
+_SWITCHES = ("parse.key", "parse.headers", "ignore.error")
+_UNEQUAL = (
+    ("headers.delimiter", "headers.separator"),
+    ("headers.delimiter", "headers.key.separator"),
+    ("headers.separator", "headers.key.separator"),
+    ("null.marker", "key.separator"),
+    ("null.marker", "headers.separator"),
+    ("null.marker", "headers.delimiter"),
+    ("null.marker", "headers.key.separator"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    servers = parser.add_mutually_exclusive_group(required=True)
+    servers.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers to connect to")
+    servers.add_argument(
+        "--broker-list", dest="bootstrap_server", metavar="HOST:PORT", help="deprecated: --bootstrap-server"
+    )
+    add("--topic", required=True, help="the topic to send to")
+    add("--sync", action="store_true", help="send one record at a time, and wait for its acknowledgement")
+    codecs = "none, gzip, snappy, lz4 or zstd; without a value gzip"
+    add("--compression-codec", nargs="?", const="gzip", metavar="CODEC", help=codecs)
+    for option, key in (
+        ("batch-size", "batch.size"),
+        ("max-partition-memory-bytes", "batch.size, and wins over --batch-size"),
+        ("request-timeout-ms", "request.timeout.ms"),
+        ("message-send-max-retries", "retries"),
+        ("retry-backoff-ms", "retry.backoff.ms"),
+        ("timeout", "linger.ms"),
+        ("max-block-ms", "max.block.ms"),
+        ("max-memory-bytes", "buffer.memory"),
+        ("metadata-expiry-ms", "metadata.max.age.ms"),
+        ("socket-buffer-size", "send.buffer.bytes"),
+    ):
+        default = next((d for name, d in _MERGED.values() if name == option.replace("-", "_")), None)
+        shown = "" if default is None else f" (default: {default})"
+        add(f"--{option}", type=int, metavar="N", help=f"the producer's {key}{shown}")
+    add("--request-required-acks", metavar="ACKS", help="the producer's acks (default: -1)")
+    add("--line-reader", default=_READER, metavar="CLASS", help=f"what reads lines: {_READER} alone")
+    reader = "of the reader: parse.key=true, key.separator, parse.headers, null.marker, ignore.error and the like"
+    add_properties(parser, "reader-property", "property", reader)
+    add("--reader-config", type=Path, metavar="FILE", help="properties of the reader")
+    add_properties(parser, "command-property", "producer-property", "a setting of the producer")
+    add_files(parser, "command-config", "producer.config", "settings of the producer")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Send until standard input ends; returns 1 where a record was not acknowledged."""
+    if arguments.line_reader not in _READERS:
+        raise CommandError(f"--line-reader {arguments.line_reader}: there is no JVM here; there is {_READER}")
+    properties, reader = _producer_properties(arguments), _reader(arguments)
+    before = signal.signal(signal.SIGTERM, lambda *_: _interrupt())
+    try:
+        with Producer(arguments.bootstrap_server, properties) as producer:
+            sender = LineSender(producer, arguments.topic, **reader)
+            console = _Console(producer, sender, arguments.topic)
+            try:
+                console.send_each() if arguments.sync else console.send_blocks()
+            except KeyboardInterrupt:
+                # As Kafka's tool: what was read is sent.
+                producer.flush()
+                console.report()
+                return 130
+            producer.flush()
+            console.report()
+        return 1 if console.failed else 0
+    except ClientError as error:
+        raise CommandError(java_text(error)) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+class _Console:
+    """Standard input, and the producer that its lines go to."""
+
+    def __init__(self, producer: Producer, sender: LineSender, topic: str) -> None:
+        self._producer, self._sender, self._topic = producer, sender, topic
+        self._prompts = sys.stdin.isatty() and sys.stdout.isatty()
+        self._input = sys.stdin.fileno()
+        self._waiting = select.poll()
+        self._waiting.register(self._input, select.POLLIN)
+        self.failed = 0
+
+    def send_blocks(self) -> None:
+        """Send the lines of a block together. Raises CommandError for a line that cannot be parted."""
+        block = b"-"
+        while block:
+            block = self._read()
+            try:
+                self._sender.send(block, not block)
+            except RecordError as error:
+                self._producer.flush()
+                self.report()
+                raise CommandError(str(error)) from None
+            self.report()
+
+    def send_each(self) -> None:
+        """Send one record after the other. Raises CommandError for the first that fails, or cannot be parted."""
+        block = b"-"
+        while block:
+            block = self._read()
+            records, failure = self._sender.parse(block, not block)
+            for key, value, headers in records:
+                self._producer.send(self._topic, value, key, headers=headers).result()
+            if failure is not None:
+                raise CommandError(failure)
+
+    def report(self) -> None:
+        """Say what failed since the last time, record by record, as Kafka's tool logs it."""
+        for key, value, error in self._sender.take_failures():
+            self.failed += 1
+            said = java_text(error) if isinstance(error, ClientError) else str(error)
+            print(
+                f"ERROR Error when sending message to topic {self._topic} with key: {_size(key)}, value: "
+                f"{_size(value)} with error: {said}",
+                file=sys.stderr,
+            )
+
+    def _read(self) -> bytes:
+        """What has come, empty at the end; failures are reported meanwhile."""
+        if self._prompts:
+            sys.stdout.write(">")
+            sys.stdout.flush()
+        while self._sender.in_flight() and not self._waiting.poll(_LOOK_MS):
+            self.report()
+        return os.read(self._input, _BLOCK_BYTES)
+
+
+def _size(size: int | None) -> str:
+    return "null" if size is None else f"{size} bytes"
+
+
+def _producer_properties(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the producer's settings: options before the command line's properties, these before a file's."""
+    properties = given_file(arguments, "command-config", "producer.config")
+    properties |= given_properties(arguments, "command-property", "producer-property")
+    if properties.get("transactional.id"):
+        raise CommandError(
+            f"transactional.id={properties['transactional.id']}: lines are sent without transactions; leave it out"
+        )
+    properties.setdefault("client.id", "console-producer")
+    if arguments.compression_codec is not None:
+        properties["compression.type"] = arguments.compression_codec
+    for key, (option, default) in _MERGED.items():
+        given = getattr(arguments, option)
+        if given is not None or key not in properties:
+            properties[key] = str(default if given is None else given)
+    if arguments.max_partition_memory_bytes is not None:
+        properties["batch.size"] = str(arguments.max_partition_memory_bytes)
+    # The servers are those of the option, whatever a file of settings says.
+    properties.pop("bootstrap.servers", None)
+    return properties
+
+
+def _reader(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return how lines are parted; raises CommandError."""
+    given = read_file(arguments.reader_config) | given_properties(arguments, "reader-property", "property")
+    known = {*_SEPARATORS, *_SWITCHES, "null.marker", "topic"}
+    if unknown := sorted(given.keys() - known):
+        raise CommandError(f"{unknown[0]}: is no property of the reader; there are {', '.join(sorted(known))}")
+    texts = {**_SEPARATORS, **{key: value for key, value in given.items() if key not in _SWITCHES}}
+    _check_unequal(texts)
+    if empty := [key for key in _SEPARATORS if not texts[key]]:
+        raise CommandError(f"{empty[0]} is empty: must be what stands between two parts of a line")
+    separators = {key.replace(".", "_"): _bytes(texts[key]) for key in _SEPARATORS}
+    switches = {key.replace(".", "_"): is_true(given.get(key, "false")) for key in _SWITCHES}
+    return {**separators, **switches, "null_marker": _bytes(texts["null.marker"]) if "null.marker" in texts else None}
+
+
+def _check_unequal(texts: Mapping[str, str]) -> None:
+    for one, other in _UNEQUAL:
+        if one in texts and texts[one] == texts[other]:
+            raise CommandError(f"{one} and {other} may not be equal")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,146 @@
+"""`pybroker verifiable-producer`: sends increasing numbers, and prints the fate of each as JSON.
+
+Owns the options and the events of kafka-verifiable-producer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pybroker.cli.console_options import read_file
+from pybroker.cli.errors import CommandError
+from pybroker.cli.kafka_exceptions import java_class, java_words
+from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.producer import Producer
+from pybroker.protocol.kafka_json import json_text
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from pybroker.client.record_metadata import RecordMetadata
+
+DESCRIPTION = "Send increasing numbers to a topic, and print an event of JSON for each that is acknowledged or not."
+
+_EXCEPTION = "org.apache.kafka.common.KafkaException"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("--topic", required=True, help="the topic to send to")
+    add("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
+    add("--max-messages", type=int, default=-1, metavar="COUNT", help="send so many; -1: until a signal (default)")
+    add("--throughput", type=int, default=-1, metavar="RATE", help="at most so many a second; -1: no limit (default)")
+    add("--acks", type=int, choices=(0, 1, -1), default=-1, help="the producer's acks (default: -1)")
+    configs = parser.add_mutually_exclusive_group()
+    configs.add_argument("--command-config", type=Path, metavar="FILE", help="settings, before those of options")
+    configs.add_argument("--producer.config", type=Path, metavar="FILE", dest="producer_config", help="deprecated")
+    add("--message-create-time", type=int, default=-1, metavar="MS", help="the time of the first record")
+    add("--value-prefix", type=int, metavar="N", help="values are N.0, N.1, and so on")
+    add("--repeating-keys", type=int, metavar="N", help="keys go from 0 to N - 1, again and again")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Send until the number or a signal ends it; returns 0."""
+    if arguments.repeating_keys is not None and arguments.repeating_keys < 1:
+        raise CommandError(f"--repeating-keys {arguments.repeating_keys}: must be at least 1")
+    if arguments.producer_config is not None:
+        old = "Option --producer.config has been deprecated and will be removed in a future version."
+        print(f"{old} Use --command-config instead.", file=sys.stderr)
+    properties = {"acks": str(arguments.acks), "retries": "0"}
+    properties |= read_file(arguments.command_config or arguments.producer_config)
+    properties.pop("bootstrap.servers", None)
+    events, begun, stop = Events(arguments.topic), time.time(), threading.Event()
+    handlers = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with Producer(arguments.bootstrap_server, properties) as producer:
+            events.print("startup_complete")
+            _send_all(arguments, producer, events, stop)
+    except ClientError as error:
+        raise CommandError(str(error)) from None
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    events.print("shutdown_complete")
+    rate = 1000 * events.acked / max(1.0, (time.time() - begun) * 1000)
+    events.print(
+        "tool_data",
+        sent=events.sent,
+        acked=events.acked,
+        target_throughput=arguments.throughput,
+        avg_throughput=rate,
+    )
+    return 0
+
+
+class Events:
+    """Prints events, each a line, from whichever thread they come."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic, self._lock = topic, threading.Lock()
+        self.sent = self.acked = 0
+
+    def print(self, name: str, **data: object) -> None:
+        """An event of now."""
+        line = json_text({"timestamp": time.time_ns() // 1_000_000, "name": name, **data})
+        with self._lock:
+            print(line, flush=True)
+
+    def watch(self, key: str | None, value: str) -> Callable[[Exception | None, RecordMetadata], None]:
+        """What is called with the fate of a record."""
+
+        def decided(error: Exception | None, metadata: RecordMetadata) -> None:
+            if error is not None:
+                return self.fail(key, value, error)
+            self.acked += 1
+            where = {"topic": metadata.topic, "partition": metadata.partition, "offset": metadata.offset}
+            return self.print("producer_send_success", key=key, value=value, **where)
+
+        return decided
+
+    def fail(self, key: str | None, value: str, error: Exception) -> None:
+        """The event of a record that was not acknowledged."""
+        broker = isinstance(error, BrokerError)
+        name = java_class(error.code) if isinstance(error, BrokerError) else _EXCEPTION
+        message = java_words(error) if isinstance(error, BrokerError) and broker else str(error)
+        self.print(
+            "producer_send_error",
+            exception=f"class {name}",
+            message=message,
+            topic=self._topic,
+            key=key,
+            value=value,
+        )
+
+
+def _send_all(arguments: argparse.Namespace, producer: Producer, events: Events, stop: threading.Event) -> None:
+    numbers = itertools.count() if arguments.max_messages < 0 else range(arguments.max_messages)
+    created = None if arguments.message_create_time == -1 else arguments.message_create_time
+    begun = time.monotonic()
+    for number in numbers:
+        if stop.is_set():
+            return
+        key = None if arguments.repeating_keys is None else str(number % arguments.repeating_keys)
+        value = str(number) if arguments.value_prefix is None else f"{arguments.value_prefix}.{number}"
+        events.sent += 1
+        try:
+            producer.send(
+                arguments.topic,
+                value.encode(),
+                None if key is None else key.encode(),
+                timestamp_ms=created,
+                on_delivery=events.watch(key, value),
+            )
+        except ClientError as error:
+            events.fail(key, value, error)
+        if created is not None:
+            created += int((time.monotonic() - begun) * 1000)
+        if arguments.throughput > 0:
+            stop.wait(max(0.0, begun + (number + 1) / arguments.throughput - time.monotonic()))

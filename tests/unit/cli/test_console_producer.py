@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pybroker.cli.main import main
+from pybroker.client import Admin, Consumer, NewTopic, TopicPartition
+from pybroker.testing import Broker
+
+Run = Callable[..., int]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        with Admin(broker.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic(name, 1) for name in ("plain", "keyed", "small", "files")])
+            admin.create_topics([NewTopic("wide", 4)])
+        yield broker
+
+
+@pytest.fixture
+def run(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The command with a text on standard input; its status."""
+
+    def send(topic: str, text: bytes, *arguments: str) -> int:
+        reading, writing = os.pipe()
+        os.write(writing, text)
+        os.close(writing)
+        with io.FileIO(reading) as given:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(given))
+            where = ["--bootstrap-server", broker.bootstrap_servers, "--topic", topic]
+            return main(["console-producer", *where, *arguments])
+
+    return send
+
+
+def values(broker: Broker, topic: str, count: int, partitions: int = 1) -> list[bytes | None]:
+    with Consumer(broker.bootstrap_servers, {"auto.offset.reset": "earliest"}) as consumer:
+        consumer.assign([TopicPartition(topic, number) for number in range(partitions)])
+        found: list[bytes | None] = []
+        while len(found) < count:
+            found += [record.value for record in consumer.poll(5)]
+        return found
+
+
+def test_each_line_is_a_record(broker: Broker, run: Run) -> None:
+    assert run("plain", b"one\r\n\ntwo \xff\nlast", "--compression-codec") == 0
+    assert values(broker, "plain", 4) == [b"one", b"", b"two \xff", b"last"]
+
+
+@pytest.mark.parametrize("sync", [[], ["--sync"]])
+def test_lines_go_where_their_keys_lead(broker: Broker, run: Run, sync: list[str]) -> None:
+    text = b"".join(b"%d:%d\n" % (number % 7, number) for number in range(50))
+    assert run("wide", text, "--property", "parse.key=true", "--property", "key.separator=:", *sync) == 0
+    with Consumer(broker.bootstrap_servers, {"auto.offset.reset": "earliest"}) as consumer:
+        consumer.assign([TopicPartition("wide", number) for number in range(4)])
+        places: dict[bytes, set[int]] = {}
+        count = 0
+        while count < 50:
+            for record in consumer.poll(5):
+                places.setdefault(record.key, set()).add(record.partition)
+                count += 1
+    assert len(places) == 7
+    assert all(len(partitions) == 1 for partitions in places.values())
+
+
+def test_what_comes_before_a_bad_line_is_sent(broker: Broker, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("keyed", b"a\t1\nb\t2\nplain\nc\t3\n", "--reader-property", "parse.key=true") == 1
+    assert "No key separator found on line number 3: 'plain'" in capsys.readouterr().err
+    assert values(broker, "keyed", 2) == [b"1", b"2"]
+
+
+def test_a_record_that_is_too_large_is_reported_and_the_rest_is_sent(
+    broker: Broker, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = b"a\n" + b"x" * 500 + b"\nb\n"
+    assert run("small", text, "--producer-property", "max.request.size=400") == 1
+    said = capsys.readouterr().err
+    assert "ERROR Error when sending message to topic small with key: null, value: 500 bytes with error: " in said
+    assert values(broker, "small", 2) == [b"a", b"b"]
+
+
+def test_records_that_the_broker_refuses_are_reported_one_by_one(
+    broker: Broker, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("refusing", 1, configs={"cleanup.policy": "compact"})])
+    assert run("refusing", b"one\nthree\n") == 1
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(" bytes")[0].rpartition(" ")[2] for line in said] == ["3", "5"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--line-reader", "my.Reader"], "--line-reader my.Reader: there is no JVM here"),
+        (["--property", "parse.keys=true"], "parse.keys: is no property of the reader"),
+        (["--property", "key.separator"], "key.separator: must be key=value"),
+        (["--property", "headers.separator=:"], "headers.separator and headers.key.separator may not be equal"),
+        (["--property", "null.marker=\t"], "null.marker and key.separator may not be equal"),
+        (["--property", "a=b", "--reader-property", "a=b"], "--property and --reader-property cannot be specified"),
+        (["--producer-property", "transactional.id=t"], "transactional.id=t: lines are sent without transactions"),
+        (["--compression-codec", "rar"], "compression.type=rar: must be one of none, gzip, snappy, lz4, zstd"),
+        (["--batch-size", "-1"], "batch.size=-1: must be"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    run: Run, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert run("plain", b"", *arguments) == 1
+    assert said in capsys.readouterr().err
