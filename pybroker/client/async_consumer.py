@@ -25,6 +25,7 @@ from pybroker.client.drivers.driver import Identity, MembershipDriver
 from pybroker.client.drivers.modern import ModernDriver
 from pybroker.client.errors import ClientError, ClosedError, LogTruncationError, NoOffsetError, SettingError
 from pybroker.client.fetcher import Record, make_native
+from pybroker.client.formatting import Formatting
 from pybroker.client.groups import OffsetAndMetadata, Offsets
 from pybroker.client.listener import Invoke, RebalanceListener, invoke_directly
 from pybroker.client.membership.rebalance_step import RebalanceStep
@@ -41,7 +42,7 @@ _STRATEGY = "partition.assignment.strategy"
 _DEFAULT_STRATEGY: str = ConsumerSettings.partition_assignment_strategy.default
 
 
-class AsyncConsumer(AsyncClosing):
+class AsyncConsumer(Formatting, AsyncClosing):
     """`async with AsyncConsumer("127.0.0.1:9092", {"group.id": "g"}) as c: c.subscribe(["orders"]); await c.poll()`."""
 
     def __init__(
@@ -206,24 +207,6 @@ class AsyncConsumer(AsyncClosing):
             self._state.take_ahead(self.settings.max_poll_records)
             record = self._state.next_ahead()
         return record
-
-    async def format(
-        self, layout: native.RecordFormat, timeout_s: float = 1.0, *, max_records: int, max_bytes: int
-    ) -> native.FormattedRecords | None:
-        """As `poll`, of one partition and as text (`pybroker.client.text`); None when the timeout is over."""
-        made: native.FormattedRecords | None = await self._until(
-            timeout_s, lambda: self._state.format(layout, max_records, max_bytes)
-        )
-        return made
-
-    def format_here(
-        self, layout: native.RecordFormat, *, max_records: int, max_bytes: int
-    ) -> native.FormattedRecords | None:
-        """As `format`, of what has arrived, for a caller as `poll_here` has it."""
-        if not self._is_free():
-            return None
-        self._say_alive()
-        return self._state.format(layout, max_records, max_bytes)
 
     def make_due(self) -> None:
         """Something is due: the next records are handed out by `poll`, after it."""

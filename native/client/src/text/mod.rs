@@ -8,6 +8,7 @@
 
 mod decoder;
 mod format;
+mod formatted;
 mod json;
 mod line_sender;
 mod lines;
@@ -15,6 +16,7 @@ mod lines;
 mod tests;
 
 pub use decoder::Decoder;
-pub use format::{Formatted, RecordFormat, Shown, Style, Undecodable};
+pub use format::{RecordFormat, Shown, Style};
+pub use formatted::{Formatted, Undecodable};
 pub use line_sender::{LineFailure, LineSender, SendError};
 pub use lines::{BadLine, Line, LineFormat, Lines, LinesSplitter};
