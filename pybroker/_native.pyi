@@ -17,6 +17,11 @@ _Headers = Sequence[tuple[str, bytes | bytearray | None]] | Mapping[str, bytes |
 
 # ------------------------------------------------------------------------------------------------ checksum.rs
 
+def decompress(codec: int, data: bytes, max_bytes: int) -> bytes | None:
+    """Decompresses what a client has compressed with a codec of Kafka's (0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd), in
+    the framings of record batches; `None` for what decompresses to more than `max_bytes`. Raises ValueError for another
+    codec, and for bytes that do not decompress. Releases the GIL."""
+
 def crc32c(data: bytes) -> int:
     """The CRC-32C (RFC 3720)."""
 
@@ -552,6 +557,10 @@ class ControlRequest:
     @property
     def peer_port(self) -> int:
         """The client's port."""
+    @property
+    def software(self) -> tuple[str, str] | None:
+        """What the client says that it is, in its last usual ApiVersions (KIP-511): name and version; `None` for one
+        that does not say."""
     def decode(self, schema: Schema, flexible: bool, max_elements: int) -> object:
         """Decodes the message, after the tagged fields of a flexible header. `MalformedMessage`, and `TooManyElements`
         for one with more elements of arrays and tagged fields in all. Lets other threads run in between."""
@@ -721,6 +730,9 @@ class Fetcher:
         consumer sees nothing come with no records. Releases the GIL. Raises `ClientError`."""
     def metrics(self) -> dict[str, float]:
         """What the fetcher has done, and how far it is behind, by the names of Kafka's metrics; bytes and ms."""
+    def lags(self) -> list[tuple[str, int, int]]:
+        """How many records lie between what was handed out of each assigned partition and the end that its last
+        response named: (topic, partition, records); 0 before its first response."""
     def arrived_descriptor(self) -> int:
         """A descriptor that is readable when `take` may have something."""
     def clear_signal(self) -> None:

@@ -43,9 +43,13 @@ pub enum Total {
     Retries,
     /// Records given up.
     Errors,
+    /// Batches sent for the first time.
+    Sent,
+    /// Microseconds that such batches were open or waited.
+    QueuedUs,
 }
 
-const TOTALS: usize = Total::Errors as usize + 1;
+const TOTALS: usize = Total::QueuedUs as usize + 1;
 
 /// The largest so far of something.
 #[derive(Debug, Clone, Copy)]
@@ -59,9 +63,11 @@ pub enum Peak {
     AnsweredBytes,
     /// Microseconds in which batches waited and none was acknowledged.
     GapUs,
+    /// Microseconds that a batch was open or waited before it was first sent.
+    QueuedUs,
 }
 
-const PEAKS: usize = Peak::GapUs as usize + 1;
+const PEAKS: usize = Peak::QueuedUs as usize + 1;
 
 #[derive(Debug)]
 struct Sample {
@@ -121,6 +127,14 @@ impl Counters {
         self.add(Total::AnsweredBytes, bytes);
         self.raise(Peak::AnswerUs, waited_us);
         self.raise(Peak::AnsweredBytes, bytes);
+    }
+
+    /// A batch is sent for the first time.
+    pub fn sent(&self, queued: Duration) {
+        let queued_us = queued.as_micros() as u64;
+        self.add(Total::Sent, 1);
+        self.add(Total::QueuedUs, queued_us);
+        self.raise(Peak::QueuedUs, queued_us);
     }
 
     /// A batch has its fate.

@@ -57,6 +57,8 @@ impl Producer {
             ("batch-size-max", counters.peak(Peak::Batch) as f64),
             ("records-per-request-avg", mean(total(Total::Records), total(Total::Answers))),
             ("record-size-avg", mean(total(Total::RecordBytes), total(Total::Records))),
+            ("record-queue-time-avg", mean(total(Total::QueuedUs) / US, total(Total::Sent))),
+            ("record-queue-time-max", counters.peak(Peak::QueuedUs) as f64 / US),
             ("request-latency-avg", mean(total(Total::AnswersUs) / US, total(Total::Answers))),
             ("request-latency-max", counters.peak(Peak::AnswerUs) as f64 / US),
             ("acknowledgement-gap-max", counters.peak(Peak::GapUs) as f64 / US),

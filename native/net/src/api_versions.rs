@@ -32,12 +32,34 @@ impl ApiVersionsTable {
     }
 }
 
+/// What a client says that it is (KIP-511).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Software {
+    pub name: Box<str>,
+    pub version: Box<str>,
+}
+
+impl Software {
+    /// What a request of `version` with `body` after the client id says; `None` for one that says nothing, or anything
+    /// unusual. At most 126 bytes each.
+    pub fn of_request(version: i16, body: &[u8]) -> Option<Self> {
+        let (name, version) = (version >= FLEXIBLE_VERSION).then(|| plain(body))??;
+        let text = |bytes| std::str::from_utf8(bytes).ok().map(Box::from);
+        Some(Self { name: text(name)?, version: text(version)? })
+    }
+}
+
 /// Whether a flexible request has no tagged fields, and software names of KIP-511's form.
 fn is_plain(body: &[u8]) -> bool {
-    let Some((0, rest)) = body.split_first().map(|(tags, rest)| (*tags, rest)) else { return false };
-    let Some((name, rest)) = short_string(rest) else { return false };
-    let Some((version, rest)) = short_string(rest) else { return false };
-    rest == [0] && is_software(name) && is_software(version)
+    plain(body).is_some()
+}
+
+/// The software's name and version of a request that has no tagged fields, both of KIP-511's form.
+fn plain(body: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (0, rest) = body.split_first().map(|(tags, rest)| (*tags, rest))? else { return None };
+    let (name, rest) = short_string(rest)?;
+    let (version, rest) = short_string(rest)?;
+    (rest == [0] && is_software(name) && is_software(version)).then_some((name, version))
 }
 
 fn short_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -85,6 +107,14 @@ mod tests {
         assert_eq!(table().answer(3, &flexible(b"librdkafka", b"2.16.0-1")), Some(&[2_u8][..]));
         assert_eq!(table().answer(1, b""), None);
         assert_eq!(ApiVersionsTable::default().answer(0, b""), None);
+    }
+
+    #[test]
+    fn what_a_client_says_that_it_is_is_read_from_usual_requests() {
+        let said = Software { name: "librdkafka".into(), version: "2.16.0-1".into() };
+        assert_eq!(Software::of_request(3, &flexible(b"librdkafka", b"2.16.0-1")), Some(said));
+        assert_eq!(Software::of_request(0, b""), None);
+        assert_eq!(Software::of_request(3, &flexible(b"-a", b"1")), None);
     }
 
     #[test]

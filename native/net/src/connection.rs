@@ -11,6 +11,7 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
 use super::accepted::Accepted;
+use super::api_versions::Software;
 use super::events::ControlRequest;
 use super::hot_path::{HotPathApi, Rights, Who};
 use super::identity::Authentication;
@@ -49,6 +50,8 @@ pub struct Connection {
     pub number: u64,
     /// Where it came from.
     pub accepted: Accepted,
+    /// What its client says that it is; `None` for one that does not say.
+    pub software: Option<Arc<Software>>,
     /// Who the peer is to an authorizer, once that was asked.
     who: Option<Who>,
     /// The frame that waits for the control plane; nothing further is read meanwhile.
@@ -111,6 +114,7 @@ impl Connection {
         Self {
             number,
             accepted,
+            software: None,
             who: None,
             parked: None,
             intercepted: false,
@@ -269,6 +273,7 @@ impl Connection {
             identity: self.accepted.authentication.identity().cloned(),
             local: self.accepted.local,
             peer: self.accepted.peer,
+            software: self.software.clone(),
             body: frame[head.body..].to_vec(),
         }
     }

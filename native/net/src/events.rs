@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_queue::SegQueue;
 
+use super::api_versions::Software;
 use super::identity::Identity;
 use super::verification::TransactionAsked;
 use super::wake_up::WakeUp;
@@ -49,6 +50,8 @@ pub struct ControlRequest {
     pub local: SocketAddr,
     /// The client's address.
     pub peer: SocketAddr,
+    /// What the client says that it is.
+    pub software: Option<Arc<Software>>,
     /// What follows the client id: for flexible versions the header's tagged fields, then the message.
     pub body: Vec<u8>,
 }

@@ -49,6 +49,7 @@ mod verification;
 mod wake_up;
 
 pub use acceptor::ListenError;
+pub use api_versions::Software;
 pub use connection_limits::{ConnectionLimits, ListenerLimits, Windows};
 pub use counters::{ApiCounters, CountersSnapshot, ProcessorCounters};
 pub use data_plane::DataPlane;

@@ -1,6 +1,6 @@
 //! A request of the control plane as Python sees it: who asks what, and the message, decoded when it is asked for.
 
-use pybroker_net::{ControlRequest, Identity};
+use pybroker_net::{ControlRequest, Identity, Software};
 use pybroker_replica::Waiter;
 use pybroker_wire::primitives::Reader;
 use pyo3::prelude::*;
@@ -96,6 +96,11 @@ impl PyControlRequest {
     #[getter]
     fn peer_port(&self) -> u16 {
         self.inner.peer.port()
+    }
+
+    #[getter]
+    fn software(&self) -> Option<(&str, &str)> {
+        self.inner.software.as_deref().map(|Software { name, version }| (&**name, &**version))
     }
 
     /// The message as it came, behind the tagged fields of a flexible header.

@@ -162,6 +162,11 @@ impl Fetcher {
         self.inner.metrics().into_iter().collect()
     }
 
+    /// By partition, how many records it is behind: (topic, partition, records).
+    fn lags(&self) -> Vec<(String, i32, u64)> {
+        self.inner.lags().into_iter().map(|((topic, index), behind)| (topic.to_string(), index, behind)).collect()
+    }
+
     /// A descriptor that is readable when `take` may have something.
     fn arrived_descriptor(&self) -> PyResult<i32> {
         Ok(self.inner.arrived_descriptor()?)

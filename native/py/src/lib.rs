@@ -16,6 +16,7 @@ mod counters;
 mod counting;
 mod data_plane;
 mod data_plane_settings;
+mod decompression;
 mod delivery;
 mod draft;
 mod error;
@@ -71,7 +72,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     pybroker_client::interrupt_waits_when(interrupt::interrupted);
-    m.add_function(wrap_pyfunction!(checksum::crc32c, m)?)?;
+    decompression::add(m)?;
     m.add_class::<cleaner::PyCleanedLog>()?;
     m.add_class::<cleaner::PyLogCleaner>()?;
     m.add_function(wrap_pyfunction!(cleaner::earliest_dirty_timestamp, m)?)?;

@@ -66,7 +66,8 @@ struct Item {
     outcome: Result<Chunk, ClientError>,
 }
 
-type Key = (Arc<str>, i32);
+/// A partition: its topic and its index.
+pub type Key = (Arc<str>, i32);
 
 /// The shared state; its owner guards it with a lock.
 #[derive(Debug, Default)]
@@ -224,6 +225,11 @@ impl Inbox {
             place.behind = u64::try_from(chunk.readable_end - chunk.next_offset).unwrap_or(0);
         }
         Some(item.outcome)
+    }
+
+    /// By partition, how many records it is behind, as far as its last response says.
+    pub fn behind(&self) -> Vec<(Key, u64)> {
+        self.places.iter().map(|(key, place)| (key.clone(), place.behind)).collect()
     }
 
     /// The most records that a partition is behind, as far as its last response says.

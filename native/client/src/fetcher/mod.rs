@@ -106,6 +106,11 @@ impl Fetcher {
         self.shared.inbox.lock().positions()
     }
 
+    /// By partition, how many records lie between what was handed out and the end that its last response named.
+    pub fn lags(&self) -> Vec<((Arc<str>, i32), u64)> {
+        self.shared.inbox.lock().behind()
+    }
+
     fn change<T>(&self, how: impl FnOnce(&mut Inbox) -> T) -> T {
         let outcome = how(&mut self.shared.inbox.lock());
         self.shared.waker.wake();

@@ -295,6 +295,9 @@ impl Sender {
         }
         batch.attempts += 1;
         let accumulator = &self.shared.accumulator;
+        if batch.attempts == 1 {
+            accumulator.counters.sent(batch.opened.elapsed());
+        }
         match batch.seal(identity, || accumulator.spare.take().unwrap_or_default()) {
             Ok(Sealed { bytes: records, emptied }) => {
                 if let Some(builder) = emptied {

@@ -1,9 +1,11 @@
 //! Serving: a request begun from a frame, concluded on the hot path or handed up, evaluated again when it waited.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{AT_ONCE, Deadline, End, Processor};
+use crate::api_versions::Software;
 use crate::bare_tokens;
 use crate::connection::{Asked, Closing, Connection, Framing, Parked, Slot, Unanswered};
 use crate::connection_number::{CONTROL_PLANE, processor_of};
@@ -172,7 +174,9 @@ impl Processor {
         if head.api_key == ApiKey::API_VERSIONS && !control_only {
             let table = self.reactor.api_versions.load();
             let frame = connection.frame_mut(at.clone());
+            let software = Software::of_request(head.api_version, &frame[head.body..]);
             if let Some(answer) = table.answer(head.api_version, &frame[head.body..]) {
+                connection.software = software.map(Arc::new);
                 let response = Response::from_payload(head.correlation_id, answer);
                 self.answer_at_once(connection, head, &at, response);
                 return Ok(());
