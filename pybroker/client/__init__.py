@@ -31,6 +31,7 @@ from pybroker.client.fetcher import AsyncFetcher, Fetcher, Record
 from pybroker.client.groups import OffsetAndMetadata
 from pybroker.client.listener import RebalanceListener
 from pybroker.client.log_dirs import LogDirDescription, Replica, ReplicaInfo
+from pybroker.client.metrics import MetricValue
 from pybroker.client.native import KeyedStamps, LatencyHistogram, Tally
 from pybroker.client.producer import Continuation, Delivery, Producer, RecordMetadata
 from pybroker.client.topics import (
@@ -74,6 +75,7 @@ __all__ = [
     "ListedOffset",
     "LogDirDescription",
     "LogTruncationError",
+    "MetricValue",
     "NewTopic",
     "OffsetAndMetadata",
     "Output",

@@ -29,6 +29,7 @@ from pybroker.client.formatting import Formatting
 from pybroker.client.groups import OffsetAndMetadata, Offsets
 from pybroker.client.listener import Invoke, RebalanceListener, invoke_directly
 from pybroker.client.membership.rebalance_step import RebalanceStep
+from pybroker.client.metrics import GroupSensors, MeasuredConsumer
 from pybroker.client.settings import ConsumerSettings
 from pybroker.client.subscription_state import SubscriptionState
 from pybroker.client.topic_watch import TopicWatch
@@ -42,7 +43,7 @@ _STRATEGY = "partition.assignment.strategy"
 _DEFAULT_STRATEGY: str = ConsumerSettings.partition_assignment_strategy.default
 
 
-class AsyncConsumer(Formatting, AsyncClosing):
+class AsyncConsumer(Formatting, AsyncClosing, MeasuredConsumer):
     """`async with AsyncConsumer("127.0.0.1:9092", {"group.id": "g"}) as c: c.subscribe(["orders"]); await c.poll()`."""
 
     def __init__(
@@ -61,7 +62,8 @@ class AsyncConsumer(Formatting, AsyncClosing):
         self._cluster = Cluster(self.settings)
         self._admin = AsyncAdmin.over(self._cluster)
         self._topics = TopicWatch(self._cluster, self.settings, self._topics_changed)
-        self._commits = Commits(self._cluster, self.settings, self._notify)
+        self._sensors = GroupSensors(self.settings)
+        self._commits = Commits(self._cluster, self.settings, self._notify, self._sensors)
         self._driver: MembershipDriver | None = None
         self._invoke = invoke
         self._listener = RebalanceListener()
@@ -105,6 +107,7 @@ class AsyncConsumer(Formatting, AsyncClosing):
         self._topics.begin()
         if self._driver is None:
             self._driver = self._commits.driver = self._make_driver()
+            self._driver.sensors = self._sensors
         self._resubscribe("the subscription has changed")
 
     def _make_driver(self) -> MembershipDriver:
@@ -241,15 +244,6 @@ class AsyncConsumer(Formatting, AsyncClosing):
                 async with asyncio.timeout(left):
                     await self._news.wait()
 
-    def metrics(self) -> dict[str, float]:
-        """What the consumer has done, by the names of Kafka's consumer metrics.
-
-        Totals (`records-consumed-total`), means and maxima (`fetch-latency-avg`, ms) since it was made; rates
-        (`bytes-consumed-rate`, per second) over the last `metrics.num.samples` times `metrics.sample.window.ms`;
-        and what is the case now (`records-lag-max`, `assigned-partitions`).
-        """
-        return {**self.native.metrics(), "assigned-partitions": float(len(self._state.all()))}
-
     # ------------------------------------------------------------------------------------------------- what is due
 
     async def _advance(self) -> None:
@@ -281,8 +275,10 @@ class AsyncConsumer(Formatting, AsyncClosing):
                 await self._call_listener(self._listener.on_revoked, step.revoked)
                 self._state.drop(step.revoked)
             if step.assigned is not None:
+                self._sensors.begin_rebalance()
                 self._state.add(step.assigned)
                 await self._call_listener(self._listener.on_assigned, step.assigned)
+                self._sensors.end_rebalance()
         finally:
             driver.step_done(step)
 

@@ -23,6 +23,7 @@ from pybroker.client.errors import (
     TransactionAbortableError,
     TransactionFatalError,
 )
+from pybroker.client.metrics import MetricValue, producer_values
 from pybroker.client.producer import CLOSE_TIMEOUT_S, Headers, native_arguments, read_settings
 from pybroker.client.record_functions import Functions, Partitioner, Serializer
 from pybroker.client.record_metadata import RecordMetadata
@@ -56,6 +57,7 @@ class AsyncProducer:
         except (ValueError, OverflowError) as error:
             raise SettingError(str(error)) from None
         self._max_block_s = settings.max_block_ms / 1000
+        self._client_id = settings.client_id
         self._transactions = None if settings.transactional_id is None else TransactionDriver(self.native, settings)
         self._post = self.native.post
         self._on_delivery = on_delivery
@@ -102,6 +104,10 @@ class AsyncProducer:
     def metrics(self) -> dict[str, float]:
         """As `Producer.metrics`."""
         return self.native.metrics()
+
+    def metric_values(self) -> list[MetricValue]:
+        """As `Producer.metric_values`."""
+        return producer_values(self.metrics(), self._client_id)
 
     async def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
         """Wait until everything sent so far is acknowledged or given up."""

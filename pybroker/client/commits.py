@@ -16,6 +16,7 @@ from pybroker.client.connection import Connection
 from pybroker.client.drivers.driver import Identity, MembershipDriver
 from pybroker.client.errors import BrokerError, ClientError, CommitFailedError, ConnectionLostError, UnreachableError
 from pybroker.client.groups import OffsetAndMetadata, Offsets
+from pybroker.client.metrics import GroupSensors
 from pybroker.client.retry_budget import is_retriable
 from pybroker.client.retrying import retry
 from pybroker.client.settings import ConsumerSettings
@@ -45,7 +46,10 @@ def _may_pass(failure: ClientError) -> bool:
 class Commits:
     """Commits and reads the offsets of one group."""
 
-    def __init__(self, cluster: Cluster, settings: ConsumerSettings, notify: Callable[[], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, settings: ConsumerSettings, notify: Callable[[], None], sensors: GroupSensors
+    ) -> None:
+        self._sensors = sensors
         self.driver: MembershipDriver | None = None
         """Commits as its member, where there is one."""
         self._cluster, self._settings, self._notify = cluster, settings, notify
@@ -132,10 +136,12 @@ class Commits:
         group = self.group
         try:
             connection = await self._cluster.coordinator(group)
+            began = self._sensors.now()
             outcome = await group_offsets.commit_offsets(connection, group, offsets, identity)
         except (ConnectionLostError, UnreachableError):
             self._cluster.forget_coordinator(group)
             raise
+        self._sensors.commit.record(self._sensors.now() - began)
         for partition, code in outcome.items():
             if code in SEARCH_AGAIN:
                 self._cluster.forget_coordinator(group)

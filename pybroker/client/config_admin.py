@@ -19,6 +19,7 @@ from pybroker.client.retrying import retry
 from pybroker.client.topics import (
     BROKER,
     BROKER_LOGGER,
+    CLIENT_METRICS,
     TOPIC,
     ConfigChange,
     ConfigEntry,
@@ -33,6 +34,9 @@ from pybroker.protocol.messages import elect_leaders as election
 from pybroker.protocol.messages import incremental_alter_configs as alter
 from pybroker.protocol.messages import list_config_resources as listing
 
+FIRST_VERSION_WITH_TYPES = 1
+"""Of ListConfigResources (KIP-1142): before that it is ListClientMetricsResources, which knows one type."""
+
 
 class ConfigCalls:
     """The calls about settings, partitions and records over one cluster."""
@@ -43,9 +47,9 @@ class ConfigCalls:
     async def describe_configs(
         self, name: str, resource_type: int = TOPIC, *, synonyms: bool = False
     ) -> dict[str, ConfigEntry]:
-        """The settings of a topic, of a group (`GROUP`) or of the node with that id (`BROKER`), by name; of `BROKER`
-        without a name what was changed for all nodes; of `BROKER_LOGGER` the levels of a node's loggers. Raises
-        BrokerError."""
+        """The settings of a topic, of a group (`GROUP`), of a subscription to clients' metrics (`CLIENT_METRICS`) or of
+        the node with that id (`BROKER`), by name; of `BROKER` without a name what was changed for all nodes; of
+        `BROKER_LOGGER` the levels of a node's loggers. Raises BrokerError."""
         resource = describe.DescribeConfigsResource(
             resource_type=resource_type, resource_name=name, configuration_keys=None
         )
@@ -60,8 +64,8 @@ class ConfigCalls:
     async def alter_configs(
         self, name: str, changes: Sequence[ConfigChange], resource_type: int = TOPIC, *, validate_only: bool = False
     ) -> None:
-        """Change settings, all or none, of a topic, a group, a node or (`BROKER` without a name) all nodes. Raises
-        BrokerError."""
+        """Change settings, all or none, of what `describe_configs` shows: of `BROKER` without a name, of all nodes.
+        Raises BrokerError."""
         resource = alter.AlterConfigsResource(
             resource_type=resource_type,
             resource_name=name,
@@ -83,6 +87,8 @@ class ConfigCalls:
         """The names of what has settings, of one type; groups that have none of their own are left out."""
         request = listing.ListConfigResourcesRequest(resource_types=[resource_type])
         async with self.cluster.controller() as connection:
+            if resource_type == CLIENT_METRICS and connection.version_of(request) < FIRST_VERSION_WITH_TYPES:
+                request.resource_types = []
             answer = await connection.ask(request, listing.ListConfigResourcesResponse)
             raise_refused(connection.server, [("configurations", answer.error_code, None)], again=None)
         return [resource.resource_name for resource in answer.config_resources]

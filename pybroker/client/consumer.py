@@ -23,6 +23,7 @@ from pybroker.client.errors import ClosedError
 from pybroker.client.fetcher import Record
 from pybroker.client.groups import OffsetAndMetadata
 from pybroker.client.listener import RebalanceListener
+from pybroker.client.metrics import MetricValue
 from pybroker.client.topics import ListedOffset, TopicDescription, TopicPartition
 from pybroker.client.transaction.consumed import Consumed
 
@@ -137,6 +138,14 @@ class Consumer(Closing):
     def metrics(self) -> dict[str, float]:
         """As `AsyncConsumer.metrics`."""
         return self._run(self._async.metrics)
+
+    def partition_metrics(self) -> dict[TopicPartition, dict[str, float]]:
+        """As `AsyncConsumer.partition_metrics`."""
+        return self._run(self._async.partition_metrics)
+
+    def metric_values(self) -> list[MetricValue]:
+        """As `AsyncConsumer.metric_values`."""
+        return self._run(self._async.metric_values)
 
     def count(self, timeout_s: float = 1.0, *, stamped: bool = False) -> tuple[int, int]:
         """As `AsyncConsumer.count`."""

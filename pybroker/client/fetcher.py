@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pybroker.client import native
 from pybroker.client.closing import AsyncClosing, Closing
 from pybroker.client.errors import ClientError, SettingError
+from pybroker.client.metrics import MetricValue, build_lags, consumer_values
 from pybroker.client.security import open_security
 from pybroker.client.settings import FetcherSettings
 from pybroker.client.topics import EARLIEST, LATEST, TopicPartition
@@ -88,6 +89,14 @@ class _Assigned:
     def metrics(self) -> dict[str, float]:
         """What the fetcher has done, by the names of Kafka's consumer metrics; see `AsyncConsumer.metrics`."""
         return self.native.metrics()
+
+    def partition_metrics(self) -> dict[TopicPartition, dict[str, float]]:
+        """As `AsyncConsumer.partition_metrics`."""
+        return build_lags(self.native.lags())
+
+    def metric_values(self) -> list[MetricValue]:
+        """As `AsyncConsumer.metric_values`."""
+        return consumer_values(self.metrics(), self.partition_metrics(), self.settings.client_id)
 
     def _hand_out(self, limit: int | None) -> list[Record]:
         """Records of those that were taken; none when none are left."""

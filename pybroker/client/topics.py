@@ -153,7 +153,7 @@ class ListedOffset:
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
 """Special timestamps of `list_offsets`: the first offset, the one after the last, the record with the highest time."""
 
-TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 """Resource types of `describe_configs`."""
 
 SET, DELETE, APPEND, SUBTRACT = range(4)

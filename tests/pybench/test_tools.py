@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -80,7 +81,17 @@ def test_payloads_come_from_a_file_or_count_up(servers: str, tmp_path: Path) -> 
     ]
     from_file = pybench(*common, "--payload-file", str(payloads), "--payload-delimiter", ";")
     assert f"Reading payloads from: {payloads}\nNumber of records read: 3\n" in from_file.stdout
-    assert "20 records sent" in pybench(*common, "--payload-monotonic", "--print-metrics").stdout
+    done = pybench(*common, "--payload-monotonic", "--print-metrics").stdout
+    assert "20 records sent" in done
+    assert re.search(r"^producer-metrics:record-send-total:\{client-id=perf-producer-client\} +: 20\.000$", done, re.M)
+    read = ("consumer-perf", "--bootstrap-server", servers, "--topic", "perf", "--num-records", "20", "--print-metrics")
+    for words in ((), ("--group", "metrics")):
+        printed = pybench(*read, *words).stdout
+        names = [line.split(":")[:2] for line in printed.splitlines() if "-metrics:" in line]
+        assert names == sorted(names)
+        tags = r"\{client-id=perf-consumer-client, topic=perf, partition=0\}"
+        assert re.search(rf"^consumer-fetch-manager-metrics:records-lag:{tags} +: 0\.000$", printed, re.M)
+        assert ("consumer-coordinator-metrics:rebalance-total" in printed) == bool(words)
 
 
 def test_producer_perf_sends_in_transactions(servers: str, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from pybroker.cli.perf.options import (
     write_json,
 )
 from pybroker.cli.perf.progress import ProgressBar
-from pybroker.client import EARLIEST, LATEST, Admin, Consumer, Fetcher, RebalanceListener, TopicPartition
+from pybroker.client import EARLIEST, LATEST, Admin, Consumer, Fetcher, MetricValue, RebalanceListener, TopicPartition
 from pybroker.client.settings import AdminSettings, ConsumerSettings, FetcherSettings
 
 _TICK_S = 0.1
@@ -119,8 +119,9 @@ def main(options: argparse.Namespace) -> int:
         print(formats.CONSUMER_DETAILED_HEADER if options.show_detailed_stats else formats.CONSUMER_HEADER)
     begun = time.monotonic()
     progress = Progress(datetime.now(), begun, reported_at=begun)
-    with ProgressBar("records read", wanted) as bar, open_reader(options, properties, progress) as count:
+    with ProgressBar("records read", wanted) as bar, open_reader(options, properties, progress) as (count, metrics):
         in_time = read(count, progress, options, wanted, bar)
+        values = metrics() if options.print_metrics else []
         end, ended = datetime.now(), time.monotonic()
     if not in_time:
         print(formats.consumer_timeout(options.timeout, word))
@@ -130,8 +131,8 @@ def main(options: argparse.Namespace) -> int:
         end_text = formats.java_date(options.date_format, end)
         size, records = progress.size, progress.records
         print(formats.consumer_total(begin_text, end_text, size, records, elapsed_ms, rebalance_ms))
-    if options.print_metrics:
-        print_metrics(progress, ended - begun, properties)
+    for line in formats.metric_lines(values):
+        print(line)
     write_json(options.json, figures(options, properties, progress, ended - begun, in_time))
     return 0
 
@@ -165,20 +166,22 @@ def read_properties(options: argparse.Namespace) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def open_reader(options: argparse.Namespace, properties: dict[str, str], progress: Progress) -> Iterator[Count]:
-    """What counts the records that arrive within some seconds: of a group's partitions, or of all of them."""
+def open_reader(
+    options: argparse.Namespace, properties: dict[str, str], progress: Progress
+) -> Iterator[tuple[Count, Callable[[], list[MetricValue]]]]:
+    """What counts the records that arrive within some seconds, of a group's partitions or of all; and its metrics."""
     if options.group is not None:
         with Consumer(options.bootstrap_server, {**properties, "group.id": options.group}) as consumer:
             pattern = None if options.include is None else re.compile(options.include)
             topics = [options.topic] if options.topic is not None else []
             consumer.subscribe(topics, pattern=pattern, listener=RebalanceClock(progress))
-            yield consumer.count
+            yield consumer.count, consumer.metric_values
         return
     with Fetcher(options.bootstrap_server, properties) as fetcher:
         partitions = find_partitions(options, properties)
         fetcher.assign(dict.fromkeys(partitions, LATEST if options.from_latest else EARLIEST))
         progress.rebalance_s = time.monotonic() - progress.begun
-        yield fetcher.native.count
+        yield fetcher.native.count, fetcher.metric_values
 
 
 class RebalanceClock(RebalanceListener):
@@ -251,18 +254,3 @@ def figures(
         "mb_per_second": progress.size / elapsed_s / formats.MB,
         "timed_out": not in_time,
     }
-
-
-def print_metrics(progress: Progress, elapsed_s: float, properties: dict[str, str]) -> None:
-    """What this client knows of Kafka's consumer metrics, in Kafka's layout."""
-    group, tags = "consumer-fetch-manager-metrics", f"{{client-id={properties['client.id']}}}"
-    rows = [
-        (f"{group}:bytes-consumed-rate:{tags}", progress.size / elapsed_s),
-        (f"{group}:bytes-consumed-total:{tags}", float(progress.size)),
-        (f"{group}:records-consumed-rate:{tags}", progress.records / elapsed_s),
-        (f"{group}:records-consumed-total:{tags}", float(progress.records)),
-    ]
-    width = max(len(name) for name, _ in rows)
-    print(f"\n{'Metric Name':<{width}}   Value")
-    for name, value in rows:
-        print(f"{name:<{width}} : {value:.3f}")

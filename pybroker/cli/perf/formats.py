@@ -1,14 +1,16 @@
 """The lines that Kafka's performance tools print, to the letter (Apache Kafka 4.3.1).
 
-Pure functions of numbers; MB is 1024 squared. Knows no clock and no client.
+Pure functions of numbers; MB is 1024 squared. Knows no clock, and of clients no more than their numbers.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+
+from pybroker.client import MetricValue
 
 MB = 1024 * 1024
 
@@ -20,6 +22,23 @@ CONSUMER_DETAILED_HEADER = (
     "time, threadId, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, "
     "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
 )
+
+
+def metric_lines(values: Iterable[MetricValue]) -> list[str]:
+    """What `--print-metrics` prints: Kafka's `ToolsUtils.printMetrics`, an empty line in front; nothing of nothing."""
+    rows = sorted((f"{one.group}:{one.name}:{_java_map(one.tags)}", one.value) for one in values)
+    if not rows:
+        return []
+    width = max(len(name) for name, _ in rows)
+    return ["", f"{'Metric Name':<{width}}   Value", *(f"{name:<{width}} : {_java_3f(value)}" for name, value in rows)]
+
+
+def _java_map(tags: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"{name}={value}" for name, value in tags.items()) + "}"
+
+
+def _java_3f(value: float) -> str:
+    return f"{value:.3f}" if math.isfinite(value) else str(value).replace("inf", "Infinity").replace("nan", "NaN")
 
 
 def ratio(amount: float, of: float) -> float:

@@ -11,7 +11,7 @@ import random
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -335,7 +335,8 @@ def report(run: Run, elapsed_s: float, end: float, properties: dict[str, str]) -
         )
         summaries.append(figures(tally, latencies_us, seconds))
     if run.options.print_metrics:
-        print_metrics(summaries[0], properties)
+        for line in formats.metric_lines(run.producer.metric_values()):
+            print(line)
     write_json(
         run.options.json,
         {
@@ -373,22 +374,3 @@ def figures(tally: Any, latencies_us: list[int], seconds: float) -> dict[str, An
             **{f"p{q * 100:g}": us / 1000 for q, us in zip(QUANTILES, latencies_us, strict=True)},
         },
     }
-
-
-def print_metrics(figures: dict[str, Any], properties: dict[str, str]) -> None:
-    """What this client knows of Kafka's producer metrics, in Kafka's layout."""
-    tags = f"{{client-id={properties['client.id']}}}"
-    values: Iterator[tuple[str, float]] = iter(
-        [
-            (f"producer-metrics:record-error-total:{tags}", figures["failed"]),
-            (f"producer-metrics:record-send-rate:{tags}", figures["records_per_second"]),
-            (f"producer-metrics:record-send-total:{tags}", figures["records"]),
-            (f"producer-metrics:request-latency-avg:{tags}", figures["latency_ms"]["avg"] or 0.0),
-            (f"producer-metrics:request-latency-max:{tags}", figures["latency_ms"]["max"]),
-        ]
-    )
-    rows = sorted(values)
-    width = max(len(name) for name, _ in rows)
-    print(f"\n{'Metric Name':<{width}}   Value")
-    for name, value in rows:
-        print(f"{name:<{width}} : {value:.3f}")

@@ -163,7 +163,9 @@ class ClassicDriver(MembershipDriver):
             group_id=self.group, generation_id=generation, member_id=member_id, group_instance_id=instance_id
         )
         self.drive(events.HeartbeatSent())
+        began = self.sensors.now()
         answer = await connection.ask(request, heartbeat.HeartbeatResponse)
+        self.sensors.heartbeat.record(self.sensors.now() - began)
         return self.drive(events.HeartbeatAnswered(answer.error_code, generation)), answer.error_code
 
     async def _join(self, connection: Connection) -> tuple[Remedy, int]:
@@ -181,7 +183,10 @@ class ClassicDriver(MembershipDriver):
             reason=self.member.reason,
         )
         timeout_ms = max(self.settings.max_poll_interval_ms + _GRACE_MS, self.settings.request_timeout_ms)
+        self.sensors.begin_rebalance()
+        began = self.sensors.now()
         answer = await connection.ask(request, join_group.JoinGroupResponse, timeout_ms=timeout_ms)
+        self.sensors.join.record(self.sensors.now() - began)
         self._joined = answer
         code = answer.error_code
         joined = events.JoinAnswered(code, answer.member_id, answer.generation_id, answer.protocol_name)
@@ -212,7 +217,9 @@ class ClassicDriver(MembershipDriver):
         )
         self._counts = self._counts if leads else None
         timeout_ms = max(self.settings.max_poll_interval_ms + _GRACE_MS, self.settings.request_timeout_ms)
+        began = self.sensors.now()
         answer = await connection.ask(request, sync_group.SyncGroupResponse, timeout_ms=timeout_ms)
+        self.sensors.sync.record(self.sensors.now() - began)
         assigned = _read_assignment(answer.assignment) if answer.error_code == ErrorCode.NONE else ()
         if answer.error_code == ErrorCode.NONE and self.member.generation == generation:
             self._assignor(joined.protocol_name).on_assignment(assigned, generation)

@@ -17,6 +17,7 @@ from pybroker.client.errors import BrokerError, ClientError, ConnectionLostError
 from pybroker.client.membership.events import CommitRefused
 from pybroker.client.membership.machine import MemberMachine
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
+from pybroker.client.metrics import GroupSensors
 from pybroker.client.retry_budget import Backoff
 from pybroker.client.retrying import draw_jitter
 from pybroker.client.settings import ConsumerSettings
@@ -42,6 +43,8 @@ class MembershipDriver(ABC):
         assert settings.group_id is not None
         self.group = settings.group_id
         self.cluster, self.settings, self.topics = cluster, settings, topics
+        self.sensors = GroupSensors(settings)
+        """What the membership does; the consumer puts its own in, which outlive a driver."""
         self.failure: Exception | None = None
         """Why the member is out for good; raised by the next poll."""
         self._notify = notify

@@ -123,7 +123,9 @@ class ModernDriver(MembershipDriver):
     async def _heartbeat(self, connection: Connection) -> tuple[Remedy, int]:
         request = self._fit(connection, self.member.build_heartbeat())
         self.drive(events.HeartbeatSent(request))
+        began = self.sensors.now()
         answer = await connection.ask(request, ConsumerGroupHeartbeatResponse)
+        self.sensors.heartbeat.record(self.sensors.now() - began)
         await self._learn_names(answer)
         remedy = self.drive(events.HeartbeatAnswered(request.member_epoch, answer))
         if remedy is Remedy.FAIL:

@@ -13,6 +13,7 @@ import pytest
 
 from pybench.peers import java
 from pybroker.cli.perf import formats
+from pybroker.client import MetricValue
 from tests.support import programs
 
 pytestmark = pytest.mark.java
@@ -126,3 +127,17 @@ def shape(text: str) -> list[str]:
 
 def test_numbers_keep_their_decimals_in_a_shape() -> None:
     assert shape("1 a 2.50\n") == ["# a #.2"]
+
+
+def test_metrics_are_printed_as_by_kafkas_tool() -> None:
+    values = [
+        MetricValue("g", "name", {"client-id": "c", "topic": "t"}, 1.5),
+        MetricValue("g", "a", {}, math.nan),
+    ]
+    assert formats.metric_lines(values) == [
+        "",
+        "Metric Name                     Value",
+        "g:a:{}                        : NaN",
+        "g:name:{client-id=c, topic=t} : 1.500",
+    ]
+    assert formats.metric_lines([]) == []
