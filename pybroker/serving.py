@@ -27,6 +27,8 @@ from pybroker.replica.no_partitions import NoPartitions
 from pybroker.security import authorizer, principal_builder
 from pybroker.security.delegation_tokens import DelegationTokens
 from pybroker.security.sasl.server import SaslServer
+from pybroker.telemetry.receivers import Receivers, build_receivers
+from pybroker.telemetry.service import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -108,6 +110,7 @@ class Parts(Protocol):
     authorizer: Judge | None
     rights: Rights
     quotas: Quotas
+    telemetry: Telemetry | None
     upkeep: Upkeep
 
     @property
@@ -145,6 +148,16 @@ def build_principal_builder(config: BrokerConfig) -> Callable[[Proof], Principal
     except Exception as error:
         words = f"a class that can be loaded and called with the node's properties: {error!r}"
         raise ConfigError("principal.builder.class", name, words) from error
+
+
+def build_telemetry(config: BrokerConfig, now_ms: Callable[[], int]) -> Telemetry | None:
+    """Return what takes clients' metrics; None where nothing would receive them. Raises ConfigError for a receiver that
+    cannot be loaded.
+    """
+    receivers, last_values = build_receivers(config.telemetry_receivers, config.given, now_ms)
+    if not receivers:
+        return None
+    return Telemetry(Receivers(receivers), last_values, max_bytes=config.telemetry_max_bytes, now_ms=now_ms)
 
 
 def build_tokens(
@@ -221,6 +234,7 @@ def build_services(parts: Parts) -> Services:
         markers=parts.markers,
         verification=parts.verification,
         brokers=parts.brokers,
+        telemetry=parts.telemetry,
         time_of=parts.quotas.time_of,
     )
 
@@ -254,6 +268,12 @@ def build_pipeline(
         producer = Producer(transactional_id, producer_id, producer_epoch)
         return await parts.verification.of_produce(producer, version, partitions)
 
+    def closed(connection: int) -> None:
+        if parts.sasl is not None:
+            parts.sasl.forget(connection)
+        if parts.telemetry is not None:
+            parts.telemetry.forget(connection)
+
     def of_replica(event: ReplicaEvent) -> None:
         if isinstance(event, ReplicaDeletedRecords):
             parts.deletions.deleted(event)
@@ -275,7 +295,7 @@ def build_pipeline(
         drained=drained,
         intercepted=lambda request: intercepted(request, contexts.build(request)),
         of_replica=of_replica,
-        closed=parts.sasl.forget if parts.sasl is not None else None,
+        closed=closed,
         name_peer=parts.tls.name_peer,
         quota_asked=parts.quotas.answer,
         ask_coordinator=ask_coordinator,

@@ -10,11 +10,12 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.config.broker import BrokerConfig
+from pybroker.config.client_metrics import ClientMetricsConfig
 from pybroker.config.dynamic import build_dynamic, dynamic_fault, is_fixed, masked, value_fault
 from pybroker.config.group import group_fault
 from pybroker.config.key import Kind
 from pybroker.config.topic import TopicConfig, topic_fault
-from pybroker.metadata.image import TOPIC_RESOURCE
+from pybroker.metadata.image import CLIENT_METRICS_RESOURCE, TOPIC_RESOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -104,7 +105,10 @@ class LiveConfig:
         return group_fault(configs, self.current)
 
     def list_inherited(self, resource_type: int, name: str, /) -> tuple[str, ...] | None:
-        """Return the items of a list that a topic or broker does not set itself, None for what is no list."""
+        """Return the items of a list that a resource does not set itself, None for what is no list."""
+        if resource_type == CLIENT_METRICS_RESOURCE:
+            own = ClientMetricsConfig.keys.get(name)
+            return () if own is not None and own.kind is Kind.LIST else None
         settings = TopicConfig({}, self.current) if resource_type == TOPIC_RESOURCE else self._static
         key = settings.keys.get(name)
         if key is None or key.kind is not Kind.LIST:

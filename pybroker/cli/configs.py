@@ -1,4 +1,4 @@
-"""`pybroker configs`: show and change the settings of topics, brokers and groups, as kafka-configs does.
+"""`pybroker configs`: show and change settings of topics, brokers, groups and client metrics, as kafka-configs does.
 
 Owns option names, the form of `--add-config`, and the output, which are those of Kafka 4.3's tool. Must not know the
 protocol: it asks by Admin, and works against any Kafka.
@@ -6,7 +6,6 @@ protocol: it asks by Admin, and works against any Kafka.
 Of users it knows the passwords of SCRAM (`pybroker.cli.scram_options`) and, as of clients and addresses, quotas
 (`pybroker.cli.quota_options`).
 
-Not done: client-metrics, which are refused.
 """
 
 from __future__ import annotations
@@ -36,6 +35,7 @@ from pybroker.client.errors import ClientError
 from pybroker.client.topics import (
     BROKER,
     BROKER_LOGGER,
+    CLIENT_METRICS,
     DELETE,
     GROUP,
     SET,
@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from pybroker.client.admin import Admin
 
 DESCRIPTION = (
-    "Show and change the settings of topics, brokers and groups, and the quotas of users, clients and addresses. "
+    "Show and change the settings of topics, brokers, groups and client metrics, and the quotas of users, clients and "
+    "addresses. "
     "Options and output are those of kafka-configs."
 )
 
@@ -75,9 +76,14 @@ JSON = {
     ],
     "--describe of users, clients and ips": [{"entity": {"<type>": "string|null"}, "quotas": {"<key>": "number"}}],
 }
-_TYPES = {"topics": TOPIC, "brokers": BROKER, "broker-loggers": BROKER_LOGGER, "groups": GROUP}
+_TYPES = {
+    "topics": TOPIC,
+    "brokers": BROKER,
+    "broker-loggers": BROKER_LOGGER,
+    "groups": GROUP,
+    "client-metrics": CLIENT_METRICS,
+}
 _LOGGERS = "broker-loggers"
-_UNSERVED = ("client-metrics",)
 _SHORT = {
     "topic": "topics",
     "client": CLIENTS,
@@ -85,6 +91,7 @@ _SHORT = {
     "broker": "brokers",
     "group": "groups",
     "ip": IPS,
+    "client_metrics": "client-metrics",
 }
 _DEFAULTS = {"client_defaults": CLIENTS, "user_defaults": USERS, "broker_defaults": "brokers", "ip_defaults": IPS}
 _SOURCES = {
@@ -97,7 +104,8 @@ _SOURCES = {
     7: "DYNAMIC_CLIENT_METRICS_CONFIG",
     8: "DYNAMIC_GROUP_CONFIG",
 }
-_OWN_TOPIC, _OWN_BROKER, _ALL_BROKERS, _OWN_LOGGER, _OWN_GROUP = 1, 2, 3, 6, 8
+_OWN_BROKER, _ALL_BROKERS = 2, 3
+_OWN = {TOPIC: 1, BROKER_LOGGER: 6, CLIENT_METRICS: 7, GROUP: 8}
 # A comma or an equals sign between brackets belongs to the value.
 _OUTSIDE_BRACKETS = r"(?=[^\]]*(?:\[|$))"
 _KEY = re.compile(r"[$a-zA-Z0-9._-]*")
@@ -116,7 +124,7 @@ class _Entity(NamedTuple):
     @property
     def own_source(self) -> int:
         if self.resource_type != BROKER:
-            return {TOPIC: _OWN_TOPIC, BROKER_LOGGER: _OWN_LOGGER}.get(self.resource_type, _OWN_GROUP)
+            return _OWN[self.resource_type]
         return _OWN_BROKER if self.name else _ALL_BROKERS
 
     @property
@@ -136,7 +144,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TYPE",
-        help="topics, brokers, broker-loggers, groups, users, clients or ips; users and clients together, each named",
+        help="topics, brokers, broker-loggers, groups, client-metrics, users, clients or ips; users and clients together,"
+        " each named",
     )
     parser.add_argument(
         "--entity-name",
@@ -159,6 +168,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--user", metavar="USER", help="short for --entity-type users --entity-name USER")
     parser.add_argument("--client", metavar="ID", help="short for --entity-type clients --entity-name ID")
     parser.add_argument("--ip", metavar="ADDRESS", help="short for --entity-type ips --entity-name ADDRESS")
+    parser.add_argument(
+        "--client-metrics", metavar="NAME", help="short for --entity-type client-metrics --entity-name NAME"
+    )
     parser.add_argument("--broker-defaults", action="store_true", help="the default of all brokers")
     parser.add_argument("--user-defaults", action="store_true", help="the default of all users")
     parser.add_argument("--client-defaults", action="store_true", help="the default of all clients")
@@ -209,13 +221,10 @@ def _owner(arguments: argparse.Namespace) -> QuotaOwner:
 
 
 def _check(entity: _Entity, owner: QuotaOwner, arguments: argparse.Namespace) -> None:
-    if entity.type in _UNSERVED:
-        served = ", ".join((*_TYPES, *QUOTA_TYPES))
-        raise CommandError(f"entity type {entity.type} is not served: this version knows {served}")
     if entity.type not in (*_TYPES, *QUOTA_TYPES):
         raise CommandError(
             f"Invalid entity type {entity.type}, the entity type must be one of "
-            f"{', '.join((*_TYPES, *QUOTA_TYPES, *_UNSERVED))} with a --bootstrap-server or --bootstrap-controller "
+            f"{', '.join((*_TYPES, *QUOTA_TYPES))} with a --bootstrap-server or --bootstrap-controller "
             "argument"
         )
     if entity.type in ("brokers", _LOGGERS) and entity.name and not entity.name.removeprefix("-").isdecimal():
@@ -365,10 +374,12 @@ def _as_json(name: str, entries: dict[str, ConfigEntry], entity: _Entity) -> dic
 def _names(admin: Admin, entity_type: str) -> list[str]:
     """Return what there is of a type; of brokers the default of all comes last.
 
-    Topics and groups come by name: the order of Kafka's tool is that of Java's hash table.
+    Topics, groups and client metrics come by name: the order of Kafka's tool is that of Java's hash table.
     """
     if entity_type == "topics":
         return admin.list_topics(internal=True)
+    if entity_type == "client-metrics":
+        return sorted(admin.list_config_resources(CLIENT_METRICS))
     if entity_type == "groups":
         there = {group.group_id for group in admin.list_groups()}
         return sorted(there.union(admin.list_config_resources(GROUP)))

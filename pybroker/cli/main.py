@@ -15,6 +15,7 @@ from pybroker.cli.parsers import build_parser, module_of, nearest
 COMMANDS = {
     "acls": "add, remove and list access control entries",
     "broker-api-versions": "show which versions of which APIs brokers serve",
+    "client-metrics": "say which clients push which metrics",
     "cluster": "run a cluster of brokers on this machine; ask any cluster who it is",
     "completion": "print a script that completes commands in a shell",
     "config": "show what the settings of a node come to, or judge them before a start",

@@ -34,6 +34,7 @@ from pybroker.config.quorum_keys import QuorumKeys
 from pybroker.config.roles import check_required, check_roles
 from pybroker.config.sasl import ListenerSasl, build_sasl
 from pybroker.config.security_keys import SecurityKeys
+from pybroker.config.telemetry_keys import TelemetryKeys
 from pybroker.config.tls import ListenerTls, build_tls
 from pybroker.config.token_keys import TokenKeys
 from pybroker.config.topic_keys import TopicKeys
@@ -63,6 +64,7 @@ class BrokerConfig(
     SecurityKeys,
     OAuthKeys,
     TokenKeys,
+    TelemetryKeys,
     IdleKeys,
 ):
     """The settings of one node. Values by attribute, `log.segment.bytes` being `log_segment_bytes`."""

@@ -359,6 +359,7 @@ def listing(
     empty: bool = True,
     acts: bool = True,
     dynamic: bool = False,
+    ours: bool = False,
 ) -> Key[tuple[str, ...]]:
     """Declare a comma-separated list; `each_of` lists the words its items may be, `empty` whether it may have none."""
     return Key(
@@ -372,6 +373,7 @@ def listing(
         + ("" if empty else " that is not empty"),
         acts=acts,
         dynamic=dynamic,
+        ours=ours,
     )
 
 

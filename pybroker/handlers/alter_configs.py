@@ -1,4 +1,4 @@
-"""AlterConfigs: all settings of topics, of this broker and of groups; what is not named goes back to its default.
+"""AlterConfigs: all settings of topics, this broker, groups and client metrics; what is not named gets its default.
 
 Key
     33
@@ -25,7 +25,13 @@ from typing import TYPE_CHECKING
 from pybroker.controller.cluster.events import ConfigChange
 from pybroker.handlers.config_changes import PartlyJudged, change_configs, judge_own, null_fault
 from pybroker.handlers.registry import handles
-from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ConfigResource
+from pybroker.metadata.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    ConfigResource,
+)
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -73,6 +79,7 @@ def _judge_here(request: AlterConfigsRequest, context: RequestContext) -> Partly
             Operation.ALTER_CONFIGS, ResourceType.GROUP, f"resources[resource_type={GROUP_RESOURCE}].resource_name"
         ),
         of_items(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, f"resources[resource_type={BROKER_RESOURCE}]"),
+        of_items(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, f"resources[resource_type={CLIENT_METRICS_RESOURCE}]"),
     ],
     failed=_failed,
     listeners=ListenerRole.BOTH,

@@ -10,6 +10,7 @@ Behaviour
     - The answer lists every API that is registered for listeners of the role that was asked, and nothing else.
     - Features: supported ranges, and the finalized levels of the metadata image with its epoch (KIP-584), kraft.version
       among them where the log names the voters (KIP-853).
+    - The APIs of clients' metrics are left out by a broker without `telemetry.receivers`, as by Kafka without a plugin.
     - A software name or version that is not of KIP-511's form is INVALID_REQUEST.
     - On brokers' listeners the data plane gives the same answers itself (`encoded_answers`); requests that say anything
       unusual come here, and all of those on controllers' listeners.
@@ -22,7 +23,6 @@ Version notes
 
 Not done
     - Throttling: the data plane answers most of these requests, whose time counts for no quota.
-    - The client's software name and version are checked and then forgotten.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles, registered_apis
+from pybroker.handlers.telemetry_client import TELEMETRY_KEYS
 from pybroker.metadata.features import KRAFT_VERSION, SUPPORTED_FEATURES
 from pybroker.protocol.codec import encode
 from pybroker.protocol.errors import ErrorCode
@@ -47,6 +48,8 @@ from pybroker.protocol.messages.api_versions import (
 from pybroker.security.requirements import NothingRequired
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
     from pybroker.metadata.image import MetadataImage
@@ -57,7 +60,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def _failed(_request: ApiVersionsRequest, _version: int, error: WireError) -> ApiVersionsResponse:
-    return ApiVersionsResponse(error_code=error.code, api_keys=_api_keys(ListenerRole.BROKER))
+    return ApiVersionsResponse(error_code=error.code, api_keys=_api_keys(ListenerRole.BROKER, ()))
 
 
 def _unsupported(_context: RequestContext) -> bytes:
@@ -91,25 +94,28 @@ def api_versions(request: ApiVersionsRequest, context: RequestContext) -> ApiVer
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         raise ApiError(ErrorCode.INVALID_REQUEST)
-    return _build_response(context.image, version, context.role)
+    unserved = TELEMETRY_KEYS if context.services.telemetry is None else ()
+    return _build_response(context.image, version, context.role, unserved)
 
 
-def encoded_answers(image: MetadataImage) -> dict[int, bytes]:
+def encoded_answers(image: MetadataImage, unserved: Collection[int] = ()) -> dict[int, bytes]:
     """Return the answer of every version, as it follows the correlation id: the same for all clients of brokers whose
-    request is valid.
+    request is valid. The keys `unserved` are left out.
     """
     versions = ApiVersionsRequest.__message__.versions
     return {
         version: response_prefix(ApiVersionsRequest.__message__.api_key, version)
-        + encode(_build_response(image, version, ListenerRole.BROKER), version)
+        + encode(_build_response(image, version, ListenerRole.BROKER, unserved), version)
         for version in range(versions.first, versions.last + 1)
     }
 
 
-def _build_response(image: MetadataImage, version: int, role: ListenerRole) -> ApiVersionsResponse:
+def _build_response(
+    image: MetadataImage, version: int, role: ListenerRole, unserved: Collection[int]
+) -> ApiVersionsResponse:
     features = image.features
     return ApiVersionsResponse(
-        api_keys=_api_keys(role),
+        api_keys=_api_keys(role, unserved),
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in SUPPORTED_FEATURES.items()
@@ -124,8 +130,9 @@ def _build_response(image: MetadataImage, version: int, role: ListenerRole) -> A
     )
 
 
-def _api_keys(role: ListenerRole) -> list[ApiVersion]:
+def _api_keys(role: ListenerRole, unserved: Collection[int]) -> list[ApiVersion]:
     return [
         ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
         for api in sorted(registered_apis(role).values())
+        if api.key not in unserved
     ]

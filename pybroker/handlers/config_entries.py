@@ -18,6 +18,7 @@ from pybroker.config.topic import TopicConfig, broker_chain, broker_synonyms
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pybroker.config.client_metrics import ClientMetricsConfig
     from pybroker.config.key import Key
 
 SOURCE_TOPIC = 1
@@ -26,6 +27,7 @@ SOURCE_DYNAMIC_DEFAULT = 3
 SOURCE_STATIC_BROKER = 4
 SOURCE_DEFAULT = 5
 SOURCE_LOGGER = 6
+SOURCE_CLIENT_METRICS = 7
 SOURCE_GROUP = 8
 _WITHOUT_DEFAULT = frozenset({"advertised.listeners", "controller.listener.names", "node.id", "process.roles"})
 """Keys without a default in Kafka. What stands here in the place of one is shown where the key was not given."""
@@ -66,6 +68,14 @@ def group_entries(group: GroupConfig) -> Iterator[ConfigEntry]:
         behind = group_synonym(key.name)
         own = [Synonym(key.name, group.given[key.name], SOURCE_GROUP)] if key.name in group.given else []
         synonyms = (*own, *_broker_synonyms(group.broker, (behind,), behind.name))
+        yield _entry(key, value, synonyms, read_only=False)
+
+
+def client_metrics_entries(subscription: ClientMetricsConfig) -> Iterator[ConfigEntry]:
+    """Yield every setting of a subscription to clients' metrics, by name."""
+    for key, value in subscription.items():
+        given = key.name in subscription.given
+        synonyms = (Synonym(key.name, key.text_of(value), SOURCE_CLIENT_METRICS),) if given else ()
         yield _entry(key, value, synonyms, read_only=False)
 
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pybroker.storage.moves import LogMoves
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.retention import Retention
+    from pybroker.telemetry.service import Telemetry
 
 
 class Origin(Protocol):
@@ -82,6 +83,14 @@ class Origin(Protocol):
         """The client's address."""
 
     @property
+    def peer_port(self) -> int:
+        """The client's port; 0 where it is not known."""
+
+    @property
+    def software(self) -> tuple[str, str] | None:
+        """What the client says that it is (KIP-511), name and version; None where it does not say."""
+
+    @property
     def principal(self) -> tuple[str, str] | None:
         """Who the client is, as kind and name; None while it has not said."""
 
@@ -117,6 +126,7 @@ class Services(NamedTuple):
     markers: Markers | None = None  # of a broker: ends transactions in its partitions
     verification: TransactionVerification | None = None  # of a broker: asks coordinators of transactions
     brokers: BrokerChannels | None = None  # of a broker: the ways to other brokers, and to itself
+    telemetry: Telemetry | None = None  # of a broker with receivers of clients' metrics
     time_of: Callable[[Origin], RequestTime | None] | None = None  # what requests' time is counted by, for quotas
 
 

@@ -1,4 +1,4 @@
-"""DescribeConfigs: the settings of topics, of this broker and of groups, and the levels of its loggers.
+"""DescribeConfigs: the settings of topics, of this broker, of groups and of client metrics, and the levels of loggers.
 
 Key
     32
@@ -16,6 +16,8 @@ Behaviour
     - Loggers of this broker (KIP-412): each name with the level that holds for it. A broker has to be named.
     - A group's value comes from the group, else from its broker's key of the same meaning; a group need not exist, but
       the empty name is INVALID_REQUEST.
+    - Client metrics (KIP-714): all keys, those set with themselves as synonym; the subscription need not exist, but the
+      empty name is INVALID_REQUEST.
     - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, an impossible name INVALID_TOPIC_EXCEPTION, another broker's id
       INVALID_REQUEST.
 
@@ -23,7 +25,7 @@ Version notes
     - Type and documentation of each setting: version 3 and later.
 
 Not done
-    - Client metrics: their resource type is INVALID_REQUEST. The keys of share and streams groups,
+    - The keys of share and streams groups,
       and consumer.assignor.offload.enable.
 """
 
@@ -32,12 +34,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.broker.loggers import LOGGERS
+from pybroker.config.client_metrics import ClientMetricsConfig
 from pybroker.config.group import GroupConfig
 from pybroker.config.topic import TopicConfig
 from pybroker.controller.cluster.topic_names import name_fault
 from pybroker.handlers.config_entries import (
     ConfigEntry,
     broker_entries,
+    client_metrics_entries,
     default_entries,
     group_entries,
     logger_entries,
@@ -45,7 +49,13 @@ from pybroker.handlers.config_entries import (
 )
 from pybroker.handlers.errors import ApiError, wire_error
 from pybroker.handlers.registry import handles
-from pybroker.metadata.image import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from pybroker.metadata.image import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.describe_configs import (
@@ -95,6 +105,7 @@ def _failed_result(resource: DescribeConfigsResource, error: WireError) -> Descr
             ResourceType.CLUSTER,
             f"resources[resource_type={BROKER_RESOURCE}]",
             f"resources[resource_type={BROKER_LOGGER_RESOURCE}]",
+            f"resources[resource_type={CLIENT_METRICS_RESOURCE}]",
         ),
     ],
     failed=_failed,
@@ -156,6 +167,10 @@ def _entries(resource: DescribeConfigsResource, context: RequestContext) -> Iter
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
         return group_entries(GroupConfig(context.image.configs.of_group(name), config))
+    if resource.resource_type == CLIENT_METRICS_RESOURCE:
+        if not name:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        return client_metrics_entries(ClientMetricsConfig(context.image.configs.of(CLIENT_METRICS_RESOURCE, name)))
     raise ApiError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
 
 

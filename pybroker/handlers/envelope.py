@@ -72,6 +72,8 @@ class Forwarded(NamedTuple):
     local_port: int
     peer_host: str
     principal: Principal
+    peer_port: int = 0
+    software: tuple[str, str] | None = None
 
 
 def _failed(_request: EnvelopeRequest, _version: int, error: WireError) -> EnvelopeResponse:

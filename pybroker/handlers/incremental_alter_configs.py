@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: single settings of topics, of this broker and of groups, and the levels of its loggers.
+"""IncrementalAlterConfigs: single settings of topics, of this broker, of groups and client metrics; levels of loggers.
 
 Key
     44
@@ -21,6 +21,8 @@ Behaviour
       values that the broker's bounds do not allow (group.consumer.min.* and max.*) are INVALID_CONFIG.
     - Loggers of this broker (KIP-412), with SET and DELETE: in force at once, and until the process ends. An unknown
       logger or level is INVALID_CONFIG; another broker's id, another operation, and DELETE of root INVALID_REQUEST.
+    - Client metrics (KIP-714): unknown keys and an interval.ms that is not from 100 to 3600000 are INVALID_REQUEST,
+      what is no number and match patterns that are none INVALID_CONFIG. A subscription without keys is gone.
     - A resource or a key named twice, a null value, another broker's id: INVALID_REQUEST.
     - validate_only does everything but the change.
 
@@ -28,7 +30,7 @@ Version notes
     - None.
 
 Not done
-    - Client metrics are INVALID_REQUEST; the keys of share and streams groups, and
+    - The keys of share and streams groups, and
       consumer.assignor.offload.enable, are INVALID_CONFIG.
     - Kafka takes unknown keys of a broker, for plugins; here there are none, so such a key is a mistake and refused.
     - What would need a class or a config provider to be loaded (metric.reporters, ssl.engine.factory.class,
@@ -52,6 +54,7 @@ from pybroker.handlers.registry import handles
 from pybroker.metadata.image import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
     ConfigResource,
@@ -121,6 +124,7 @@ def _judge_here(request: IncrementalAlterConfigsRequest, context: RequestContext
             ResourceType.CLUSTER,
             f"resources[resource_type={BROKER_RESOURCE}]",
             f"resources[resource_type={BROKER_LOGGER_RESOURCE}]",
+            f"resources[resource_type={CLIENT_METRICS_RESOURCE}]",
         ),
     ],
     failed=_failed,

@@ -7,15 +7,15 @@ Versions
     0-1
 
 Behaviour
-    - Topics, brokers and their loggers, and groups that have settings, of the types asked for, or of all that the
-      version knows.
+    - Topics, brokers and their loggers, client metrics, and groups that have settings, of the types asked for, or of
+      all that the version knows.
     - A type that the version does not know is UNSUPPORTED_VERSION.
 
 Version notes
     - Version 0 lists client metrics alone.
 
 Not done
-    - Client metrics: this broker keeps no settings of them, so none are listed.
+    - None.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ from typing import TYPE_CHECKING
 
 from pybroker.handlers.errors import ApiError, WireError
 from pybroker.handlers.registry import handles
-from pybroker.metadata.image import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from pybroker.metadata.image import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.list_config_resources import (
     ConfigResource,
@@ -39,10 +45,9 @@ if TYPE_CHECKING:
 
     from pybroker.handlers.context import RequestContext
 
-_CLIENT_METRICS = 16
 _KNOWN = {
-    0: (_CLIENT_METRICS,),
-    1: (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, _CLIENT_METRICS, GROUP_RESOURCE),
+    0: (CLIENT_METRICS_RESOURCE,),
+    1: (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE),
 }
 
 
@@ -77,4 +82,6 @@ def _names(resource_type: int, context: RequestContext) -> Iterable[str]:
         return [str(broker.id) for broker in context.image.cluster.brokers.values() if not broker.fenced]
     if resource_type == GROUP_RESOURCE:
         return context.image.configs.of_groups()
+    if resource_type == CLIENT_METRICS_RESOURCE:
+        return context.image.configs.of_client_metrics()
     return ()

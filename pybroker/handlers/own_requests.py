@@ -49,6 +49,8 @@ class OwnOrigin(NamedTuple):
     local_port: int = 0
     peer_host: str = _LOOPBACK
     principal: tuple[str, str] | None = None
+    peer_port: int = 0
+    software: tuple[str, str] | None = None
 
 
 class OwnRequests:

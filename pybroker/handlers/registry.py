@@ -43,6 +43,7 @@ SUPPORT = frozenset(
         "mutations",
         "own_requests",
         "registry",
+        "telemetry_client",
         "token_requests",
         "topic_metadata",
     }

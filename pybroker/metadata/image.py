@@ -26,12 +26,14 @@ BROKER_RESOURCE = 4
 """Kafka's `ConfigResource.Type.BROKER`; the resource named "" is the default of all brokers."""
 BROKER_LOGGER_RESOURCE = 8
 """Kafka's `ConfigResource.Type.BROKER_LOGGER`; the levels of loggers are kept by each process, not in the metadata."""
+CLIENT_METRICS_RESOURCE = 16
+"""Kafka's `ConfigResource.Type.CLIENT_METRICS`: what clients are asked to push (KIP-714)."""
 GROUP_RESOURCE = 32
 """Kafka's `ConfigResource.Type.GROUP`; the group need not exist."""
 
 
 class ConfigResource(NamedTuple):
-    """What configurations belong to: a topic, a broker, all brokers, or a group."""
+    """What configurations belong to: a topic, a broker, all brokers, a group, or a subscription to clients' metrics."""
 
     type: int
     name: str
@@ -142,8 +144,15 @@ class ConfigsImage(msgspec.Struct, frozen=True):
 
     def of_groups(self) -> dict[str, Mapping[str, str]]:
         """Return the configurations of all groups that have any, by group."""
+        return self._of_type(GROUP_RESOURCE)
+
+    def of_client_metrics(self) -> dict[str, Mapping[str, str]]:
+        """Return the subscriptions to clients' metrics, by name."""
+        return self._of_type(CLIENT_METRICS_RESOURCE)
+
+    def _of_type(self, resource_type: int) -> dict[str, Mapping[str, str]]:
         return {
-            resource.name: configs for resource, configs in self.by_resource.items() if resource.type == GROUP_RESOURCE
+            resource.name: configs for resource, configs in self.by_resource.items() if resource.type == resource_type
         }
 
     def of_broker(self, broker_id: int | None) -> Mapping[str, str]:

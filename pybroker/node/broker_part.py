@@ -34,6 +34,7 @@ from pybroker.handlers.api_versions import encoded_answers
 from pybroker.handlers.context import Contexts
 from pybroker.handlers.own_requests import OwnRequests
 from pybroker.handlers.registry import asked_by_brokers, registered_apis
+from pybroker.handlers.telemetry_client import TELEMETRY_KEYS
 from pybroker.net import descriptors
 from pybroker.net.api_versions import ApiVersionsPublisher
 from pybroker.net.closing import close_connections, finish_requests
@@ -54,7 +55,15 @@ from pybroker.replica.in_sync import InSyncReplicas
 from pybroker.replica.lag_checks import LagChecks
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.replica.sources import build_replication_settings
-from pybroker.serving import Users, build_authorizer, build_pipeline, build_sasl_server, build_services, build_tokens
+from pybroker.serving import (
+    Users,
+    build_authorizer,
+    build_pipeline,
+    build_sasl_server,
+    build_services,
+    build_telemetry,
+    build_tokens,
+)
 from pybroker.storage.native import PartitionLog
 from pybroker.storage.partitions import Partitions
 from pybroker.storage.upkeep import Upkeep
@@ -95,6 +104,10 @@ class BrokerPart:
         self.authorizer = build_authorizer(foundation.config)
         self.config = foundation.config
         self.live = foundation.live
+        # None where nothing would receive what clients push.
+        self.telemetry = build_telemetry(foundation.config, foundation.clock.steady_ms)
+        if self.telemetry is not None:
+            foundation.shut_down.add(Stage.WORKERS, "receivers of clients' metrics", self.telemetry.close)
         self.suspects: Suspects | None = None
         # None where no listener asks who its clients are.
         self.tokens: DelegationTokens | None = None
@@ -177,7 +190,10 @@ class BrokerPart:
         self._verify_transactions(live.current)
         self._api_versions = ApiVersionsPublisher(self.data_plane)
         # Rules come first: nobody finds a topic that is newer than they are.
-        return [self.rights, self.quotas, self.connection_quotas, publisher, self._api_versions]
+        rules: list[Publisher] = [self.rights, self.quotas, self.connection_quotas]
+        if self.telemetry is not None:
+            rules.append(self.telemetry)
+        return [*rules, publisher, self._api_versions]
 
     def suspect(self, controller: Controller) -> Suspects:
         """Have the voters that this node's controller finds dead suspected, until the metadata knows; a publisher."""
@@ -210,7 +226,8 @@ class BrokerPart:
         self.quotas.begin(asked_by_brokers())
         # Its registration is in the image then, and with it all that was committed before.
         await publisher.published(max(source.image.offset, self.registration.epoch))
-        self._api_versions.begin(encoded_answers, source.image)
+        unserved = TELEMETRY_KEYS if self.telemetry is None else ()
+        self._api_versions.begin(lambda image: encoded_answers(image, unserved), source.image)
         partitions.set_aside_strays()
         upkeep = self._build_upkeep()
         await upkeep.resume_moves()
@@ -300,6 +317,8 @@ class BrokerPart:
     def _build_apis(self) -> Mapping[int, Api]:
         """Return the APIs of this broker's listeners; what the active controller decides is forwarded to it."""
         apis = registered_apis(ListenerRole.BROKER)
+        if self.telemetry is None:
+            apis = {key: api for key, api in apis.items() if key not in TELEMETRY_KEYS}
         channels, publisher, source = self.access.channels, self.publisher, self.source
         if channels is None:
             return apis

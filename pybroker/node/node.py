@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pybroker.net.native import ControlRequest, DataPlane
     from pybroker.net.tls import TlsListeners
     from pybroker.node.controller_access import MetadataSource
+    from pybroker.telemetry.service import Telemetry
 
 _EXPECTED = (
     OSError,
@@ -92,6 +93,14 @@ class Node:
     def tls(self) -> TlsListeners:
         """What the broker's listeners encrypt by; raises NodeError of a broker that does not run."""
         return self._running().tls
+
+    @property
+    def telemetry(self) -> Telemetry | None:
+        """What takes the metrics that clients push; None where nothing receives them.
+
+        Raises NodeError of a node that does not run, or is no broker.
+        """
+        return self._running().telemetry
 
     async def make_scram_users(self, users: Sequence[ScramUpsertion]) -> None:
         """Give users passwords, one mechanism at a time, as a client with the right to do so would.
@@ -169,6 +178,13 @@ class _Run:
         if self._broker is None:
             raise NodeError("this node is a controller alone: it has no clients")
         return self._broker.tls
+
+    @property
+    def telemetry(self) -> Telemetry | None:
+        """What takes clients' metrics; raises NodeError of a node that is no broker."""
+        if self._broker is None:
+            raise NodeError("this node is a controller alone: it has no clients")
+        return self._broker.telemetry
 
     @property
     def channel(self) -> LocalChannel | SwitchingChannel:

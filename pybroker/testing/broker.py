@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from pybroker.net.listeners import OpenListener
+    from pybroker.telemetry.last_values import ClientValues
 
 T = TypeVar("T")
 
@@ -221,6 +222,18 @@ class Broker(Controls):
     def close_connections(self) -> None:
         """Close every connection at once; clients may connect again."""
         self._running().data_plane.close_connections()
+
+    def client_metrics(self) -> tuple[ClientValues, ...]:
+        """Return what clients have pushed, the last values of each (KIP-714).
+
+        They push what subscriptions ask for: `pybroker client-metrics`, or `Admin.alter_configs` of `CLIENT_METRICS`.
+        The values need the extra `pybroker[telemetry]`. Raises RuntimeError where `telemetry.receivers` lacks
+        last-values.
+        """
+        telemetry = self._running().telemetry
+        if telemetry is None or telemetry.last_values is None:
+            raise RuntimeError("telemetry.receivers: without last-values nothing is kept of what clients push")
+        return telemetry.last_values.read()
 
     def advance(self, by: timedelta | float) -> None:
         """Set the broker's clock ahead by a `timedelta`, or by seconds, and wait until what came due is done.

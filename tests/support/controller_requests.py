@@ -27,6 +27,8 @@ class Origin(NamedTuple):
     local_port: int = 9093
     peer_host: str = "127.0.0.1"
     principal: tuple[str, str] | None = None
+    peer_port: int = 40_000
+    software: tuple[str, str] | None = None
 
 
 class Published:

@@ -1,4 +1,4 @@
-"""Changing configurations of topics, brokers and groups, key by key (KIP-339) or all of a resource's at once.
+"""Changing configurations of topics, brokers, groups and client metrics: key by key (KIP-339), or all of a resource's.
 
 Owns which resources can be changed, what is done to lists, and that a resource's configurations stay valid as a whole.
 """
@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pybroker.config.client_metrics import client_metrics_fault
 from pybroker.controller.cluster.availability import MIN_INSYNC_REPLICAS, has_eligible_replicas
 from pybroker.controller.cluster.events import AlterConfigs, ConfigChange, ConfigResult
 from pybroker.controller.cluster.topic_names import name_fault
 from pybroker.machine.machine import Outcome
-from pybroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from pybroker.metadata.image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.records.clear_elr import ClearElrRecord
 from pybroker.protocol.messages.records.config import ConfigRecord
@@ -136,6 +137,11 @@ def _check(image: MetadataImage, resource: ConfigResource, after: Mapping[str, s
         fault = settings.config_rules.group_fault(after)
         if fault is not None:
             raise RefusedConfigError(ErrorCode.INVALID_CONFIG, fault)
+    elif resource.type == CLIENT_METRICS_RESOURCE:
+        wrong = client_metrics_fault(resource.name, after)
+        if wrong is not None:
+            code = ErrorCode.INVALID_REQUEST if wrong.of_request else ErrorCode.INVALID_CONFIG
+            raise RefusedConfigError(code, wrong.message)
     else:
         raise RefusedConfigError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.type}")
 

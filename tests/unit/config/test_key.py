@@ -20,7 +20,7 @@ OURS = {
     "process.roles": "broker,controller",
     "node.id": "1",
 }
-# Kafka reads connections.max.reauth.ms and sasl.server.max.receive.size, and describes neither.
+# Kafka reads connections.max.reauth.ms, sasl.server.max.receive.size and telemetry.max.bytes, and describes none.
 NOT_IN_KAFKA = {
     "allow.everyone.if.no.acl.found",
     "auto.create.topics.max.per.request",
@@ -36,6 +36,8 @@ NOT_IN_KAFKA = {
     "sasl.server.max.receive.size",
     "socket.request.max.elements",
     "super.users",
+    "telemetry.max.bytes",
+    "telemetry.receivers",
 }
 
 

@@ -1,0 +1,116 @@
+"""`pybroker client-metrics`: say which clients push which metrics, with the options and output of kafka-client-metrics.
+
+Owns option names and lines, which are those of Kafka 4.3's tool. Works against any Kafka, by Admin alone. Kafka has no
+request for what clients have pushed: docs/guides/client-metrics.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.cli.cluster_access import add_cluster_options, open_admin
+from pybroker.cli.errors import CommandError
+from pybroker.cli.kafka_exceptions import java_text
+from pybroker.client.errors import ClientError, SettingError
+from pybroker.client.topics import CLIENT_METRICS, DELETE, SET, ConfigChange
+from pybroker.config.client_metrics import ATTRIBUTES
+from pybroker.config.errors import ConfigError
+from pybroker.storage.meta_properties import random_id
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pybroker.client.admin import Admin
+
+DESCRIPTION = (
+    "Say which clients push which metrics to the brokers (KIP-714). "
+    "Options and output are those of kafka-client-metrics."
+)
+_ACTIONS = ("alter", "delete", "describe", "list")
+_VALUES = {"interval": "interval.ms", "metrics": "metrics", "match": "match"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add_cluster_options(parser, required=False)
+    add("--alter", action="store_true", help="make or change a subscription")
+    add(
+        "--delete", action="store_true", help="take all settings of a subscription away, and with them the subscription"
+    )
+    add("--describe", action="store_true", help="show the settings of one subscription, or of all")
+    add("--list", action="store_true", help="list the subscriptions")
+    add("--name", metavar="NAME", help="the subscription")
+    add("--generate-name", action="store_true", help="make up a name, a UUID")
+    add("--interval", metavar="MS", help="time between two pushes of a client in milliseconds; empty for the default")
+    add("--match", metavar="K1=V1,K2=V2", help=f"which clients: patterns for {', '.join(ATTRIBUTES)}; empty for all")
+    add("--metrics", metavar="M1,M2", help="prefixes of the names of metrics; * for all, empty for none")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what is asked for and return 0."""
+    _check(arguments)
+    try:
+        with open_admin(arguments) as admin:
+            if arguments.alter:
+                _alter(admin, arguments)
+            elif arguments.delete:
+                _delete(admin, arguments.name)
+            elif arguments.describe:
+                _describe(admin, arguments.name)
+            else:
+                print("\n".join(_names(admin)))
+    except ConfigError as error:
+        raise CommandError(str(error), 2) from None
+    except SettingError as error:
+        raise CommandError(str(error)) from None
+    except ClientError as error:
+        # As Kafka's tool, which says this on standard output.
+        print(f"Error while executing client metrics command : {java_text(error).partition(': ')[2]}")
+        return 1
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    chosen = [action for action in _ACTIONS if getattr(arguments, action)]
+    if len(chosen) != 1:
+        raise CommandError("Command must include exactly one action: --alter, --delete, --describe or --list.")
+    if arguments.bootstrap_server is None:
+        raise CommandError("--bootstrap-server must be specified.")
+    for action in ("delete", "describe", "list"):
+        others = ["generate_name", *_VALUES] if action != "list" else ["name", "generate_name", *_VALUES]
+        for other in others if chosen == [action] else ():
+            if getattr(arguments, other) not in (None, False):
+                name = other.replace("_", "-")
+                raise CommandError(f'Option "[{action}]" can\'t be used with option "[{name}]"')
+    if arguments.alter and (arguments.name is not None) == arguments.generate_name:
+        raise CommandError("One of --name or --generate-name must be specified with --alter.")
+    if arguments.delete and arguments.name is None:
+        raise CommandError("A client metrics resource name must be specified with --delete.")
+    if arguments.interval is not None and not arguments.interval.removeprefix("-").isdecimal():
+        raise CommandError(f"Cannot parse argument '{arguments.interval}' of option interval")
+
+
+def _alter(admin: Admin, arguments: argparse.Namespace) -> None:
+    name = random_id() if arguments.generate_name else arguments.name
+    given = {key: getattr(arguments, option) for option, key in _VALUES.items()}
+    changes = [ConfigChange(key, value, SET if value else DELETE) for key, value in given.items() if value is not None]
+    admin.alter_configs(name, changes, CLIENT_METRICS)
+    print(f"Altered client metrics config for {name}.")
+
+
+def _delete(admin: Admin, name: str) -> None:
+    changes = [ConfigChange(key, "", DELETE) for key in admin.describe_configs(name, CLIENT_METRICS)]
+    admin.alter_configs(name, changes, CLIENT_METRICS)
+    print(f"Deleted client metrics config for {name}.")
+
+
+def _describe(admin: Admin, name: str | None) -> None:
+    for one in _names(admin) if name is None else [name]:
+        print(f"Client metrics configs for {one} are:")
+        for entry in admin.describe_configs(one, CLIENT_METRICS).values():
+            print(f"  {entry.name}={entry.value}")
+
+
+def _names(admin: Admin) -> list[str]:
+    return sorted(admin.list_config_resources(CLIENT_METRICS))

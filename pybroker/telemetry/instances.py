@@ -1,0 +1,97 @@
+"""The clients that ask and push: when they last did, and until when they are remembered.
+
+Owns the rules of time between a client's requests, which are those of Kafka's `ClientMetricsInstance`, and the bound on
+how many are remembered. A client that is forgotten is one that comes for the first time. Reads no clock.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from pybroker.telemetry.client import Client
+    from pybroker.telemetry.subscriptions import Asked
+
+MOST = 16_384
+"""Kafka's `CACHE_MAX_SIZE`: some hundred bytes each."""
+LEAST_EXPIRY_MS = 60_000
+"""Kafka's `DEFAULT_CACHE_EXPIRY_MS`."""
+_INTERVALS_TO_EXPIRY = 3
+
+
+class Instance(msgspec.Struct, eq=False):
+    """One client. Times are milliseconds of a clock that only rises; None for never."""
+
+    client: Client
+    asked: Asked
+    version: int
+    """Version of the subscriptions that `asked` was made of."""
+    got_at: int | None = None
+    pushed_at: int | None = None
+    is_terminating: bool = False
+    """Whether it has said that its last push was the last."""
+    may_ask_early: bool = False
+    """Whether its last request failed in a way that asking again mends."""
+    expires_at: int = 0
+
+    def note_get(self, now: int) -> bool:
+        """Note that it asks for its subscriptions; false, and nothing is noted, where it does so too soon."""
+        last = max((at for at in (self.got_at, self.pushed_at) if at is not None), default=None)
+        if last is not None and now - last < self.asked.interval_ms:
+            return False
+        self.got_at = now
+        return True
+
+    def note_push(self, now: int) -> bool:
+        """Note that it pushes; false, and nothing is noted, where it does so too soon.
+
+        The first push after a request for subscriptions comes when it likes: clients spread theirs by a jitter, from
+        half an interval to one and a half.
+        """
+        follows_get = self.got_at is not None and (self.pushed_at is None or self.got_at > self.pushed_at)
+        if not follows_get and self.pushed_at is not None and now - self.pushed_at < self.asked.interval_ms:
+            return False
+        self.pushed_at = now
+        return True
+
+
+class Instances:
+    """Those that are remembered: the latest `most`, each until it has been silent for three intervals."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        # In the order of their last requests.
+        self._by_id: OrderedDict[bytes, Instance] = OrderedDict()
+        # The instance that last asked on a connection. Invariant: as many as there are connections that have asked.
+        self._by_connection: dict[int, bytes] = {}
+        self._swept_at = 0
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def get(self, instance_id: bytes) -> Instance | None:
+        """Return what is known of an instance."""
+        return self._by_id.get(instance_id)
+
+    def keep(self, instance: Instance, connection: int, now: int) -> None:
+        """Remember an instance, which has asked on a connection; one that has been silent for longest may go."""
+        instance_id = instance.client.instance_id
+        instance.expires_at = now + max(LEAST_EXPIRY_MS, _INTERVALS_TO_EXPIRY * instance.asked.interval_ms)
+        self._by_id[instance_id] = instance
+        self._by_id.move_to_end(instance_id)
+        self._by_connection[connection] = instance_id
+        if len(self._by_id) > self._most:
+            self._by_id.popitem(last=False)
+        if now - self._swept_at >= LEAST_EXPIRY_MS:
+            self._swept_at = now
+            for one in [one for one, known in self._by_id.items() if known.expires_at <= now]:
+                del self._by_id[one]
+
+    def forget(self, connection: int) -> None:
+        """Forget the instance of a connection that is closed."""
+        instance_id = self._by_connection.pop(connection, None)
+        if instance_id is not None:
+            self._by_id.pop(instance_id, None)

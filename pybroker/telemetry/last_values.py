@@ -1,0 +1,154 @@
+"""LastValues: the receiver that is built in. It keeps the last value of each metric of each client.
+
+Owns the values and their bounds. `read` is what shows them; who exports them decides the form. Sums that come as growth
+since the push before are added up here, from the client's first push to this broker on.
+
+Pushes come on the receivers' thread, `read` is called from any.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pybroker.telemetry.client import Client, Push
+    from pybroker.telemetry.otlp import Decode, Point
+
+log = logging.getLogger("pybroker.telemetry")
+
+MOST_CLIENTS = 1000
+MOST_VALUES = 100_000
+"""Of all clients together. With `_LONGEST` that is some 100 MB at worst, and a tenth of it as clients are."""
+MOST_OF_CLIENT = 2000
+_LONGEST = 512
+"""Characters of a metric's name and labels together; a longer one is left out."""
+_LEAST_KEPT_MS = 60_000
+_INTERVALS_KEPT = 3
+
+_Key = tuple[str, tuple[tuple[str, str], ...]]
+
+
+class Value(NamedTuple):
+    """The last value of a metric."""
+
+    name: str
+    """As the client names it: `org.apache.kafka.producer.record.send.total`."""
+    labels: tuple[tuple[str, str], ...]
+    value: float
+    is_sum: bool
+    """Whether it only grows; otherwise it is what was the case at the push."""
+
+
+class ClientValues(NamedTuple):
+    """What a client has pushed."""
+
+    client: Client
+    pushes: int
+    bytes: int
+    """Of its payloads, decompressed."""
+    age_ms: int
+    """Since its last push."""
+    is_last: bool
+    """Whether that was the last, as the client said."""
+    left_out: int
+    """Values that were beyond a bound."""
+    values: tuple[Value, ...]
+
+
+class _Known(msgspec.Struct, eq=False):
+    client: Client
+    pushed_at: int
+    expires_at: int
+    pushes: int = 0
+    bytes: int = 0
+    is_last: bool = False
+    left_out: int = 0
+    values: dict[_Key, Value] = {}
+
+
+class LastValues:
+    """Keeps the last values of at most `MOST_CLIENTS` clients, until they have been silent for three intervals."""
+
+    def __init__(self, now_ms: Callable[[], int], decode: Decode | None) -> None:
+        """`now_ms` is a clock that only rises; without `decode` pushes are counted alone."""
+        self._now_ms, self._decode = now_ms, decode
+        self._lock = threading.Lock()
+        # In the order of their last pushes, by the client's instance id.
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        # Invariant: how many values all of `_known` have.
+        self._count = 0
+        self._has_said = False
+
+    def receive(self, push: Push) -> None:
+        """Take a push. Raises MalformedPayloadError, before anything of it is kept."""
+        points = self._points(push.payload)
+        now = self._now_ms()
+        with self._lock:
+            self._expire(now)
+            known = self._known.get(push.client.instance_id)
+            if known is None:
+                known = self._known[push.client.instance_id] = _Known(push.client, now, now)
+            self._known.move_to_end(push.client.instance_id)
+            known.pushed_at = now
+            known.expires_at = now + max(_LEAST_KEPT_MS, _INTERVALS_KEPT * push.interval_ms)
+            known.pushes += 1
+            known.bytes += len(push.payload)
+            known.is_last = push.is_last
+            for point in points:
+                self._keep(known, point)
+            while len(self._known) > 1 and (len(self._known) > MOST_CLIENTS or self._count > MOST_VALUES):
+                self._drop(next(iter(self._known)))
+
+    def read(self) -> tuple[ClientValues, ...]:
+        """Return what is known of each client, the one that pushed last at the end."""
+        now = self._now_ms()
+        with self._lock:
+            self._expire(now)
+            return tuple(
+                ClientValues(
+                    one.client,
+                    one.pushes,
+                    one.bytes,
+                    now - one.pushed_at,
+                    one.is_last,
+                    one.left_out,
+                    tuple(one.values.values()),
+                )
+                for one in self._known.values()
+            )
+
+    def _points(self, payload: bytes) -> list[Point]:
+        if self._decode is not None:
+            return list(self._decode(payload))
+        if not self._has_said:
+            self._has_said = True
+            log.warning(
+                "clients push metrics, which are counted and not read: install pybroker[telemetry] for their values"
+            )
+        return []
+
+    def _keep(self, known: _Known, point: Point) -> None:
+        key = (point.name, point.labels)
+        before = known.values.get(key)
+        if before is None:
+            length = len(point.name) + sum(len(name) + len(text) for name, text in point.labels)
+            if length > _LONGEST or len(known.values) >= MOST_OF_CLIENT:
+                known.left_out += 1
+                return
+            self._count += 1
+        value = point.value + before.value if point.is_delta and before is not None else point.value
+        known.values[key] = Value(point.name, point.labels, value, point.is_sum)
+
+    def _expire(self, now: int) -> None:
+        for instance_id in [one for one, known in self._known.items() if known.expires_at <= now]:
+            self._drop(instance_id)
+
+    def _drop(self, instance_id: bytes) -> None:
+        self._count -= len(self._known.pop(instance_id).values)

@@ -1,0 +1,75 @@
+"""Payloads of clients, decoded: OpenTelemetry's MetricsData v1 as plain values.
+
+Owns which points are taken: numbers of gauges and sums, which are all that Kafka's clients push. Protobuf and its
+declarations are OpenTelemetry's own packages, of the extra `pybroker[telemetry]`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_DELTA = 1
+"""OpenTelemetry's AGGREGATION_TEMPORALITY_DELTA."""
+
+
+class MalformedPayloadError(ValueError):
+    """The payload is no MetricsData."""
+
+
+class Point(NamedTuple):
+    """A number that a client has measured."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    """By rising name."""
+    value: float
+    is_delta: bool
+    """Whether it is the growth since the push before."""
+    is_sum: bool
+    """Whether it is a sum, which grows, rather than what is the case."""
+
+
+Decode: TypeAlias = "Callable[[bytes], Iterator[Point]]"
+"""Yields the points of a payload. Raises MalformedPayloadError."""
+
+
+def find_decoder() -> Decode | None:
+    """Return what decodes payloads; None where the packages for it are not installed."""
+    try:
+        from google.protobuf.message import DecodeError
+        from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
+    except ImportError:
+        return None
+
+    def decode(payload: bytes) -> Iterator[Point]:
+        try:
+            data = MetricsData.FromString(payload)
+        except DecodeError as error:
+            raise MalformedPayloadError(f"no MetricsData of OpenTelemetry: {error}") from error
+        for resource in data.resource_metrics:
+            for scope in resource.scope_metrics:
+                for metric in scope.metrics:
+                    yield from _points(metric)
+
+    return decode
+
+
+def _points(metric: Any) -> Iterator[Point]:
+    kind = metric.WhichOneof("data")
+    if kind not in ("gauge", "sum"):
+        return
+    series = getattr(metric, kind)
+    is_sum = kind == "sum"
+    is_delta = is_sum and series.aggregation_temporality == _DELTA
+    for point in series.data_points:
+        value = point.as_double if point.WhichOneof("value") == "as_double" else float(point.as_int)
+        labels = tuple(sorted((one.key, _text(one.value)) for one in point.attributes))
+        yield Point(metric.name, labels, value, is_delta, is_sum)
+
+
+def _text(value: Any) -> str:
+    kind = value.WhichOneof("value")
+    return "" if kind is None else str(getattr(value, kind))
