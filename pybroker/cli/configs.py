@@ -144,8 +144,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TYPE",
-        help="topics, brokers, broker-loggers, groups, client-metrics, users, clients or ips; users and clients together,"
-        " each named",
+        help="topics, brokers, broker-loggers, groups, client-metrics, users, clients or ips; users and clients "
+        "together, each named",
     )
     parser.add_argument(
         "--entity-name",
