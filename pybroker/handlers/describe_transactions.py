@@ -9,7 +9,7 @@ Versions
 Behaviour
     - Each transactional id is answered by itself: TRANSACTIONAL_ID_NOT_FOUND for one that nobody has, NOT_COORDINATOR,
       COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; INVALID_REQUEST for an empty one.
-    - Partitions are named until the completion is committed, also those that have their marker.
+    - Of a transaction that ends, the partitions that still need its marker are named, as in Kafka.
 
 Version notes
     - None.
@@ -77,8 +77,11 @@ async def _describe(transactional_id: str, context: RequestContext) -> Transacti
         known: TransactionMetadata = await context.services.transactions.submit(transactional_id, event)
     except (CoordinatorError, ClosedError) as error:
         return TransactionState(transactional_id=transactional_id, error_code=wire_error(error).code)
+    partitions = known.partitions
+    if known.is_prepared and (left := context.services.transactions.without_marker(transactional_id)) is not None:
+        partitions &= left
     topics: dict[str, TopicData] = {}
-    for name, index in sorted(known.partitions):
+    for name, index in sorted(partitions):
         if name not in topics:
             if not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, is_asked=False):
                 continue

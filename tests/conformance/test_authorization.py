@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.conftest import Server, leads_all, serving
+from tests.conformance.conftest import Server, leads_all, serving, transactional
+from tests.conformance.transactions import see, write_marker
 from tests.support.batches import TRANSACTIONAL, batch_of
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, fetch, fetched, produce, produced
@@ -21,11 +22,11 @@ AUTHORIZER = {
     "allow.everyone.if.no.acl.found": "true",
     "super.users": "User:admin",
 }
-TOPIC, GROUP, TRANSACTIONAL_ID = 2, 3, 5
+TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = 2, 3, 4, 5
 LITERAL, PREFIXED = 3, 4
-READ, WRITE, DESCRIBE = 3, 4, 8
+READ, WRITE, DESCRIBE, CLUSTER_ACTION = 3, 4, 8, 9
 DENY, ALLOW = 2, 3
-TOPIC_REFUSED, GROUP_REFUSED, TRANSACTIONAL_ID_REFUSED = 29, 30, 53
+TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED, TRANSACTIONAL_ID_REFUSED = 29, 30, 31, 53
 INVALID_REQUEST = 42
 UNKNOWN_TOPIC_ID = 100
 BATCH = batch_of(b"a")
@@ -223,3 +224,46 @@ def test_entries_are_found_and_deleted_by_filters(wire: Wire) -> None:
     (result,) = wire.call("DeleteAcls", 3, filters=[filters]).filter_results
     assert [entry.resource_name for entry in result.matching_acls] == ["passing"]
     assert wire.call("DescribeAcls", 3, **filters).resources == []
+
+
+@pytest.fixture(scope="module")
+def closed_cluster() -> Iterator[Server]:
+    """A server on which others than `User:owner` may neither ALTER the cluster nor ask what brokers ask each other."""
+    with serving(AUTHORIZER) as running:
+        yield running
+
+
+def test_what_brokers_ask_of_each_other_about_transactions_is_refused_and_writes_nothing(
+    closed_cluster: Server,
+) -> None:
+    with Wire(closed_cluster.bootstrap_servers) as wire:
+        assigned = [{"partition_index": index, "broker_ids": list(closed_cluster.brokers)} for index in range(2)]
+        topic = {"name": "led", "num_partitions": -1, "replication_factor": -1, "assignments": assigned}
+        wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000, validate_only=False)
+        wait_until(lambda: leads_all(wire, "led", 2), within=10, what="the topic has leaders")
+        sender = transactional(wire, closed_cluster).init()
+        assert (sender.add("led", 0), sender.write("led", b"open").error_code) == (0, 0)
+        wire.call("CreateAcls", 3, creations=[creation(CLUSTER, "kafka-cluster", LITERAL, CLUSTER_ACTION)])
+        who = {"producer_id": sender.producer_id, "epoch": sender.epoch}
+        marker = {**who, "committed": True, "transaction_version": 0}
+        wait_until(
+            lambda: write_marker(wire, "led", 1, producer_id=10**9, epoch=0) == CLUSTER_REFUSED,
+            within=10,
+            what="the entry is in force",
+        )
+        for version in (1, 2):
+            assert write_marker(wire, "led", version=version, **marker) == CLUSTER_REFUSED
+        for version in (4, 5):
+            for verify_only in (False, True):
+                asked = {
+                    "transactional_id": sender.id,
+                    "producer_id": sender.producer_id,
+                    "producer_epoch": sender.epoch,
+                    "verify_only": verify_only,
+                    "topics": [{"name": "led", "partitions": [1]}],
+                }
+                assert wire.call("AddPartitionsToTxn", version, transactions=[asked]).error_code == CLUSTER_REFUSED
+        (described,) = sender.describe().topics
+        assert (described.topic, list(described.partitions)) == ("led", [0])
+        seen = see(wire, "led")
+        assert (seen.last_stable_offset, seen.high_watermark, seen.markers) == (0, 1, [])

@@ -251,7 +251,7 @@ def test_readers_of_committed_records_stop_at_the_first_open_transaction(
     assert stable_end(wire, topic.name) == 6
 
 
-@pytest.mark.parametrize("version", range(4, 17))
+@pytest.mark.parametrize("version", range(4, 19))
 def test_every_version_of_fetch_knows_isolation(producer: NewProducer, topic: Topic, wire: Wire, version: int) -> None:
     sender = producer().init()
     sender.run(topic.name, b"a", committed=False)

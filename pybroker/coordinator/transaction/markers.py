@@ -165,6 +165,11 @@ class TransactionMarkers:
         if self._waiting:
             self._soon(self._try_again)
 
+    def without_marker(self, partition: int, transactional_id: str) -> frozenset[Partition] | None:
+        """Return the partitions of a prepared transaction that still need its marker; None of one that is not known."""
+        ending = self._endings.get(partition, {}).get(transactional_id)
+        return None if ending is None else frozenset(ending.left)
+
     def pending(self) -> int:
         """Count the prepared transactions that are not complete."""
         return sum(map(len, self._endings.values()))

@@ -140,6 +140,13 @@ class TransactionCoordinator:
         if self._sweep is None and not self._closed:
             self._arm_sweep()
 
+    def without_marker(self, transactional_id: str) -> frozenset[tuple[str, int]] | None:
+        """Return the partitions that still need the marker of a transaction whose end is decided.
+
+        None where this broker ends none of that transactional id.
+        """
+        return self._markers.without_marker(self.partition_for(transactional_id), transactional_id)
+
     def pending_markers(self) -> int:
         """Count the transactions whose end is decided, and which do not have all markers."""
         return self._markers.pending()

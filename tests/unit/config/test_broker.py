@@ -32,6 +32,7 @@ def test_overrides_win_over_the_file(tmp_path: Path) -> None:
     ("key", "value", "message"),
     [
         ("num.network.threads", "0", "num.network.threads=0: expected a whole number from 1 to 2147483647"),
+        ("transaction.two.phase.commit.enable", "true", "transaction.two.phase.commit.enable=true: expected false"),
         ("num.network.threads", "three", "num.network.threads=three: expected a whole number from 1 to 2147483647"),
         ("num.network.threads", "1_0", "num.network.threads=1_0: expected a whole number from 1 to 2147483647"),
         ("delete.topic.enable", "yes", "delete.topic.enable=yes: expected true or false"),

@@ -193,6 +193,21 @@ def test_each_leader_gets_the_markers_of_its_partitions_and_the_end_is_noted_aft
     assert stand.markers.pending() == 0
 
 
+def test_partitions_without_their_marker_are_known_until_the_end_is_noted() -> None:
+    stand = Stand({"a": [1, 2]})
+    assert stand.markers.without_marker(SHARD, "t") is None
+    stand.commit(prepared("t", 7, ("a", 0), ("a", 1)))
+    assert stand.markers.without_marker(SHARD, "t") == {("a", 0), ("a", 1)}
+    first, _, _ = stand.sent[0]
+    stand.answer()
+    assert stand.markers.without_marker(SHARD, "t") == {("a", 2 - first)}
+    stand.answer()
+    assert stand.markers.without_marker(SHARD, "t") == frozenset()
+    stand.finish()
+    assert stand.markers.without_marker(SHARD, "t") is None
+    assert stand.markers.without_marker(SHARD + 1, "t") is None
+
+
 def test_other_records_have_no_markers() -> None:
     stand = Stand({"a": [1]})
     record = prepared("t", 7, ("a", 0))
