@@ -78,7 +78,7 @@ impl LinesSplitter {
         }
         whole.extend_from_slice(&block[..end]);
         self.rest.extend_from_slice(&block[end..]);
-        self.after_cr = whole.last() == Some(&b'\r');
+        self.after_cr = self.rest.is_empty() && whole.last() == Some(&b'\r');
         whole
     }
 
