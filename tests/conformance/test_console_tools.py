@@ -167,7 +167,7 @@ def test_lines_become_the_same_records(
             assert theirs.returncode == 0, theirs.stderr
             expected = shown(read_all(filled, topic_name, 4))
         else:
-            expected = PARSED
+            expected = list(PARSED)
         with given(text.encode()) as source, monkeypatch.context() as patched:
             patched.setattr("sys.stdin", source)
             assert main(["console-producer", *arguments, *sync]) == 0

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from typing import Any
 
 from pybroker.client import Producer
 from pybroker.testing import Broker
@@ -18,7 +19,7 @@ def test_a_signal_ends_it_and_its_partitions_go() -> None:
         words = [sys.executable, "-m", "pybroker.cli.main", "verifiable-consumer", *where]
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as running:
             assert running.stdout is not None
-            before = []
+            before: list[dict[str, Any]] = []
             while not before or before[-1]["name"] != "offsets_committed":
                 before.append(json.loads(running.stdout.readline()))
             running.send_signal(signal.SIGTERM)
