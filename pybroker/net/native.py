@@ -22,10 +22,12 @@ from pybroker._native import (
     confirm_transaction,
     count_request_time,
     mute,
+    partition_states,
     set_client_quotas,
     set_quotas,
     transaction_verified,
     verify_transactions,
+    work_counters,
 )
 
 ReplicaEvent = ReplicaCaughtUp | ReplicaDeletedRecords
@@ -69,8 +71,10 @@ __all__ = [
     "confirm_transaction",
     "count_request_time",
     "mute",
+    "partition_states",
     "set_client_quotas",
     "set_quotas",
     "transaction_verified",
     "verify_transactions",
+    "work_counters",
 ]
