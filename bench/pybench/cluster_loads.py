@@ -26,6 +26,7 @@ from pybench.peers.kafka_cluster import KafkaCluster
 from pybench.peers.pybroker_cluster import PybrokerCluster
 from pybench.process import cpu_time, resident_bytes
 from pybroker.client import LATEST, Admin, ClientError, NewTopic, Producer, TopicPartition
+from pybroker.testing import Cluster
 
 _PAUSE_S = 0.01
 _PATIENCE_S = 120.0
@@ -136,6 +137,15 @@ def measure_cluster_start(broker: str, _records: int, _work: Path) -> Figures:
     return "three nodes", {"seconds": elapsed, "records": 1.0, "acknowledged_s": elapsed}
 
 
+def measure_testing_cluster(_broker: str, _records: int, _work: Path) -> Figures:
+    """`pybroker.testing.Cluster(3)` on an empty directory: until it can be used."""
+    cluster = Cluster(NODES)
+    begun = time.monotonic()
+    with cluster:
+        ready = time.monotonic() - begun
+    return f"pybroker.testing.Cluster({NODES})", {"seconds": ready, "records": 1.0, "ready_s": ready}
+
+
 def measure_cluster_idle(broker: str, _records: int, _work: Path) -> Figures:
     """Three nodes that hold a thousand partitions, three replicas each, and are asked nothing."""
     with (
@@ -171,6 +181,7 @@ FAULTS: dict[str, Callable[[ClusterPeer, int, Mapping[str, Any]], Figures]] = {
 OWN_CLUSTER: dict[str, Callable[[str, int, Path], Figures]] = {
     "cluster-start": measure_cluster_start,
     "cluster-idle": measure_cluster_idle,
+    "testing-cluster": measure_testing_cluster,
 }
 """Loads that start their cluster themselves, by name."""
 

@@ -71,7 +71,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--suite", choices=SUITES, default=BROKERS, help="brokers (default), or what runs on Spark and needs PySpark"
     )
     parser.add_argument("--list", action="store_true", help="list the rows and end")
-    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="counted rounds of each row (default: 5)")
+    parser.add_argument(
+        "--rounds", type=int, default=5, metavar="N", help="counted rounds of each row (default: 5); some have more"
+    )
     parser.add_argument("--warm-up", type=int, default=1, metavar="N", help="uncounted rounds before them (default: 1)")
     parser.add_argument(
         "--quick", action="store_true", help=f"fewer records, {_QUICK_ROUNDS} rounds, no warming of memory"
@@ -109,10 +111,11 @@ def main(options: argparse.Namespace) -> int:
             for scenario in scenarios:
                 records = scenario.quick_records if options.quick else scenario.records
                 begun = time.monotonic()
+                counted = rounds if options.quick else max(rounds, scenario.rounds)
                 # A row may need more: a JVM that compiles what it reads with, say.
                 warm_up = max(options.warm_up, int(scenario.properties.get("warm_up", 0)))
-                seen = run_scenario(scenario, nodes, work, rounds=rounds, warm_up=warm_up, records=records, log=log)
-                document = describe(scenario, records, (warm_up, rounds), options, seen)
+                seen = run_scenario(scenario, nodes, work, rounds=counted, warm_up=warm_up, records=records, log=log)
+                document = describe(scenario, records, (warm_up, counted), options, seen)
                 (options.results / f"{scenario.id}.json").write_text(json.dumps(document, indent=1) + "\n")
                 log(f"{scenario.id} took {time.monotonic() - begun:.0f} s")
                 for line in report.verdicts(scenario, document):

@@ -1,8 +1,9 @@
 """The controller at scale: the cluster machine with a hundred brokers and many partitions, without network or disk.
 
 Every figure is what the controller does between an event and a published image: decide, apply, build the image that
-the next decision reads, encode the records, load them, publish. The log's write is not in it. Run in a process of its
-own, so that its memory is the controller's.
+the next decision reads, encode the records, load them, publish. The log's write is not in it. The start reads the
+snapshot that another process has written, as a node's start does. Run in a process of its own, so that its memory, and
+the most of it, is the controller's.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pybench.process import resident_bytes
+from pybench.process import peak_resident_bytes, resident_bytes
 from pybroker.broker.live_config import LiveConfig
 from pybroker.config.broker import BrokerConfig
 from pybroker.controller.cluster import events
@@ -23,6 +26,7 @@ from pybroker.controller.cluster.elections import leads_anything
 from pybroker.controller.cluster.machine import ClusterMachine
 from pybroker.controller.cluster.settings import ClusterSettings
 from pybroker.controller.cluster.whole_requests import whole_creation
+from pybroker.controller.quorum.snapshots import newest_snapshot, read_snapshot, write_snapshot
 from pybroker.metadata.features import INITIAL_LEVELS, RECORD_VERSIONS, SUPPORTED_FEATURES
 from pybroker.metadata.loader import Loader
 from pybroker.protocol.messages.alter_partition_reassignments import ReassignablePartition
@@ -33,6 +37,7 @@ from pybroker.protocol.messages.records.frame import decode_record, encode_recor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pybroker.metadata.image import MetadataImage
     from pybroker.protocol.schema import Message
 
 BROKERS = 100
@@ -40,62 +45,67 @@ _PER_TOPIC = 1_000
 _FACTOR = 3
 _LEADS = 3_000
 _DEAD = 7
-_BATCH = 10_000
+_EPOCH = 1
+_BUILD, _MEASURE = "build", "measure"
 
 
 def measure_metadata_scale(partitions: int) -> tuple[str, dict[str, float]]:
-    """Measure in a process of its own: command and figures."""
-    command = [sys.executable, "-m", "pybench.metadata_scale", str(partitions)]
-    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
-    return f"python -m pybench.metadata_scale {partitions}", msgspec.json.decode(printed, type=dict[str, float])
+    """Have one process write a snapshot, and another one measure: the latter's command, and the figures."""
+    with tempfile.TemporaryDirectory(prefix="pybench-scale-") as folder:
+        for step in (_BUILD, _MEASURE):
+            command = [sys.executable, "-m", "pybench.metadata_scale", step, folder, str(partitions)]
+            printed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    shown = f"python -m pybench.metadata_scale {_MEASURE} DIRECTORY {partitions}"
+    return shown, msgspec.json.decode(printed, type=dict[str, float])
 
 
 class _Controller:
     """The machine and the loader as one voter has them."""
 
-    def __init__(self, log: Sequence[bytes] = ()) -> None:
+    def __init__(self, snapshot: Path | None = None) -> None:
         config = BrokerConfig({})
         self._settings = ClusterSettings(1, _FACTOR, config.broker_session_timeout_ms, LiveConfig(config))
         self.loader = Loader()
         self.offset = -1
-        for start in range(0, len(log), _BATCH):
-            records = [decode_record(value) for value in log[start : start + _BATCH]]
-            self._load(records)
+        if snapshot is None:
+            self._load([FeatureLevelRecord(name=name, feature_level=level) for name, level in INITIAL_LEVELS.items()])
+        else:
+            for batch in read_snapshot(snapshot):
+                self.offset = batch.last_offset
+                self.loader.load(map(decode_record, batch.values), batch.last_offset, batch.epoch)
         self.loader.publish()
         self.machine = ClusterMachine(self._settings, self.loader.image)
 
-    def submit(self, event: Any) -> list[bytes]:
-        """Decide and publish; the values of the log's records."""
+    def submit(self, event: Any) -> None:
+        """Decide and publish; the records are encoded, and written nowhere."""
         draft = self.machine.draft()
         outcome = draft.handle(event, 0)
         for record in outcome.records:
             draft.apply(record)
-        values = [encode_record(record, RECORD_VERSIONS[type(record).__name__]) for record in outcome.records]
+        for record in outcome.records:
+            encode_record(record, RECORD_VERSIONS[type(record).__name__])
         self.machine = draft.keep()
         _ = self.machine.image
         self._load(outcome.records)
         self.loader.publish()
-        return values
 
     def _load(self, records: Sequence[Message]) -> None:
         self.offset += len(records)
-        self.loader.load(records, self.offset, 1)
+        self.loader.load(records, self.offset, _EPOCH)
 
 
-def _build(partitions: int) -> list[bytes]:
-    """Return the log of a cluster in which one broker leads `_LEADS` partitions, or all where there are fewer."""
-    levels = [FeatureLevelRecord(name=name, feature_level=level) for name, level in INITIAL_LEVELS.items()]
-    log = [encode_record(record, RECORD_VERSIONS["FeatureLevelRecord"]) for record in levels]
-    controller = _Controller(log)
+def _build(partitions: int) -> MetadataImage:
+    """Return the metadata of a cluster in which one broker leads `_LEADS` partitions, or all where there are fewer."""
+    controller = _Controller()
     for broker in range(BROKERS):
-        log += controller.submit(_registration(broker))
+        controller.submit(_registration(broker))
         epoch = controller.machine.image.cluster.brokers[broker].epoch
-        log += controller.submit(events.Heartbeat(broker, epoch))
+        controller.submit(events.Heartbeat(broker, epoch))
     leads = min(_LEADS, partitions)
     for number, start in enumerate(range(0, partitions, _PER_TOPIC)):
         count = min(_PER_TOPIC, partitions - start)
-        log += controller.submit(_creation(number, count, fixed=start < leads))
-    return log
+        controller.submit(_creation(number, count, fixed=start < leads))
+    return controller.loader.image
 
 
 def _registration(broker: int) -> events.RegisterBroker:
@@ -126,9 +136,12 @@ def _creation(number: int, count: int, *, fixed: bool) -> events.CreateTopics:
     return events.CreateTopics([topic], [(number + 1).to_bytes(4) * 4], number * 7919, whole_creation([topic], 1))
 
 
-def _measure(log: list[bytes], partitions: int) -> dict[str, float]:
+def _measure(directory: Path, partitions: int) -> dict[str, float]:
     begun = time.perf_counter()
-    controller = _Controller(log)
+    snapshot = newest_snapshot(directory)
+    if snapshot is None:
+        raise SystemExit(f"{directory}: no snapshot is here")
+    controller = _Controller(snapshot.path)
     loaded = time.perf_counter()
     resident = resident_bytes(os.getpid()) / 2**20
     dead = controller.machine.image.cluster.brokers[_DEAD]
@@ -159,9 +172,17 @@ def _measure(log: list[bytes], partitions: int) -> dict[str, float]:
         "create_s": created - creating,
         "one_change_ms": (changed - changing) * 1000,
         "resident_mib": resident,
+        "peak_mib": peak_resident_bytes(os.getpid()) / 2**20,
     }
 
 
+def _main(step: str, directory: Path, partitions: int) -> None:
+    if step == _BUILD:
+        image = _build(partitions)
+        write_snapshot(directory, image, image.offset + 1, image.epoch, image.offset, 0)
+    else:
+        print(msgspec.json.encode(_measure(directory, partitions)).decode())
+
+
 if __name__ == "__main__":
-    _partitions = int(sys.argv[1])
-    print(msgspec.json.encode(_measure(_build(_partitions), _partitions)).decode())
+    _main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))

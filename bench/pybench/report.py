@@ -74,10 +74,18 @@ def write(results: Path, report: Path | None) -> Path:
 def verdicts(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
     """One line for each figure that is to be reached."""
     for reach in scenario.reaches:
-        ratio, _, _ = _judge(reach, document)
         figure = FIGURES[reach.figure]
+        if not _is_measured(reach, document):
+            yield f"{figure.title}: {reach.contestant}, to reach {reach.text()}: not measured"
+            continue
+        ratio, _, _ = _judge(reach, document)
         met = "met" if reach.is_met(ratio) else "MISSED"
         yield f"{figure.title}: {reach.contestant} / {reach.baseline} = {ratio:.3g}, to reach {reach.text()}: {met}"
+
+
+def _is_measured(reach: Reach, document: dict[str, Any]) -> bool:
+    """Whether the results are of a run that had the contestant: a row may have got it since."""
+    return reach.contestant in document["contestants"]
 
 
 def _judge(reach: Reach, document: dict[str, Any]) -> tuple[float, Summary, Summary]:
@@ -86,7 +94,10 @@ def _judge(reach: Reach, document: dict[str, Any]) -> tuple[float, Summary, Summ
         theirs = Summary(reach.limit, reach.limit, reach.limit)
     else:
         theirs = summarise(reach.figure, document["contestants"][reach.baseline]["rounds"])
-    return (ours.middle / theirs.middle if theirs.middle else float("inf")), ours, theirs
+    if theirs.middle:
+        return ours.middle / theirs.middle, ours, theirs
+    # Nothing at all is allowed: a single round with more is a miss.
+    return (float("inf") if ours.high > 0 else 0.0), ours, theirs
 
 
 def _summary(pairs: list[tuple[Scenario, dict[str, Any]]]) -> Iterator[str]:
@@ -94,8 +105,12 @@ def _summary(pairs: list[tuple[Scenario, dict[str, Any]]]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for scenario, document in pairs:
         for number, reach in enumerate(scenario.reaches):
-            ratio, ours, theirs = _judge(reach, document)
             figure = FIGURES[reach.figure]
+            if not _is_measured(reach, document):
+                shown = f"{reach.contestant}: not measured"
+                yield f"| | {figure.title}, {figure.unit} | {shown} | {reach.baseline} | | {reach.text()} | |"
+                continue
+            ratio, ours, theirs = _judge(reach, document)
             values = (
                 f"[{scenario.title}](#{scenario.id})" if number == 0 else "",
                 f"{figure.title}, {figure.unit}",

@@ -48,7 +48,7 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     at_most: float | None = None
     note: str = ""
     limit: float | None = None
-    """With the baseline `limit`: the value itself that the ratio is taken to."""
+    """With the baseline `limit`: the value itself that the ratio is taken to; with 0 no round may be above it."""
 
     def is_met(self, ratio: float) -> bool:
         """Whether a measured ratio reaches it."""
@@ -77,6 +77,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The figures that the report shows, the most important first."""
     records: int
     quick_records: int
+    rounds: int = 0
+    """Counted rounds that the row has at least, where they scatter more than others; a quick run has its own number."""
     size: int = 0
     fill: bool = False
     """The topic is filled once, before the rounds, and not deleted between them."""

@@ -35,6 +35,8 @@ WHOLE: dict[str, Callable[[str, int, Path], tuple[str, dict[str, float]]]] = {
     "start": lambda broker, _records, _work: measure_start(broker),
     "group-load": lambda broker, offsets, _work: measure_offsets_load(broker, offsets),
     "metadata-scale": lambda _broker, partitions, _work: measure_metadata_scale(partitions),
+    "metadata-scale-tenth": lambda _broker, partitions, _work: measure_metadata_scale(partitions // 10),
+    "metadata-scale-hundredth": lambda _broker, partitions, _work: measure_metadata_scale(partitions // 100),
     "topics-create": measure_creations,
     "topics-metadata": measure_metadata,
     "storm": measure_storm,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.cluster_loads import FAULTS, measure_cluster_start
+from pybench.cluster_loads import FAULTS, measure_cluster_start, measure_testing_cluster
 from pybench.loads import LOADS, Task, prepare
 from pybench.peers.cluster import ClusterPeer
 from pybench.peers.pybroker_cluster import PybrokerCluster
@@ -47,6 +47,12 @@ def test_a_cluster_that_is_started_for_one_record() -> None:
     command, figures = measure_cluster_start("pybroker-cluster", 1, Path())
     assert command == "three nodes"
     assert figures["acknowledged_s"] > 0
+
+
+def test_a_cluster_of_a_test_that_is_started() -> None:
+    command, figures = measure_testing_cluster("none", 1, Path())
+    assert command == "pybroker.testing.Cluster(3)"
+    assert figures["ready_s"] > 0
 
 
 def test_the_copy_that_catching_up_is_held_against(tmp_path: Path) -> None:

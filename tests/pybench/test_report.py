@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pybench import report
@@ -12,7 +13,7 @@ from pybench.cluster_loads import FAULTS
 from pybench.compare import VARIANTS
 from pybench.figures import FIGURES, summarise
 from pybench.loads import LOADS
-from pybench.scenario import SPARK, Scenario, read_scenario, read_scenarios
+from pybench.scenario import SPARK, Reach, Scenario, read_scenario, read_scenarios
 from pybench.spark_loads import TOGETHER
 from pybench.spark_source import ROWS
 from pybench.turns import OWN_BROKER, SINK
@@ -94,3 +95,25 @@ def test_the_report_has_ratios_ranges_commands_and_misses(tmp_path: Path) -> Non
     assert list(report.verdicts(scenario, document)) == [
         "connections: pybroker / Apache Kafka = 0.5, to reach ≥ 2: MISSED"
     ]
+
+
+@pytest.mark.parametrize(
+    ("failed", "verdict"), [([0.0, 0.0, 0.0], "0, to reach ≤ 0: met"), ([0.0, 0.0, 2.0], "MISSED")]
+)
+def test_where_nothing_is_allowed_one_round_with_more_is_a_miss(failed: list[float], verdict: str) -> None:
+    reach = Reach(figure="failed", contestant="pybroker", baseline="limit", limit=0, at_most=1)
+    scenario = msgspec.structs.replace(read_scenarios()[0], reaches=(reach,))
+    rounds = [{"records": 1.0, "seconds": 1.0, "failed": count} for count in failed]
+    (line,) = report.verdicts(scenario, {"contestants": {"pybroker": {"rounds": rounds}}})
+    assert line.endswith(verdict)
+
+
+def test_a_row_whose_figures_scatter_has_more_rounds() -> None:
+    assert {s.id for s in read_scenarios() if s.rounds == 10} >= {"57-cluster-leader-kill"}
+
+
+def test_a_contestant_that_a_row_has_got_since_is_not_measured() -> None:
+    reach = Reach(figure="failed", contestant="later", baseline="limit", limit=1, at_most=1)
+    scenario = msgspec.structs.replace(read_scenarios()[0], reaches=(reach,))
+    (line,) = report.verdicts(scenario, {"contestants": {"pybroker": {"rounds": []}}})
+    assert line.endswith("later, to reach ≤ 1: not measured")
