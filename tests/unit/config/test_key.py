@@ -22,10 +22,6 @@ OURS = {
 }
 # Kafka reads connections.max.reauth.ms, sasl.server.max.receive.size and telemetry.max.bytes, and describes none.
 NOT_IN_KAFKA = {
-    "admin.http.listener",
-    "admin.http.max.connections",
-    "admin.http.timeout.ms",
-    "metrics.topics.max",
     "allow.everyone.if.no.acl.found",
     "auto.create.topics.max.per.request",
     "broker.death.grace.ms",
