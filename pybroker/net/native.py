@@ -22,12 +22,10 @@ from pybroker._native import (
     confirm_transaction,
     count_request_time,
     mute,
-    partition_states,
     set_client_quotas,
     set_quotas,
     transaction_verified,
     verify_transactions,
-    work_counters,
 )
 
 ReplicaEvent = ReplicaCaughtUp | ReplicaDeletedRecords
@@ -71,10 +69,8 @@ __all__ = [
     "confirm_transaction",
     "count_request_time",
     "mute",
-    "partition_states",
     "set_client_quotas",
     "set_quotas",
     "transaction_verified",
     "verify_transactions",
-    "work_counters",
 ]

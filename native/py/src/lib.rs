@@ -66,7 +66,6 @@ mod stamp;
 mod topic_table;
 mod transactions;
 mod verify;
-mod work_counters;
 
 use pyo3::prelude::*;
 
@@ -142,7 +141,6 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<topic_table::PyTopicEntry>()?;
     m.add_class::<topic_table::PyTopicTable>()?;
     transactions::add(m)?;
-    work_counters::add(m)?;
     m.add_class::<verify::PyVerifiedLog>()?;
     m.add_function(wrap_pyfunction!(verify::set_aside_files, m)?)?;
     m.add_function(wrap_pyfunction!(verify::verify_log, m)?)?;

@@ -4,7 +4,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
@@ -66,7 +65,6 @@ impl ReplicaFetchers {
             clock,
             throttle: Arc::new(ReplicationThrottle::new(ThrottleLimit::NONE)),
             security: Mutex::new(FetchSecurity::PLAINTEXT),
-            bytes_in: AtomicU64::new(0),
         });
         Self { surroundings, state: Mutex::default() }
     }
@@ -97,11 +95,6 @@ impl ReplicaFetchers {
     /// Takes how the connections are secured that are made from now on.
     pub fn set_security(&self, security: FetchSecurity) {
         *self.surroundings.security.lock() = security;
-    }
-
-    /// Bytes of records that were fetched and appended since the start.
-    pub fn bytes_in(&self) -> u64 {
-        self.surroundings.bytes_in.load(Ordering::Relaxed)
     }
 
     /// Takes the table of brokers that may be fetched from.

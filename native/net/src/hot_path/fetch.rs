@@ -9,14 +9,12 @@ use super::super::quota::Metered;
 use super::super::response::Response;
 use super::errors;
 use super::fetch_plan::{Plan, Read, Sent, Throttled, note_offsets};
-use super::fetcher::{
-    FetchedBy, NotServed, locate, note_positions, nothing_fetched, preferred_replica, throttled, topic_of,
-};
+use super::fetcher::{FetchedBy, locate, note_positions, nothing_fetched, preferred_replica, throttled};
 use super::rights::{Judged, Refused};
 use super::{HotPath, HotPathRequest, Outcome, Right, Verdict, Who};
 use pybroker_record::{Compression, Offset};
 use pybroker_replica::{
-    Agreement, FetchSession, FetchSessionId, Isolation, Partition, SessionPartition, SessionRefused, Topic, TopicTable,
+    Agreement, FetchSession, FetchSessionId, Isolation, Partition, SessionPartition, SessionRefused, TopicTable,
     Waiter, WaitingFetch,
 };
 use pybroker_storage::ReadError;
@@ -86,7 +84,7 @@ pub fn handle(
     let min_bytes = min_bytes.min(i64::try_from(pending.max_bytes).unwrap_or(i64::MAX));
     let table = hot_path.table.load();
     pending.note_positions(hot_path, &table, wake);
-    let plan = pending.plan(hot_path, &table, Some(counters));
+    let plan = pending.plan(hot_path, &table);
     if max_wait_ms == 0 || plan.enough(min_bytes) || pending.begins_follower_session() {
         return Outcome::Answer(pending.answer(hot_path, &table, plan, counters));
     }
@@ -96,7 +94,7 @@ pub fn handle(
     }
     pending.wait(&table, WaitingFetch::new(waiter, min_bytes - plan.bytes), &plan);
     // What was appended between the plan and the registration has woken nobody.
-    let again = pending.plan(hot_path, &table, None);
+    let again = pending.plan(hot_path, &table);
     if (again.bytes > plan.bytes || again.failed) && again.enough(min_bytes) && pending.claim() {
         pending.leave();
         return Outcome::Answer(pending.answer(hot_path, &table, again, counters));
@@ -229,7 +227,7 @@ impl PendingFetch {
         self.leave();
         self.metered.iter_mut().for_each(Metered::resume);
         let table = hot_path.table.load();
-        let plan = if superseded { Plan::nothing() } else { self.plan(hot_path, &table, Some(counters)) };
+        let plan = if superseded { Plan::nothing() } else { self.plan(hot_path, &table) };
         self.answer(hot_path, &table, plan, counters)
     }
 
@@ -283,15 +281,11 @@ impl PendingFetch {
     }
 
     /// Looks every partition up, without a change to a session. A session is read from where its last answer left off,
-    /// so that a busy partition does not starve the others. `counters`, where they are given, count what is looked up.
-    fn plan(&self, hot_path: &HotPath, table: &TopicTable, counters: Option<&ThreadCounters>) -> Plan {
+    /// so that a busy partition does not starve the others.
+    fn plan(&self, hot_path: &HotPath, table: &TopicTable) -> Plan {
         let mut plan = Plan::nothing();
         self.source.each(|place, partition, sent| {
-            let topic = topic_of(table, partition);
-            let read = self.read(hot_path, topic, place, partition, plan.bytes);
-            if let (Some(counters), Ok(topic)) = (counters, topic) {
-                counters.of_topic(topic).read(!errors::is_usual(read.fetched.error));
-            }
+            let read = self.read(hot_path, table, place, partition, plan.bytes);
             plan.bytes += read.fetched.records as i64;
             plan.failed |= read.is_urgent();
             if let Some(sent) = sent
@@ -312,7 +306,7 @@ impl PendingFetch {
     fn read(
         &self,
         hot_path: &HotPath,
-        topic: Result<&Topic, NotServed>,
+        table: &TopicTable,
         place: usize,
         partition: &FetchPartition,
         taken: i64,
@@ -322,8 +316,7 @@ impl PendingFetch {
             fetched.error = ErrorCode::TOPIC_AUTHORIZATION_FAILED;
             return Read::nothing(place, fetched);
         }
-        let located = topic.and_then(|topic| locate(topic, partition, self.fetched_by, self.version));
-        let replica = match located {
+        let replica = match locate(table, partition, self.fetched_by, self.version) {
             Ok(replica) => replica,
             Err((error, leader)) => {
                 (fetched.error, fetched.current_leader) = (error, leader);

@@ -11,7 +11,6 @@ use rustix::io::Errno;
 
 use super::{Deadline, End, Processor};
 use crate::accepted::Accepted;
-use crate::clock::NANOSECONDS_OF_MS;
 use crate::connection::{Connection, FIRST_INTEREST, Framing, Slot};
 use crate::connection_number::connection_number;
 use crate::events::{Event, Level, PeerCertificate};
@@ -63,7 +62,7 @@ impl Processor {
 
     fn turn(&mut self, connection: &mut Connection, flags: epoll::EventFlags) -> Result<(), End> {
         if flags.contains(epoll::EventFlags::OUT) {
-            self.send(connection, self.reactor.clock.now())?;
+            connection.write(self.reactor.clock.now())?;
             self.work(connection)?;
         }
         let lost = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
@@ -93,13 +92,12 @@ impl Processor {
                 Err(error) => return Err(connection.failed(error)),
             };
             self.name_peer(connection);
-            connection.arrived_ns = self.look_at_clock(connection);
-            connection.last_active = connection.arrived_ns / NANOSECONDS_OF_MS;
+            connection.last_active = self.reactor.clock.now();
             self.work(connection)?;
             if !more {
                 return Ok(());
             }
-            self.send(connection, connection.last_active)?;
+            connection.write(connection.last_active)?;
         }
         Ok(())
     }

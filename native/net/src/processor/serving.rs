@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::{AT_ONCE, Deadline, End, Processor};
 use crate::api_versions::Software;
 use crate::bare_tokens;
-use crate::clock::NANOSECONDS_OF_MS;
 use crate::connection::{Asked, Closing, Connection, Framing, Parked, Slot, Unanswered};
 use crate::connection_number::{CONTROL_PLANE, processor_of};
 use crate::counters::API_KEYS;
@@ -19,7 +18,6 @@ use crate::interception::Decision;
 use crate::quota::Metered;
 use crate::reactor::Reactor;
 use crate::response::Response;
-use crate::times::RequestTimes;
 use crate::verification::{TransactionAsked, Verification, Verified};
 use pybroker_replica::Waiter;
 use pybroker_wire::frame::RequestHead;
@@ -31,13 +29,6 @@ const SMALL_APPEND_BYTES: usize = 16 << 10;
 /// Bytes of the size in front of a frame.
 const FRAME_SIZE_BYTES: usize = 4;
 
-/// A request of the hot path that has just come: its head, where its frame lies, and its times.
-struct Fresh {
-    head: RequestHead,
-    at: std::ops::Range<usize>,
-    times: RequestTimes,
-}
-
 impl Processor {
     /// Begins a request: on the hot path, or upward.
     pub(super) fn begin(&mut self, connection: &mut Connection, at: std::ops::Range<usize>) -> Result<(), End> {
@@ -46,8 +37,7 @@ impl Processor {
         }
         let frame = connection.frame_mut(at.clone());
         let head = RequestHead::parse(frame).map_err(|error| End::Refused(error.to_string()))?;
-        let now_ms = self.time(connection) / NANOSECONDS_OF_MS;
-        if let Some(why) = connection.accepted.authentication.refusal(head.api_key, now_ms) {
+        if let Some(why) = connection.accepted.authentication.refusal(head.api_key, self.reactor.clock.now()) {
             return Err(End::Refused(why));
         }
         if let Some(quotas) = self.reactor.hot_path.quotas.get()
@@ -63,20 +53,6 @@ impl Processor {
         self.serve(connection, head, at)
     }
 
-    /// The time, as it was last looked at in the present turn of a connection.
-    pub(super) fn time(&self, connection: &mut Connection) -> u64 {
-        if connection.now_ns == 0 {
-            connection.now_ns = self.reactor.clock.now_ns();
-        }
-        connection.now_ns
-    }
-
-    /// Looks at the time again.
-    pub(super) fn look_at_clock(&self, connection: &mut Connection) -> u64 {
-        connection.now_ns = self.reactor.clock.now_ns();
-        connection.now_ns
-    }
-
     /// Works on a request on the hot path, or hands it up.
     fn serve(&mut self, connection: &mut Connection, head: RequestHead, at: std::ops::Range<usize>) -> Result<(), End> {
         let hot = hot_path::of(head.api_key).filter(|_| !connection.is_control_only());
@@ -85,14 +61,12 @@ impl Processor {
                 hot_path::check_version(api, head.api_version).map_err(End::Refused)?;
                 self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
                 let waiter = Waiter { connection: connection.number, request: connection.next_request() };
-                let times = RequestTimes::begin(head.api_key, connection.arrived_ns, self.time(connection));
                 let (who, metered) = (self.who(connection), connection.metering.begin(at.len()));
                 let began = metered.as_ref().and_then(Metered::began);
                 let request = HotPathRequest { api, head: &head, waiter, who, decided: None, verified: None, metered };
                 let outcome = self.evaluate(request, connection.frame_mut(at.clone()));
                 connection.metering.counted(began.map_or(Duration::ZERO, |began| began.elapsed()));
-                self.look_at_clock(connection);
-                self.conclude(connection, api, outcome, Some(Fresh { head, at, times }))
+                self.conclude(connection, api, outcome, Some((head, at)))
             }
             None => self.hand_up(connection, &head, at),
         }
@@ -112,70 +86,60 @@ impl Processor {
         hot_path::handle(&reactor.hot_path, request, frame, &mut wake, counters)
     }
 
-    /// Does with a connection what the hot path says of its next request; `fresh` is `None` for a request that has its slot already
-    /// and is evaluated again.
+    /// Does with a connection what the hot path says of its next request; `at` is its head and where the frame lies, or `None`
+    /// for a request that has its slot already and is evaluated again.
     fn conclude(
         &mut self,
         connection: &mut Connection,
         api: HotPathApi,
         outcome: Outcome,
-        fresh: Option<Fresh>,
+        at: Option<(RequestHead, std::ops::Range<usize>)>,
     ) -> Result<(), End> {
         let request = connection.parked.as_ref().map_or(connection.next_request(), |parked| parked.request);
-        let connection_now = connection.now_ns;
-        match (outcome, fresh) {
-            (Outcome::Answer(response), fresh) => {
+        match (outcome, at) {
+            (Outcome::Answer(response), at) => {
                 self.counters().ended(api.key(), response.size());
-                match fresh {
-                    Some(Fresh { times, .. }) => connection.answer_next(response, times),
+                match at {
+                    Some(_) => connection.answer_next(response),
                     None => connection.answer(request, response),
                 }
             }
-            (Outcome::Silent(throttle), fresh) => {
+            (Outcome::Silent(throttle), at) => {
                 connection.metering.mute(throttle.until_ms);
                 self.counters().ended(api.key(), 0);
-                let now = connection.now_ns;
-                let kept = fresh.as_ref().map(|fresh| fresh.times);
-                if let Some(mut times) = kept.or_else(|| connection.times_mut(request).copied()) {
-                    times.answered(now, (throttle.until_ms * NANOSECONDS_OF_MS).saturating_sub(now));
-                    self.counters().took(&times, now);
-                }
-                if fresh.is_none() {
+                if at.is_none() {
                     connection.drop_parked_slot();
                 }
             }
-            (Outcome::Wait(fetch), fresh) => {
+            (Outcome::Wait(fetch), at) => {
                 let max_wait_ms = fetch.max_wait_ms();
                 // A peer that has closed waits for nothing: what is there is its answer.
                 if connection.peer_closed && fetch.claim() {
                     self.woken.push_back(Waiter { connection: connection.number, request });
                 }
-                self.let_wait(connection, Slot::Fetch(fetch), max_wait_ms, request, fresh);
+                self.let_wait(connection, Slot::Fetch(fetch), max_wait_ms, request, at.is_some());
             }
-            (Outcome::WaitForAcknowledgement(produce), fresh) => {
+            (Outcome::WaitForAcknowledgement(produce), at) => {
                 let max_wait_ms = produce.max_wait_ms();
-                self.let_wait(connection, Slot::Produce(produce), max_wait_ms, request, fresh);
+                self.let_wait(connection, Slot::Produce(produce), max_wait_ms, request, at.is_some());
             }
-            (Outcome::Unresolved(mut unresolved), fresh) => {
+            (Outcome::Unresolved(mut unresolved), at) => {
                 let (asked, verification) = unresolved.verify.take().unzip();
-                if let Some(Fresh { head, at, mut times }) = fresh {
-                    times.wait(connection.now_ns);
+                if let Some((head, at)) = at {
                     let frame = connection.frame_mut(at).to_vec();
                     let parked = Parked { request, api, head, frame, verdict: None, verification, asked: true };
                     connection.parked = Some(parked);
-                    connection.open(Slot::Parked(api), times);
+                    connection.open(Slot::Parked(api));
                     connection.known_above = true;
                 } else if !connection.parked.as_mut().is_some_and(|parked| parked.ask_again(verification)) {
                     return Err(End::Refused("a request that stays unresolved after its retry".into()));
-                } else if let Some(times) = connection.times_mut(request) {
-                    times.wait(connection_now);
                 }
                 let event = unresolved_event(connection, request, api, *unresolved, asked);
                 self.reactor.events.push(Event::Unresolved(event));
             }
-            (Outcome::Close(why), fresh) => {
+            (Outcome::Close(why), at) => {
                 // One that was parked ends with its slot.
-                if fresh.is_some() {
+                if at.is_some() {
                     self.counters().ended(api.key(), 0);
                 }
                 return Err(End::Refused(why));
@@ -185,30 +149,13 @@ impl Processor {
     }
 
     /// Puts a request that waits in its slot, `fresh` or the one it was parked in, and sets its alarm.
-    fn let_wait(
-        &mut self,
-        connection: &mut Connection,
-        waiting: Slot,
-        max_wait_ms: u64,
-        request: u64,
-        fresh: Option<Fresh>,
-    ) {
-        let now = connection.now_ns;
-        let api = if matches!(waiting, Slot::Fetch(_)) { HotPathApi::Fetch } else { HotPathApi::Produce };
-        self.counters().wait_begun(api.key());
+    fn let_wait(&mut self, connection: &mut Connection, waiting: Slot, max_wait_ms: u64, request: u64, fresh: bool) {
         let waiter = Waiter { connection: connection.number, request };
-        self.deadlines.insert(now / NANOSECONDS_OF_MS + max_wait_ms, Deadline::Waiting(waiter));
-        match fresh {
-            Some(Fresh { mut times, .. }) => {
-                times.wait(now);
-                connection.open(waiting, times);
-            }
-            None => {
-                if let Some(times) = connection.times_mut(request) {
-                    times.wait(now);
-                }
-                connection.let_wait(request, waiting);
-            }
+        self.deadlines.insert(self.reactor.clock.now() + max_wait_ms, Deadline::Waiting(waiter));
+        if fresh {
+            connection.open(waiting);
+        } else {
+            connection.let_wait(request, waiting);
         }
     }
 
@@ -242,15 +189,14 @@ impl Processor {
         }
         self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
         let bare = matches!(connection.accepted.authentication, Authentication::Tokens);
-        let times = RequestTimes::begin(head.api_key, connection.arrived_ns, connection.arrived_ns);
-        let mut request = connection.control_request(&self.reactor.clock, head, at);
+        let mut request = connection.control_request(head, at);
         if bare {
             request.body = bare_tokens::message(&request.body);
         }
         self.reactor.events.push(Event::Control(request));
         connection.known_above = true;
         let RequestHead { correlation_id, api_key, api_version, .. } = *head;
-        connection.open(Slot::Control(Asked { correlation_id, api_key, api_version, bare }), times);
+        connection.open(Slot::Control(Asked { correlation_id, api_key, api_version, bare }));
         Ok(())
     }
 
@@ -264,14 +210,12 @@ impl Processor {
     ) {
         self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
         self.counters().ended(head.api_key, response.size());
-        let times = RequestTimes::begin(head.api_key, connection.arrived_ns, self.time(connection));
-        self.look_at_clock(connection);
-        connection.answer_next(response, times);
+        connection.answer_next(response);
     }
 
     /// Leaves a frame in the input buffer and asks the control plane about it.
     fn intercept(&self, connection: &mut Connection, head: &RequestHead, at: std::ops::Range<usize>) {
-        let request = connection.control_request(&self.reactor.clock, head, at.clone());
+        let request = connection.control_request(head, at.clone());
         connection.unread(&at);
         connection.intercepted = true;
         connection.known_above = true;
@@ -350,17 +294,12 @@ impl Processor {
         let who = self.who(&mut connection);
         if let Some(mut parked) = connection.parked.take_if(|parked| parked.request == waiter.request) {
             note(&mut parked);
-            let now = self.look_at_clock(&mut connection);
-            if let Some(times) = connection.times_mut(waiter.request) {
-                times.resume(now);
-            }
             parked.asked = false;
             let api = parked.api;
             let metered = connection.metering.begin(parked.frame.len());
             let (decided, verified) = (parked.verdict.as_ref(), parked.verification.as_ref());
             let request = HotPathRequest { api, head: &parked.head, waiter, who, decided, verified, metered };
             let outcome = self.evaluate(request, &mut parked.frame);
-            self.look_at_clock(&mut connection);
             connection.parked = Some(parked);
             done = self.conclude(&mut connection, api, outcome, None);
             connection.parked.take_if(|parked| !parked.asked);
@@ -388,10 +327,6 @@ impl Processor {
         let Some(open) = self.reactor.open.get(waiter.connection) else { return };
         let mut connection = open.lock();
         let (hot_path, counters) = (&self.reactor.hot_path, self.counters());
-        let now = self.look_at_clock(&mut connection);
-        if let Some(times) = connection.times_mut(waiter.request) {
-            times.resume(now);
-        }
         let answered = match connection.take_out(waiter.request) {
             Some(Slot::Fetch(fetch)) => Some((HotPathApi::Fetch, fetch.complete(hot_path, counters))),
             Some(Slot::Produce(produce)) => Some((HotPathApi::Produce, produce.complete(hot_path, counters))),
@@ -399,8 +334,6 @@ impl Processor {
         };
         if let Some((api, response)) = answered {
             counters.ended(api.key(), response.size());
-            counters.wait_ended(api.key());
-            self.look_at_clock(&mut connection);
             connection.answer(waiter.request, response);
         }
         let done = self.work(&mut connection);

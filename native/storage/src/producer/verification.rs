@@ -107,7 +107,8 @@ impl Verifications {
     /// Takes a coordinator's word that a transaction of this producer is open and has this partition. It holds as long as
     /// a verification that begins now would; a newer epoch that has asked meanwhile is left to its own answer.
     pub(crate) fn confirm(&mut self, producer_id: i64, producer_epoch: i16, now_ms: i64) {
-        let beginning = BeginningTransaction { producer_id, producer_epoch, sequence: i32::MAX, bumps_epoch: false };
+        let beginning =
+            BeginningTransaction { producer_id, producer_epoch, sequence: i32::MAX, bumps_epoch: false };
         let verification = self.entry(beginning, now_ms);
         if producer_epoch > verification.epoch {
             (verification.epoch, verification.lowest_sequence) = (producer_epoch, i32::MAX);

@@ -121,7 +121,7 @@ fn an_answer_that_waited_names_the_new_leader_also_before_the_table_does() {
     replicated(&plane, "t");
     let endpoint = BrokerEndpoint { id: 2, host: "there".into(), port: 9092, rack: None };
     let slots = plane.table().by_name("t").unwrap().partitions.clone();
-    let topic = Topic { name: "t".into(), id: [1; 16], partitions: slots, counters: Arc::default() };
+    let topic = Topic { name: "t".into(), id: [1; 16], partitions: slots };
     plane.publish(Arc::new(TopicTable::new(vec![endpoint]).replace([topic], &[])));
     let mut producer = plane.connect();
     producer.write_all(&produce_named(1, "t", &batch(&["a"]))).unwrap();
