@@ -7,7 +7,6 @@ decide in which order parts are built: that is the node's.
 from __future__ import annotations
 
 import secrets
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pybroker.broker.transaction_verification import Producer
@@ -299,7 +298,7 @@ def build_pipeline(
         name_peer=parts.tls.name_peer,
         quota_asked=parts.quotas.answer,
         ask_coordinator=ask_coordinator,
-        mute=partial(mute, parts.data_plane),
+        mute=lambda connection, wait_ms: mute(parts.data_plane, connection, wait_ms),
     )
 
 
@@ -393,7 +392,7 @@ def build_controller_pipeline(parts: ControllerParts) -> Pipeline:
         drained=_nothing,
         closed=closed,
         name_peer=parts.tls.name_peer,
-        mute=partial(mute, parts.data_plane),
+        mute=lambda connection, wait_ms: mute(parts.data_plane, connection, wait_ms),
     )
 
 

@@ -94,6 +94,7 @@ def _reads() -> dict[str, tuple[int, Fields]]:
             2,
             {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]},
         ),
+        "GET_TELEMETRY_SUBSCRIPTIONS": (0, {"client_instance_id": bytes(range(16))}),
         "LIST_CONFIG_RESOURCES": (1, {}),
         "LIST_OFFSETS": (7, {"replica_id": -1, "topics": _topics(partitions=_partitions(partition_index=None))}),
         "OFFSET_FOR_LEADER_EPOCH": (
@@ -110,6 +111,16 @@ def _reads() -> dict[str, tuple[int, Fields]]:
 
 def _changes() -> dict[str, tuple[int, Fields]]:
     return {
+        "PUSH_TELEMETRY": (
+            0,
+            {
+                "client_instance_id": bytes(range(16)),
+                "subscription_id": 1,
+                "terminating": False,
+                "compression_type": 0,
+                "metrics": bytes(100_000),
+            },
+        ),
         "ADD_RAFT_VOTER": (
             1,
             {

@@ -120,6 +120,7 @@ class BrokerChannel:
     async def close(self) -> None:
         """End the connections; requests that wait raise ConnectionLostError."""
         self._closed = True
+        self._here = None
         for node_id in list(self._peers):
             self._leave(node_id, "this broker is stopping")
         if self._ending:

@@ -314,6 +314,12 @@ class BrokerPart:
         self.deletions.published()
         self._lag_checks.published(image)
 
+    def drop(self) -> None:
+        """Let go of the parts, which have ended."""
+        for part in (self.transactions, self.groups, self.markers, self.verification):
+            vars(part).clear()
+        vars(self).clear()
+
     def _build_apis(self) -> Mapping[int, Api]:
         """Return the APIs of this broker's listeners; what the active controller decides is forwarded to it."""
         apis = registered_apis(ListenerRole.BROKER)

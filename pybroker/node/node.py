@@ -123,8 +123,10 @@ class Node:
 
     async def stop(self) -> None:
         """Stop cleanly: what was acknowledged is on disk, and the next start needs no recovery."""
-        await self._life.stop(self._running())
+        run = self._running()
+        await self._life.stop(run)
         self._run = None
+        run.drop()
 
     def reload(self, config: BrokerConfig) -> Reread:
         """Take what may change while the node runs, and read its certificates again where their files have changed.
@@ -152,6 +154,11 @@ class _Run:
         foundation = self._foundation = Foundation(config, clock)
         self._controller = ControllerPart(foundation) if config.is_controller else None
         self._broker = BrokerPart(foundation, intercepted) if config.is_broker else None
+
+    def drop(self) -> None:
+        """Let go of what has ended: the parts know each other, and files would stay open until garbage is collected."""
+        if self._broker is not None:
+            self._broker.drop()
 
     @property
     def shut_down(self) -> ShutDown:

@@ -238,21 +238,21 @@ def test_what_brokers_ask_of_each_other_about_transactions_is_refused_and_writes
 ) -> None:
     with Wire(closed_cluster.bootstrap_servers) as wire:
         assigned = [{"partition_index": index, "broker_ids": list(closed_cluster.brokers)} for index in range(2)]
-        topic = {"name": "led", "num_partitions": -1, "replication_factor": -1, "assignments": assigned}
+        topic = {"name": "orders", "num_partitions": -1, "replication_factor": -1, "assignments": assigned}
         wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000, validate_only=False)
-        wait_until(lambda: leads_all(wire, "led", 2), within=10, what="the topic has leaders")
+        wait_until(lambda: leads_all(wire, "orders", 2), within=10, what="the topic has leaders")
         sender = transactional(wire, closed_cluster).init()
-        assert (sender.add("led", 0), sender.write("led", b"open").error_code) == (0, 0)
+        assert (sender.add("orders", 0), sender.write("orders", b"open").error_code) == (0, 0)
         wire.call("CreateAcls", 3, creations=[creation(CLUSTER, "kafka-cluster", LITERAL, CLUSTER_ACTION)])
         who = {"producer_id": sender.producer_id, "epoch": sender.epoch}
         marker = {**who, "committed": True, "transaction_version": 0}
         wait_until(
-            lambda: write_marker(wire, "led", 1, producer_id=10**9, epoch=0) == CLUSTER_REFUSED,
+            lambda: write_marker(wire, "orders", 1, producer_id=10**9, epoch=0) == CLUSTER_REFUSED,
             within=10,
             what="the entry is in force",
         )
         for version in (1, 2):
-            assert write_marker(wire, "led", version=version, **marker) == CLUSTER_REFUSED
+            assert write_marker(wire, "orders", version=version, **marker) == CLUSTER_REFUSED
         for version in (4, 5):
             for verify_only in (False, True):
                 asked = {
@@ -260,10 +260,10 @@ def test_what_brokers_ask_of_each_other_about_transactions_is_refused_and_writes
                     "producer_id": sender.producer_id,
                     "producer_epoch": sender.epoch,
                     "verify_only": verify_only,
-                    "topics": [{"name": "led", "partitions": [1]}],
+                    "topics": [{"name": "orders", "partitions": [1]}],
                 }
                 assert wire.call("AddPartitionsToTxn", version, transactions=[asked]).error_code == CLUSTER_REFUSED
         (described,) = sender.describe().topics
-        assert (described.topic, list(described.partitions)) == ("led", [0])
-        seen = see(wire, "led")
+        assert (described.topic, list(described.partitions)) == ("orders", [0])
+        seen = see(wire, "orders")
         assert (seen.last_stable_offset, seen.high_watermark, seen.markers) == (0, 1, [])

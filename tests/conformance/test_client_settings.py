@@ -162,4 +162,5 @@ RANGES_OF_OUR_OWN: dict[str, str] = {
     "sasl.kerberos.ticket.renew.window.factor": "there is no Kerberos: its default alone is taken",
     "socket.connection.setup.timeout.max.ms": "less than no time is no limit",
     "socket.connection.setup.timeout.ms": "less than no time is no limit",
+    "transaction.timeout.ms": "a transaction that may take no time, or less, is none; Kafka's brokers refuse it",
 }

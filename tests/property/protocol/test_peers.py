@@ -59,6 +59,8 @@ NOT_IN_KAFKA_PYTHON = (
     "Envelope",
     "ExpireDelegationToken",
     "FetchSnapshot",
+    "GetTelemetrySubscriptions",
+    "PushTelemetry",
     "RemoveRaftVoter",
     "RenewDelegationToken",
     "UnregisterBroker",

@@ -114,7 +114,6 @@ def test_what_is_not_there_is_reported(configs: Configs, capsys: pytest.CaptureF
         (["--alter", "--entity-type", "brokers", "--add-config", "flush.ms=1"], "An entity-name or default entity"),
         (["--describe", "--entity-type", "topics", "--entity-default"], "--entity-default must not be specified"),
         (["--describe"], "At least one entity type must be specified"),
-        (["--describe", "--entity-type", "client-metrics"], "entity type client-metrics is not served"),
         (["--describe", "--entity-type", "broker-loggers"], "An entity name must be specified with --describe"),
         (
             ["--alter", "--entity-type", "broker-loggers", "--entity-name", "1", "--add-config", "a=INFO"],

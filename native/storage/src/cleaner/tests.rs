@@ -274,7 +274,7 @@ fn without(batches: &[SeenBatch], aborted: &HashSet<i64>) -> Vec<SeenBatch> {
     left
 }
 
-/// Readers that find a record of a transaction find its marker too, and are told of it when it was aborted.
+/// Readers that find a record of a transaction find its marker too, and learn when it was aborted.
 fn check_markers(log: &Log, after: &[SeenBatch], ended: &[Ended]) {
     let records: HashSet<i64> = after.iter().flat_map(|batch| batch.records.iter().map(|record| record.0)).collect();
     let listed = log.aborted_transactions(Offset(0)..Offset::MAX).unwrap();
@@ -282,10 +282,10 @@ fn check_markers(log: &Log, after: &[SeenBatch], ended: &[Ended]) {
         let left: Vec<i64> = of_transaction.iter().copied().filter(|offset| records.contains(offset)).collect();
         let Some(first) = left.first() else { continue };
         assert!(records.contains(marker), "the marker {marker} of the records {left:?} is gone");
-        let told = listed.iter().any(|aborted| {
+        let is_listed = listed.iter().any(|aborted| {
             aborted.producer_id == *producer && aborted.first_offset <= *first && aborted.last_offset == *marker
         });
-        assert_eq!(told, !commit, "what readers of {left:?} are told");
+        assert_eq!(is_listed, !commit, "the aborted transactions of readers of {left:?}");
     }
 }
 
