@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.java
 
-TOPIC, COPY = "secured", "secured-copy"
+TOPIC, COPY, LINES = "secured", "secured-copy", "secured-lines"
 # None has a word by which Spark recognizes a secret, so that what hides it is not luck.
 GOOD, BAD = "alices-Zq8-phrase", "another-Zq9-phrase"
 ROWS = [("0",), ("1",), ("2",)]
@@ -54,8 +54,8 @@ class Secured:
 def secured() -> Iterator[Secured]:
     with Broker(security="SASL_SSL", users={"alice": GOOD}) as broker:
         with Admin(broker.bootstrap_servers, broker.client_properties("alice")) as admin:
-            admin.create_topics([NewTopic(name, 1) for name in (TOPIC, COPY)])
-            for name in (TOPIC, COPY):
+            admin.create_topics([NewTopic(name, 1) for name in (TOPIC, COPY, LINES)])
+            for name in (TOPIC, COPY, LINES):
                 admin.wait_for_leaders(name)
         yield Secured(broker)
 
@@ -154,11 +154,11 @@ def test_a_job_takes_passwords_from_a_file(
         given = secured.properties | {"bootstrap.servers": "unused:1"}
         config.write_text(escaped(given).replace(GOOD, password))
         where = ["--bootstrap-server", secured.servers, "--command-config", str(config)]
-        status = job.main(ingest.JOB, [*where, "--source", str(lines), "--format", "text", "--topic", TOPIC])
+        status = job.main(ingest.JOB, [*where, "--source", str(lines), "--format", "text", "--topic", LINES])
         return status, "".join(capsys.readouterr())
 
     status, printed = run(GOOD)
-    assert (status, printed) == (0, f"ingest: 2 rows read, 2 records to topic '{TOPIC}'\n")
+    assert (status, printed) == (0, f"ingest: 2 rows read, 2 records to topic '{LINES}'\n")
     status, printed = run(BAD)
     assert status == 1
     assert "SCRAM-SHA-512" in printed

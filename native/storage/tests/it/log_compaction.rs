@@ -416,7 +416,7 @@ impl Harness {
         let stable = self.settle();
         let seen = self.read_committed(stable);
         let committed = |offset: &i64| *offset < stable && !self.is_aborted(*offset);
-        assert!(seen.iter().filter(|offset| **offset >= self.log_start).all(|offset| committed(offset)), "aborted");
+        assert!(seen.iter().filter(|offset| **offset >= self.log_start).all(&committed), "aborted");
         let written = &mut self.written.range(self.log_start..).map(|(offset, said)| (*offset, *said));
         let written = &mut written.filter(|(offset, _)| committed(offset));
         assert_eq!(state(&mut found.into_iter().filter(|(offset, _)| seen.contains(offset))), state(written));
