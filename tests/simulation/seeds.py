@@ -10,7 +10,7 @@ import gc
 import itertools
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 _SEEDS = os.environ.get("PYBROKER_SIMULATED_SEEDS")
@@ -27,7 +27,7 @@ def blocks(seeds: int, count: int = 20) -> list[range]:
     return [range(first, last, count) for first in range(_FIRST, min(_FIRST + count, last))]
 
 
-def check_seeds(seeds: range, world: Callable[[int], None]) -> None:
+def check_seeds(seeds: Iterable[int], world: Callable[[int], None]) -> None:
     """Play each seed; raises when some end badly, with what it takes to play the first of them alone."""
     faults = {}
     with few_collections():
