@@ -30,8 +30,8 @@ PLANTED = {
 LOOKED_AT_FIRST = {"no fencing": 303, "vote not persisted": 513}
 """Seeds that have found what few seeds find: with them a search takes seconds, where they still find it."""
 
-NOT_MENDED = frozenset({483, 807})
-"""Seeds that leave a transaction open for ever: a fault that docs/not-there-yet.md names. None may come to them."""
+NOT_MENDED = frozenset({372, 378, 396, 483, 741, 807})
+"""Seeds that end badly, by faults that docs/not-there-yet.md names. None may come to them."""
 
 
 @pytest.fixture(autouse=True)
