@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -13,6 +16,7 @@ from tests.simulation.shrinking import shrink
 from tests.simulation.simulated_broker import NO_FAULTS, Faults
 from tests.simulation.whole_invariants import BrokenError
 from tests.simulation.whole_world import TRANSACTIONS_EACH, Plan, World, build_plan
+from tests.support import repository
 
 OF_TRANSACTIONS = {
     "marker before prepare": Faults(marks_before_prepared=True),
@@ -83,6 +87,22 @@ def test_a_seed_is_the_same_run_every_time(seed: int) -> None:
     first, second = World(build_plan(seed)), World(build_plan(seed))
     assert first.run() == second.run()
     assert first.lines == second.lines
+
+
+def test_a_seed_is_the_same_run_in_every_process() -> None:
+    """Whatever the order is in which a process has the items of its sets."""
+    program = f"from tests.simulation.whole_world import *; print(World(build_plan({2 * TRANSACTIONS_EACH})).run())"
+    played = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": order},
+            cwd=repository.ROOT,
+            check=True,
+            stdout=subprocess.PIPE,
+        ).stdout
+        for order in ("0", "3")
+    }
+    assert len(played) == 1
 
 
 @pytest.mark.timeout(600)

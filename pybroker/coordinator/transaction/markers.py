@@ -88,7 +88,7 @@ class _Ending:
     def marker(self, partitions: Iterable[Partition]) -> WritableTxnMarker:
         """Build the marker for some partitions."""
         topics: dict[str, WritableTxnMarkerTopic] = {}
-        for name, index in partitions:
+        for name, index in sorted(partitions):
             topic = topics.get(name)
             if topic is None:
                 topic = topics[name] = WritableTxnMarkerTopic(name=name, partition_indexes=[])
@@ -187,7 +187,8 @@ class TransactionMarkers:
         """Queue partitions for their leaders; those that are gone need no marker."""
         topics = self._image().topics.by_name
         brokers = self._image().cluster.brokers
-        for partition in list(partitions):
+        # In an order of its own: a run of the simulation is the same in every process.
+        for partition in sorted(partitions):
             topic = topics.get(partition[0])
             known = None if topic is None else topic.partitions.get(partition[1])
             if known is None:
@@ -276,7 +277,7 @@ class TransactionMarkers:
                 (topic.name, one.partition_index): one.error_code for topic in result.topics for one in topic.partitions
             }
         again = []
-        for partition in partitions:
+        for partition in sorted(partitions):
             code = codes.get(partition, ErrorCode.REQUEST_TIMED_OUT)
             if code in _DONE:
                 ending.left.discard(partition)
