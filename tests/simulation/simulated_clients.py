@@ -156,17 +156,19 @@ class Clients:
             found = self.leader_of(OFFSETS_TOPIC)
             if found is None:
                 continue
-            coordinator = found[0]
+            coordinator, unclean = found[0], world.invariants.unclean_elections
             try:
                 if self._random.random() < 0.6:
                     self._offset += 1
                     await self.call(coordinator, self._commit_at, coordinator, self._offset)
-                    world.invariants.note_offset(0, self._offset)
+                    if world.invariants.unclean_elections == unclean:  # Such an election may lose what was answered.
+                        world.invariants.note_offset(0, self._offset)
                     self.commits += 1
                 else:
                     known = world.invariants.answered_offset(0)
                     committed = await self.call(coordinator, self._committed_at, coordinator)
-                    if world.invariants.is_leader(coordinator.number, OFFSETS_TOPIC):
+                    is_leader = world.invariants.is_leader(coordinator.number, OFFSETS_TOPIC)
+                    if is_leader and world.invariants.unclean_elections == unclean:
                         world.invariants.check_offset(0, known, committed)
             except AssertionError:
                 raise

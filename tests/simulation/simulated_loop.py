@@ -29,10 +29,12 @@ class Life:
         self.tasks: list[asyncio.Task[Any]] = []
 
     def forget(self) -> None:
-        """Drop what never began to run."""
+        """Drop what never began to run, and what that would have awaited."""
         for task in self.tasks:
             coroutine: Any = task.get_coro()
             if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                for argument in filter(inspect.iscoroutine, coroutine.cr_frame.f_locals.values()):
+                    argument.close()
                 coroutine.close()
         self.tasks.clear()
 

@@ -91,7 +91,7 @@ class Instance:
             code = await self._clients.send(topic, frame)
             if code == ErrorCode.NONE:
                 self._sequences[topic] = sequence + 1
-                self._clients.audit.acknowledged(self.open, topic, value)
+                self._clients.acknowledged(self.open, topic, value)
                 return
             if code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING):
                 raise Over
@@ -267,6 +267,11 @@ class TransactionalClients:
                 response, _ = decode(FetchResponse, answer, _FETCH_VERSION, skip_tagged(answer, 4))
                 for part in response.responses[0].partitions if response.responses else []:
                     self._take(topic, part)
+
+    def acknowledged(self, transaction: Transaction, topic: str, value: bytes) -> None:
+        """Note that a record was acknowledged; an unclean election may have lost who was fenced."""
+        if not self._world.invariants.unclean_elections:
+            self.audit.acknowledged(transaction, topic, value)
 
     def _take(self, topic: str, part: Any) -> None:
         position = self._positions[topic]
