@@ -10,9 +10,10 @@ import argparse
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pybench import consumer_perf, formats, spark_options
+from pybench import spark_options
 from pybench.spark_follow import Follower, client_lines
 from pybench.spark_output import write_files
+from pybroker.cli.perf import consumer_perf, formats
 from pybroker.cli.perf.options import ToolError, check_settings, warn_of_unknown
 from pybroker.cli.perf.progress import ProgressBar
 from pybroker.client import EARLIEST, LATEST, Admin, TopicPartition

@@ -11,9 +11,10 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from pybench import producer_perf, spark_options
+from pybench import spark_options
 from pybench.spark_follow import Follower, client_lines, producer_line
 from pybench.spark_output import write_files
+from pybroker.cli.perf import producer_perf
 from pybroker.cli.perf.options import ToolError, check_settings, warn_of_unknown
 from pybroker.cli.perf.progress import ProgressBar
 from pybroker.client import Producer
