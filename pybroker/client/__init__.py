@@ -5,48 +5,54 @@
 `ColumnFetcher` and `Producer.send_columns` they come and go as Arrow columns. Knows no broker of ours.
 """
 
-from pybroker.client.admin import Admin
-from pybroker.client.async_admin import AsyncAdmin
-from pybroker.client.async_consumer import AsyncConsumer
-from pybroker.client.async_producer import AsyncProducer
-from pybroker.client.columns import COLUMNS, ColumnFetcher, RecordColumns
-from pybroker.client.consume_transform_produce import ConsumeTransformProduce, Output
-from pybroker.client.consumer import Consumer
-from pybroker.client.errors import (
-    BrokerError,
-    ClientError,
-    CommitFailedError,
-    DeserializationError,
-    LogTruncationError,
-    ProducerFencedError,
-    SerializationError,
-    TransactionAbortableError,
-    TransactionAbortedError,
-    TransactionError,
-    TransactionFatalError,
-    TransactionStateError,
-    TransactionTimeoutError,
-)
-from pybroker.client.fetcher import AsyncFetcher, Fetcher, Record
-from pybroker.client.groups import OffsetAndMetadata
-from pybroker.client.listener import RebalanceListener
-from pybroker.client.log_dirs import LogDirDescription, Replica, ReplicaInfo
-from pybroker.client.metrics import MetricValue
-from pybroker.client.native import KeyedStamps, LatencyHistogram, Tally
-from pybroker.client.producer import Continuation, Delivery, Producer, RecordMetadata
-from pybroker.client.topics import (
-    EARLIEST,
-    LATEST,
-    MAX_TIMESTAMP,
-    ListedOffset,
-    NewTopic,
-    Reassignment,
-    TopicDescription,
-    TopicPartition,
-)
-from pybroker.client.transaction.group_metadata import GroupMetadata
-from pybroker.client.transaction.suspended import SuspendedTransaction
-from pybroker.protocol.errors import ErrorCode
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pybroker.client.admin import Admin
+    from pybroker.client.async_admin import AsyncAdmin
+    from pybroker.client.async_consumer import AsyncConsumer
+    from pybroker.client.async_producer import AsyncProducer
+    from pybroker.client.columns import COLUMNS, ColumnFetcher, RecordColumns
+    from pybroker.client.consume_transform_produce import ConsumeTransformProduce, Output
+    from pybroker.client.consumer import Consumer
+    from pybroker.client.errors import (
+        BrokerError,
+        ClientError,
+        CommitFailedError,
+        DeserializationError,
+        LogTruncationError,
+        ProducerFencedError,
+        SerializationError,
+        TransactionAbortableError,
+        TransactionAbortedError,
+        TransactionError,
+        TransactionFatalError,
+        TransactionStateError,
+        TransactionTimeoutError,
+    )
+    from pybroker.client.fetcher import AsyncFetcher, Fetcher, Record
+    from pybroker.client.groups import OffsetAndMetadata
+    from pybroker.client.listener import RebalanceListener
+    from pybroker.client.log_dirs import LogDirDescription, Replica, ReplicaInfo
+    from pybroker.client.metrics import MetricValue
+    from pybroker.client.native import KeyedStamps, LatencyHistogram, Tally
+    from pybroker.client.producer import Continuation, Delivery, Producer, RecordMetadata
+    from pybroker.client.topics import (
+        EARLIEST,
+        LATEST,
+        MAX_TIMESTAMP,
+        ListedOffset,
+        NewTopic,
+        Reassignment,
+        TopicDescription,
+        TopicPartition,
+    )
+    from pybroker.client.transaction.group_metadata import GroupMetadata
+    from pybroker.client.transaction.suspended import SuspendedTransaction
+    from pybroker.protocol.errors import ErrorCode
 
 __all__ = [
     "COLUMNS",
@@ -100,3 +106,63 @@ __all__ = [
     "TransactionStateError",
     "TransactionTimeoutError",
 ]
+
+_HOMES = {
+    "pybroker.client.admin": ("Admin",),
+    "pybroker.client.async_admin": ("AsyncAdmin",),
+    "pybroker.client.async_consumer": ("AsyncConsumer",),
+    "pybroker.client.async_producer": ("AsyncProducer",),
+    "pybroker.client.columns": ("COLUMNS", "ColumnFetcher", "RecordColumns"),
+    "pybroker.client.consume_transform_produce": ("ConsumeTransformProduce", "Output"),
+    "pybroker.client.consumer": ("Consumer",),
+    "pybroker.client.errors": (
+        "BrokerError",
+        "ClientError",
+        "CommitFailedError",
+        "DeserializationError",
+        "LogTruncationError",
+        "ProducerFencedError",
+        "SerializationError",
+        "TransactionAbortableError",
+        "TransactionAbortedError",
+        "TransactionError",
+        "TransactionFatalError",
+        "TransactionStateError",
+        "TransactionTimeoutError",
+    ),
+    "pybroker.client.fetcher": ("AsyncFetcher", "Fetcher", "Record"),
+    "pybroker.client.groups": ("OffsetAndMetadata",),
+    "pybroker.client.listener": ("RebalanceListener",),
+    "pybroker.client.log_dirs": ("LogDirDescription", "Replica", "ReplicaInfo"),
+    "pybroker.client.metrics": ("MetricValue",),
+    "pybroker.client.native": ("KeyedStamps", "LatencyHistogram", "Tally"),
+    "pybroker.client.producer": ("Continuation", "Delivery", "Producer", "RecordMetadata"),
+    "pybroker.client.topics": (
+        "EARLIEST",
+        "LATEST",
+        "MAX_TIMESTAMP",
+        "ListedOffset",
+        "NewTopic",
+        "Reassignment",
+        "TopicDescription",
+        "TopicPartition",
+    ),
+    "pybroker.client.transaction.group_metadata": ("GroupMetadata",),
+    "pybroker.client.transaction.suspended": ("SuspendedTransaction",),
+    "pybroker.protocol.errors": ("ErrorCode",),
+}
+"""Module -> what it has of `__all__`. It is imported when the first of its names is asked for: a broker, which needs
+no more than connections and errors, starts without the rest."""
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES.items():
+        if name in names:
+            value: object = getattr(import_module(home), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

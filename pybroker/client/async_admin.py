@@ -12,8 +12,9 @@ those about transactions `pybroker.client.transaction_admin`'s.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Self
+
+from msgspec.structs import replace
 
 from pybroker.client.acl_admin import AclCalls
 from pybroker.client.closing import AsyncClosing

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from pybroker.client.topics import BrokerDescription, TopicPartition
 
@@ -16,8 +17,7 @@ class OffsetAndMetadata(NamedTuple):
     leader_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class GroupListing:
+class GroupListing(Struct, frozen=True):
     """A group as its coordinator lists it."""
 
     group_id: str
@@ -29,8 +29,7 @@ class GroupListing:
     """`classic` or `consumer` (KIP-848); empty where an old broker does not say."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemberDescription:
+class MemberDescription(Struct, frozen=True):
     """A member of a group."""
 
     member_id: str
@@ -46,8 +45,7 @@ class MemberDescription:
     """Whether it speaks the protocol of KIP-848; None where the broker does not say."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupDescription:
+class GroupDescription(Struct, frozen=True):
     """A group and its members."""
 
     group_id: str

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaInfo:
+class ReplicaInfo(Struct, frozen=True):
     """A replica in a log directory."""
 
     size: int
@@ -21,8 +21,7 @@ class ReplicaInfo:
     """Whether it is filled to take the place of the log in another directory."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogDirDescription:
+class LogDirDescription(Struct, frozen=True):
     """A log directory; without replicas where it cannot be looked at."""
 
     error: ErrorCode
@@ -33,16 +32,14 @@ class LogDirDescription:
     """Room on its volume, -1 where the broker does not say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replica:
+class Replica(Struct, frozen=True):
     """A partition's replica on one broker."""
 
     partition: TopicPartition
     broker: int
 
 
-@dataclass(frozen=True, slots=True)
-class BatchMark:
+class BatchMark(Struct, frozen=True):
     """What distinguishes a batch of a log from others; the checksum is of its records and most of its header."""
 
     base_offset: int
@@ -52,8 +49,7 @@ class BatchMark:
     checksum: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaBatches:
+class ReplicaBatches(Struct, frozen=True):
     """The batches that a replica has from offset `first` up to `end`, in order."""
 
     first: int

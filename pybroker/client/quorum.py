@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 """Which way a `FeatureUpdate` may go: up; down where nothing is lost; down in any case."""
 
 
-@dataclass(frozen=True, slots=True)
-class RaftEndpoint:
+class RaftEndpoint(Struct, frozen=True):
     """Where a node of the quorum is reached."""
 
     listener: str
@@ -22,8 +22,7 @@ class RaftEndpoint:
         return f"{self.listener}://{host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumReplica:
+class QuorumReplica(Struct, frozen=True):
     """How far a voter or an observer has come; times in ms since 1970, None where they are not known."""
 
     node_id: int
@@ -34,8 +33,7 @@ class QuorumReplica:
     last_caught_up_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumDescription:
+class QuorumDescription(Struct, frozen=True):
     """Who votes about the metadata log, who only reads it, and how far each has come."""
 
     leader_id: int
@@ -48,8 +46,7 @@ class QuorumDescription:
     """Listeners by node, of those nodes of which they are known; none from a cluster before Kafka 3.9."""
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureUpdate:
+class FeatureUpdate(Struct, frozen=True):
     """A level to give a feature, 0 to remove it, and which way that may go."""
 
     level: int

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(Struct, frozen=True):
     """A topic to create; -1 leaves a number to the broker."""
 
     name: str
@@ -18,8 +18,7 @@ class NewTopic:
     """Brokers by partition; then the two numbers must be -1."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedTopic:
+class CreatedTopic(Struct, frozen=True):
     """A topic that was created (or would be, with validate_only); -1 and zeros where an old broker does not say."""
 
     name: str
@@ -28,8 +27,7 @@ class CreatedTopic:
     replication_factor: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionDescription:
+class PartitionDescription(Struct, frozen=True):
     """One partition as metadata describes it; leader -1 means none."""
 
     index: int
@@ -44,8 +42,7 @@ class PartitionDescription:
     """The last members of the ISR before it emptied; None as above."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicDescription:
+class TopicDescription(Struct, frozen=True):
     """One topic as metadata describes it, partitions by index."""
 
     name: str
@@ -54,8 +51,7 @@ class TopicDescription:
     partitions: tuple[PartitionDescription, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerDescription:
+class BrokerDescription(Struct, frozen=True):
     """One broker's address, and whether it is registered and not at work."""
 
     node_id: int
@@ -65,8 +61,7 @@ class BrokerDescription:
     fenced: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterDescription:
+class ClusterDescription(Struct, frozen=True):
     """The brokers that are there."""
 
     cluster_id: str | None
@@ -74,8 +69,7 @@ class ClusterDescription:
     brokers: tuple[BrokerDescription, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureDescription:
+class FeatureDescription(Struct, frozen=True):
     """A feature's level in force (0: none), and the lowest and highest that the broker which was asked can run with."""
 
     level: int
@@ -85,8 +79,7 @@ class FeatureDescription:
     """Grows with every change of a level of the cluster; -1 where it is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigSynonym:
+class ConfigSynonym(Struct, frozen=True):
     """A place that gives a setting its value, or would if those before it did not."""
 
     name: str
@@ -94,8 +87,7 @@ class ConfigSynonym:
     source: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigEntry:
+class ConfigEntry(Struct, frozen=True):
     """One setting of a topic or broker. `source` is DescribeConfigs' number (5: a default)."""
 
     name: str
@@ -106,8 +98,7 @@ class ConfigEntry:
     synonyms: tuple[ConfigSynonym, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigChange:
+class ConfigChange(Struct, frozen=True):
     """What to do with one setting: `operation` is `SET`, `DELETE`, `APPEND` or `SUBTRACT` (KIP-339)."""
 
     name: str
@@ -115,24 +106,21 @@ class ConfigChange:
     operation: int
 
 
-@dataclass(frozen=True, slots=True)
-class MorePartitions:
+class MorePartitions(Struct, frozen=True):
     """How many partitions a topic is to have in all, and the replicas of each new one unless the cluster chooses."""
 
     total: int
     assignments: Sequence[Sequence[int]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPartition:
+class TopicPartition(Struct, frozen=True):
     """A partition of a topic by name."""
 
     topic: str
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reassignment:
+class Reassignment(Struct, frozen=True):
     """A partition's replicas while some of them come and others go."""
 
     replicas: tuple[int, ...]
@@ -141,8 +129,7 @@ class Reassignment:
     removing: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ListedOffset:
+class ListedOffset(Struct, frozen=True):
     """An answer of ListOffsets: offset -1 where no record is as young as the timestamp asked for."""
 
     offset: int

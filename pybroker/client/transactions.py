@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from pybroker.client.topics import TopicPartition
 
@@ -10,8 +10,7 @@ NOTHING = -1
 """In place of an epoch, a sequence number or an offset that there is not."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionListing:
+class TransactionListing(Struct, frozen=True):
     """A transactional id, and the state of its transaction."""
 
     transactional_id: str
@@ -22,8 +21,7 @@ class TransactionListing:
     """Node id of its coordinator."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionDescription:
+class TransactionDescription(Struct, frozen=True):
     """A transactional id as its coordinator knows it."""
 
     transactional_id: str
@@ -41,8 +39,7 @@ class TransactionDescription:
     """Those that are part of it; while it ends, those that still wait for its marker."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerState:
+class ProducerState(Struct, frozen=True):
     """A producer, as a replica of a partition remembers it."""
 
     producer_id: int
