@@ -6,6 +6,7 @@ directory. Must not start anything.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.storage.meta_properties import MetaProperties, random_id, read_meta_properties, write_meta_properties
@@ -115,7 +116,10 @@ def lay_out(nodes: Sequence[NodeLayout], given: Mapping[str, str]) -> str:
         if read_meta_properties(node.data) is None:
             write_meta_properties(node.data, MetaProperties(cluster_id, node.node_id, random_id()))
         properties = build_properties(nodes, node, given)
-        node.settings.write_text("".join(f"{key}={_escaped(value)}\n" for key, value in properties.items()))
+        text = "".join(f"{key}={_escaped(value)}\n" for key, value in properties.items())
+        # Passwords and keys may be among them.
+        with open(node.settings, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write(text)
     return cluster_id
 
 

@@ -32,7 +32,7 @@ from pybroker.testing.clock import SteppedClock, milliseconds
 from pybroker.testing.controls import Controls
 from pybroker.testing.interceptor import Interceptor
 from pybroker.testing.ports import ReservedPorts
-from pybroker.testing.security import Security
+from pybroker.testing.security import build_security
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator, Mapping, Sequence
@@ -75,9 +75,7 @@ class Broker(Controls):
         `security` is SSL, SASL_PLAINTEXT or SASL_SSL: certificates are made on the fly, and `users`, passwords by name,
         log in by PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. `client_settings` has what clients need.
         """
-        if security is None and users is not None:
-            raise ValueError("users: they log in where security is SASL_PLAINTEXT or SASL_SSL")
-        self._security = None if security is None else Security(security, users)
+        self._security = build_security(security, users)
         secured = {} if self._security is None else self._security.broker_properties()
         given = {**_DEFAULTS, **secured, **(properties or {})}
         for name, value in settings.items():

@@ -24,13 +24,16 @@ from typing import TYPE_CHECKING, TypeVar
 from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.topics import TopicPartition
+from pybroker.client.user_admin import ScramPassword
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.endpoint import Endpoint
 from pybroker.config.errors import UnknownKeyError
 from pybroker.config.settings import suggestion
 from pybroker.local_cluster.cluster import START_S, LocalCluster
 from pybroker.local_cluster.layout import BROKER_LISTENER, CONTROLLER_LISTENER, NodePorts, build_properties
+from pybroker.security.scram import SCRAM_BY_NAME
 from pybroker.testing.ports import ReservedPorts
+from pybroker.testing.security import build_security
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -64,6 +67,8 @@ class Cluster:
         properties: Mapping[str, str] | None = None,
         racks: Sequence[str | None] | None = None,
         client: Mapping[str, object] | None = None,
+        security: str | None = None,
+        users: Mapping[str, str] | None = None,
         **settings: object,
     ) -> None:
         """Prepare a cluster; raises ConfigError for a wrong value, UnknownKeyError for a key that there is not.
@@ -71,13 +76,18 @@ class Cluster:
         `directory` is kept at the end, a temporary one not. `racks` has the `broker.rack` of each broker.
         `client` has the settings by which this object asks the brokers, such as `ssl.*` and `sasl.*` where their
         listeners are secured; all are, where `security.inter.broker.protocol` says so.
+
+        `security` and `users` are those of `Broker`, and hold between the nodes as well: `client_settings` and
+        `client_properties` have what clients need.
         """
         if brokers < 1:
             raise ValueError(f"brokers={brokers}: a cluster has at least one broker")
         if racks is not None and len(racks) != brokers:
             raise ValueError(f"racks={list(racks)}: expected a rack, or None, for each of {brokers} brokers")
-        self._client = {"default.api.timeout.ms": int(START_S * 1000), **(client or {})}
-        given = {**_DEFAULTS, **(properties or {})}
+        self._security = build_security(security, users)
+        self._client = {"default.api.timeout.ms": int(START_S * 1000), **self._own_login(), **(client or {})}
+        secured = {} if self._security is None else self._security.node_properties()
+        given = {**_DEFAULTS, **secured, **(properties or {})}
         for name, value in settings.items():
             given[name.replace("_", ".")] = str(value).lower() if isinstance(value, bool) else str(value)
         self._reserved = [ReservedPorts() for _ in range(brokers)]
@@ -98,6 +108,16 @@ class Cluster:
     def bootstrap_servers(self) -> str:
         """Where clients find the cluster: the addresses of all brokers, in the order of their ids."""
         return self._local.bootstrap_servers
+
+    def client_settings(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
+        """Return what confluent-kafka and other clients of librdkafka need, as `Broker.client_settings`."""
+        given = {} if self._security is None else self._security.client_settings(user, mechanism)
+        return {"bootstrap.servers": self.bootstrap_servers, **given}
+
+    def client_properties(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
+        """Return the same by Kafka's names: for `pybroker.client`, the commands, Spark and Java."""
+        given = {} if self._security is None else self._security.client_properties(user, mechanism)
+        return {"bootstrap.servers": self.bootstrap_servers, **given}
 
     @property
     def cluster_id(self) -> str:
@@ -136,6 +156,7 @@ class Cluster:
             self._local.start_nodes([broker])
         else:
             self._local.start()
+            self._make_users()
         return self
 
     def stop(self, broker: int | None = None) -> None:
@@ -262,6 +283,20 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await asyncio.to_thread(self.__exit__, kind, error, traceback)
+
+    def _own_login(self) -> dict[str, str]:
+        """Return how this object logs in: by PLAIN, whose users the nodes have from their settings."""
+        return {} if self._security is None else self._security.client_properties(None, "PLAIN")
+
+    def _make_users(self) -> None:
+        """Make the users of SCRAM, once for a directory."""
+        if self._security is None or not self._security.asks_password:
+            return
+        with self._admin() as admin:
+            known = admin.describe_scram_users()
+            for name, password in self._security.users.items():
+                for mechanism in SCRAM_BY_NAME.keys() - known.get(name, {}).keys():
+                    admin.alter_scram_user(name, give=ScramPassword(mechanism, password))
 
     def _admin(self) -> Admin:
         running = [self.address(broker) for broker in self.running] or [self.bootstrap_servers]

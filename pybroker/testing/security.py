@@ -88,6 +88,14 @@ class Security:
             given["sasl.mechanism.inter.broker.protocol"] = "PLAIN"
         return given
 
+    def node_properties(self) -> dict[str, str]:
+        """Return the settings of each node of a cluster, whose listeners for controllers are secured as well."""
+        given = self.broker_properties()
+        del given["listeners"]
+        if self.asks_password:
+            given["sasl.mechanism.controller.protocol"] = "PLAIN"
+        return given
+
     def scram_users(self) -> list[list[ScramUpsertion]]:
         """Return the users of each mechanism of SCRAM as the controller is asked for them: thousands of hashes each."""
         if not self.asks_password:
@@ -153,6 +161,13 @@ class Security:
         if name not in self._clients:
             self._clients[name] = self._authority.issue(name, ())
         return self._clients[name]
+
+
+def build_security(protocol: str | None, users: Mapping[str, str] | None) -> Security | None:
+    """Return what is asked for, None for listeners without it; raises ValueError for what cannot be had."""
+    if protocol is None and users is not None:
+        raise ValueError("users: they log in where security is SASL_PLAINTEXT or SASL_SSL")
+    return None if protocol is None else Security(protocol, users)
 
 
 _SALT = b"a test broker's own"

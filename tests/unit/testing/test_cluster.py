@@ -7,13 +7,17 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import confluent_kafka.admin
 import pytest
 
 from pybroker.client.admin import Admin
+from pybroker.client.errors import AuthenticationError
 from pybroker.client.topics import NewTopic
 from pybroker.config.errors import ConfigError, UnknownKeyError
 from pybroker.testing import Cluster
 from tests.support.conditions import wait_until
+
+_PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="{}" password="{}";'
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +120,32 @@ def test_a_broker_that_ended_by_itself_is_started_again(cluster: Cluster) -> Non
     wait_until(lambda: broker not in cluster.running, within=10, what="the process is gone")
     cluster.start(broker)
     assert broker in cluster.running
+
+
+def test_a_secured_cluster_has_users_and_tells_clients_what_they_need() -> None:
+    with Cluster(brokers=2, security="SASL_SSL", users={"eve": "eve-secret", "adam": "it's \\ his"}) as running:
+        assert running.controller() in running.brokers
+        for user, mechanism in (("eve", "PLAIN"), ("adam", "SCRAM-SHA-256"), (None, "SCRAM-SHA-512")):
+            settings = running.client_properties(user, mechanism=mechanism)
+            with Admin(running.bootstrap_servers, settings) as admin:
+                assert len(admin.describe_cluster().brokers) == 2
+        theirs = confluent_kafka.admin.AdminClient(running.client_settings("adam"))
+        assert len(theirs.list_topics(timeout=30).brokers) == 2
+        modes = {
+            running.directory.joinpath(f"broker-{broker}", "server.properties").stat().st_mode & 0o777
+            for broker in (1, 2)
+        }
+        assert modes == {0o600}
+        other = {
+            **running.client_properties("eve", mechanism="PLAIN"),
+            "sasl.jaas.config": _PLAIN.format("eve", "wrong"),
+        }
+        with pytest.raises(AuthenticationError), Admin(running.bootstrap_servers, other) as admin:
+            admin.describe_cluster()
+
+
+def test_users_need_a_protocol_that_asks_for_them() -> None:
+    with pytest.raises(ValueError, match="users: they log in where security is SASL_PLAINTEXT or SASL_SSL"):
+        Cluster(users={"eve": "secret"})
+    with pytest.raises(ValueError, match="security='TLS': expected one of SSL, SASL_PLAINTEXT, SASL_SSL"):
+        Cluster(security="TLS")
