@@ -2046,8 +2046,9 @@ class TopicEntry:
 class TopicTable:
     """An immutable snapshot of the topics, looked up by name and by id."""
 
-    def __new__(cls, *, brokers: list[tuple[int, str, int, str | None]]) -> TopicTable:
-        """A table without topics; `brokers` are (id, host, port, rack), sent to clients that ask the wrong one."""
+    def __new__(cls, *, brokers: dict[str, list[tuple[int, str, int, str | None]]]) -> TopicTable:
+        """A table without topics; `brokers` are (id, host, port, rack) by the listener that a client has come by, sent to
+        clients that ask the wrong one."""
     def replace(self, *, upsert: list[TopicEntry], remove: list[str]) -> TopicTable:
         """A new table; topics that are not named are shared with this one."""
     def with_eligible(self, brokers: list[int]) -> TopicTable:

@@ -1,7 +1,6 @@
 """Where clients find the other brokers: what answers name beside a leader that is not here (KIP-951).
 
-Arithmetic on the image. A table has one endpoint of each broker, whatever listener a request came by; so brokers are
-named only where this broker has a single listener, and then as they are reached by the listener of that name.
+Arithmetic on the image. A client is told what the brokers advertise by the listener that it has come by, as in Metadata.
 """
 
 from __future__ import annotations
@@ -15,14 +14,16 @@ Endpoint = tuple[int, str, int, str | None]
 """Broker id, host, port and rack: what `TopicTable` takes."""
 
 
-def plan_endpoints(cluster: ClusterImage, node_id: int) -> list[Endpoint]:
-    """Return the endpoints of the brokers that are not fenced, but for this one: its clients have dialled it."""
+def plan_endpoints(cluster: ClusterImage, node_id: int) -> dict[str, list[Endpoint]]:
+    """Return, by listener of this broker, the endpoints of the others that are not fenced and have it.
+
+    This broker is left out: its clients have dialled it.
+    """
     own = cluster.brokers.get(node_id)
-    if own is None or len(own.listeners) != 1:
-        return []
-    (listener,) = own.listeners
-    return [
-        (broker.id, *broker.listeners[listener], broker.rack)
-        for broker in cluster.brokers.values()
-        if broker.id != node_id and not broker.fenced and listener in broker.listeners
-    ]
+    others = [broker for broker in cluster.brokers.values() if broker.id != node_id and not broker.fenced]
+    return {
+        listener: [
+            (broker.id, *broker.listeners[listener], broker.rack) for broker in others if listener in broker.listeners
+        ]
+        for listener in (() if own is None else own.listeners)
+    }

@@ -97,14 +97,14 @@ class PartitionPublisher:
         self._on_published = published
         self._on_placed = placed
         # Invariant: of the other brokers in `_published`, those that `_table` names.
-        self._endpoints: list[Endpoint] = []
+        self._endpoints: dict[str, list[Endpoint]] = {}
         # Invariant: the brokers whose replicas may be in sync by `_table`; None before it says so.
         self._eligible: list[int] | None = None
         # Invariant: what the data plane was given last of where others are fetched from.
         self._sources: list[Source] = []
         # Invariant: the racks by which the data plane sends consumers on.
         self._read_replicas: ReadReplicas | None = None
-        self._table = TopicTable(brokers=[])
+        self._table = TopicTable(brokers={})
         # Invariant: `_table` and the open partitions show exactly this image.
         self._published = EMPTY_IMAGE
         self._newest = EMPTY_IMAGE

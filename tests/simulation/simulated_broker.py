@@ -126,7 +126,7 @@ class SimulatedBroker:
         self.partitions: dict[Key, Partition] = {}
         # The partition epoch that the role of each is of.
         self._roles: dict[Key, tuple[int, int]] = {}
-        self._table = TopicTable(brokers=[])
+        self._table = TopicTable(brokers={})
         self._waiting: dict[int, asyncio.Future[bytes | None]] = {}
         self.fetch_due = {leader: asyncio.Event() for leader in range(3)}
 

@@ -192,6 +192,11 @@ impl Connection {
         &mut self.input[at]
     }
 
+    /// The buffer, and the name of the listener that it came by.
+    pub fn frame_of_listener(&mut self, at: std::ops::Range<usize>) -> (&mut [u8], &str) {
+        (&mut self.input[at], &self.accepted.listener)
+    }
+
     /// Reads once into the input buffer. `Err(AGAIN)`: nothing there.
     pub fn read(&mut self) -> Result<Received, Errno> {
         if self.consumed > 0 {

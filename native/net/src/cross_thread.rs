@@ -33,7 +33,7 @@ pub fn try_serve(reactor: &Reactor, counters: &ThreadCounters, waiter: Waiter) -
         Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_)) | None => return true,
     }
     if let Some(Slot::Fetch(fetch)) = connection.take_out(waiter.request) {
-        let response = fetch.complete(&reactor.hot_path, counters);
+        let response = fetch.complete(&reactor.hot_path, &connection.accepted.listener, counters);
         counters.ended(HotPathApi::Fetch.key(), response.size());
         connection.answer(waiter.request, response);
     }

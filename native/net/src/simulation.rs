@@ -27,6 +27,9 @@ use pybroker_wire::ApiKey;
 use pybroker_wire::frame::{NewRequest, RequestHead, finish_request};
 use pybroker_wire::primitives::Malformed;
 
+/// By which all requests come.
+const LISTENER: &str = "PLAINTEXT";
+
 /// Bytes of the size in front of a frame, which simulated frames do not have.
 const SIZE: usize = 4;
 
@@ -217,7 +220,16 @@ impl SimulatedDataPlane {
         };
         let waiter = Waiter { connection: 0, request: number };
         let decided = Some(&Verdict::default());
-        let request = HotPathRequest { api, head: &head, waiter, who: None, decided, verified, metered: None };
+        let request = HotPathRequest {
+            api,
+            head: &head,
+            waiter,
+            listener: LISTENER,
+            who: None,
+            decided,
+            verified,
+            metered: None,
+        };
         let woken = &mut self.woken;
         let mut wake = |waiter: Waiter| {
             woken.insert(waiter.request);
@@ -262,10 +274,10 @@ impl SimulatedDataPlane {
         let response = match self.waiting.remove(&number)? {
             // Who is woken was claimed by who wakes.
             Pending::Fetch(pending) => {
-                (is_woken || pending.claim()).then(|| pending.complete(&self.hot_path, counters))
+                (is_woken || pending.claim()).then(|| pending.complete(&self.hot_path, LISTENER, counters))
             }
             Pending::Produce(pending) => {
-                (is_woken || pending.claim()).then(|| pending.complete(&self.hot_path, counters))
+                (is_woken || pending.claim()).then(|| pending.complete(&self.hot_path, LISTENER, counters))
             }
         };
         response.map(|response| answer(&response))

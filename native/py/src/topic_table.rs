@@ -1,5 +1,6 @@
 //! `TopicTable` and what it is made of: the snapshot that goes down to the data plane.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pybroker_replica::{BrokerId, LeaderEpoch, PartitionSlot, Topic, TopicTable};
@@ -55,6 +56,9 @@ impl PyTopicEntry {
     }
 }
 
+/// Id, host, port and rack of a broker.
+type Endpoint = (i32, String, u16, Option<String>);
+
 /// The snapshot; see `_native.pyi`.
 #[pyclass(frozen, name = "TopicTable", module = "pybroker._native")]
 pub struct PyTopicTable {
@@ -65,9 +69,11 @@ pub struct PyTopicTable {
 impl PyTopicTable {
     #[new]
     #[pyo3(signature = (*, brokers))]
-    fn new(brokers: Vec<(i32, String, u16, Option<String>)>) -> Self {
+    fn new(brokers: HashMap<String, Vec<Endpoint>>) -> Self {
         let endpoint = |(id, host, port, rack)| BrokerEndpoint { id, host, port, rack };
-        Self { inner: Arc::new(TopicTable::new(brokers.into_iter().map(endpoint).collect())) }
+        let of_listener =
+            |(listener, brokers): (_, Vec<_>)| (listener, brokers.into_iter().map(endpoint).collect::<Vec<_>>());
+        Self { inner: Arc::new(TopicTable::new(brokers.into_iter().map(of_listener).collect())) }
     }
 
     #[pyo3(signature = (*, upsert, remove))]

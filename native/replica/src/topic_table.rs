@@ -65,8 +65,8 @@ impl Topic {
 /// The snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct TopicTable {
-    /// Every broker of the cluster with the endpoint that clients of this listener use.
-    pub brokers: Vec<BrokerEndpoint>,
+    /// By listener of this broker, the other brokers as clients of that listener reach them.
+    brokers: Arc<[(String, Vec<BrokerEndpoint>)]>,
     /// Brokers whose replicas the controller lets be in sync; `None` before that is known: all.
     eligible: Option<Arc<[BrokerId]>>,
     by_name: FxHashMap<Arc<str>, Arc<Topic>>,
@@ -75,8 +75,13 @@ pub struct TopicTable {
 
 impl TopicTable {
     /// A table without topics.
-    pub fn new(brokers: Vec<BrokerEndpoint>) -> Self {
-        Self { brokers, ..Self::default() }
+    pub fn new(brokers: Vec<(String, Vec<BrokerEndpoint>)>) -> Self {
+        Self { brokers: brokers.into(), ..Self::default() }
+    }
+
+    /// The other brokers as clients of a listener of this one reach them; those that do not have it are left out.
+    pub fn brokers_of(&self, listener: &str) -> &[BrokerEndpoint] {
+        self.brokers.iter().find(|(name, _)| name == listener).map_or(&[], |(_, brokers)| brokers)
     }
 
     /// The same table, by which the replicas of no other brokers than these may be in sync: those that are neither fenced nor

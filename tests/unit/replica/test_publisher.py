@@ -326,7 +326,7 @@ async def test_what_lacks_a_descriptor_and_is_deleted_leaves_nothing_behind(
     assert list(tmp_path.glob("orders-*")) == []
 
 
-async def test_answers_name_where_the_leader_is_as_soon_as_it_is_registered_and_as_long(broker: Broker) -> None:
+async def test_answers_name_where_the_leader_is_by_the_clients_listener_as_long_as_it_is_registered(broker: Broker) -> None:
     config = broker.config
     (listener,) = open_listeners(
         broker.data_plane,
@@ -342,8 +342,10 @@ async def test_answers_name_where_the_leader_is_as_soon_as_it_is_registered_and_
         assert (part.error_code, part.current_leader.leader_id) == (NOT_LEADER_OR_FOLLOWER, 2)
         return [(one.node_id, one.host, one.port, one.rack) for one in answer.node_endpoints]
 
-    here = BrokerRegistration(1, b"i" * 16, 1, {"PLAINTEXT": ("h", 1)}, {}, fenced=False)
-    there = BrokerRegistration(2, b"i" * 16, 1, {"PLAINTEXT": ("there", 9092)}, {}, rack="r", fenced=False)
+    of_here = {"OUTSIDE": ("o", 1), "PLAINTEXT": ("h", 1)}
+    of_there = {"OUTSIDE": ("outside", 443), "PLAINTEXT": ("there", 9092)}
+    here = BrokerRegistration(1, b"i" * 16, 1, of_here, {}, fenced=False)
+    there = BrokerRegistration(2, b"i" * 16, 1, of_there, {}, rack="r", fenced=False)
     orders = topic("orders", leader=2, replicas=(2,))
     with Wire(f"127.0.0.1:{listener.bound.port}") as wire:
         for brokers, endpoints in (([here], []), ([here, there], [(2, "there", 9092, "r")]), ([here], [])):

@@ -35,12 +35,26 @@ pub fn to_be_judged<'a>(
     Outcome::Unresolved(Box::new(Unresolved { unknown, judge, transactional_id, verify: None }))
 }
 
-/// Where the leaders are that an answer names, each once.
-pub fn endpoints(table: &TopicTable, leaders: impl Iterator<Item = LeaderAndEpoch>) -> Vec<&BrokerEndpoint> {
-    let mut ids: Vec<i32> = leaders.map(|leader| leader.id.0).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    ids.iter().filter_map(|id| table.brokers.iter().find(|broker| broker.id == *id)).collect()
+/// The table, as clients of one listener see it.
+#[derive(Clone, Copy, Debug)]
+pub struct ListenerView<'a> {
+    pub table: &'a TopicTable,
+    /// Its name.
+    pub listener: &'a str,
+}
+
+impl<'a> ListenerView<'a> {
+    /// Where the leaders are that an answer names, each once.
+    pub fn endpoints(self, leaders: impl Iterator<Item = LeaderAndEpoch>) -> Vec<&'a BrokerEndpoint> {
+        let mut ids: Vec<i32> = leaders.map(|leader| leader.id.0).collect();
+        if ids.is_empty() {
+            return Vec::new();
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        let brokers = self.table.brokers_of(self.listener);
+        ids.iter().filter_map(|id| brokers.iter().find(|broker| broker.id == *id)).collect()
+    }
 }
 
 /// The answer for a partition without a replica to serve it here: its directory failed, or it lives elsewhere.

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::super::counters::ThreadCounters;
 use super::super::quota::Metered;
 use super::super::response::Response;
-use super::errors;
+use super::errors::{self, ListenerView};
 use super::fetch_plan::{Plan, Read, Sent, Throttled, note_offsets};
 use super::fetcher::{FetchedBy, locate, note_positions, nothing_fetched, preferred_replica, throttled};
 use super::rights::{Judged, Refused};
@@ -66,7 +66,7 @@ pub fn handle(
     wake: &mut dyn FnMut(Waiter),
     counters: &ThreadCounters,
 ) -> Outcome {
-    let HotPathRequest { head, waiter, who, decided, metered, .. } = asked;
+    let HotPathRequest { head, waiter, listener, who, decided, metered, .. } = asked;
     let request = match FetchRequest::parse(frame, head.body, head.api_version) {
         Ok(request) => request,
         Err(error) => return Outcome::Close(format!("malformed Fetch version {}: {error}", head.api_version)),
@@ -83,10 +83,11 @@ pub fn handle(
     // No more is ever sent than the quota lets through: a client that waits for more would wait in vain.
     let min_bytes = min_bytes.min(i64::try_from(pending.max_bytes).unwrap_or(i64::MAX));
     let table = hot_path.table.load();
+    let view = ListenerView { table: &table, listener };
     pending.note_positions(hot_path, &table, wake);
     let plan = pending.plan(hot_path, &table);
     if max_wait_ms == 0 || plan.enough(min_bytes) || pending.begins_follower_session() {
-        return Outcome::Answer(pending.answer(hot_path, &table, plan, counters));
+        return Outcome::Answer(pending.answer(hot_path, view, plan, counters));
     }
     if pending.fetched_by.is_replica() && plan.is_held_back() {
         let wait_ms = hot_path.leader_throttle.wait_ms(hot_path.wall_ms());
@@ -97,7 +98,7 @@ pub fn handle(
     let again = pending.plan(hot_path, &table);
     if (again.bytes > plan.bytes || again.failed) && again.enough(min_bytes) && pending.claim() {
         pending.leave();
-        return Outcome::Answer(pending.answer(hot_path, &table, again, counters));
+        return Outcome::Answer(pending.answer(hot_path, view, again, counters));
     }
     pending.metered = pending.metered.map(Metered::pause);
     Outcome::Wait(Box::new(pending))
@@ -222,13 +223,13 @@ impl PendingFetch {
     }
 
     /// Answers with what there is now.
-    pub fn complete(mut self, hot_path: &HotPath, counters: &ThreadCounters) -> Response {
+    pub fn complete(mut self, hot_path: &HotPath, listener: &str, counters: &ThreadCounters) -> Response {
         let superseded = self.waiting.as_ref().is_some_and(|waiting| waiting.is_superseded());
         self.leave();
         self.metered.iter_mut().for_each(Metered::resume);
         let table = hot_path.table.load();
         let plan = if superseded { Plan::nothing() } else { self.plan(hot_path, &table) };
-        self.answer(hot_path, &table, plan, counters)
+        self.answer(hot_path, ListenerView { table: &table, listener }, plan, counters)
     }
 
     /// Ends it without an answer: its connection is gone.

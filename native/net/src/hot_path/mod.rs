@@ -179,6 +179,8 @@ pub struct HotPathRequest<'a> {
     pub api: HotPathApi,
     pub head: &'a RequestHead,
     pub waiter: Waiter,
+    /// By which listener it came.
+    pub listener: &'a str,
     /// Who asks; `None` where there is no authorizer that would be asked.
     pub who: Option<Who>,
     /// What the control plane has said where it has looked already: topics still unknown are answered as unknown.

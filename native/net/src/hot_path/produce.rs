@@ -6,7 +6,7 @@ use super::super::counters::ThreadCounters;
 use super::super::events::Event;
 use super::super::quota::{Metered, Throttle};
 use super::super::response::Response;
-use super::errors;
+use super::errors::{self, ListenerView};
 use super::rights::{Judged, Refused};
 use super::transactions::{self, IdRight, SentTransaction, Transaction};
 use super::{HotPath, HotPathApi, HotPathRequest, Outcome, Right};
@@ -55,7 +55,7 @@ impl PendingProduce {
     }
 
     /// Answers with what may be acknowledged now; the rest failed, or its time is up.
-    pub fn complete(mut self, shared: &HotPath, counters: &ThreadCounters) -> Response {
+    pub fn complete(mut self, shared: &HotPath, listener: &str, counters: &ThreadCounters) -> Response {
         let table = shared.table.load();
         self.metered.iter_mut().for_each(Metered::resume);
         for Unacknowledged { topic, partition, replica, awaited } in &self.unacknowledged {
@@ -69,7 +69,7 @@ impl PendingProduce {
         answer(
             self.version,
             self.correlation_id,
-            &table,
+            ListenerView { table: &table, listener },
             &self.answered,
             throttle(shared, self.metered.as_ref()),
             counters,
@@ -92,14 +92,14 @@ fn throttle(shared: &HotPath, metered: Option<&Metered>) -> Throttle {
 fn answer(
     version: i16,
     correlation_id: i32,
-    table: &TopicTable,
+    view: ListenerView<'_>,
     answered: &[(TopicRef, Vec<ProducedPartition>)],
     throttle: Throttle,
     counters: &ThreadCounters,
 ) -> Response {
     let partitions = answered.iter().flat_map(|(_, partitions)| partitions);
     partitions.clone().for_each(|partition| count_error(counters, partition.error));
-    let endpoints = errors::endpoints(table, partitions.filter_map(|partition| partition.current_leader));
+    let endpoints = view.endpoints(partitions.filter_map(|partition| partition.current_leader));
     let mut bytes = Response::begin(correlation_id, 128);
     write_response(&mut bytes, version, answered, &endpoints, throttle.time_ms);
     Response::finish(bytes, Vec::new()).muting(throttle)
@@ -124,7 +124,7 @@ pub fn handle(
         Ok(admitted) => admitted,
         Err(outcome) => return outcome,
     };
-    let HotPathRequest { waiter, metered, .. } = asked;
+    let HotPathRequest { waiter, metered, listener, .. } = asked;
     let mut unacknowledged = Vec::new();
     let mut answered = Vec::with_capacity(request.topics.len());
     for (at, topic) in request.topics.iter().enumerate() {
@@ -171,7 +171,8 @@ pub fn handle(
         return wait(head, request.timeout_ms, answered, unacknowledged, metered, waiter, wake);
     }
     let throttle = throttle(shared, metered.as_ref());
-    Outcome::Answer(answer(head.api_version, head.correlation_id, &table, &answered, throttle, counters))
+    let view = ListenerView { table: &table, listener };
+    Outcome::Answer(answer(head.api_version, head.correlation_id, view, &answered, throttle, counters))
 }
 
 /// What of a Produce its client may not write to, and what its batches are appended by; the outcome where the control plane

@@ -63,8 +63,10 @@ impl Processor {
                 let waiter = Waiter { connection: connection.number, request: connection.next_request() };
                 let (who, metered) = (self.who(connection), connection.metering.begin(at.len()));
                 let began = metered.as_ref().and_then(Metered::began);
-                let request = HotPathRequest { api, head: &head, waiter, who, decided: None, verified: None, metered };
-                let outcome = self.evaluate(request, connection.frame_mut(at.clone()));
+                let (frame, listener) = connection.frame_of_listener(at.clone());
+                let (decided, verified) = (None, None);
+                let request = HotPathRequest { api, head: &head, waiter, listener, who, decided, verified, metered };
+                let outcome = self.evaluate(request, frame);
                 connection.metering.counted(began.map_or(Duration::ZERO, |began| began.elapsed()));
                 self.conclude(connection, api, outcome, Some((head, at)))
             }
@@ -298,7 +300,8 @@ impl Processor {
             let api = parked.api;
             let metered = connection.metering.begin(parked.frame.len());
             let (decided, verified) = (parked.verdict.as_ref(), parked.verification.as_ref());
-            let request = HotPathRequest { api, head: &parked.head, waiter, who, decided, verified, metered };
+            let (head, listener) = (&parked.head, &*connection.accepted.listener);
+            let request = HotPathRequest { api, head, waiter, listener, who, decided, verified, metered };
             let outcome = self.evaluate(request, &mut parked.frame);
             connection.parked = Some(parked);
             done = self.conclude(&mut connection, api, outcome, None);
@@ -327,9 +330,11 @@ impl Processor {
         let Some(open) = self.reactor.open.get(waiter.connection) else { return };
         let mut connection = open.lock();
         let (hot_path, counters) = (&self.reactor.hot_path, self.counters());
-        let answered = match connection.take_out(waiter.request) {
-            Some(Slot::Fetch(fetch)) => Some((HotPathApi::Fetch, fetch.complete(hot_path, counters))),
-            Some(Slot::Produce(produce)) => Some((HotPathApi::Produce, produce.complete(hot_path, counters))),
+        let slot = connection.take_out(waiter.request);
+        let listener = &connection.accepted.listener;
+        let answered = match slot {
+            Some(Slot::Fetch(fetch)) => Some((HotPathApi::Fetch, fetch.complete(hot_path, listener, counters))),
+            Some(Slot::Produce(produce)) => Some((HotPathApi::Produce, produce.complete(hot_path, listener, counters))),
             Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_)) | None => None,
         };
         if let Some((api, response)) = answered {

@@ -2,11 +2,12 @@
 
 use super::{FetchedBy, PendingFetch, Source};
 use crate::counters::ThreadCounters;
+use crate::hot_path::errors::ListenerView;
 use crate::hot_path::fetch_plan::{Plan, Read, Throttled, is_news, note_sent};
-use crate::hot_path::{HotPath, HotPathApi, errors};
+use crate::hot_path::{HotPath, HotPathApi};
 use crate::quota::Throttle;
 use crate::response::{Response, Slice};
-use pybroker_replica::{Isolation, SessionRefused, TopicTable};
+use pybroker_replica::{Isolation, SessionRefused};
 use pybroker_storage::{ConvertedSlice, NotConverted};
 use pybroker_wire::fetch::{FetchedHead, FetchedPartition, newest_format, write_response};
 use pybroker_wire::frame::RequestHead;
@@ -70,12 +71,12 @@ impl PendingFetch {
     }
 
     /// How long the client is to wait, of an answer with these reads; one that has no quota does not.
-    fn throttle(&self, hot_path: &HotPath, table: &TopicTable, reads: &[Read]) -> Throttle {
+    fn throttle(&self, hot_path: &HotPath, view: ListenerView<'_>, reads: &[Read]) -> Throttle {
         let Some(metered) = &self.metered else { return Throttle::default() };
         let mut reads: Vec<_> = reads.iter().collect();
         reads.sort_by_key(|read| read.place);
         let fetched: Vec<_> = reads.into_iter().map(|read| read.fetched.clone()).collect();
-        let endpoints = errors::endpoints(table, fetched.iter().filter_map(|fetched| fetched.current_leader));
+        let endpoints = view.endpoints(fetched.iter().filter_map(|fetched| fetched.current_leader));
         metered.fetched(self.size(&fetched, &endpoints), hot_path.clock.now())
     }
 
@@ -99,7 +100,7 @@ impl PendingFetch {
     pub(super) fn answer(
         &self,
         hot_path: &HotPath,
-        table: &TopicTable,
+        view: ListenerView<'_>,
         plan: Plan,
         counters: &ThreadCounters,
     ) -> Response {
@@ -110,7 +111,7 @@ impl PendingFetch {
             session_id = session.id();
             reads.retain(|read| *full || is_news(&session, read));
         }
-        let throttle = self.throttle(hot_path, table, &reads);
+        let throttle = self.throttle(hot_path, view, &reads);
         if throttle.time_ms > 0 {
             return self.put_off(hot_path, throttle);
         }
@@ -129,7 +130,7 @@ impl PendingFetch {
         for error in fetched.iter().map(|fetched| fetched.error).filter(|error| *error != ErrorCode::NONE) {
             counters.error(HotPathApi::Fetch.key(), error);
         }
-        let endpoints = errors::endpoints(table, fetched.iter().filter_map(|fetched| fetched.current_leader));
+        let endpoints = view.endpoints(fetched.iter().filter_map(|fetched| fetched.current_leader));
         let head = self.head(throttle, session_id);
         let mut bytes = Response::begin(self.correlation_id, 96 + 64 * fetched.len());
         let mut placed = Vec::new();

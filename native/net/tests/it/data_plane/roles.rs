@@ -119,10 +119,11 @@ fn named(answer: &[u8]) -> (i16, i32, i32, String) {
 fn an_answer_that_waited_names_the_new_leader_also_before_the_table_does() {
     let plane = Plane::start();
     replicated(&plane, "t");
-    let endpoint = BrokerEndpoint { id: 2, host: "there".into(), port: 9092, rack: None };
+    let at = |host: &str| vec![BrokerEndpoint { id: 2, host: host.to_owned(), port: 9092, rack: None }];
+    let brokers = vec![("INSIDE".to_owned(), at("inside")), ("PLAINTEXT".to_owned(), at("there"))];
     let slots = plane.table().by_name("t").unwrap().partitions.clone();
     let topic = Topic { name: "t".into(), id: [1; 16], partitions: slots };
-    plane.publish(Arc::new(TopicTable::new(vec![endpoint]).replace([topic], &[])));
+    plane.publish(Arc::new(TopicTable::new(brokers).replace([topic], &[])));
     let mut producer = plane.connect();
     producer.write_all(&produce_named(1, "t", &batch(&["a"]))).unwrap();
     plane.wait_until(|| plane.partition("t", 0).unacknowledged() == (1, 0));
