@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import hypothesis
 import pytest
 
@@ -17,6 +19,12 @@ hypothesis.settings.load_profile("pybroker")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write tests/transcripts/*.txt anew from what happens")
+
+
+def pytest_configure() -> None:
+    """Let SIGINT act: a shell ignores it in what it runs in the background, and all that tests start would, too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _room(item: pytest.Item) -> str:

@@ -326,7 +326,9 @@ async def test_what_lacks_a_descriptor_and_is_deleted_leaves_nothing_behind(
     assert list(tmp_path.glob("orders-*")) == []
 
 
-async def test_answers_name_where_the_leader_is_by_the_clients_listener_as_long_as_it_is_registered(broker: Broker) -> None:
+async def test_answers_name_where_the_leader_is_by_the_clients_listener_as_long_as_it_is_registered(
+    broker: Broker,
+) -> None:
     config = broker.config
     (listener,) = open_listeners(
         broker.data_plane,
