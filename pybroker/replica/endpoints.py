@@ -1,6 +1,6 @@
 """Where clients find the other brokers: what answers name beside a leader that is not here (KIP-951).
 
-Arithmetic on the image. A client is told what the brokers advertise by the listener that it has come by, as in Metadata.
+Arithmetic on the image. A client gets what the brokers advertise by the listener that it has come by, as in Metadata.
 """
 
 from __future__ import annotations
