@@ -214,6 +214,7 @@ class DataPlaneSettings:
         *,
         node_id: int,
         network_threads: int,
+        thread_slice_us: int,
         socket_request_max_bytes: int,
         socket_send_buffer_bytes: int,
         socket_receive_buffer_bytes: int,
@@ -229,9 +230,13 @@ class DataPlaneSettings:
         fetch_session_slots: int,
         fetch_session_eviction_ms: int,
     ) -> DataPlaneSettings:
-        """Buffer sizes of -1 leave the system's; a negative `connections_max_idle_ms` closes no idle connection, and a
-        negative `queued_request_bytes` is no limit. `max_connections_reason` says in the log where the number comes
-        from."""
+        """Buffer sizes of -1 and slices of 0 leave the system's; a negative `connections_max_idle_ms` closes no idle
+        connection, and a negative `queued_request_bytes` is no limit. `max_connections_reason` says in the log where
+        the number comes from."""
+
+def set_thread_slice(us: int) -> None:
+    """Says how long the calling thread runs before others that wait have their turn, 0 for what it has: its slice,
+    which Linux takes since 6.12. Threads that it begins have the same. `OSError` where the system forbids it."""
 
 # ------------------------------------------------------------------------------------------- listener_tls.rs
 
@@ -2047,8 +2052,8 @@ class TopicTable:
     """An immutable snapshot of the topics, looked up by name and by id."""
 
     def __new__(cls, *, brokers: dict[str, list[tuple[int, str, int, str | None]]]) -> TopicTable:
-        """A table without topics; `brokers` are (id, host, port, rack) by the listener that a client has come by, sent to
-        clients that ask the wrong one."""
+        """A table without topics; `brokers` are (id, host, port, rack) by the listener that a client has come by, sent
+        to clients that ask the wrong one."""
     def replace(self, *, upsert: list[TopicEntry], remove: list[str]) -> TopicTable:
         """A new table; topics that are not named are shared with this one."""
     def with_eligible(self, brokers: list[int]) -> TopicTable:

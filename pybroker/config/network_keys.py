@@ -85,6 +85,21 @@ class NetworkKeys(Settings):
         at_least=1024**2,
         ours=True,
     )
+    network_thread_slice_us = integer(
+        100,
+        "How long in µs a thread of sockets, replica fetchers or syncs runs before others that wait have their turn "
+        "(Linux 6.12, at least 100): the shorter, the sooner it is let in where another runs. 0 for the system's.",
+        at_least=0,
+        at_most=100_000,
+        ours=True,
+    )
+    control_thread_slice_us = integer(
+        20_000,
+        "The same of the thread that runs Python: the longer, the sooner threads of records are let in beside it.",
+        at_least=0,
+        at_most=100_000,
+        ours=True,
+    )
     congestion_control = optional_string(
         "TCP congestion control of a listener's connections, such as reno or bbr; without it the system's. "
         "listener.name.<name>.congestion.control sets it for one listener.",

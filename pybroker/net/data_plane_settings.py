@@ -29,6 +29,7 @@ def build_data_plane_settings(
     return DataPlaneSettings(
         node_id=config.node_id,
         network_threads=config.num_network_threads if network_threads is None else network_threads,
+        thread_slice_us=config.network_thread_slice_us,
         socket_request_max_bytes=config.socket_request_max_bytes,
         socket_send_buffer_bytes=config.socket_send_buffer_bytes,
         socket_receive_buffer_bytes=config.socket_receive_buffer_bytes,

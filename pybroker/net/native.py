@@ -23,6 +23,7 @@ from pybroker._native import (
     mute,
     set_client_quotas,
     set_quotas,
+    set_thread_slice,
     transaction_verified,
     verify_transactions,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "mute",
     "set_client_quotas",
     "set_quotas",
+    "set_thread_slice",
     "transaction_verified",
     "verify_transactions",
 ]

@@ -71,7 +71,7 @@ impl DataPlane {
         }
         let acceptor = Acceptor::start(placing(&reactor))?;
         let (inboxes, events) = (Arc::clone(&reactor.inboxes), Arc::clone(&reactor.events));
-        let fetchers = ReplicaFetchers::new(inboxes, events, Arc::clone(&reactor.clock));
+        let fetchers = ReplicaFetchers::new(inboxes, events, Arc::clone(&reactor.clock), reactor.settings.thread_slice);
         Ok(Self { reactor, acceptor: Mutex::new(Some(acceptor)), processors: Mutex::new(processors), fetchers })
     }
 
@@ -356,8 +356,12 @@ fn reactor(settings: Arc<Settings>) -> io::Result<Reactor> {
     let clock = Arc::new(Clock::start());
     let events = Arc::new(EventQueue::new()?);
     let inboxes = Arc::new(Inboxes::new(settings.network_threads, Arc::clone(&events))?);
-    let outcomes =
-        FlushOutcomes { inboxes: Arc::clone(&inboxes), events: Arc::clone(&events), clock: Arc::clone(&clock) };
+    let outcomes = FlushOutcomes {
+        inboxes: Arc::clone(&inboxes),
+        events: Arc::clone(&events),
+        clock: Arc::clone(&clock),
+        thread_slice: settings.thread_slice,
+    };
     let hot_path = HotPath {
         table: ArcSwap::from_pointee(TopicTable::default()),
         sessions: FetchSessionCache::new(settings.fetch_session_slots, settings.fetch_session_eviction_ms),

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::clock::Clock;
 use super::events::{Event, EventQueue};
 use super::inboxes::Inboxes;
 use pybroker_replica::{FlushListener, Waiter};
 use pybroker_storage::LogError;
+use pybroker_sys::scheduling;
 
 /// See the module.
 #[derive(Debug)]
@@ -18,9 +20,16 @@ pub struct FlushOutcomes {
     pub events: Arc<EventQueue>,
     /// The time of what is said about want.
     pub clock: Arc<Clock>,
+    /// How long a thread that syncs runs before others have their turn.
+    pub thread_slice: Duration,
 }
 
 impl FlushListener for FlushOutcomes {
+    fn begun(&self) {
+        // Where the system forbids it, the processors have said so.
+        let _ = scheduling::set_slice(self.thread_slice);
+    }
+
     fn wake(&self, waiter: Waiter) {
         self.inboxes.wake(waiter);
     }

@@ -1,6 +1,7 @@
 //! What the control plane decides for the sockets. Complete structs: no value has a default here.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::identity::Identity;
 use pybroker_replica::{BrokerId, FetcherSettings, ThrottleLimit};
@@ -13,6 +14,9 @@ pub struct Settings {
     pub node_id: i32,
     /// `num.network.threads`: processors.
     pub network_threads: usize,
+    /// `network.thread.slice.us`: how long a thread of sockets, fetchers or syncs runs before others have their turn; zero
+    /// leaves the system's.
+    pub thread_slice: Duration,
     /// `socket.request.max.bytes`: the largest frame, size prefix not counted.
     pub socket_request_max_bytes: usize,
     /// `socket.send.buffer.bytes`; -1 leaves the system's.

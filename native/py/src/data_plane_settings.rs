@@ -1,6 +1,9 @@
 //! `DataPlaneSettings`: the limits of the data plane, as the control plane gives them. Owns no default.
 
+use std::time::Duration;
+
 use pybroker_net::Settings;
+use pybroker_sys::scheduling;
 use pyo3::prelude::*;
 
 /// The limits of the data plane, complete; see `_native.pyi`.
@@ -9,14 +12,27 @@ pub struct PyDataPlaneSettings {
     pub settings: Settings,
 }
 
+/// What this file has for Python.
+pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyDataPlaneSettings>()?;
+    m.add_function(wrap_pyfunction!(set_thread_slice, m)?)
+}
+
+/// Gives the calling thread a slice; see `_native.pyi`.
+#[pyfunction]
+fn set_thread_slice(us: u32) -> std::io::Result<()> {
+    scheduling::set_slice(Duration::from_micros(us.into()))
+}
+
 #[pymethods]
 impl PyDataPlaneSettings {
     #[new]
-    #[pyo3(signature = (*, node_id, network_threads, socket_request_max_bytes, socket_send_buffer_bytes, socket_receive_buffer_bytes, queued_max_requests, requests_in_work_per_connection, queued_request_bytes, queued_response_bytes_per_connection, queued_response_bytes, connections_max_idle_ms, max_connections, max_connections_reason, fetch_max_bytes, fetch_session_slots, fetch_session_eviction_ms))]
+    #[pyo3(signature = (*, node_id, network_threads, thread_slice_us, socket_request_max_bytes, socket_send_buffer_bytes, socket_receive_buffer_bytes, queued_max_requests, requests_in_work_per_connection, queued_request_bytes, queued_response_bytes_per_connection, queued_response_bytes, connections_max_idle_ms, max_connections, max_connections_reason, fetch_max_bytes, fetch_session_slots, fetch_session_eviction_ms))]
     #[allow(clippy::too_many_arguments, reason = "keyword-only: one argument a field")]
     fn new(
         node_id: i32,
         network_threads: usize,
+        thread_slice_us: u32,
         socket_request_max_bytes: usize,
         socket_send_buffer_bytes: i64,
         socket_receive_buffer_bytes: i64,
@@ -36,6 +52,7 @@ impl PyDataPlaneSettings {
             settings: Settings {
                 node_id,
                 network_threads,
+                thread_slice: Duration::from_micros(thread_slice_us.into()),
                 socket_request_max_bytes,
                 socket_send_buffer_bytes,
                 socket_receive_buffer_bytes,

@@ -85,7 +85,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<counters::PyDataPlaneCounters>()?;
     m.add_class::<counters::PyProcessorCounters>()?;
     m.add_class::<data_plane::PyDataPlane>()?;
-    m.add_class::<data_plane_settings::PyDataPlaneSettings>()?;
+    data_plane_settings::add(m)?;
     m.add_class::<events::PyAppendSettled>()?;
     m.add_class::<events::PyConnectionClosed>()?;
     m.add_class::<control_request::PyControlRequest>()?;

@@ -22,6 +22,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Is called with what became of a sync.
 pub trait FlushListener: Send + Sync {
+    /// A thread that syncs begins; called on it.
+    fn begun(&self) {}
+
     /// A request that waited is satisfied, or will never be.
     fn wake(&self, waiter: Waiter);
 
@@ -100,6 +103,7 @@ impl GroupFlush {
         let queue = Arc::new(Queue::default());
         let (own, syncs, listener) = (Arc::clone(&queue), Arc::clone(&self.syncs), Arc::clone(&self.listener));
         let run = move || {
+            listener.begun();
             while let Some(partitions) = own.take() {
                 for partition in partitions {
                     let exhausted = sync(&partition, &syncs, &*listener).is_err_and(|error| error.is_exhausted());

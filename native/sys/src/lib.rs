@@ -4,3 +4,4 @@
 pub mod faults;
 pub mod file;
 pub mod file_system;
+pub mod scheduling;

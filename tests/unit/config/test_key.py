@@ -22,6 +22,8 @@ OURS = {
 }
 # Kafka reads connections.max.reauth.ms, sasl.server.max.receive.size and telemetry.max.bytes, and describes none.
 NOT_IN_KAFKA = {
+    "control.thread.slice.us",
+    "network.thread.slice.us",
     "allow.everyone.if.no.acl.found",
     "auto.create.topics.max.per.request",
     "broker.death.grace.ms",

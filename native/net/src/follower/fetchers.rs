@@ -5,6 +5,7 @@
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -58,13 +59,14 @@ struct Posts(FxHashMap<ThreadKey, Vec<Command>>);
 
 impl ReplicaFetchers {
     /// Without a thread.
-    pub fn new(inboxes: Arc<Inboxes>, events: Arc<EventQueue>, clock: Arc<Clock>) -> Self {
+    pub fn new(inboxes: Arc<Inboxes>, events: Arc<EventQueue>, clock: Arc<Clock>, thread_slice: Duration) -> Self {
         let surroundings = Arc::new(Surroundings {
             inboxes,
             events,
             clock,
             throttle: Arc::new(ReplicationThrottle::new(ThrottleLimit::NONE)),
             security: Mutex::new(FetchSecurity::PLAINTEXT),
+            thread_slice,
         });
         Self { surroundings, state: Mutex::default() }
     }

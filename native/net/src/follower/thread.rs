@@ -22,6 +22,7 @@ use pybroker_replica::{
     BrokerId, FollowerListener, Following, Partition, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher,
     ReplicationThrottle, Waiter,
 };
+use pybroker_sys::scheduling;
 use pybroker_wire::ApiKey;
 use pybroker_wire::frame::{NewRequest, finish_request};
 
@@ -76,6 +77,8 @@ pub struct Surroundings {
     pub throttle: Arc<ReplicationThrottle>,
     /// How connections are secured that are made from now on.
     pub security: Mutex<FetchSecurity>,
+    /// How long each runs before others have their turn.
+    pub thread_slice: Duration,
 }
 
 /// See the module.
@@ -138,6 +141,8 @@ impl FetcherThread {
 
     /// Runs until it is stopped.
     pub fn run(mut self) {
+        // Where the system forbids it, the processors have said so.
+        let _ = scheduling::set_slice(self.surroundings.thread_slice);
         loop {
             self.obey();
             if self.is_stopped {

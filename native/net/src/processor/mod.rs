@@ -21,10 +21,12 @@ use rustix::io::Errno;
 
 use super::connection::Connection;
 use super::counters::ThreadCounters;
+use super::events::Level;
 use super::inbox::Message;
 use super::reactor::Reactor;
 use super::timer_wheel::TimerWheel;
 use pybroker_replica::Waiter;
+use pybroker_sys::scheduling;
 
 /// The epoll token of the inbox; connections use their number, which never reaches it.
 const INBOX: u64 = u64::MAX;
@@ -109,6 +111,10 @@ impl Processor {
 
     /// Serves until it is asked to stop. However much there is of one kind, the others get their turn in between.
     pub fn run(mut self) {
+        if let Err(error) = scheduling::set_slice(self.reactor.settings.thread_slice) {
+            let text = format!("network.thread.slice.us has no effect: {error}");
+            self.reactor.events.line(Level::Info, text);
+        }
         let mut events = Vec::with_capacity(256);
         let mut fired = Vec::new();
         while !self.stopped() {

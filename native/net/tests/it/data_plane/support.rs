@@ -31,6 +31,7 @@ fn settings() -> Settings {
     Settings {
         node_id: 1,
         network_threads: 2,
+        thread_slice: Duration::ZERO,
         socket_request_max_bytes: 100 << 20,
         socket_send_buffer_bytes: -1,
         socket_receive_buffer_bytes: -1,
