@@ -503,6 +503,78 @@ class ProcessorCounters:
     def bytes_out(self) -> int:
         """Bytes of the answers that this processor made; the control plane sends some itself."""
 
+# ------------------------------------------------------------------------------------------- work_counters.rs
+
+_TopicCounts = tuple[int, int, int, int, int, int, int, int]
+"""Bytes in, out and rejected, records in, partitions of Produces, those that failed, of Fetches, those that failed."""
+
+def work_counters(data_plane: DataPlane) -> WorkCounters:
+    """What a data plane has counted since its start, beside the requests of APIs. Any thread may ask."""
+
+def partition_states(data_plane: DataPlane) -> PartitionStates:
+    """How the replicas of a broker stand now, and what was counted of topics. Any thread may ask."""
+
+@final
+class WorkCounters:
+    """What a data plane has counted beside the requests of APIs, over all threads."""
+
+    @property
+    def topics(self) -> _TopicCounts:
+        """Of all topics."""
+    @property
+    def replication_bytes_in(self) -> int:
+        """Bytes of records that were fetched from leaders and appended."""
+    @property
+    def replication_bytes_out(self) -> int:
+        """Bytes of records in answers to followers."""
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Produces and Fetches that wait now."""
+    @property
+    def expired(self) -> tuple[int, int]:
+        """Produces and Fetches that have waited as long as they might."""
+    @property
+    def times(self) -> list[RequestTimes]:
+        """How long requests took, by API."""
+    @property
+    def bounds_us(self) -> list[int]:
+        """The bounds of the histograms in `times`, in microseconds, rising."""
+    @property
+    def system_threads(self) -> list[int]:
+        """The processors' threads as the system numbers them, 0 for one that does not run yet."""
+    @property
+    def listeners(self) -> list[tuple[str, int, int]]:
+        """Of each listener to which somebody came: its name, open connections, connections accepted since the start."""
+
+@final
+class RequestTimes:
+    """How long the requests of one API took that are done."""
+
+    @property
+    def api_key(self) -> int:
+        """The API key."""
+    @property
+    def of_followers(self) -> bool:
+        """Whether these are Fetches of followers; those of consumers are apart."""
+    @property
+    def requests(self) -> int:
+        """How many."""
+    @property
+    def phases(self) -> list[tuple[int, list[int]]]:
+        """Queue, local, remote, throttle, send and total: the sum in nanoseconds, and how many took less than each
+        bound of `WorkCounters.bounds_us`, and at the end all."""
+
+@final
+class PartitionStates:
+    """The replicas of one broker at one moment, by topic and index; `len` is how many there are."""
+
+    def __len__(self) -> int: ...
+    def rows(self, begin: int, count: int) -> list[tuple[str, int, bool, int, int, int, int, int, int, int, int]]:
+        """Some of them: topic, index, whether this broker leads it, bytes, segments, log start, log end and high
+        watermark; of a leader also replicas, those in sync, and how many of them `acks=all` asks for."""
+    def topics(self, begin: int, count: int) -> list[tuple[str, _TopicCounts]]:
+        """Some of the topics of which something was counted, by name."""
+
 # -------------------------------------------------------------------------------------------------- events.rs
 
 @final
@@ -566,6 +638,8 @@ class ControlRequest:
     def software(self) -> tuple[str, str] | None:
         """What the client says that it is, in its last usual ApiVersions (KIP-511): name and version; `None` for one
         that does not say."""
+    def wait(self) -> None:
+        """Notes that it waits for what others do, for how long its parts took."""
     def decode(self, schema: Schema, flexible: bool, max_elements: int) -> object:
         """Decodes the message, after the tagged fields of a flexible header. `MalformedMessage`, and `TooManyElements`
         for one with more elements of arrays and tagged fields in all. Lets other threads run in between."""

@@ -21,11 +21,13 @@ from pybroker._native import (
     append_markers,
     count_request_time,
     mute,
+    partition_states,
     set_client_quotas,
     set_quotas,
     set_thread_slice,
     transaction_verified,
     verify_transactions,
+    work_counters,
 )
 
 ReplicaEvent = ReplicaCaughtUp | ReplicaDeletedRecords
@@ -68,9 +70,11 @@ __all__ = [
     "append_markers",
     "count_request_time",
     "mute",
+    "partition_states",
     "set_client_quotas",
     "set_quotas",
     "set_thread_slice",
     "transaction_verified",
     "verify_transactions",
+    "work_counters",
 ]

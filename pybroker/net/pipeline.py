@@ -107,14 +107,13 @@ class Pipeline:
         self._dispatch = dispatch
         # By `ControlRequest.api`, as they are first asked for.
         self._ways: dict[int, Way] = {}
-        self._counts = RequestCounts()
+        self.counts = RequestCounts()
         self._new_context = new_context
         self._decide = decide
         self._directory_failed = directory_failed
         self._exhausted = exhausted
         self._segment_rolled, self._append_settled = segment_rolled, append_settled
-        self._max_in_work = max_in_work
-        self._max_elements = max_elements
+        self._max_in_work, self._max_elements = max_in_work, max_elements
         # Codes what is large; it gives the interpreter lock away in between.
         self._coder = ThreadPoolExecutor(1, thread_name_prefix="pybroker-codec")
         # Held by the one large request that is worked on, so that the memory of others' is that of their frames.
@@ -165,7 +164,7 @@ class Pipeline:
         for task in self._tasks:
             task.cancel()
         self._coder.shutdown(wait=False, cancel_futures=True)
-        if counted := str(self._counts):
+        if counted := str(self.counts):
             log.info("requests of the control plane: %s", counted)
 
     def _watch(self) -> None:
@@ -341,6 +340,7 @@ class Pipeline:
             self._respond(event, way, outcome, context)
             return
         work = self._works[connection] = Work(connection, event, way, request, context, None)
+        event.wait()
         self._spawn(self._wait(work, outcome))
 
     def _begin_large(self, event: ControlRequest, way: Way, context: Any) -> None:
@@ -390,7 +390,7 @@ class Pipeline:
         api, served = self._dispatch.find(event)
         if not served:
             return None
-        counts = self._counts.of(api.name, event.api_version)
+        counts = self.counts.of(api.name, event.api_version)
         way = self._ways[self._dispatch.key(event)] = build_way(api, event.api_key, event.api_version, counts)
         return way
 

@@ -132,6 +132,16 @@ class TlsListeners:
         for callback in self._callbacks:
             callback()
 
+    def expiries(self) -> dict[str, datetime]:
+        """Return when the certificate of each listener ends; one that cannot be read is left out."""
+        found = {}
+        for name, (_, certificate) in list(self._made.items()):
+            try:
+                found[name] = valid_until(certificate)
+            except CertificateError:
+                continue
+        return found
+
     def _say_expiry(self, now: datetime) -> None:
         for name, (_, certificate) in self._made.items():
             try:

@@ -66,6 +66,15 @@ class _Wish(NamedTuple):
     leaving: set[int]
 
 
+class InSyncCounts:
+    """What became of the changes since the start: Kafka's `IsrShrinks`, `IsrExpands` and `FailedIsrUpdates`."""
+
+    def __init__(self) -> None:
+        self.shrinks = 0
+        self.expands = 0
+        self.failed = 0
+
+
 class InSyncReplicas:
     """Collects what is wanted and asks the controller."""
 
@@ -91,6 +100,7 @@ class InSyncReplicas:
         self._answered: dict[Key, int] = {}
         self._asking: asyncio.Task[None] | None = None
         self._stopped = False
+        self.counts = InSyncCounts()
 
     def caught_up(self, event: ReplicaCaughtUp) -> None:
         """Take note of a follower that has all that is committed and is not in sync."""
@@ -137,6 +147,7 @@ class InSyncReplicas:
         """Ask for all that is wanted, one request after the other, until nothing can be asked now."""
         try:
             while changes := self._build_changes():
+                sizes = {(change.topic_id, change.partition): self._in_sync(change) for change in changes}
                 try:
                     results = await self._alter_partitions(changes)
                 except Exception as error:  # noqa: BLE001 - whatever the channel raises, it is asked again
@@ -144,6 +155,8 @@ class InSyncReplicas:
                     await asyncio.sleep(_AGAIN_S)
                     continue
                 asked = {(change.topic_id, change.partition): change for change in changes}
+                for result in results:
+                    self._count(result, asked, sizes)
                 retried = [self._take(result, asked) for result in results]
                 if any(retried):
                     await asyncio.sleep(_AGAIN_S)
@@ -190,6 +203,21 @@ class InSyncReplicas:
             # A leader that was elected uncleanly has recovered when it leads (KIP-704): it cuts off nothing of its own.
             leader_recovery_state=_RECOVERED,
         )
+
+    def _in_sync(self, change: InSyncChange) -> int:
+        partition = _partition(self._image(), (change.topic_id, change.partition))
+        return 0 if partition is None else len(partition.isr)
+
+    def _count(self, result: InSyncResult, asked: dict[Key, InSyncChange], sizes: dict[Key, int]) -> None:
+        change = asked.get((result.topic_id, result.partition))
+        if change is None:
+            return
+        before, after = sizes[change.topic_id, change.partition], len(change.isr)
+        if result.error_code != ErrorCode.NONE:
+            self.counts.failed += 1
+        elif result.partition_epoch > change.partition_epoch:
+            self.counts.shrinks += after < before
+            self.counts.expands += after > before
 
     def _take(self, result: InSyncResult, asked: dict[Key, InSyncChange]) -> bool:
         """Take an answer; whether the same is to be asked again."""

@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+/// Nanoseconds in a millisecond.
+pub const NANOSECONDS_OF_MS: u64 = 1_000_000;
+
 /// See the module.
 #[derive(Debug)]
 pub struct Clock {
@@ -41,7 +44,12 @@ impl Clock {
 
     /// Milliseconds of a clock that never goes back, for deadlines.
     pub fn now(&self) -> u64 {
-        self.started.elapsed().as_millis() as u64
+        self.now_ns() / NANOSECONDS_OF_MS
+    }
+
+    /// Nanoseconds of the same clock, for how long things take; never 0.
+    pub fn now_ns(&self) -> u64 {
+        self.started.elapsed().as_nanos() as u64 | 1
     }
 
     /// Milliseconds since 1970, for record timestamps: the system's clock and what it was set ahead.

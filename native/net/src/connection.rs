@@ -4,6 +4,9 @@
 //! early waits behind those before it. Everything here is touched by who has locked the connection: its own processor, but for
 //! [`super::cross_thread`].
 
+mod memory;
+mod timing;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -12,12 +15,14 @@ use rustix::io::Errno;
 
 use super::accepted::Accepted;
 use super::api_versions::Software;
+use super::clock::Clock;
 use super::events::ControlRequest;
 use super::hot_path::{HotPathApi, Rights, Who};
 use super::identity::Authentication;
 use super::quota::Metering;
 use super::response::{Progress, Response};
 pub use super::slot::{Asked, Closing, Parked, Slot, Unanswered};
+use super::times::{ControlSteps, RequestTimes};
 use super::transport::{Received, Transport};
 use pybroker_wire::frame::RequestHead;
 
@@ -26,8 +31,9 @@ const READ_BYTES: usize = 16 << 10;
 /// The most that is made room for ahead of bytes that have arrived: a peer that announces a large frame has to send it
 /// before memory is taken for it.
 const READ_AHEAD_BYTES: usize = 1 << 20;
-/// An empty input buffer larger than this is given back when the connection idles.
-const KEEP_BYTES: usize = 64 << 10;
+
+/// Answers on their way out whose times are kept; of a peer that leaves more unread, those beyond are not timed.
+const TIMED_ANSWERS: usize = 1024;
 
 /// What the epoll set looks for at first: bytes, and the peer's end, which shows although nothing is read.
 pub const FIRST_INTEREST: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
@@ -41,6 +47,13 @@ pub enum Framing {
     Incomplete,
     /// The size prefix names a size that is not allowed.
     BadSize(i32),
+}
+
+/// A request in work: what has become of it, and how long that took.
+#[derive(Debug)]
+struct Request {
+    slot: Slot,
+    times: RequestTimes,
 }
 
 /// A connection.
@@ -83,6 +96,10 @@ pub struct Connection {
     pub known_above: bool,
     /// When bytes last came or went, in milliseconds of the processor's clock.
     pub last_active: u64,
+    /// When bytes last came, in nanoseconds of that clock.
+    pub arrived_ns: u64,
+    /// The time as it was last looked at in the present turn; 0 outside of one.
+    pub now_ns: u64,
     /// What the epoll set looks for.
     pub interest: EventFlags,
     /// Whether the socket took less than was to be written.
@@ -92,12 +109,19 @@ pub struct Connection {
     /// Size of the last frame, which is the best guess for the next.
     expected: usize,
     first: u64,
-    slots: VecDeque<Slot>,
+    slots: VecDeque<Request>,
     /// The control request that is unanswered. Kafka works on one request of a connection at a time; here that holds
     /// for the control plane, whose turns are then fair over connections.
     control: Option<u64>,
+    /// What the control plane notes of it; made for the first.
+    steps: Option<Arc<ControlSteps>>,
     out: VecDeque<Response>,
     out_bytes: u64,
+    /// Bytes of answers queued and written since the connection came.
+    queued: u64,
+    written: u64,
+    /// Answers in `out`, or written just now: up to where each reaches in all that was queued, and its request's times.
+    timed: VecDeque<(u64, RequestTimes)>,
     /// Memory of what is in `slots` and `out`.
     memory: u64,
     /// What of `memory` all connections' sum knows of.
@@ -130,6 +154,8 @@ impl Connection {
             closing: None,
             known_above: false,
             last_active: now,
+            arrived_ns: 0,
+            now_ns: 0,
             interest: FIRST_INTEREST,
             blocked: false,
             input: Vec::new(),
@@ -138,8 +164,12 @@ impl Connection {
             first: 0,
             slots: VecDeque::new(),
             control: None,
+            steps: None,
             out: VecDeque::new(),
             out_bytes: 0,
+            queued: 0,
+            written: 0,
+            timed: VecDeque::new(),
             memory: 0,
             accounted: 0,
             reserved: 0,
@@ -265,7 +295,13 @@ impl Connection {
     }
 
     /// A request for the control plane.
-    pub fn control_request(&self, head: &RequestHead, at: std::ops::Range<usize>) -> ControlRequest {
+    pub fn control_request(
+        &mut self,
+        clock: &Arc<Clock>,
+        head: &RequestHead,
+        at: std::ops::Range<usize>,
+    ) -> ControlRequest {
+        let steps = self.next_steps(clock);
         let frame = &self.input[at];
         ControlRequest {
             connection: self.number,
@@ -280,6 +316,7 @@ impl Connection {
             peer: self.accepted.peer,
             software: self.software.clone(),
             body: frame[head.body..].to_vec(),
+            steps,
         }
     }
 
@@ -288,57 +325,9 @@ impl Connection {
         (self.consumed, self.received) = (frame.start - 4, false);
     }
 
-    /// Whether the input buffer is one that only a large request needs.
-    pub fn has_large_buffer(&self) -> bool {
-        self.input.capacity() > READ_AHEAD_BYTES
-    }
-
-    /// Size of the frame that has begun and not yet arrived, where more than one small read is needed for it and no
-    /// memory is taken for it yet.
-    pub fn wanted_memory(&self) -> Option<u64> {
-        let size = self.input[self.consumed..].first_chunk::<4>()?;
-        let size = u64::from(u32::from_be_bytes(*size));
-        (self.reserved == 0 && size > READ_BYTES as u64).then_some(size)
-    }
-
-    /// Memory was taken for the request that is being received.
-    pub fn reserve(&mut self, bytes: u64) {
-        (self.reserved, self.received) = (bytes, false);
-    }
-
-    /// What was taken for a request, if that is done with: it is to be given back.
-    pub fn release_reserved(&mut self) -> u64 {
-        let done = self.received && self.control.is_none() && self.parked.is_none();
-        if done { std::mem::take(&mut self.reserved) } else { 0 }
-    }
-
-    /// What was taken for a request, whether that is done with or not: the connection ends.
-    pub fn take_reserved(&mut self) -> u64 {
-        std::mem::take(&mut self.reserved)
-    }
-
-    /// Memory of the answers that wait here, as all connections' sum knows it and as it is now.
-    pub fn account(&mut self) -> Option<(u64, u64)> {
-        let before = std::mem::replace(&mut self.accounted, self.memory);
-        (before != self.memory).then_some((before, self.memory))
-    }
-
-    /// Memory of the answers and the waiting requests.
-    pub fn memory(&self) -> u64 {
-        self.memory
-    }
-
     /// Whether the peer has closed its side and everything that it sent has been read.
     pub fn at_end(&self) -> bool {
         self.consumed == self.input.len() && self.accepted.transport.at_end()
-    }
-
-    /// Gives back memory that an idle connection does not need.
-    pub fn trim(&mut self) {
-        if self.consumed == self.input.len() && self.input.capacity() > KEEP_BYTES {
-            self.input = Vec::new();
-            self.consumed = 0;
-        }
     }
 
     /// The number that the next request gets.
@@ -347,23 +336,24 @@ impl Connection {
     }
 
     /// Opens the next request's slot.
-    pub fn open(&mut self, slot: Slot) {
+    pub fn open(&mut self, slot: Slot, times: RequestTimes) {
         if matches!(slot, Slot::Control(_)) {
             self.control = Some(self.next_request());
         }
         self.memory += slot.memory();
-        self.slots.push_back(slot);
+        self.slots.push_back(Request { slot, times });
     }
 
-    /// Answers the next request at once.
-    pub fn answer_next(&mut self, response: Response) {
+    /// Answers the next request at once, by now.
+    pub fn answer_next(&mut self, response: Response, mut times: RequestTimes) {
+        times.answered(self.now_ns, response.throttle_ns(self.now_ns));
         self.metering.mute(response.muted_until());
         self.memory += response.memory();
         if self.slots.is_empty() {
             self.first += 1;
-            self.enqueue(response);
+            self.enqueue(response, times);
         } else {
-            self.slots.push_back(Slot::Ready(response));
+            self.slots.push_back(Request { slot: Slot::Ready(response), times });
         }
     }
 
@@ -391,18 +381,27 @@ impl Connection {
 
     /// The slot of a request that is in work.
     pub fn slot_mut(&mut self, request: u64) -> Option<&mut Slot> {
+        Some(&mut self.request_mut(request)?.slot)
+    }
+
+    fn request_mut(&mut self, request: u64) -> Option<&mut Request> {
         self.slots.get_mut(usize::try_from(request.checked_sub(self.first)?).ok()?)
     }
 
-    /// Fills a request's slot and moves what is ready at the front to the way out.
+    /// Fills a request's slot, by now, and moves what is ready at the front to the way out.
     pub fn answer(&mut self, request: u64, response: Response) {
         if self.control == Some(request) {
             self.control = None;
             self.muted = false;
         }
         self.metering.mute(response.muted_until());
-        let memory = response.memory();
-        if let Some(slot) = self.slot_mut(request) {
+        let (memory, now) = (response.memory(), self.now_ns);
+        let at = usize::try_from(request.wrapping_sub(self.first)).unwrap_or(usize::MAX);
+        if let Some(Request { slot, times }) = self.slots.get_mut(at) {
+            match (&*slot, &self.steps) {
+                (Slot::Control(_) | Slot::Held(_), Some(steps)) => times.answered_above(now, steps),
+                _ => times.answered(now, response.throttle_ns(now)),
+            }
             *slot = Slot::Ready(response);
             self.memory += memory;
         }
@@ -411,22 +410,22 @@ impl Connection {
 
     /// Takes out the parked request's slot without an answer (`acks=0`). It is the last: nothing is read behind it.
     pub fn drop_parked_slot(&mut self) {
-        if matches!(self.slots.back(), Some(Slot::Parked(_))) {
+        if matches!(self.slots.back(), Some(Request { slot: Slot::Parked(_), .. })) {
             self.slots.pop_back();
         }
     }
 
     fn release(&mut self) {
-        while matches!(self.slots.front(), Some(Slot::Ready(_))) {
-            if let Some(Slot::Ready(response)) = self.slots.pop_front() {
+        while matches!(self.slots.front(), Some(Request { slot: Slot::Ready(_), .. })) {
+            if let Some(Request { slot: Slot::Ready(response), times }) = self.slots.pop_front() {
                 self.first += 1;
-                self.enqueue(response);
+                self.enqueue(response, times);
             }
         }
     }
 
     /// Queues the answer to the request before `first`.
-    fn enqueue(&mut self, response: Response) {
+    fn enqueue(&mut self, response: Response, mut times: RequestTimes) {
         if let Some(Unanswered { from, close }) = self.unanswered
             && self.first > from
         {
@@ -435,7 +434,14 @@ impl Connection {
             }
             return;
         }
+        if response.is_of_follower() {
+            times.is_of_follower();
+        }
         self.out_bytes += response.size();
+        self.queued += response.size();
+        if self.timed.len() < TIMED_ANSWERS {
+            self.timed.push_back((self.queued, times));
+        }
         let response = match self.out.back_mut() {
             // The front may be half written: its buffer still only grows at its end.
             Some(last) => last.coalesce(response),
@@ -458,6 +464,7 @@ impl Connection {
             match front.write_to(&mut self.accepted.transport, more)? {
                 Progress::Done => {
                     self.out_bytes -= size;
+                    self.written += size;
                     self.memory -= memory;
                     self.out.pop_front();
                 }
@@ -472,25 +479,27 @@ impl Connection {
     }
 
     /// What has become of the requests in work, taken out; the connection is about to end.
-    pub fn take_slots(&mut self) -> VecDeque<Slot> {
+    pub fn take_slots(&mut self) -> impl Iterator<Item = Slot> {
         self.memory = 0;
-        std::mem::take(&mut self.slots)
+        std::mem::take(&mut self.slots).into_iter().map(|request| request.slot)
     }
 
     /// Numbers of the requests whose fetches wait.
     pub fn waiting_requests(&self) -> Vec<u64> {
-        let is_fetch = |(at, slot): (usize, &Slot)| matches!(slot, Slot::Fetch(_)).then_some(self.first + at as u64);
+        let is_fetch =
+            |(at, request): (usize, &Request)| matches!(request.slot, Slot::Fetch(_)).then_some(self.first + at as u64);
         self.slots.iter().enumerate().filter_map(is_fetch).collect()
     }
 
     /// Whether a control request of this connection takes room among those in work.
     pub fn has_control_in_work(&self) -> bool {
         let slot = self.control.and_then(|request| self.slots.get((request - self.first) as usize));
-        matches!(slot, Some(Slot::Control(_)))
+        matches!(slot, Some(Request { slot: Slot::Control(_), .. }))
     }
 
     /// Whether a request is being worked on, rather than waiting for data or for others.
     pub fn is_worked_on(&self) -> bool {
-        self.parked.is_some() || self.slots.iter().any(|slot| matches!(slot, Slot::Control(_) | Slot::Produce(_)))
+        self.parked.is_some()
+            || self.slots.iter().any(|request| matches!(request.slot, Slot::Control(_) | Slot::Produce(_)))
     }
 }

@@ -1,15 +1,17 @@
-//! What the data plane counts, for metrics: requests, bytes, requests in work and errors, by API and by processor.
+//! What the data plane counts, for metrics: requests, bytes, requests in work and errors, by API and by processor; what
+//! became of topics' records, requests that wait, and how long requests took.
 //!
 //! Each processor has counts of its own, which its thread alone writes: an add is a load and a store, without a lock
 //! prefix and without a cache line that another thread writes. Answers that the control plane's threads send themselves
 //! ([`super::cross_thread`]) have one more set, with atomic adds. A snapshot sums them. Must not know what requests mean.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
+pub use super::times::API_KEYS;
+use super::times::{RequestTimes, ThreadTimes, TimesOfKind};
+use pybroker_replica::{Topic, TopicCounts, TopicLine};
 use pybroker_wire::{ApiKey, ErrorCode};
 
-/// API keys run from 0; a larger one is not a request of Kafka's protocol.
-pub const API_KEYS: usize = 128;
 /// APIs whose answers the data plane writes, so that it knows their errors: Produce (0) and Fetch (1).
 const HOT_APIS: usize = 2;
 /// Error codes from -1 (UNKNOWN_SERVER_ERROR) on.
@@ -26,12 +28,70 @@ struct Api {
     bytes_out: AtomicU64,
 }
 
+/// Requests of one API of the hot path that have waited.
+#[derive(Debug, Default)]
+struct Waits {
+    begun: AtomicU64,
+    /// At most as many as begun, over all sets.
+    ended: AtomicU64,
+    expired: AtomicU64,
+}
+
 /// One thread's counts. Two cache lines apart from the next thread's, as processors fetch lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct ThreadCounters {
     apis: [Api; API_KEYS],
     errors: [[AtomicU64; ERROR_CODES]; HOT_APIS],
+    waits: [Waits; HOT_APIS],
+    /// Of all topics.
+    topics: TopicLine,
+    /// Bytes of records in answers to followers.
+    replicated: AtomicU64,
+    times: ThreadTimes,
+    /// Which of how many threads it is that writes these.
+    thread: (usize, usize),
+    /// The number of that thread in the system; 0 before it runs.
+    system_thread: AtomicI32,
+}
+
+/// Where is counted what becomes of records of one topic, on one thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted<'a> {
+    all: &'a TopicLine,
+    topic: &'a TopicLine,
+}
+
+impl Counted<'_> {
+    /// See [`TopicLine::appended`].
+    pub fn appended(self, bytes: usize, records: usize) {
+        self.all.appended(bytes, records);
+        self.topic.appended(bytes, records);
+    }
+
+    /// See [`TopicLine::not_appended`].
+    pub fn not_appended(self, unexpectedly: bool) {
+        self.all.not_appended(unexpectedly);
+        self.topic.not_appended(unexpectedly);
+    }
+
+    /// See [`TopicLine::rejected`].
+    pub fn rejected(self, bytes: usize) {
+        self.all.rejected(bytes);
+        self.topic.rejected(bytes);
+    }
+
+    /// See [`TopicLine::read`].
+    pub fn read(self, failed_unexpectedly: bool) {
+        self.all.read(failed_unexpectedly);
+        self.topic.read(failed_unexpectedly);
+    }
+
+    /// See [`TopicLine::sent`].
+    pub fn sent(self, bytes: usize) {
+        self.all.sent(bytes);
+        self.topic.sent(bytes);
+    }
 }
 
 /// An add by the only thread that writes.
@@ -45,8 +105,14 @@ fn index(api_key: ApiKey) -> usize {
 }
 
 impl ThreadCounters {
-    fn new() -> Self {
+    fn new(thread: usize, threads: usize) -> Self {
         Self {
+            waits: Default::default(),
+            topics: TopicLine::default(),
+            replicated: AtomicU64::new(0),
+            times: ThreadTimes::default(),
+            thread: (thread, threads),
+            system_thread: AtomicI32::new(0),
             apis: std::array::from_fn(|_| Api::default()),
             errors: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
         }
@@ -72,6 +138,42 @@ impl ThreadCounters {
         if let Some(count) = of_api.and_then(|of_api| of_api.get(usize::try_from(code.0 + 1).ok()?)) {
             add(count, 1);
         }
+    }
+
+    /// Where a topic is counted.
+    pub fn of_topic<'a>(&'a self, topic: &'a Topic) -> Counted<'a> {
+        let (thread, threads) = self.thread;
+        Counted { all: &self.topics, topic: topic.counters.of(thread, threads) }
+    }
+
+    /// Records are on their way to a follower.
+    pub fn replicated(&self, bytes: usize) {
+        add(&self.replicated, bytes as u64);
+    }
+
+    /// A request of the hot path begins to wait.
+    pub fn wait_begun(&self, api_key: ApiKey) {
+        add(&self.waits[index(api_key)].begun, 1);
+    }
+
+    /// A request of the hot path waits no more, answered or not.
+    pub fn wait_ended(&self, api_key: ApiKey) {
+        add(&self.waits[index(api_key)].ended, 1);
+    }
+
+    /// A request of the hot path has waited as long as it may.
+    pub fn wait_expired(&self, api_key: ApiKey) {
+        add(&self.waits[index(api_key)].expired, 1);
+    }
+
+    /// The answer of a request has left, or it wants none.
+    pub fn took(&self, times: &RequestTimes, now_ns: u64) {
+        self.times.record(times, now_ns);
+    }
+
+    /// Says which thread of the system it is that writes these.
+    pub fn runs_on(&self, system_thread: i32) {
+        self.system_thread.store(system_thread, Relaxed);
     }
 }
 
@@ -109,6 +211,23 @@ pub struct ProcessorCounters {
     pub bytes_out: u64,
 }
 
+/// What metrics read beside the counts of APIs, over all threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkCounters {
+    /// What became of records.
+    pub topics: TopicCounts,
+    /// Bytes of records in answers to followers.
+    pub replication_bytes_out: u64,
+    /// Requests of Produce and of Fetch that wait now.
+    pub waiting: [u64; HOT_APIS],
+    /// Those that have waited as long as they might, since the start.
+    pub expired: [u64; HOT_APIS],
+    /// How long requests took that are done.
+    pub times: Vec<TimesOfKind>,
+    /// Threads of the processors, as the system numbers them.
+    pub system_threads: Vec<i32>,
+}
+
 /// All counts at about one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CountersSnapshot {
@@ -121,8 +240,9 @@ pub struct CountersSnapshot {
 impl Counters {
     /// Nothing counted.
     pub fn new(processors: usize) -> Self {
-        let of_processor = (0..processors).map(|_| ThreadCounters::new()).collect();
-        Self { of_processor, of_control_plane: ThreadCounters::new() }
+        // The control plane's threads count nothing of topics.
+        let of_processor = (0..processors).map(|index| ThreadCounters::new(index, processors)).collect();
+        Self { of_processor, of_control_plane: ThreadCounters::new(0, 0) }
     }
 
     /// The counts that processor number `index` writes, and nobody else.
@@ -135,6 +255,32 @@ impl Counters {
         let api = &self.of_control_plane.apis[index(api_key)];
         api.ended.fetch_add(1, Relaxed);
         api.bytes_out.fetch_add(bytes, Relaxed);
+    }
+
+    /// The answer of a request has left by a thread of the control plane.
+    pub fn took_by_control_plane(&self, times: &RequestTimes, now_ns: u64) {
+        self.of_control_plane.times.record_shared(times, now_ns);
+    }
+
+    /// What else has been counted so far.
+    pub fn work(&self) -> WorkCounters {
+        let threads = || self.of_processor.iter();
+        let waits = |api: usize, count: fn(&Waits) -> &AtomicU64| -> u64 {
+            threads().map(|thread| count(&thread.waits[api]).load(Relaxed)).sum()
+        };
+        let waiting = |api| {
+            // As for requests in work, what has ended is looked at first.
+            let ended = waits(api, |waits| &waits.ended);
+            waits(api, |waits| &waits.begun).saturating_sub(ended)
+        };
+        WorkCounters {
+            topics: TopicCounts::of(threads().map(|thread| &thread.topics)),
+            replication_bytes_out: threads().map(|thread| thread.replicated.load(Relaxed)).sum(),
+            waiting: std::array::from_fn(waiting),
+            expired: std::array::from_fn(|api| waits(api, |waits| &waits.expired)),
+            times: super::times::snapshot(threads().chain([&self.of_control_plane]).map(|thread| &thread.times)),
+            system_threads: threads().map(|thread| thread.system_thread.load(Relaxed)).collect(),
+        }
     }
 
     /// What has been counted so far.
@@ -200,6 +346,19 @@ mod tests {
         let second = ProcessorCounters { requests: 2, bytes_in: 27, bytes_out: 0 };
         let expected = CountersSnapshot { apis: vec![produce, create], processors: vec![first, second] };
         assert_eq!(counters.snapshot(), expected);
+    }
+
+    #[test]
+    fn what_waits_is_what_has_begun_to_and_has_not_ended() {
+        let counters = Counters::new(2);
+        counters.of(0).wait_begun(ApiKey::FETCH);
+        counters.of(0).wait_begun(ApiKey::FETCH);
+        counters.of(1).wait_begun(ApiKey::PRODUCE);
+        counters.of(1).wait_ended(ApiKey::FETCH);
+        counters.of(0).wait_expired(ApiKey::PRODUCE);
+        counters.of(1).replicated(9);
+        let work = counters.work();
+        assert_eq!((work.waiting, work.expired, work.replication_bytes_out), ([1, 1], [1, 0], 9));
     }
 
     #[test]

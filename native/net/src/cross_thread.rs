@@ -9,11 +9,13 @@
 use rustix::event::epoll::EventFlags;
 
 use super::bare_tokens;
+use super::clock::NANOSECONDS_OF_MS;
 use super::connection::{Connection, Slot};
 use super::counters::ThreadCounters;
 use super::hot_path::HotPathApi;
 use super::inbox::Message;
 use super::reactor::Reactor;
+use super::times::RequestTimes;
 use pybroker_replica::Waiter;
 
 /// The control plane has other things to do than to copy larger answers into sockets.
@@ -32,12 +34,19 @@ pub fn try_serve(reactor: &Reactor, counters: &ThreadCounters, waiter: Waiter) -
         Some(Slot::Produce(_)) => return false,
         Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_)) | None => return true,
     }
+    connection.now_ns = reactor.clock.now_ns();
+    let now = connection.now_ns;
+    if let Some(times) = connection.times_mut(waiter.request) {
+        times.resume(now);
+    }
     if let Some(Slot::Fetch(fetch)) = connection.take_out(waiter.request) {
         let response = fetch.complete(&reactor.hot_path, &connection.accepted.listener, counters);
         counters.ended(HotPathApi::Fetch.key(), response.size());
+        counters.wait_ended(HotPathApi::Fetch.key());
+        connection.now_ns = reactor.clock.now_ns();
         connection.answer(waiter.request, response);
     }
-    write(reactor, &mut connection);
+    write(reactor, &mut connection, &|times, now| counters.took(times, now));
     true
 }
 
@@ -55,10 +64,11 @@ pub fn try_answer(reactor: &Reactor, to: Waiter, payload: &[u8]) -> bool {
         Some(&mut Slot::Held(asked)) => (asked, false),
         Some(Slot::Fetch(_) | Slot::Produce(_) | Slot::Parked(_) | Slot::Ready(_)) | None => return true,
     };
+    connection.now_ns = reactor.clock.now_ns();
     let response = bare_tokens::answer(&mut connection, asked, payload);
     reactor.counters.ended_by_control_plane(asked.api_key, response.size());
     connection.answer(to.request, response);
-    write(reactor, &mut connection);
+    write(reactor, &mut connection, &|times, now| reactor.counters.took_by_control_plane(times, now));
     drop(connection);
     if counts {
         reactor.control_done();
@@ -66,8 +76,15 @@ pub fn try_answer(reactor: &Reactor, to: Waiter, payload: &[u8]) -> bool {
     true
 }
 
-fn write(reactor: &Reactor, connection: &mut Connection) {
-    let written = connection.write(reactor.clock.now());
+fn write(reactor: &Reactor, connection: &mut Connection, took: &dyn Fn(&RequestTimes, u64)) {
+    let written = connection.write(connection.now_ns / NANOSECONDS_OF_MS);
+    if connection.has_sent() {
+        let now = reactor.clock.now_ns();
+        while let Some(times) = connection.take_sent() {
+            took(&times, now);
+        }
+    }
+    connection.now_ns = 0;
     if let Some((before, now)) = connection.account() {
         reactor.account_answers(connection.number, before, now);
     }

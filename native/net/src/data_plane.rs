@@ -15,11 +15,11 @@ use parking_lot::Mutex;
 
 use super::acceptor::{Acceptor, ListenError, Placing};
 use super::api_versions::ApiVersionsTable;
-use super::clock::Clock;
+use super::clock::{Clock, NANOSECONDS_OF_MS};
 use super::connection_limits::ConnectionLimits;
 use super::connection_number::CONTROL_PLANE;
 use super::control_room::ControlRoom;
-use super::counters::{Counters, CountersSnapshot};
+use super::counters::{Counters, CountersSnapshot, WorkCounters};
 use super::cross_thread;
 use super::events::EventQueue;
 use super::flush_outcomes::FlushOutcomes;
@@ -31,6 +31,7 @@ use super::inboxes::Inboxes;
 use super::interception::{Decision, InterceptedApis};
 use super::markers::AppendedMarkers;
 use super::open_connections::OpenConnections;
+use super::partition_states::{self, PartitionState};
 use super::processor::Processor;
 use super::quota::{ClientLimits, QuotaSettings, Quotas};
 use super::reactor::Reactor;
@@ -40,7 +41,7 @@ use super::settings::{FetchSecurity, FetchSource, ListenerSettings, ListenerTls,
 use super::verification::Verified;
 use pybroker_replica::{
     EndedTransaction, FetchSessionCache, FlushCounts, GroupFlush, Partition, ReadReplicas, ReplicationThrottle,
-    ThrottleLimit, TopicTable, Waiter, WaitingProduce,
+    ThrottleLimit, TopicCounts, TopicTable, Waiter, WaitingProduce,
 };
 
 /// Sockets, the hot path and waiting requests of one broker. Threads run from [`DataPlane::start`] to [`DataPlane::shut_down`].
@@ -144,7 +145,12 @@ impl DataPlane {
     /// answer, which is to be sent after this; nothing is read from the connection for so long.
     pub fn spend(&self, connection: u64, spent: Duration) -> i32 {
         let Some(open) = self.reactor.open.get(connection) else { return 0 };
-        open.lock().metering.spend(spent, self.reactor.clock.now()).time_ms
+        let mut connection = open.lock();
+        let throttle = connection.metering.spend(spent, self.reactor.clock.now());
+        if let Some(steps) = connection.steps() {
+            steps.throttle(u64::try_from(throttle.time_ms).unwrap_or(0) * NANOSECONDS_OF_MS);
+        }
+        throttle.time_ms
     }
 
     /// Reads nothing from a connection for so long, whose client is to wait by what the answer says that is sent after
@@ -300,6 +306,31 @@ impl DataPlane {
     /// What has been counted since the start.
     pub fn counters(&self) -> CountersSnapshot {
         self.reactor.counters.snapshot()
+    }
+
+    /// What else has been counted since the start, for metrics.
+    pub fn work(&self) -> WorkCounters {
+        self.reactor.counters.work()
+    }
+
+    /// Of each listener: its name, open connections, and those accepted since the start.
+    pub fn listeners(&self) -> Vec<(Arc<str>, usize, u64)> {
+        self.reactor.room.of_listeners()
+    }
+
+    /// Bytes of records that were fetched from leaders and appended.
+    pub fn replication_bytes_in(&self) -> u64 {
+        self.fetchers.bytes_in()
+    }
+
+    /// How the partitions of this broker stand, by topic and index.
+    pub fn partition_states(&self) -> Vec<PartitionState> {
+        partition_states::of_partitions(&self.table())
+    }
+
+    /// What was counted of the topics of which something was, by name.
+    pub fn topic_counts(&self) -> Vec<(Arc<str>, TopicCounts)> {
+        partition_states::of_topics(&self.table())
     }
 
     /// Wakes the owner of a request that waits for a partition that goes away.

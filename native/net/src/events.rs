@@ -10,6 +10,7 @@ use crossbeam_queue::SegQueue;
 
 use super::api_versions::Software;
 use super::identity::Identity;
+use super::times::ControlSteps;
 use super::verification::TransactionAsked;
 use super::wake_up::WakeUp;
 use pybroker_record::{BrokerId, LeaderEpoch, PartitionIndex};
@@ -54,6 +55,8 @@ pub struct ControlRequest {
     pub software: Option<Arc<Software>>,
     /// What follows the client id: for flexible versions the header's tagged fields, then the message.
     pub body: Vec<u8>,
+    /// Where it is noted when its turn comes, and when it waits.
+    pub steps: Arc<ControlSteps>,
 }
 
 /// A Produce or Fetch that names topics which the table lacks, whose client is to be judged, or that begins a transaction in

@@ -33,6 +33,7 @@ mod inboxes;
 mod interception;
 mod markers;
 mod open_connections;
+mod partition_states;
 mod processor;
 mod quota;
 mod reactor;
@@ -44,6 +45,7 @@ mod settings;
 mod simulation;
 mod slot;
 mod timer_wheel;
+mod times;
 mod transport;
 mod verification;
 mod wake_up;
@@ -51,7 +53,7 @@ mod wake_up;
 pub use acceptor::ListenError;
 pub use api_versions::Software;
 pub use connection_limits::{ConnectionLimits, ListenerLimits, Windows};
-pub use counters::{ApiCounters, CountersSnapshot, ProcessorCounters};
+pub use counters::{ApiCounters, CountersSnapshot, ProcessorCounters, WorkCounters};
 pub use data_plane::DataPlane;
 pub use events::{
     CaughtUpReplica, ControlRequest, Event, EventQueue, Level, PeerCertificate, QuotaAsked, UnresolvedRequest,
@@ -60,8 +62,10 @@ pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS, Right, Rights, Verdict, Who
 pub use identity::Identity;
 pub use interception::Decision;
 pub use markers::AppendedMarkers;
+pub use partition_states::PartitionState;
 pub use quota::{ClientLimits, Metering, QuotaLimit, QuotaSettings, Quotas, Window};
 pub use settings::{FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
 #[cfg(feature = "simulation")]
 pub use simulation::{Served, SimulatedDataPlane};
+pub use times::{PhaseTimes, TimesOfKind, bounds_us};
 pub use verification::{TransactionAsked, Verified};

@@ -4,6 +4,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
 
+use super::clock::NANOSECONDS_OF_MS;
 use super::quota::Throttle;
 use super::transport::Transport;
 use pybroker_storage::{ConvertedSlice, FileSlice};
@@ -51,6 +52,8 @@ pub struct Response {
     sent_of_slice: usize,
     /// Until when its client is to wait, on the data plane's clock in milliseconds; 0: it need not.
     muted_until: u64,
+    /// Whether a follower gets it.
+    of_follower: bool,
 }
 
 /// How far a write got.
@@ -77,7 +80,22 @@ impl Response {
         let size = bytes.len() - 4 + slices.iter().map(|(_, slice)| slice.size()).sum::<usize>();
         // Answers stay far below 2 GiB: `fetch.max.bytes` and `socket.request.max.bytes` are 32-bit settings.
         bytes[..4].copy_from_slice(&(size as u32).to_be_bytes());
-        Self { bytes, slices, sent: 0, next_slice: 0, sent_of_slice: 0, muted_until: 0 }
+        Self::whole(bytes, slices)
+    }
+
+    fn whole(bytes: Vec<u8>, slices: Vec<(usize, Slice)>) -> Self {
+        Self { bytes, slices, sent: 0, next_slice: 0, sent_of_slice: 0, muted_until: 0, of_follower: false }
+    }
+
+    /// The same answer, which a follower gets or a client.
+    pub fn to_follower(mut self, of_follower: bool) -> Self {
+        self.of_follower = of_follower;
+        self
+    }
+
+    /// Whether a follower gets it.
+    pub fn is_of_follower(&self) -> bool {
+        self.of_follower
     }
 
     /// The same answer to a client that is to wait: its connection is muted from when this is queued.
@@ -89,6 +107,11 @@ impl Response {
     /// Until when the connection is muted; 0: it is not.
     pub fn muted_until(&self) -> u64 {
         self.muted_until
+    }
+
+    /// How long its client is to wait from `now_ns` on, in nanoseconds.
+    pub fn throttle_ns(&self, now_ns: u64) -> u64 {
+        (self.muted_until * NANOSECONDS_OF_MS).saturating_sub(now_ns)
     }
 
     /// A frame from the control plane's payload.
@@ -108,7 +131,7 @@ impl Response {
 
     /// No frame at all.
     pub fn nothing() -> Self {
-        Self { bytes: Vec::new(), slices: Vec::new(), sent: 0, next_slice: 0, sent_of_slice: 0, muted_until: 0 }
+        Self::whole(Vec::new(), Vec::new())
     }
 
     /// Size of the frame on the wire.

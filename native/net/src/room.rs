@@ -43,6 +43,8 @@ pub enum Entry {
 #[derive(Debug, Default)]
 struct Counts {
     total: usize,
+    /// Connections that came in since the start, those turned away at once left out.
+    accepted: FxHashMap<Arc<str>, u64>,
     of_listener: FxHashMap<Arc<str>, usize>,
     of_address: FxHashMap<IpAddr, usize>,
     rate: ConnectionRate,
@@ -87,6 +89,16 @@ impl Room {
     /// Connections open.
     pub fn taken(&self) -> usize {
         self.counts.lock().total
+    }
+
+    /// Of each listener to which somebody came: its name, the connections that are open, and those accepted since the start.
+    pub fn of_listeners(&self) -> Vec<(Arc<str>, usize, u64)> {
+        let counts = self.counts.lock();
+        let open = |listener| counts.of_listener.get(listener).copied().unwrap_or(0);
+        let mut found: Vec<_> =
+            counts.accepted.iter().map(|(listener, all)| (Arc::clone(listener), open(listener), *all)).collect();
+        found.sort_unstable();
+        found
     }
 
     /// Whether the next connection of a listener may be accepted, before anything is known of it.
@@ -137,6 +149,7 @@ impl Room {
             return Entry::TooMany(max);
         }
         counts.total += 1;
+        *counts.accepted.entry(Arc::clone(listener)).or_default() += 1;
         *counts.of_listener.entry(Arc::clone(listener)).or_default() += 1;
         *counts.of_address.entry(address).or_default() += 1;
         Entry::Taken

@@ -87,6 +87,15 @@ impl Parked {
 }
 
 impl Slot {
+    /// Which API of the hot path it is of, where it waits.
+    pub(super) fn waits_as(&self) -> Option<HotPathApi> {
+        match self {
+            Slot::Fetch(_) => Some(HotPathApi::Fetch),
+            Slot::Produce(_) => Some(HotPathApi::Produce),
+            Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_) => None,
+        }
+    }
+
     /// Memory that it takes beyond itself.
     pub(super) fn memory(&self) -> u64 {
         match self {

@@ -103,6 +103,11 @@ impl PyControlRequest {
         self.inner.software.as_deref().map(|Software { name, version }| (&**name, &**version))
     }
 
+    /// Notes that it waits for what others do.
+    fn wait(&self) {
+        self.inner.steps.wait();
+    }
+
     /// The message as it came, behind the tagged fields of a flexible header.
     #[getter]
     fn message<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
@@ -118,6 +123,7 @@ impl PyControlRequest {
         flexible: bool,
         max_elements: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
+        self.inner.steps.begin();
         let body = &self.inner.body;
         let mut header = Reader::new(body, 0, flexible);
         header.header_tags().map_err(|error| MalformedMessage::new_err(format!("the header: {error}")))?;

@@ -5,6 +5,13 @@ use std::collections::BTreeMap;
 use pybroker_net::CountersSnapshot;
 use pyo3::prelude::*;
 
+/// The classes of this file.
+pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyApiCounters>()?;
+    m.add_class::<PyDataPlaneCounters>()?;
+    m.add_class::<PyProcessorCounters>()
+}
+
 /// What was counted of one API; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "ApiCounters", module = "pybroker._native")]
 pub struct PyApiCounters {

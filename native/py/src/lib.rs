@@ -66,6 +66,7 @@ mod stamp;
 mod topic_table;
 mod transactions;
 mod verify;
+mod work_counters;
 
 use pyo3::prelude::*;
 
@@ -81,9 +82,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<codec::Schema>()?;
     m.add_class::<columns::ColumnReader>()?;
     m.add_class::<columns::RecordColumns>()?;
-    m.add_class::<counters::PyApiCounters>()?;
-    m.add_class::<counters::PyDataPlaneCounters>()?;
-    m.add_class::<counters::PyProcessorCounters>()?;
+    counters::add(m)?;
     m.add_class::<data_plane::PyDataPlane>()?;
     data_plane_settings::add(m)?;
     m.add_class::<events::PyAppendSettled>()?;
@@ -141,6 +140,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<topic_table::PyTopicEntry>()?;
     m.add_class::<topic_table::PyTopicTable>()?;
     transactions::add(m)?;
+    work_counters::add(m)?;
     m.add_class::<verify::PyVerifiedLog>()?;
     m.add_function(wrap_pyfunction!(verify::set_aside_files, m)?)?;
     m.add_function(wrap_pyfunction!(verify::verify_log, m)?)?;

@@ -82,6 +82,7 @@ impl PyTopicTable {
             name: Arc::clone(&entry.name),
             id: entry.id,
             partitions: entry.slots.clone(),
+            counters: Arc::default(),
         };
         Self { inner: Arc::new(self.inner.replace(upsert.iter().map(topic), &remove)) }
     }

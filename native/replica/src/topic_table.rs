@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::ids::{BrokerId, LeaderEpoch};
 use super::partition::Partition;
 use super::role::{Following, Role};
+use super::topic_counters::TopicCounters;
 use pybroker_wire::{BrokerEndpoint, LeaderAndEpoch, TopicId, TopicRef};
 
 /// The leader's id where there is none.
@@ -53,6 +54,8 @@ pub struct Topic {
     pub id: TopicId,
     /// Slots by partition index; `None` where an index is missing.
     pub partitions: Vec<Option<PartitionSlot>>,
+    /// What is counted of it; a table that replaces it goes on with the same.
+    pub counters: Arc<TopicCounters>,
 }
 
 impl Topic {
@@ -103,7 +106,10 @@ impl TopicTable {
                 next.by_id.remove(&topic.id);
             }
         }
-        for topic in upsert {
+        for mut topic in upsert {
+            if let Some(old) = next.by_name.get(&topic.name).filter(|old| old.id == topic.id) {
+                topic.counters = Arc::clone(&old.counters);
+            }
             let topic = Arc::new(topic);
             if let Some(old) = next.by_name.insert(Arc::clone(&topic.name), Arc::clone(&topic)) {
                 next.by_id.remove(&old.id);
@@ -131,6 +137,11 @@ impl TopicTable {
         }
     }
 
+    /// All topics, in no order.
+    pub fn topics(&self) -> impl Iterator<Item = &Arc<Topic>> {
+        self.by_name.values()
+    }
+
     /// How many topics there are.
     pub fn len(&self) -> usize {
         self.by_name.len()
@@ -147,7 +158,7 @@ mod tests {
     use super::*;
 
     fn topic(name: &str, id: u8) -> Topic {
-        Topic { name: name.into(), id: [id; 16], partitions: Vec::new() }
+        Topic { name: name.into(), id: [id; 16], partitions: Vec::new(), counters: Arc::default() }
     }
 
     #[test]
@@ -164,6 +175,17 @@ mod tests {
         let table = table.with_eligible([BrokerId(2)]).replace([topic("a", 1)], &[]);
         assert_eq!((table.may_be_in_sync(BrokerId(1)), table.may_be_in_sync(BrokerId(2))), (false, true));
         assert_eq!(table.with_eligible([BrokerId(1)]).len(), 1);
+    }
+
+    #[test]
+    fn what_is_counted_of_a_topic_goes_on_until_it_is_made_again() {
+        let table = TopicTable::default().replace([topic("a", 1)], &[]);
+        table.by_name("a").unwrap().counters.of(0, 1).sent(5);
+        let same = table.replace([topic("a", 1)], &[]);
+        same.by_name("a").unwrap().counters.of(0, 1).sent(2);
+        assert_eq!(table.by_name("a").unwrap().counters.counts().map(|counts| counts.bytes_out), Some(7));
+        let other = same.replace([topic("a", 2)], &[]);
+        assert_eq!(other.by_name("a").unwrap().counters.counts(), None);
     }
 
     #[test]

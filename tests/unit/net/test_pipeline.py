@@ -45,6 +45,9 @@ class Request:
     def size(self) -> int:
         return len(self.body)
 
+    def wait(self) -> None:
+        """Note that it waits, which the data plane alone looks at."""
+
     def decode(self, schema: Schema, flexible: bool, max_elements: int) -> object:
         if len(self.body) > max_elements:
             raise TooManyElements(f"more than {max_elements} elements")

@@ -4,6 +4,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -67,6 +68,7 @@ impl ReplicaFetchers {
             throttle: Arc::new(ReplicationThrottle::new(ThrottleLimit::NONE)),
             security: Mutex::new(FetchSecurity::PLAINTEXT),
             thread_slice,
+            bytes_in: AtomicU64::new(0),
         });
         Self { surroundings, state: Mutex::default() }
     }
@@ -97,6 +99,11 @@ impl ReplicaFetchers {
     /// Takes how the connections are secured that are made from now on.
     pub fn set_security(&self, security: FetchSecurity) {
         *self.surroundings.security.lock() = security;
+    }
+
+    /// Bytes of records that were fetched and appended since the start.
+    pub fn bytes_in(&self) -> u64 {
+        self.surroundings.bytes_in.load(Ordering::Relaxed)
     }
 
     /// Takes the table of brokers that may be fetched from.

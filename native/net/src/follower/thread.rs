@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -79,6 +80,8 @@ pub struct Surroundings {
     pub security: Mutex<FetchSecurity>,
     /// How long each runs before others have their turn.
     pub thread_slice: Duration,
+    /// Bytes of records that were appended, by all threads since the start.
+    pub bytes_in: AtomicU64,
 }
 
 /// See the module.
@@ -402,5 +405,9 @@ impl FollowerListener for Listener<'_> {
         let (topic, index, source) = (partition.topic(), partition.index(), self.source.0);
         let text = format!("partition {topic}-{index}: what leader {source} sent cannot be appended: {why}");
         self.surroundings.events.line(Level::Warning, text);
+    }
+
+    fn appended(&mut self, bytes: usize) {
+        self.surroundings.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }

@@ -76,6 +76,30 @@ pub fn not_acknowledged(replica: &Partition, awaited: &Awaited) -> Option<ErrorC
     }
 }
 
+/// Whether an error is one that clients bring about every day, or that another metric counts: it says nothing of how the
+/// broker fares (Kafka's `ReplicaManager`, where it leaves `FailedProduceRequestsPerSec` and `FailedFetchRequestsPerSec` be).
+pub fn is_usual(error: ErrorCode) -> bool {
+    matches!(
+        error,
+        ErrorCode::NONE
+            | ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
+            | ErrorCode::UNKNOWN_TOPIC_ID
+            | ErrorCode::NOT_LEADER_OR_FOLLOWER
+            | ErrorCode::UNKNOWN_LEADER_EPOCH
+            | ErrorCode::FENCED_LEADER_EPOCH
+            | ErrorCode::OFFSET_OUT_OF_RANGE
+            | ErrorCode::MESSAGE_TOO_LARGE
+            | ErrorCode::RECORD_LIST_TOO_LARGE
+            | ErrorCode::CORRUPT_MESSAGE
+            | ErrorCode::KAFKA_STORAGE_ERROR
+    )
+}
+
+/// Whether batches were refused for their size (`BytesRejectedPerSec`).
+pub fn is_too_large(error: ErrorCode) -> bool {
+    matches!(error, ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE)
+}
+
 /// The leader to return with an answer that says "not here" after it has waited (KIP-951).
 pub fn leader_after(table: &TopicTable, topic: &TopicRef, answer: &ProducedPartition) -> Option<LeaderAndEpoch> {
     let slot = table.find(topic)?.slot(answer.index)?;

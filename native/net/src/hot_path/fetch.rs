@@ -9,12 +9,14 @@ use super::super::quota::Metered;
 use super::super::response::Response;
 use super::errors::{self, ListenerView};
 use super::fetch_plan::{Plan, Read, Sent, Throttled, note_offsets};
-use super::fetcher::{FetchedBy, locate, note_positions, nothing_fetched, preferred_replica, throttled};
+use super::fetcher::{
+    FetchedBy, NotServed, locate, note_positions, nothing_fetched, preferred_replica, throttled, topic_of,
+};
 use super::rights::{Judged, Refused};
 use super::{HotPath, HotPathRequest, Outcome, Right, Verdict, Who};
 use pybroker_record::{Compression, Offset};
 use pybroker_replica::{
-    Agreement, FetchSession, FetchSessionId, Isolation, Partition, SessionPartition, SessionRefused, TopicTable,
+    Agreement, FetchSession, FetchSessionId, Isolation, Partition, SessionPartition, SessionRefused, Topic, TopicTable,
     Waiter, WaitingFetch,
 };
 use pybroker_storage::ReadError;
@@ -85,7 +87,7 @@ pub fn handle(
     let table = hot_path.table.load();
     let view = ListenerView { table: &table, listener };
     pending.note_positions(hot_path, &table, wake);
-    let plan = pending.plan(hot_path, &table);
+    let plan = pending.plan(hot_path, &table, Some(counters));
     if max_wait_ms == 0 || plan.enough(min_bytes) || pending.begins_follower_session() {
         return Outcome::Answer(pending.answer(hot_path, view, plan, counters));
     }
@@ -95,7 +97,7 @@ pub fn handle(
     }
     pending.wait(&table, WaitingFetch::new(waiter, min_bytes - plan.bytes), &plan);
     // What was appended between the plan and the registration has woken nobody.
-    let again = pending.plan(hot_path, &table);
+    let again = pending.plan(hot_path, &table, None);
     if (again.bytes > plan.bytes || again.failed) && again.enough(min_bytes) && pending.claim() {
         pending.leave();
         return Outcome::Answer(pending.answer(hot_path, view, again, counters));
@@ -228,7 +230,7 @@ impl PendingFetch {
         self.leave();
         self.metered.iter_mut().for_each(Metered::resume);
         let table = hot_path.table.load();
-        let plan = if superseded { Plan::nothing() } else { self.plan(hot_path, &table) };
+        let plan = if superseded { Plan::nothing() } else { self.plan(hot_path, &table, Some(counters)) };
         self.answer(hot_path, ListenerView { table: &table, listener }, plan, counters)
     }
 
@@ -282,11 +284,15 @@ impl PendingFetch {
     }
 
     /// Looks every partition up, without a change to a session. A session is read from where its last answer left off,
-    /// so that a busy partition does not starve the others.
-    fn plan(&self, hot_path: &HotPath, table: &TopicTable) -> Plan {
+    /// so that a busy partition does not starve the others. `counters`, where they are given, count what is looked up.
+    fn plan(&self, hot_path: &HotPath, table: &TopicTable, counters: Option<&ThreadCounters>) -> Plan {
         let mut plan = Plan::nothing();
         self.source.each(|place, partition, sent| {
-            let read = self.read(hot_path, table, place, partition, plan.bytes);
+            let topic = topic_of(table, partition);
+            let read = self.read(hot_path, topic, place, partition, plan.bytes);
+            if let (Some(counters), Ok(topic)) = (counters, topic) {
+                counters.of_topic(topic).read(!errors::is_usual(read.fetched.error));
+            }
             plan.bytes += read.fetched.records as i64;
             plan.failed |= read.is_urgent();
             if let Some(sent) = sent
@@ -307,7 +313,7 @@ impl PendingFetch {
     fn read(
         &self,
         hot_path: &HotPath,
-        table: &TopicTable,
+        topic: Result<&Topic, NotServed>,
         place: usize,
         partition: &FetchPartition,
         taken: i64,
@@ -317,7 +323,8 @@ impl PendingFetch {
             fetched.error = ErrorCode::TOPIC_AUTHORIZATION_FAILED;
             return Read::nothing(place, fetched);
         }
-        let replica = match locate(table, partition, self.fetched_by, self.version) {
+        let located = topic.and_then(|topic| locate(topic, partition, self.fetched_by, self.version));
+        let replica = match located {
             Ok(replica) => replica,
             Err((error, leader)) => {
                 (fetched.error, fetched.current_leader) = (error, leader);

@@ -6,7 +6,7 @@ use super::fetch_plan::Throttled;
 use crate::events::{CaughtUpReplica, Event};
 use pybroker_record::Offset;
 use pybroker_replica::{
-    BrokerId, CaughtUp, Isolation, LeaderCheck, LeaderEpoch, Partition, SessionOwner, TopicTable, Waiter,
+    BrokerId, CaughtUp, Isolation, LeaderCheck, LeaderEpoch, Partition, SessionOwner, Topic, TopicTable, Waiter,
 };
 use pybroker_wire::fetch::{FetchPartition, FetchRequest, FetchedPartition, ReplicaState};
 use pybroker_wire::{ErrorCode, LeaderAndEpoch, TopicRef};
@@ -73,19 +73,23 @@ pub fn nothing_fetched(partition: &FetchPartition) -> FetchedPartition {
 }
 
 /// An error code, and the leader to return with it.
-type NotServed = (ErrorCode, Option<LeaderAndEpoch>);
+pub type NotServed = (ErrorCode, Option<LeaderAndEpoch>);
+
+/// The topic of a partition.
+pub fn topic_of<'a>(table: &'a TopicTable, partition: &FetchPartition) -> Result<&'a Topic, NotServed> {
+    table.find(&partition.topic).ok_or(match partition.topic {
+        TopicRef::Id(_) => (ErrorCode::UNKNOWN_TOPIC_ID, None),
+        TopicRef::Name(_) => (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None),
+    })
+}
 
 /// The replica that a partition is read from, or why there is none.
 pub fn locate<'a>(
-    table: &'a TopicTable,
+    topic: &'a Topic,
     partition: &FetchPartition,
     fetched_by: FetchedBy,
     version: i16,
 ) -> Result<&'a Partition, NotServed> {
-    let topic = table.find(&partition.topic).ok_or(match partition.topic {
-        TopicRef::Id(_) => (ErrorCode::UNKNOWN_TOPIC_ID, None),
-        TopicRef::Name(_) => (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None),
-    })?;
     let slot = topic.slot(partition.index.0).ok_or((ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None))?;
     let replica = slot.partition.as_deref().ok_or_else(|| errors::not_here(slot))?;
     let checked = if fetched_by.is_replica() || version < FIRST_VERSION_WITH_RACK {

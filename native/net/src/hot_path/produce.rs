@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::counters::ThreadCounters;
+use super::super::counters::{Counted, ThreadCounters};
 use super::super::events::Event;
 use super::super::quota::{Metered, Throttle};
 use super::super::response::Response;
@@ -144,7 +144,8 @@ pub fn handle(
                     continue;
                 }
             };
-            let sent = Sent { index: *index, records, check };
+            let counted = found.map(|topic| counters.of_topic(topic));
+            let sent = Sent { index: *index, records, check, counted };
             let (answer, pending) = produce(shared, &request, &topic.topic, found, sent, wake);
             unacknowledged.extend(pending.map(|(replica, awaited)| {
                 if awaited.durable {
@@ -152,6 +153,11 @@ pub fn handle(
                 }
                 Unacknowledged { topic: at, partition: partitions.len(), replica, awaited }
             }));
+            if answer.error != ErrorCode::NONE
+                && let Some(counted) = counted
+            {
+                counted.not_appended(!errors::is_usual(answer.error));
+            }
             partitions.push(answer);
         }
         answered.push((topic.topic.clone(), partitions));
@@ -267,6 +273,8 @@ struct Sent<'a> {
     records: Option<&'a mut [u8]>,
     /// What a batch that begins a transaction needs.
     check: TransactionCheck,
+    /// Where the topic is counted; `None` for one that is not known.
+    counted: Option<Counted<'a>>,
 }
 
 /// The answer for one partition.
@@ -343,7 +351,8 @@ fn append(
     answer: &mut ProducedPartition,
     wake: &mut dyn FnMut(Waiter),
 ) -> Option<Awaited> {
-    let Sent { records, check, .. } = sent;
+    let Sent { records, check, counted, .. } = sent;
+    let bytes = records.as_ref().map_or(0, |records| records.len());
     let sent = match find(records.unwrap_or_default(), request.version) {
         Ok(sent) => sent,
         Err((error, text)) => {
@@ -361,6 +370,9 @@ fn append(
                 let (topic, index) = (Arc::clone(partition.topic()), partition.index());
                 shared.events.push(Event::SegmentRolled { topic, index });
             }
+            if let Some(counted) = counted {
+                counted.appended(appended.bytes, appended.record_count);
+            }
             answer.base_offset = appended.first_offset;
             answer.log_append_time = appended.log_append_time;
             answer.log_start_offset = appended.log_start_offset;
@@ -368,6 +380,9 @@ fn append(
         }
         Err(refused) => {
             errors::not_appended(shared, partition, refused, answer);
+            if let Some(counted) = counted.filter(|_| errors::is_too_large(answer.error)) {
+                counted.rejected(bytes);
+            }
             None
         }
     }

@@ -1,9 +1,11 @@
 //! Answering: what the control plane has decided, and answers on their way out.
 
 use rustix::event::epoll;
+use rustix::io::Errno;
 
 use super::{End, Processor};
 use crate::bare_tokens;
+use crate::clock::NANOSECONDS_OF_MS;
 use crate::connection::{Connection, Slot};
 use pybroker_replica::Waiter;
 
@@ -16,6 +18,7 @@ impl Processor {
         if let Some(&mut (Slot::Control(asked) | Slot::Held(asked))) = slot {
             let response = bare_tokens::answer(&mut connection, asked, payload);
             self.counters().ended(asked.api_key, response.size());
+            self.look_at_clock(&mut connection);
             connection.answer(to.request, response);
         }
         if counts {
@@ -32,6 +35,9 @@ impl Processor {
             && let Slot::Control(asked) = *slot
         {
             *slot = Slot::Held(asked);
+            if let Some(steps) = connection.steps() {
+                steps.wait();
+            }
             self.reactor.control_done();
         }
     }
@@ -48,13 +54,27 @@ impl Processor {
             Ok(()) => self.end(connection, End::Gone),
             Err(end) => self.end(connection, end),
         }
+        connection.now_ns = 0;
+    }
+
+    /// Writes what is queued, and counts the times of the answers that have left.
+    pub(super) fn send(&self, connection: &mut Connection, now_ms: u64) -> Result<(), Errno> {
+        let written = connection.write(now_ms);
+        if connection.has_sent() {
+            let now = self.look_at_clock(connection);
+            while let Some(times) = connection.take_sent() {
+                self.counters().took(&times, now);
+            }
+        }
+        written
     }
 
     /// Writes what is queued, goes on with frames that waited for that, and sets the events that epoll reports.
     fn write(&mut self, connection: &mut Connection) -> Result<(), End> {
         loop {
             if !connection.blocked {
-                connection.write(self.reactor.clock.now())?;
+                let now_ms = self.time(connection) / NANOSECONDS_OF_MS;
+                self.send(connection, now_ms)?;
             }
             self.work(connection)?;
             // Answers of frames that had waited for room have to be written too: a connection that is paused with room

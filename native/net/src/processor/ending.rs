@@ -17,7 +17,7 @@ impl Processor {
         if let End::Refused(why) = why {
             self.reactor.events.line(Level::Warning, format!("connection from {peer} closed: {why}"));
             // What was answered before still leaves, as far as the socket takes it at once.
-            let _ = connection.write(self.reactor.clock.now());
+            let _ = self.send(connection, self.reactor.clock.now());
         }
         if connection.has_control_in_work() {
             self.reactor.control_done();
@@ -47,9 +47,13 @@ impl Processor {
         let api_key = match slot {
             Slot::Ready(_) => return,
             Slot::Control(asked) | Slot::Held(asked) => asked.api_key,
-            Slot::Produce(_) => HotPathApi::Produce.key(),
+            Slot::Produce(_) => {
+                self.counters().wait_ended(HotPathApi::Produce.key());
+                HotPathApi::Produce.key()
+            }
             Slot::Fetch(fetch) => {
                 fetch.abandon();
+                self.counters().wait_ended(HotPathApi::Fetch.key());
                 HotPathApi::Fetch.key()
             }
             Slot::Parked(api) => api.key(),

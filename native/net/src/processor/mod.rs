@@ -72,6 +72,12 @@ impl From<Errno> for End {
     }
 }
 
+/// The number of the present thread in the system; 0 where there is no such file.
+fn system_thread() -> i32 {
+    let link = std::fs::read_link("/proc/thread-self").unwrap_or_default();
+    link.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0)
+}
+
 /// The state of one processor thread.
 pub struct Processor {
     index: usize,
@@ -117,6 +123,7 @@ impl Processor {
         }
         let mut events = Vec::with_capacity(256);
         let mut fired = Vec::new();
+        self.counters().runs_on(system_thread());
         while !self.stopped() {
             events.clear();
             let timeout = self.timeout();

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::{Deadline, End, Processor};
 use crate::accepted::Accepted;
+use crate::clock::NANOSECONDS_OF_MS;
 use crate::connection::{Connection, FIRST_INTEREST, Framing, Slot};
 use crate::connection_number::connection_number;
 use crate::events::{Event, Level, PeerCertificate};
@@ -62,7 +63,7 @@ impl Processor {
 
     fn turn(&mut self, connection: &mut Connection, flags: epoll::EventFlags) -> Result<(), End> {
         if flags.contains(epoll::EventFlags::OUT) {
-            connection.write(self.reactor.clock.now())?;
+            self.send(connection, self.reactor.clock.now())?;
             self.work(connection)?;
         }
         let lost = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
@@ -92,12 +93,13 @@ impl Processor {
                 Err(error) => return Err(connection.failed(error)),
             };
             self.name_peer(connection);
-            connection.last_active = self.reactor.clock.now();
+            connection.arrived_ns = self.look_at_clock(connection);
+            connection.last_active = connection.arrived_ns / NANOSECONDS_OF_MS;
             self.work(connection)?;
             if !more {
                 return Ok(());
             }
-            connection.write(connection.last_active)?;
+            self.send(connection, connection.last_active)?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::{AT_ONCE, Deadline, End, Processor};
 use crate::api_versions::Software;
 use crate::bare_tokens;
+use crate::clock::NANOSECONDS_OF_MS;
 use crate::connection::{Asked, Closing, Connection, Framing, Parked, Slot, Unanswered};
 use crate::connection_number::{CONTROL_PLANE, processor_of};
 use crate::counters::API_KEYS;
@@ -18,6 +19,7 @@ use crate::interception::Decision;
 use crate::quota::Metered;
 use crate::reactor::Reactor;
 use crate::response::Response;
+use crate::times::RequestTimes;
 use crate::verification::{TransactionAsked, Verification, Verified};
 use pybroker_replica::Waiter;
 use pybroker_wire::frame::RequestHead;
@@ -29,6 +31,13 @@ const SMALL_APPEND_BYTES: usize = 16 << 10;
 /// Bytes of the size in front of a frame.
 const FRAME_SIZE_BYTES: usize = 4;
 
+/// A request of the hot path that has just come: its head, where its frame lies, and its times.
+struct Fresh {
+    head: RequestHead,
+    at: std::ops::Range<usize>,
+    times: RequestTimes,
+}
+
 impl Processor {
     /// Begins a request: on the hot path, or upward.
     pub(super) fn begin(&mut self, connection: &mut Connection, at: std::ops::Range<usize>) -> Result<(), End> {
@@ -37,7 +46,8 @@ impl Processor {
         }
         let frame = connection.frame_mut(at.clone());
         let head = RequestHead::parse(frame).map_err(|error| End::Refused(error.to_string()))?;
-        if let Some(why) = connection.accepted.authentication.refusal(head.api_key, self.reactor.clock.now()) {
+        let now_ms = self.time(connection) / NANOSECONDS_OF_MS;
+        if let Some(why) = connection.accepted.authentication.refusal(head.api_key, now_ms) {
             return Err(End::Refused(why));
         }
         if let Some(quotas) = self.reactor.hot_path.quotas.get()
@@ -53,6 +63,20 @@ impl Processor {
         self.serve(connection, head, at)
     }
 
+    /// The time, as it was last looked at in the present turn of a connection.
+    pub(super) fn time(&self, connection: &mut Connection) -> u64 {
+        if connection.now_ns == 0 {
+            connection.now_ns = self.reactor.clock.now_ns();
+        }
+        connection.now_ns
+    }
+
+    /// Looks at the time again.
+    pub(super) fn look_at_clock(&self, connection: &mut Connection) -> u64 {
+        connection.now_ns = self.reactor.clock.now_ns();
+        connection.now_ns
+    }
+
     /// Works on a request on the hot path, or hands it up.
     fn serve(&mut self, connection: &mut Connection, head: RequestHead, at: std::ops::Range<usize>) -> Result<(), End> {
         let hot = hot_path::of(head.api_key).filter(|_| !connection.is_control_only());
@@ -61,6 +85,7 @@ impl Processor {
                 hot_path::check_version(api, head.api_version).map_err(End::Refused)?;
                 self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
                 let waiter = Waiter { connection: connection.number, request: connection.next_request() };
+                let times = RequestTimes::begin(head.api_key, connection.arrived_ns, self.time(connection));
                 let (who, metered) = (self.who(connection), connection.metering.begin(at.len()));
                 let began = metered.as_ref().and_then(Metered::began);
                 let (frame, listener) = connection.frame_of_listener(at.clone());
@@ -68,7 +93,8 @@ impl Processor {
                 let request = HotPathRequest { api, head: &head, waiter, listener, who, decided, verified, metered };
                 let outcome = self.evaluate(request, frame);
                 connection.metering.counted(began.map_or(Duration::ZERO, |began| began.elapsed()));
-                self.conclude(connection, api, outcome, Some((head, at)))
+                self.look_at_clock(connection);
+                self.conclude(connection, api, outcome, Some(Fresh { head, at, times }))
             }
             None => self.hand_up(connection, &head, at),
         }
@@ -88,60 +114,70 @@ impl Processor {
         hot_path::handle(&reactor.hot_path, request, frame, &mut wake, counters)
     }
 
-    /// Does with a connection what the hot path says of its next request; `at` is its head and where the frame lies, or `None`
-    /// for a request that has its slot already and is evaluated again.
+    /// Does with a connection what the hot path says of its next request; `fresh` is `None` for a request that has its slot already
+    /// and is evaluated again.
     fn conclude(
         &mut self,
         connection: &mut Connection,
         api: HotPathApi,
         outcome: Outcome,
-        at: Option<(RequestHead, std::ops::Range<usize>)>,
+        fresh: Option<Fresh>,
     ) -> Result<(), End> {
         let request = connection.parked.as_ref().map_or(connection.next_request(), |parked| parked.request);
-        match (outcome, at) {
-            (Outcome::Answer(response), at) => {
+        let connection_now = connection.now_ns;
+        match (outcome, fresh) {
+            (Outcome::Answer(response), fresh) => {
                 self.counters().ended(api.key(), response.size());
-                match at {
-                    Some(_) => connection.answer_next(response),
+                match fresh {
+                    Some(Fresh { times, .. }) => connection.answer_next(response, times),
                     None => connection.answer(request, response),
                 }
             }
-            (Outcome::Silent(throttle), at) => {
+            (Outcome::Silent(throttle), fresh) => {
                 connection.metering.mute(throttle.until_ms);
                 self.counters().ended(api.key(), 0);
-                if at.is_none() {
+                let now = connection.now_ns;
+                let kept = fresh.as_ref().map(|fresh| fresh.times);
+                if let Some(mut times) = kept.or_else(|| connection.times_mut(request).copied()) {
+                    times.answered(now, (throttle.until_ms * NANOSECONDS_OF_MS).saturating_sub(now));
+                    self.counters().took(&times, now);
+                }
+                if fresh.is_none() {
                     connection.drop_parked_slot();
                 }
             }
-            (Outcome::Wait(fetch), at) => {
+            (Outcome::Wait(fetch), fresh) => {
                 let max_wait_ms = fetch.max_wait_ms();
                 // A peer that has closed waits for nothing: what is there is its answer.
                 if connection.peer_closed && fetch.claim() {
                     self.woken.push_back(Waiter { connection: connection.number, request });
                 }
-                self.let_wait(connection, Slot::Fetch(fetch), max_wait_ms, request, at.is_some());
+                self.let_wait(connection, Slot::Fetch(fetch), max_wait_ms, request, fresh);
             }
-            (Outcome::WaitForAcknowledgement(produce), at) => {
+            (Outcome::WaitForAcknowledgement(produce), fresh) => {
                 let max_wait_ms = produce.max_wait_ms();
-                self.let_wait(connection, Slot::Produce(produce), max_wait_ms, request, at.is_some());
+                self.let_wait(connection, Slot::Produce(produce), max_wait_ms, request, fresh);
             }
-            (Outcome::Unresolved(mut unresolved), at) => {
+            (Outcome::Unresolved(mut unresolved), fresh) => {
                 let (asked, verification) = unresolved.verify.take().unzip();
-                if let Some((head, at)) = at {
+                if let Some(Fresh { head, at, mut times }) = fresh {
+                    times.wait(connection.now_ns);
                     let frame = connection.frame_mut(at).to_vec();
                     let parked = Parked { request, api, head, frame, verdict: None, verification, asked: true };
                     connection.parked = Some(parked);
-                    connection.open(Slot::Parked(api));
+                    connection.open(Slot::Parked(api), times);
                     connection.known_above = true;
                 } else if !connection.parked.as_mut().is_some_and(|parked| parked.ask_again(verification)) {
                     return Err(End::Refused("a request that stays unresolved after its retry".into()));
+                } else if let Some(times) = connection.times_mut(request) {
+                    times.wait(connection_now);
                 }
                 let event = unresolved_event(connection, request, api, *unresolved, asked);
                 self.reactor.events.push(Event::Unresolved(event));
             }
-            (Outcome::Close(why), at) => {
+            (Outcome::Close(why), fresh) => {
                 // One that was parked ends with its slot.
-                if at.is_some() {
+                if fresh.is_some() {
                     self.counters().ended(api.key(), 0);
                 }
                 return Err(End::Refused(why));
@@ -151,13 +187,30 @@ impl Processor {
     }
 
     /// Puts a request that waits in its slot, `fresh` or the one it was parked in, and sets its alarm.
-    fn let_wait(&mut self, connection: &mut Connection, waiting: Slot, max_wait_ms: u64, request: u64, fresh: bool) {
+    fn let_wait(
+        &mut self,
+        connection: &mut Connection,
+        waiting: Slot,
+        max_wait_ms: u64,
+        request: u64,
+        fresh: Option<Fresh>,
+    ) {
+        let now = connection.now_ns;
+        let api = if matches!(waiting, Slot::Fetch(_)) { HotPathApi::Fetch } else { HotPathApi::Produce };
+        self.counters().wait_begun(api.key());
         let waiter = Waiter { connection: connection.number, request };
-        self.deadlines.insert(self.reactor.clock.now() + max_wait_ms, Deadline::Waiting(waiter));
-        if fresh {
-            connection.open(waiting);
-        } else {
-            connection.let_wait(request, waiting);
+        self.deadlines.insert(now / NANOSECONDS_OF_MS + max_wait_ms, Deadline::Waiting(waiter));
+        match fresh {
+            Some(Fresh { mut times, .. }) => {
+                times.wait(now);
+                connection.open(waiting, times);
+            }
+            None => {
+                if let Some(times) = connection.times_mut(request) {
+                    times.wait(now);
+                }
+                connection.let_wait(request, waiting);
+            }
         }
     }
 
@@ -191,14 +244,15 @@ impl Processor {
         }
         self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
         let bare = matches!(connection.accepted.authentication, Authentication::Tokens);
-        let mut request = connection.control_request(head, at);
+        let times = RequestTimes::begin(head.api_key, connection.arrived_ns, connection.arrived_ns);
+        let mut request = connection.control_request(&self.reactor.clock, head, at);
         if bare {
             request.body = bare_tokens::message(&request.body);
         }
         self.reactor.events.push(Event::Control(request));
         connection.known_above = true;
         let RequestHead { correlation_id, api_key, api_version, .. } = *head;
-        connection.open(Slot::Control(Asked { correlation_id, api_key, api_version, bare }));
+        connection.open(Slot::Control(Asked { correlation_id, api_key, api_version, bare }), times);
         Ok(())
     }
 
@@ -212,12 +266,14 @@ impl Processor {
     ) {
         self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
         self.counters().ended(head.api_key, response.size());
-        connection.answer_next(response);
+        let times = RequestTimes::begin(head.api_key, connection.arrived_ns, self.time(connection));
+        self.look_at_clock(connection);
+        connection.answer_next(response, times);
     }
 
     /// Leaves a frame in the input buffer and asks the control plane about it.
     fn intercept(&self, connection: &mut Connection, head: &RequestHead, at: std::ops::Range<usize>) {
-        let request = connection.control_request(head, at.clone());
+        let request = connection.control_request(&self.reactor.clock, head, at.clone());
         connection.unread(&at);
         connection.intercepted = true;
         connection.known_above = true;
@@ -296,6 +352,10 @@ impl Processor {
         let who = self.who(&mut connection);
         if let Some(mut parked) = connection.parked.take_if(|parked| parked.request == waiter.request) {
             note(&mut parked);
+            let now = self.look_at_clock(&mut connection);
+            if let Some(times) = connection.times_mut(waiter.request) {
+                times.resume(now);
+            }
             parked.asked = false;
             let api = parked.api;
             let metered = connection.metering.begin(parked.frame.len());
@@ -303,6 +363,7 @@ impl Processor {
             let (head, listener) = (&parked.head, &*connection.accepted.listener);
             let request = HotPathRequest { api, head, waiter, listener, who, decided, verified, metered };
             let outcome = self.evaluate(request, &mut parked.frame);
+            self.look_at_clock(&mut connection);
             connection.parked = Some(parked);
             done = self.conclude(&mut connection, api, outcome, None);
             connection.parked.take_if(|parked| !parked.asked);
@@ -330,6 +391,10 @@ impl Processor {
         let Some(open) = self.reactor.open.get(waiter.connection) else { return };
         let mut connection = open.lock();
         let (hot_path, counters) = (&self.reactor.hot_path, self.counters());
+        let now = self.look_at_clock(&mut connection);
+        if let Some(times) = connection.times_mut(waiter.request) {
+            times.resume(now);
+        }
         let slot = connection.take_out(waiter.request);
         let listener = &connection.accepted.listener;
         let answered = match slot {
@@ -339,6 +404,8 @@ impl Processor {
         };
         if let Some((api, response)) = answered {
             counters.ended(api.key(), response.size());
+            counters.wait_ended(api.key());
+            self.look_at_clock(&mut connection);
             connection.answer(waiter.request, response);
         }
         let done = self.work(&mut connection);

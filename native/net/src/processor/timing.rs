@@ -40,7 +40,9 @@ impl Processor {
                     Some(Slot::Produce(produce)) => produce.claim(),
                     Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_)) | None => false,
                 };
-                if claimed {
+                let expired = connection.slot_mut(waiter.request).filter(|_| claimed).and_then(|slot| slot.waits_as());
+                if let Some(api) = expired {
+                    self.counters().wait_expired(api.key());
                     self.woken.push_back(waiter);
                 }
             }

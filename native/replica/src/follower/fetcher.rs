@@ -58,6 +58,9 @@ pub trait FollowerListener {
 
     /// The leader sent what cannot be taken; it is asked again later.
     fn not_taken(&mut self, partition: &Partition, why: &str);
+
+    /// Records of so many bytes were appended; who counts none leaves it.
+    fn appended(&mut self, _bytes: usize) {}
 }
 
 #[derive(Debug)]

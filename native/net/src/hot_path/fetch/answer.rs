@@ -7,7 +7,7 @@ use crate::hot_path::fetch_plan::{Plan, Read, Throttled, is_news, note_sent};
 use crate::hot_path::{HotPath, HotPathApi};
 use crate::quota::Throttle;
 use crate::response::{Response, Slice};
-use pybroker_replica::{Isolation, SessionRefused};
+use pybroker_replica::{Isolation, SessionRefused, TopicTable};
 use pybroker_storage::{ConvertedSlice, NotConverted};
 use pybroker_wire::fetch::{FetchedHead, FetchedPartition, newest_format, write_response};
 use pybroker_wire::frame::RequestHead;
@@ -127,6 +127,7 @@ impl PendingFetch {
         // Kafka's schema groups partitions by topic; reading may have begun in the middle.
         reads.sort_by_key(|read| read.place);
         let (fetched, mut slices): (Vec<_>, Vec<_>) = reads.into_iter().map(|read| self.slice(read)).unzip();
+        self.count(view.table, &fetched, counters);
         for error in fetched.iter().map(|fetched| fetched.error).filter(|error| *error != ErrorCode::NONE) {
             counters.error(HotPathApi::Fetch.key(), error);
         }
@@ -139,6 +140,17 @@ impl PendingFetch {
                 placed.push((at, slice));
             }
         });
-        Response::finish(bytes, placed)
+        Response::finish(bytes, placed).to_follower(self.fetched_by.is_replica())
+    }
+
+    /// Counts the records that are sent.
+    fn count(&self, table: &TopicTable, fetched: &[FetchedPartition], counters: &ThreadCounters) {
+        for FetchedPartition { topic, records, .. } in fetched.iter().filter(|fetched| fetched.records > 0) {
+            if self.fetched_by.is_replica() {
+                counters.replicated(*records);
+            } else if let Some(topic) = table.find(topic) {
+                counters.of_topic(topic).sent(*records);
+            }
+        }
     }
 }

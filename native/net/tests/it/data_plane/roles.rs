@@ -122,7 +122,7 @@ fn an_answer_that_waited_names_the_new_leader_also_before_the_table_does() {
     let at = |host: &str| vec![BrokerEndpoint { id: 2, host: host.to_owned(), port: 9092, rack: None }];
     let brokers = vec![("INSIDE".to_owned(), at("inside")), ("PLAINTEXT".to_owned(), at("there"))];
     let slots = plane.table().by_name("t").unwrap().partitions.clone();
-    let topic = Topic { name: "t".into(), id: [1; 16], partitions: slots };
+    let topic = Topic { name: "t".into(), id: [1; 16], partitions: slots, counters: Arc::default() };
     plane.publish(Arc::new(TopicTable::new(brokers).replace([topic], &[])));
     let mut producer = plane.connect();
     producer.write_all(&produce_named(1, "t", &batch(&["a"]))).unwrap();

@@ -101,6 +101,9 @@ impl ReplicaFetcher {
                     batches: &frame[received.records.clone()],
                 };
                 let taken = partition.append_fetched(following, records, now_ms, &mut wake);
+                if taken.is_ok() && !received.records.is_empty() {
+                    listener.appended(received.records.len());
+                }
                 if partition.throttled().follower() {
                     self.throttle.record(received.records.len(), now_ms);
                 }
