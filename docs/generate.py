@@ -29,6 +29,7 @@ from pybroker.client.settings import (
 )
 from pybroker.config import reference
 from pybroker.handlers import registry
+from pybroker.metrics.registry import METRICS, Kind
 from pybroker.security.requirements import NothingRequired, Requirements
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
@@ -68,6 +69,14 @@ The last column has the operations of Kafka's ACLs that an API requires, and the
 says what they are for (a whole request, one of its items, or what only the answer names), and by which fields the
 request names the resources. Without `authorizer.class.name` every principal may do
 all of them."""
+
+
+METRICS_WORDS = """\
+What `/metrics` of the admin listener shows ([how to turn it on](../guides/metrics.md)), as OpenMetrics. A counter grows
+from 0 at the start of the node; Kafka's rates are made of it by `rate()`. A histogram has the series `_bucket`,
+`_count` and `_sum`; its bounds are the powers of two of microseconds, the same on every broker, so that those of
+several brokers can be added. `FetchFollower` and `FetchConsumer` are the two kinds of Fetch in the label `request` of
+times."""
 
 
 def configs() -> str:
@@ -213,11 +222,31 @@ def _name(value: Any) -> str:
     return value.name if isinstance(value, Enum) else getattr(value, "__name__", str(value))
 
 
+def metrics() -> str:
+    """The page of all metrics: what each means, and which of Kafka's it is."""
+    lines = [
+        "# Metrics",
+        "",
+        MADE_BY,
+        METRICS_WORDS,
+        "",
+        "| series | labels | meaning | in Kafka |",
+        "|---|---|---|---|",
+    ]
+    for metric in METRICS:
+        series = metric.exposed[0] if metric.kind is not Kind.HISTOGRAM else metric.name
+        labels = ", ".join(f"`{label}`" for label in metric.labels) or "none"
+        kafka = f"`{metric.kafka.replace('|', chr(92) + '|')}`" if metric.kafka else "none"
+        lines.append(f"| `{series}` ({metric.kind.value}) | {labels} | {metric.help} | {kafka} |")
+    return "\n".join(lines) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "apis.md": apis,
     "client-settings.md": client_settings,
     "commands.md": commands,
     "configs.md": configs,
+    "metrics.md": metrics,
     "states.md": states,
 }
 

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybroker.config.admin_keys import AdminKeys, parse_address
 from pybroker.config.connections import ListenerConnections, build_connections, check_per_ip
 from pybroker.config.consumer_group_keys import ConsumerGroupKeys
 from pybroker.config.endpoint import (
@@ -65,6 +66,7 @@ class BrokerConfig(
     OAuthKeys,
     TokenKeys,
     TelemetryKeys,
+    AdminKeys,
     IdleKeys,
 ):
     """The settings of one node. Values by attribute, `log.segment.bytes` being `log_segment_bytes`."""
@@ -158,6 +160,7 @@ class BrokerConfig(
             self._check_cleaner,
             self._check_replication,
             self._check_consumer_groups,
+            self._check_admin,
             self.sasl_of_listeners,
             lambda: check_per_ip(self.max_connections_per_ip, self.max_connections_per_ip_overrides),
             self.connections_of_listeners,
@@ -209,6 +212,10 @@ class BrokerConfig(
                 self.log_cleaner_dedupe_buffer_size,
                 f"more than {_CLEANER_THREAD_BYTES} for each of {self.log_cleaner_threads} log.cleaner.threads",
             )
+
+    def _check_admin(self) -> None:
+        """Raise ConfigError where the admin listener's address is none."""
+        _ = self.admin_http_address
 
     def _check_consumer_groups(self) -> None:
         for name in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms"):
@@ -264,6 +271,12 @@ class BrokerConfig(
         """Return the TLS of each listener that has it, with the changes since the start; raises ConfigError."""
         texts = {**self.given, **self.of_listeners, **self.dynamic_default, **self.dynamic_own}
         return build_tls((one.endpoint.name for one in self.endpoints if one.is_encrypted), texts)
+
+    @property
+    def admin_http_address(self) -> tuple[str, int] | None:
+        """Host and port of the admin listener, None without one; raises ConfigError."""
+        text = self.admin_http_listener
+        return None if text is None else parse_address("admin.http.listener", text)
 
     @property
     def is_broker(self) -> bool:

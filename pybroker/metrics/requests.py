@@ -28,10 +28,18 @@ class RequestCounts:
         """Return the counts of a version, which the caller adds to; one object as long as the broker runs."""
         return self._counts.setdefault((api, version), ApiCounts())
 
+    def all(self) -> list[tuple[str, str, ApiCounts]]:
+        """Return API, version and counts of all versions that were asked for, by name; any thread may ask."""
+        return [(api, str(version), counts) for (api, version), counts in sorted(self._counts.items(), key=_key)]
+
     def __str__(self) -> str:
         """Every version that was asked for, in the order of names: `CreateTopics v7 1, Metadata v12 31 (2 failed)`."""
         return ", ".join(
             f"{api} v{version} {counts.requests}{f' ({counts.failures} failed)' if counts.failures else ''}"
-            for (api, version), counts in sorted(self._counts.items(), key=lambda item: item[0])
+            for (api, version), counts in sorted(self._counts.items(), key=_key)
             if counts.requests
         )
+
+
+def _key(item: tuple[tuple[str, int], ApiCounts]) -> tuple[str, int]:
+    return item[0]

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from pybroker.security.delegation_tokens import DelegationTokens
     from pybroker.security.mutation_quotas import MutationQuotas
     from pybroker.security.sasl.server import SaslServer
+    from pybroker.storage.log_directory import LogDirectory
     from pybroker.storage.native import Partition
 
 log = logging.getLogger("pybroker")
@@ -119,6 +120,21 @@ class BrokerPart:
     def cluster_id(self) -> str:
         """The cluster that the node's directories belong to."""
         return self._foundation.cluster_id
+
+    @property
+    def log_directories(self) -> tuple[LogDirectory, ...]:
+        """The log directories, those that have failed included."""
+        return self._foundation.directories.logs
+
+    @property
+    def not_ready(self) -> str | None:
+        """Why this broker does not serve its clients; None where it does."""
+        if not hasattr(self, "pipeline"):
+            return "the broker is starting: its logs are being opened"
+        registered = self.source.image.cluster.brokers.get(self.config.node_id)
+        if registered is None:
+            return "the broker is not registered"
+        return "the broker is fenced" if registered.fenced else None
 
     @property
     def mutations(self) -> MutationQuotas:
@@ -240,7 +256,7 @@ class BrokerPart:
         contexts = Contexts(build_services(self))
         self.live.subscribe(contexts.reconfigure)
         self.brokers.serve_here(OwnRequests(apis, contexts).answer)
-        pipeline = build_pipeline(self, Dispatch(apis), contexts, self._intercepted)
+        pipeline = self.pipeline = build_pipeline(self, Dispatch(apis), contexts, self._intercepted)
         end(Stage.REQUESTS, pipeline, lambda: finish_requests(pipeline))
         end(Stage.EVENTS, pipeline, pipeline.stop)
         pipeline.start()

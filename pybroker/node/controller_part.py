@@ -54,6 +54,8 @@ class ControllerPart:
         self._foundation = foundation
         self.listeners: tuple[OpenListener, ...] = ()
         self.tls = TlsListeners({})
+        # Whether the metadata log is open: before that there is no quorum and no image.
+        self.is_open = False
         # None where no listener asks who its clients are.
         self.sasl: SaslServer | None = None
 
@@ -130,6 +132,7 @@ class ControllerPart:
             end(Stage.REPORTS, registration, registration.stop)
             followers.append(registration)
         await controller.open(followers)
+        self.is_open = True
         end(Stage.METADATA_LOG, controller, controller.stop)
         end(Stage.METADATA_LOG, self.death_watch, self.death_watch.stop)
         if self.listeners:

@@ -19,6 +19,7 @@ from pybroker.machine.clock import SYSTEM_CLOCK
 from pybroker.metadata.errors import MetadataError
 from pybroker.net import descriptors
 from pybroker.net.listeners import ListenError, OpenListener
+from pybroker.node.admin import build_admin
 from pybroker.node.broker_part import BrokerPart
 from pybroker.node.controller_access import ControllerAccess
 from pybroker.node.controller_part import ControllerPart
@@ -29,6 +30,7 @@ from pybroker.storage.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pybroker.admin_http.server import AdminServer
     from pybroker.broker.broker_state import BrokerState
     from pybroker.broker.failures import Failures
     from pybroker.broker.live_config import Reread
@@ -90,6 +92,11 @@ class Node:
         return self._running().data_plane
 
     @property
+    def admin_address(self) -> tuple[str, int] | None:
+        """Host and port of the admin listener, None without one; raises NodeError of a node that does not run."""
+        return self._running().admin_address
+
+    @property
     def tls(self) -> TlsListeners:
         """What the broker's listeners encrypt by; raises NodeError of a broker that does not run."""
         return self._running().tls
@@ -113,7 +120,7 @@ class Node:
 
     async def start(self) -> tuple[OpenListener, ...]:
         """Start, and return the listeners when the broker answers; raises NodeError, leaving nothing behind."""
-        run = _Run(self.config, self._clock, self._intercepted)
+        run = _Run(self.config, self._clock, self._intercepted, lambda: self._life.state)
         try:
             await self._life.start(run)
         except _EXPECTED as error:
@@ -149,11 +156,17 @@ class _Run:
     """One run of a node, by the roles that it has."""
 
     def __init__(
-        self, config: BrokerConfig, clock: Clock, intercepted: Callable[[ControlRequest, RequestContext], None]
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        intercepted: Callable[[ControlRequest, RequestContext], None],
+        state: Callable[[], BrokerState],
     ) -> None:
         foundation = self._foundation = Foundation(config, clock)
         self._controller = ControllerPart(foundation) if config.is_controller else None
         self._broker = BrokerPart(foundation, intercepted) if config.is_broker else None
+        self._state = state
+        self._admin: AdminServer | None = None
 
     def drop(self) -> None:
         """Let go of what has ended: the parts know each other, and files would stay open until garbage is collected."""
@@ -205,9 +218,15 @@ class _Run:
         """What the node does not survive."""
         return self._foundation.failures
 
+    @property
+    def admin_address(self) -> tuple[str, int] | None:
+        """Where the admin listener is; None where there is none."""
+        return None if self._admin is None else self._admin.address
+
     async def listen(self) -> None:
         """Lock the directories, open the listeners, and give the directories an identity that have none."""
         await self._foundation.lock()
+        self._admin = build_admin(self._foundation, self._broker, self._controller, self._state)
         for part in (self._controller, self._broker):
             if part is not None:
                 part.listen()

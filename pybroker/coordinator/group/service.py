@@ -8,6 +8,7 @@ requests' envelopes, nor what a partition is: logs are handed in.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 from pybroker.coordinator.group.context import GroupContext
@@ -138,6 +139,12 @@ class GroupCoordinator:
         self._context.reconfigure(settings)
         for machine in self._runtime.machines():
             machine.state.settings = settings
+
+    def states(self) -> Counter[tuple[str, str]]:
+        """Count the groups by protocol and state; any thread may ask."""
+        machines = list(self._runtime.machines())
+        groups = [group for machine in machines for group in list(machine.state.groups.values())]
+        return Counter((group.type_name, group.state_name) for group in groups)
 
     async def loaded(self) -> None:
         """Wait until no coordinator is being loaded."""

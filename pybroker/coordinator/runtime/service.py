@@ -115,7 +115,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
 
     def machines(self) -> Iterator[KindMachine]:
         """Yield the machines of all shards, also of those that are being loaded."""
-        return (shard.machine for shard in self._shards.values() if shard.machine is not None)
+        return (shard.machine for shard in list(self._shards.values()) if shard.machine is not None)
 
     async def close(self) -> None:
         """Resign from everything: a client that waits for a reply gets an error, and looks for another coordinator."""

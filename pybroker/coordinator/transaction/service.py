@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -150,6 +151,11 @@ class TransactionCoordinator:
     def pending_markers(self) -> int:
         """Count the transactions whose end is decided, and which do not have all markers."""
         return self._markers.pending()
+
+    def states(self) -> Counter[str]:
+        """Count the transactional ids by state; any thread may ask."""
+        machines = list(self._runtime.machines())
+        return Counter(one.state.value for machine in machines for one in list(machine.state.transactions.values()))
 
     async def loaded(self) -> None:
         """Wait until no coordinator is being loaded."""

@@ -24,6 +24,10 @@ OURS = {
 NOT_IN_KAFKA = {
     "control.thread.slice.us",
     "network.thread.slice.us",
+    "admin.http.listener",
+    "admin.http.max.connections",
+    "admin.http.timeout.ms",
+    "metrics.topics.max",
     "allow.everyone.if.no.acl.found",
     "auto.create.topics.max.per.request",
     "broker.death.grace.ms",

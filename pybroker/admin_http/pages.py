@@ -1,0 +1,52 @@
+"""What the admin listener answers to a path.
+
+Owns the paths. A page is a status and the pieces of a text, which are made while they are sent. Must not know sockets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.metrics.exposition import CONTENT_TYPE, render
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pybroker.metrics.registry import Sample
+
+_PLAIN = "text/plain; charset=utf-8"
+
+
+class Page(NamedTuple):
+    """An answer."""
+
+    status: int
+    content_type: str
+    pieces: Iterable[str]
+
+
+class Pages:
+    """The answers of one node; asked from the admin listener's thread."""
+
+    def __init__(
+        self,
+        families: Callable[[], Iterator[tuple[str, Iterable[Sample]]]],
+        not_ready: Callable[[], str | None],
+    ) -> None:
+        """`families` reads all metrics anew; `not_ready` says why the node does not serve, None where it does."""
+        self._families = families
+        self._not_ready = not_ready
+
+    def find(self, method: str, path: str) -> Page:
+        """Return the answer to a request."""
+        if method != "GET":
+            return Page(405, _PLAIN, [f"{method[:100]} is not served; GET is\n"])
+        path = path.partition("?")[0]
+        if path == "/metrics":
+            return Page(200, CONTENT_TYPE, render(self._families()))
+        if path == "/healthz":
+            return Page(200, _PLAIN, ["the process is alive\n"])
+        if path == "/readyz":
+            why = self._not_ready()
+            return Page(200, _PLAIN, ["ready\n"]) if why is None else Page(503, _PLAIN, [f"not ready: {why}\n"])
+        return Page(404, _PLAIN, [f"{path[:100]} is not here; /metrics, /healthz and /readyz are\n"])

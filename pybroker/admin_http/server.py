@@ -1,0 +1,168 @@
+"""The thread of the admin listener: accepts, reads requests by h11, and writes pages piece by piece.
+
+Owns the bounds: connections open at a time, bytes of a request's head and body, time for a request and for its answer.
+It has a loop of its own, so that a client of it never holds the loop of the broker, and the maker of a page lets other
+threads run between its pieces (docs/adr/0074). Must not know what pages say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+import h11
+
+if TYPE_CHECKING:
+    from pybroker.admin_http.pages import Page, Pages
+
+log = logging.getLogger("pybroker.admin")
+
+_HEAD_BYTES = 8 * 1024
+"""The most that a request's line and headers may take."""
+_BODY_BYTES = 8 * 1024
+"""The most that is read of a body, which no page asks for."""
+_READ_BYTES = 4096
+_LINGER_BYTES = 64 * 1024
+"""The most that is read of a client that was refused."""
+_BACKLOG = 16
+
+
+class Limits(NamedTuple):
+    """How much may be asked."""
+
+    connections: int
+    timeout_s: float
+
+
+class AdminServer:
+    """One listener; `close` ends it and its thread."""
+
+    def __init__(self, host: str, port: int, pages: Pages, limits: Limits) -> None:
+        """Bind and begin to serve; raises OSError where the address cannot be had."""
+        self._pages = pages
+        self._limits = limits
+        self._tasks: set[asyncio.Task[None]] = set()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        self._socket.setblocking(False)
+        self.address: tuple[str, int] = self._socket.getsockname()[:2]
+        self._loop = asyncio.SelectorEventLoop()
+        self._stopped = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="admin-http", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End connections and the thread; what is being sent is cut off."""
+        self._loop.call_soon_threadsafe(self._stopped.set)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+            self._socket.close()
+
+    async def _serve(self) -> None:
+        accepting = asyncio.create_task(self._accept())
+        await self._stopped.wait()
+        for task in (accepting, *self._tasks):
+            task.cancel()
+        await asyncio.gather(accepting, *self._tasks, return_exceptions=True)
+
+    async def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = await self._loop.sock_accept(self._socket)
+            except OSError as error:
+                # Out of descriptors, as a rule: those of the broker come first.
+                log.warning("the admin listener could not accept: %s", error)
+                await asyncio.sleep(1)
+                continue
+            if len(self._tasks) >= self._limits.connections:
+                connection.close()
+                continue
+            connection.setblocking(False)
+            task = asyncio.create_task(self._converse(connection))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _converse(self, connection: socket.socket) -> None:
+        """Answer requests until the client leaves, asks for nothing in time, or breaks the protocol."""
+        talk = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_BYTES)
+        with connection, contextlib.suppress(OSError, TimeoutError):
+            try:
+                await self._answer_all(connection, talk)
+            except (OSError, TimeoutError):
+                raise
+            except Exception:
+                # An answer that is cut off shows its client that it failed.
+                log.exception("the admin listener could not answer")
+
+    async def _answer_all(self, connection: socket.socket, talk: h11.Connection) -> None:
+        while True:
+            async with asyncio.timeout(self._limits.timeout_s):
+                try:
+                    request = await self._request(connection, talk)
+                except h11.RemoteProtocolError as error:
+                    await self._refuse(connection, talk, error)
+                    return
+            if request is None:
+                return
+            async with asyncio.timeout(self._limits.timeout_s):
+                page = self._pages.find(request.method.decode(), request.target.decode("ascii", "replace"))
+                await self._answer(connection, talk, page)
+            if talk.our_state is not h11.DONE or talk.their_state is not h11.DONE:
+                return
+            talk.start_next_cycle()
+
+    async def _request(self, connection: socket.socket, talk: h11.Connection) -> h11.Request | None:
+        """Read a request with its body, which is left; None where the client has gone."""
+        request, body = None, 0
+        while True:
+            event = talk.next_event()
+            if event is h11.NEED_DATA:
+                talk.receive_data(await self._loop.sock_recv(connection, _READ_BYTES))
+            elif isinstance(event, h11.Request):
+                request = event
+            elif isinstance(event, h11.Data):
+                body += len(event.data)
+                if body > _BODY_BYTES:
+                    raise h11.RemoteProtocolError(f"a body of more than {_BODY_BYTES} bytes", error_status_hint=413)
+            elif isinstance(event, h11.EndOfMessage):
+                return request
+            else:
+                return None
+
+    async def _refuse(self, connection: socket.socket, talk: h11.Connection, error: h11.RemoteProtocolError) -> None:
+        if talk.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            return
+        text = f"{error}\n".encode()
+        headers = [
+            ("content-type", "text/plain; charset=utf-8"),
+            ("content-length", str(len(text))),
+            ("connection", "close"),
+        ]
+        parts = [
+            talk.send(h11.Response(status_code=error.error_status_hint, headers=headers)),
+            talk.send(h11.Data(data=text)),
+            talk.send(h11.EndOfMessage()),
+        ]
+        await self._loop.sock_sendall(connection, b"".join(part or b"" for part in parts))
+        # To close with bytes unread would reset the connection, and the client would not see why.
+        connection.shutdown(socket.SHUT_WR)
+        left = _LINGER_BYTES
+        while left > 0 and (read := await self._loop.sock_recv(connection, _READ_BYTES)):
+            left -= len(read)
+
+    async def _answer(self, connection: socket.socket, talk: h11.Connection, page: Page) -> None:
+        send = self._loop.sock_sendall
+        head = h11.Response(status_code=page.status, headers=[("content-type", page.content_type)])
+        await send(connection, talk.send(head) or b"")
+        for piece in page.pieces:
+            await send(connection, talk.send(h11.Data(data=piece.encode())) or b"")
+        await send(connection, talk.send(h11.EndOfMessage()) or b"")

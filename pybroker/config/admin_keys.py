@@ -1,0 +1,53 @@
+"""Keys of the admin listener, which shows metrics and the node's health over HTTP.
+
+Kafka has none of these: its metrics leave the JVM by JMX. Must not know what is shown.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pybroker.config.errors import ConfigError
+from pybroker.config.key import integer, optional_string
+from pybroker.config.settings import Settings
+
+_ADDRESS = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^\s:/\[\]]+)):(?P<port>[0-9]{1,5})")
+_LAST_PORT = 65535
+
+
+class AdminKeys(Settings):
+    """Where the admin listener is, and how much may be asked of it."""
+
+    admin_http_listener = optional_string(
+        "Where /metrics, /healthz and /readyz are served over HTTP, as host:port, such as 127.0.0.1:9404; port 0 is "
+        "any free port. Without it there is no such listener. It asks nobody who they are and encrypts nothing: give "
+        "it an address that only those who watch the node can reach.",
+        ours=True,
+    )
+    admin_http_max_connections = integer(
+        16,
+        "Connections that the admin listener has open at a time; one that comes beyond is closed.",
+        at_least=1,
+        ours=True,
+    )
+    admin_http_timeout_ms = integer(
+        10_000,
+        "How long, in ms, a client of the admin listener may take for a request, and for its answer.",
+        at_least=1,
+        ours=True,
+    )
+    metrics_topics_max = integer(
+        1000,
+        "Topics that have series of their own in /metrics, their partitions included, by name; of those beyond the "
+        "number is shown, and they count in what is shown of all topics.",
+        at_least=0,
+        ours=True,
+    )
+
+
+def parse_address(key: str, text: str) -> tuple[str, int]:
+    """Return the host and port of `host:port`, an IPv6 address in brackets; raises ConfigError."""
+    match = _ADDRESS.fullmatch(text.strip())
+    if match is None or int(match["port"]) > _LAST_PORT:
+        raise ConfigError(key, text, f"host:port, such as 127.0.0.1:9404, the port from 0 to {_LAST_PORT}")
+    return match["six"] or match["host"], int(match["port"])

@@ -1,0 +1,387 @@
+"""Every metric that a node has: its name, what it means, and the MBean of Kafka's that it is.
+
+Owns names, kinds, units, labels and help; `docs/reference/metrics.md` is made from them. Must not know where a value
+comes from: `pybroker.node.measuring` reads both planes. Names are Kafka's as the JMX exporter of Prometheus writes
+them, in lower case: `kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec` is
+`kafka_server_brokertopicmetrics_messagesin`. A rate of Kafka's is a counter here, as who reads it makes the rate; a
+time is in seconds.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class Kind(Enum):
+    """What a value does, in OpenMetrics' words."""
+
+    COUNTER = "counter"
+    """It grows from 0 at the start of the node."""
+    GAUGE = "gauge"
+    """It is what it is now."""
+    HISTOGRAM = "histogram"
+    """How many observations were below each bound, and their sum; those of several brokers can be added."""
+
+
+class Metric(NamedTuple):
+    """One metric; its series differ in the values of its labels."""
+
+    name: str
+    """Without the `_total` that OpenMetrics puts behind a counter's."""
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    unit: str = ""
+    """Ends the name where there is one: `seconds` or `bytes`."""
+    kafka: str = ""
+    """Kafka's MBean; empty where Kafka has none."""
+
+    @property
+    def exposed(self) -> tuple[str, ...]:
+        """The names of its series as they are read."""
+        if self.kind is Kind.COUNTER:
+            return (f"{self.name}_total",)
+        if self.kind is Kind.HISTOGRAM:
+            return (f"{self.name}_bucket", f"{self.name}_count", f"{self.name}_sum")
+        return (self.name,)
+
+
+class Histogram(NamedTuple):
+    """The value of a histogram."""
+
+    bounds: tuple[float, ...]
+    """Upper bounds, rising; that of all observations is left out."""
+    cumulative: tuple[int, ...]
+    """Observations below each bound, and at the end all."""
+    total: float
+    """The sum of all observations."""
+
+
+class Sample(NamedTuple):
+    """A value of one series."""
+
+    value: float | Histogram
+    labels: tuple[str, ...] = ()
+    """Values of the metric's labels, in their order."""
+
+
+_C, _G, _H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
+
+
+def _topics(name: str, mbean: str, words: str, unit: str = "") -> tuple[Metric, Metric]:
+    """Return a metric of all topics, and the same of each."""
+    kafka = f"kafka.server:type=BrokerTopicMetrics,name={mbean}"
+    end = f"_{unit}" if unit else ""
+    return (
+        Metric(f"kafka_server_brokertopicmetrics_{name}{end}", _C, words, (), unit, kafka),
+        Metric(
+            f"kafka_server_brokertopicmetrics_topic_{name}{end}",
+            _C,
+            f"Of one topic: {words[0].lower()}{words[1:]}",
+            ("topic",),
+            unit,
+            f"{kafka},topic=([-.\\w]+)",
+        ),
+    )
+
+
+def _time(name: str, mbean: str, words: str) -> Metric:
+    return Metric(
+        f"kafka_network_requestmetrics_{name}_seconds",
+        _H,
+        words,
+        ("request",),
+        "seconds",
+        f"kafka.network:type=RequestMetrics,name={mbean},request=([-.\\w]+)",
+    )
+
+
+def _replicas(name: str, words: str, kind: Kind = _G, mbean: str = "") -> Metric:
+    return Metric(
+        f"kafka_server_replicamanager_{name.lower()}",
+        kind,
+        words,
+        kafka=f"kafka.server:type=ReplicaManager,name={mbean or name}",
+    )
+
+
+def _controller(name: str, words: str) -> Metric:
+    return Metric(
+        f"kafka_controller_kafkacontroller_{name.lower()}",
+        _G,
+        words,
+        kafka=f"kafka.controller:type=KafkaController,name={name}",
+    )
+
+
+def _raft(name: str, words: str) -> Metric:
+    return Metric(
+        f"kafka_server_raft_metrics_{name.replace('-', '_')}",
+        _G,
+        words,
+        kafka=f"kafka.server:type=raft-metrics,name={name}",
+    )
+
+
+def _log(name: str, words: str, unit: str = "") -> Metric:
+    end = f"_{unit}" if unit else ""
+    return Metric(
+        f"kafka_log_log_{name.lower()}{end}",
+        _G,
+        words,
+        ("topic", "partition"),
+        unit,
+        f"kafka.log:type=Log,name={name},topic=([-.\\w]+),partition=([0-9]+)",
+    )
+
+
+METRICS: tuple[Metric, ...] = (
+    # ------------------------------------------------------------------------------------------------ topics
+    *_topics("bytesin", "BytesInPerSec", "Bytes of the batches that producers had appended.", "bytes"),
+    *_topics("bytesout", "BytesOutPerSec", "Bytes of records sent to consumers.", "bytes"),
+    *_topics("bytesrejected", "BytesRejectedPerSec", "Bytes of batches refused as too large.", "bytes"),
+    *_topics("messagesin", "MessagesInPerSec", "Records that producers had appended."),
+    *_topics(
+        "totalproducerequests",
+        "TotalProduceRequestsPerSec",
+        "Partitions that Produce requests named, as Kafka counts them.",
+    ),
+    *_topics(
+        "failedproducerequests",
+        "FailedProduceRequestsPerSec",
+        "Those of them that failed for another reason than a leader that moved, a topic that is unknown, a batch that "
+        "is too large or damaged, or a failed disk.",
+    ),
+    *_topics(
+        "totalfetchrequests",
+        "TotalFetchRequestsPerSec",
+        "Partitions that were read for Fetch requests, of consumers and of followers; once more where the Fetch had "
+        "waited.",
+    ),
+    *_topics(
+        "failedfetchrequests",
+        "FailedFetchRequestsPerSec",
+        "Those of them that failed for another reason than a leader that moved, an offset out of range, a topic that "
+        "is unknown or a failed disk.",
+    ),
+    Metric(
+        "kafka_server_brokertopicmetrics_replicationbytesin_bytes",
+        _C,
+        "Bytes of records that this broker fetched from leaders and appended.",
+        (),
+        "bytes",
+        "kafka.server:type=BrokerTopicMetrics,name=ReplicationBytesInPerSec",
+    ),
+    Metric(
+        "kafka_server_brokertopicmetrics_replicationbytesout_bytes",
+        _C,
+        "Bytes of records sent to followers.",
+        (),
+        "bytes",
+        "kafka.server:type=BrokerTopicMetrics,name=ReplicationBytesOutPerSec",
+    ),
+    Metric(
+        "pybroker_metrics_topics_omitted",
+        _G,
+        "Topics beyond metrics.topics.max: neither they nor their partitions have series of their own.",
+    ),
+    # ---------------------------------------------------------------------------------------------- requests
+    Metric(
+        "kafka_network_requestmetrics_requests",
+        _C,
+        "Requests begun.",
+        ("request",),
+        kafka="kafka.network:type=RequestMetrics,name=RequestsPerSec,request=([-.\\w]+)",
+    ),
+    Metric(
+        "kafka_network_requestmetrics_requestbytes_bytes",
+        _C,
+        "Bytes of requests, size prefixes included.",
+        ("request",),
+        "bytes",
+        "kafka.network:type=RequestMetrics,name=RequestBytes,request=([-.\\w]+)",
+    ),
+    Metric(
+        "kafka_network_requestmetrics_responsebytes_bytes",
+        _C,
+        "Bytes of answers, size prefixes included.",
+        ("request",),
+        "bytes",
+    ),
+    Metric(
+        "kafka_network_requestmetrics_inwork",
+        _G,
+        "Requests begun and not answered, those that wait for data or for others included.",
+        ("request",),
+    ),
+    Metric(
+        "kafka_network_requestmetrics_errors",
+        _C,
+        "Error codes in answers to Produce and Fetch, one for each partition or for the whole answer.",
+        ("request", "error"),
+        kafka="kafka.network:type=RequestMetrics,name=ErrorsPerSec,request=([-.\\w]+),error=([-.\\w]+)",
+    ),
+    _time("requestqueuetime", "RequestQueueTimeMs", "From the last byte of a request to when it was worked on."),
+    _time("localtime", "LocalTimeMs", "How long requests were worked on here."),
+    _time(
+        "remotetime",
+        "RemoteTimeMs",
+        "How long requests waited for data, for other replicas, for a sync, or for other nodes.",
+    ),
+    _time("throttletime", "ThrottleTimeMs", "How long clients were to wait for their quotas, after the answer."),
+    _time(
+        "responsesendtime",
+        "ResponseSendTimeMs",
+        "From an answer's making to its last byte in the socket: Kafka's ResponseQueueTimeMs and ResponseSendTimeMs.",
+    ),
+    _time("totaltime", "TotalTimeMs", "From the last byte of a request to the last byte of its answer."),
+    Metric(
+        "pybroker_control_requests",
+        _C,
+        "Requests that the control plane has worked on, by API and version.",
+        ("request", "version"),
+    ),
+    Metric(
+        "pybroker_control_request_failures",
+        _C,
+        "Those of them whose whole answer was an error.",
+        ("request", "version"),
+    ),
+    # --------------------------------------------------------------------------------- waiting and connections
+    Metric(
+        "kafka_server_delayedoperationpurgatory_purgatorysize",
+        _G,
+        "Requests that wait: a Produce for other replicas or a sync, a Fetch for data.",
+        ("delayedOperation",),
+        kafka="kafka.server:type=DelayedOperationPurgatory,name=PurgatorySize,delayedOperation=([-.\\w]+)",
+    ),
+    Metric(
+        "kafka_server_delayedoperation_expires",
+        _C,
+        "Requests that have waited as long as they might.",
+        ("delayedOperation",),
+        kafka="kafka.server:type=DelayedFetchMetrics,name=ExpiresPerSec",
+    ),
+    Metric(
+        "kafka_server_socket_server_metrics_connection_count",
+        _G,
+        "Open connections of a listener.",
+        ("listener",),
+        kafka="kafka.server:type=socket-server-metrics,listener=([-.\\w]+),name=connection-count",
+    ),
+    Metric(
+        "kafka_server_socket_server_metrics_connection_creation",
+        _C,
+        "Connections accepted by a listener.",
+        ("listener",),
+        kafka="kafka.server:type=socket-server-metrics,listener=([-.\\w]+),name=connection-creation-total",
+    ),
+    Metric(
+        "kafka_server_socket_server_metrics_connection_close",
+        _C,
+        "Connections of a listener that have ended.",
+        ("listener",),
+        kafka="kafka.server:type=socket-server-metrics,listener=([-.\\w]+),name=connection-close-total",
+    ),
+    Metric(
+        "kafka_network_processor_cpu_seconds",
+        _C,
+        "CPU time of a network thread. One that grows by a second each second is never idle (Kafka's IdlePercent is "
+        "the share of time without work).",
+        ("networkProcessor",),
+        "seconds",
+        "kafka.network:type=Processor,name=IdlePercent,networkProcessor=([0-9]+)",
+    ),
+    Metric(
+        "kafka_server_ssl_certificate_expiry_seconds",
+        _G,
+        "Seconds until the certificate of a listener ends; negative when it has.",
+        ("listener",),
+        "seconds",
+    ),
+    # ------------------------------------------------------------------------------------------- replicas, logs
+    _replicas("LeaderCount", "Partitions that this broker leads."),
+    _replicas("PartitionCount", "Partitions that this broker has a replica of."),
+    _replicas("OfflineReplicaCount", "Replicas of this broker in log directories that have failed."),
+    _replicas("UnderReplicatedPartitions", "Partitions that this broker leads with a replica that is not in sync."),
+    _replicas(
+        "UnderMinIsrPartitionCount",
+        "Partitions that this broker leads with fewer replicas in sync than min.insync.replicas.",
+    ),
+    _replicas(
+        "AtMinIsrPartitionCount", "Partitions that this broker leads with exactly min.insync.replicas replicas in sync."
+    ),
+    _replicas(
+        "IsrShrinks", "Times that an in-sync replica left a partition that this broker leads.", _C, "IsrShrinksPerSec"
+    ),
+    _replicas(
+        "IsrExpands", "Times that a replica came in sync of a partition that this broker leads.", _C, "IsrExpandsPerSec"
+    ),
+    _replicas(
+        "FailedIsrUpdates", "Changes of in-sync replicas that the controller refused.", _C, "FailedIsrUpdatesPerSec"
+    ),
+    _log("Size", "Bytes of a partition's log.", "bytes"),
+    _log("NumLogSegments", "Segments of a partition's log."),
+    _log("LogStartOffset", "The first readable offset of a partition."),
+    _log("LogEndOffset", "The offset that the next record of a partition gets."),
+    Metric(
+        "kafka_log_logmanager_size_bytes",
+        _G,
+        "Bytes of all logs of this broker.",
+        (),
+        "bytes",
+    ),
+    Metric(
+        "kafka_log_logmanager_offlinelogdirectorycount",
+        _G,
+        "Log directories that have failed.",
+        kafka="kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
+    ),
+    Metric("pybroker_log_group_flush_syncs", _C, "Syncs of logs with flush=group."),
+    Metric("pybroker_log_group_flush_appends", _C, "Appends that these syncs made durable."),
+    # ------------------------------------------------------------------------------------------- coordinators
+    Metric(
+        "kafka_coordinator_group_groupmetadatamanager_numgroups",
+        _G,
+        "Groups whose coordinator is this broker, by protocol and state.",
+        ("protocol", "state"),
+        kafka="kafka.server:type=group-coordinator-metrics,name=group-count,protocol=([-.\\w]+)",
+    ),
+    Metric(
+        "kafka_coordinator_transaction_transactions",
+        _G,
+        "Transactional ids whose coordinator is this broker, by state.",
+        ("state",),
+    ),
+    # ------------------------------------------------------------------------------------ controller and quorum
+    _controller("ActiveControllerCount", "1 where this node is the active controller, else 0."),
+    _controller("GlobalTopicCount", "Topics of the cluster."),
+    _controller("GlobalPartitionCount", "Partitions of the cluster."),
+    _controller("OfflinePartitionsCount", "Partitions of the cluster without a leader."),
+    _controller(
+        "PreferredReplicaImbalanceCount", "Partitions of the cluster that another replica leads than the preferred."
+    ),
+    _controller("FencedBrokerCount", "Registered brokers that are fenced."),
+    _controller("ActiveBrokerCount", "Registered brokers that are not fenced."),
+    _controller("LastAppliedRecordOffset", "Offset of the last record of the metadata log that this node has applied."),
+    _raft("current-leader", "Node id of the leader of the metadata quorum; -1 for none."),
+    _raft("current-epoch", "Epoch of the metadata quorum."),
+    _raft("high-watermark", "End of what is committed of the metadata log."),
+    _raft("log-end-offset", "End of this voter's metadata log."),
+    # ---------------------------------------------------------------------------------------------- the process
+    Metric(
+        "kafka_server_kafkaserver_brokerstate",
+        _G,
+        "1 while the broker starts, 2 while it recovers, 3 while it runs, 6 and 7 while it stops.",
+        kafka="kafka.server:type=KafkaServer,name=BrokerState",
+    ),
+    Metric("pybroker_build_info", _G, "1, with the version.", ("version",)),
+    Metric("process_cpu_seconds", _C, "CPU time of the process.", (), "seconds"),
+    Metric("process_resident_memory_bytes", _G, "Memory of the process.", (), "bytes"),
+    Metric("process_open_fds", _G, "Open descriptors of the process."),
+    Metric("process_start_time_seconds", _G, "When the process started, in seconds since 1970.", (), "seconds"),
+)
+"""All metrics, in the order in which they are shown."""
+
+BY_NAME = {metric.name: metric for metric in METRICS}

@@ -1,0 +1,311 @@
+"""Reading the metrics of a node: from the counters of both planes, the metadata and the parts of the broker.
+
+Owns which value is which metric. Everything here runs on the thread of the admin listener, beside the loop: it reads
+what is immutable (images, snapshots of the data plane) and copies of dictionaries, changes nothing, and stands aside
+after every slice of a long list, so that the loop waits for it no longer than a slice takes. A part that is not built
+yet has no metrics.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybroker import __version__
+from pybroker.handlers.registry import every_api
+from pybroker.metrics.registry import Histogram, Sample
+from pybroker.net.native import partition_states, work_counters
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pybroker.broker.broker_state import BrokerState
+    from pybroker.controller.service import Controller
+    from pybroker.metadata.image import MetadataImage
+    from pybroker.net.native import DataPlane
+    from pybroker.node.broker_part import BrokerPart
+    from pybroker.node.controller_part import ControllerPart
+
+    Family = tuple[str, Iterable[Sample]]
+
+_SLICE = 500
+"""Partitions or topics between two pauses: less than a millisecond's work."""
+_PAUSE_S = 0.0001
+"""As short as a sleep can be; what counts is that it gives the interpreter lock away."""
+_PHASES = ("requestqueuetime", "localtime", "remotetime", "throttletime", "responsesendtime", "totaltime")
+_TOPIC_COUNTS = (
+    "bytesin_bytes",
+    "bytesout_bytes",
+    "bytesrejected_bytes",
+    "messagesin",
+    "totalproducerequests",
+    "failedproducerequests",
+    "totalfetchrequests",
+    "failedfetchrequests",
+)
+_DELAYED = ("Produce", "Fetch")
+_FETCH = 1
+_PARTITION_GAUGES = (("size_bytes", 3), ("numlogsegments", 4), ("logstartoffset", 5), ("logendoffset", 6))
+"""Metrics of `kafka_log_log`, and where a row of `PartitionStates` has them."""
+_NANOSECONDS = 1e9
+
+
+def pause() -> None:
+    """Let other threads run."""
+    time.sleep(_PAUSE_S)
+
+
+class Measuring:
+    """The metrics of one run of a node."""
+
+    def __init__(
+        self,
+        broker: BrokerPart | None,
+        controller: ControllerPart | None,
+        *,
+        state: Callable[[], BrokerState],
+        max_topics: int,
+    ) -> None:
+        """`max_topics` is how many topics have series of their own."""
+        self._broker = broker
+        self._controller = controller
+        self._state = state
+        self._max_topics = max_topics
+        self._names: dict[int, str] = {}
+
+    def families(self) -> Iterator[Family]:
+        """Yield every metric that there is now, with its samples."""
+        broker, controller = self._broker, self._controller
+        part = controller if broker is None else broker
+        data_plane: DataPlane | None = getattr(part, "data_plane", None)
+        if data_plane is not None:
+            yield from self._of_requests(data_plane)
+        if broker is not None:
+            yield from self._of_broker(broker)
+        yield from self._of_listeners()
+        source = getattr(broker, "source", None)
+        if controller is not None and controller.is_open:
+            yield from _of_metadata(controller.controller.image)
+            yield from _of_quorum(controller.controller)
+        elif controller is None and source is not None:
+            yield from _of_metadata(source.image)
+        yield "kafka_server_kafkaserver_brokerstate", [Sample(int(self._state()))]
+        yield from _of_process()
+
+    # ------------------------------------------------------------------------------------------------ data plane
+
+    def _of_requests(self, data_plane: DataPlane) -> Iterator[Family]:
+        counted = [(self._name(api.api_key), api) for api in data_plane.counters().apis]
+        prefix = "kafka_network_requestmetrics"
+        yield f"{prefix}_requests", [Sample(api.requests, (name,)) for name, api in counted]
+        yield f"{prefix}_requestbytes_bytes", [Sample(api.bytes_in, (name,)) for name, api in counted]
+        yield f"{prefix}_responsebytes_bytes", [Sample(api.bytes_out, (name,)) for name, api in counted]
+        yield f"{prefix}_inwork", [Sample(api.in_work, (name,)) for name, api in counted]
+        yield (
+            f"{prefix}_errors",
+            [
+                Sample(count, (name, ErrorCode(code).name))
+                for name, api in counted
+                for code, count in sorted(api.errors.items())
+            ],
+        )
+        work = work_counters(data_plane)
+        bounds = tuple(bound / 1e6 for bound in work.bounds_us)
+        for phase, name in enumerate(_PHASES):
+            samples = []
+            for times in work.times:
+                total_ns, cumulative = times.phases[phase]
+                kind = self._name(times.api_key)
+                if times.api_key == _FETCH:
+                    kind = "FetchFollower" if times.of_followers else "FetchConsumer"
+                samples.append(Sample(Histogram(bounds, tuple(cumulative), total_ns / _NANOSECONDS), (kind,)))
+            yield f"{prefix}_{name}_seconds", samples
+            pause()
+        prefix = "kafka_server_delayedoperation"
+        yield f"{prefix}purgatory_purgatorysize", _labelled(_DELAYED, work.waiting)
+        yield f"{prefix}_expires", _labelled(_DELAYED, work.expired)
+        seconds = [(number, _cpu_seconds(thread)) for number, thread in enumerate(work.system_threads)]
+        yield (
+            "kafka_network_processor_cpu_seconds",
+            [Sample(spent, (str(number),)) for number, spent in seconds if spent is not None],
+        )
+
+    def _name(self, api_key: int) -> str:
+        if not self._names:
+            self._names = {api.key: api.name for api in every_api()}
+        return self._names.get(api_key, str(api_key))
+
+    def _of_listeners(self) -> Iterator[Family]:
+        parts = [part for part in (self._broker, self._controller) if part is not None]
+        found = [
+            one for part in parts if hasattr(part, "data_plane") for one in work_counters(part.data_plane).listeners
+        ]
+        prefix = "kafka_server_socket_server_metrics_connection"
+        yield f"{prefix}_count", [Sample(opened, (name,)) for name, opened, _ in found]
+        yield f"{prefix}_creation", [Sample(accepted, (name,)) for name, _, accepted in found]
+        yield f"{prefix}_close", [Sample(accepted - opened, (name,)) for name, opened, accepted in found]
+        now = datetime.now(UTC)
+        ends = [item for part in parts if hasattr(part, "tls") for item in part.tls.expiries().items()]
+        yield (
+            "kafka_server_ssl_certificate_expiry_seconds",
+            [Sample((until - now).total_seconds(), (name,)) for name, until in ends],
+        )
+
+    # ---------------------------------------------------------------------------------------------------- broker
+
+    def _of_broker(self, broker: BrokerPart) -> Iterator[Family]:
+        pipeline = getattr(broker, "pipeline", None)
+        if pipeline is not None:
+            versions = pipeline.counts.all()
+            yield "pybroker_control_requests", [Sample(counts.requests, (api, of)) for api, of, counts in versions]
+            yield (
+                "pybroker_control_request_failures",
+                [Sample(counts.failures, (api, of)) for api, of, counts in versions],
+            )
+        if hasattr(broker, "data_plane"):
+            yield from self._of_partitions(broker.data_plane)
+        in_sync = getattr(broker, "in_sync", None)
+        if in_sync is not None:
+            yield "kafka_server_replicamanager_isrshrinks", [Sample(in_sync.counts.shrinks)]
+            yield "kafka_server_replicamanager_isrexpands", [Sample(in_sync.counts.expands)]
+            yield "kafka_server_replicamanager_failedisrupdates", [Sample(in_sync.counts.failed)]
+        partitions = getattr(broker, "partitions", None)
+        if partitions is not None:
+            yield "kafka_server_replicamanager_offlinereplicacount", [Sample(len(partitions.lost))]
+            offline = sum(directory.offline for directory in broker.log_directories)
+            yield "kafka_log_logmanager_offlinelogdirectorycount", [Sample(offline)]
+        groups: Any = getattr(broker, "groups", None)
+        if groups is not None:
+            counts = sorted(groups.states().items())
+            yield "kafka_coordinator_group_groupmetadatamanager_numgroups", [Sample(n, kind) for kind, n in counts]
+        transactions: Any = getattr(broker, "transactions", None)
+        if transactions is not None:
+            states = sorted(transactions.states().items())
+            yield "kafka_coordinator_transaction_transactions", [Sample(count, (state,)) for state, count in states]
+
+    def _of_partitions(self, data_plane: DataPlane) -> Iterator[Family]:
+        work, states = work_counters(data_plane), partition_states(data_plane)
+        prefix = "kafka_server_brokertopicmetrics"
+        shown, omitted = self._shown(states)
+        for position, name in enumerate(_TOPIC_COUNTS):
+            yield f"{prefix}_{name}", [Sample(work.topics[position])]
+            yield f"{prefix}_topic_{name}", _topics(states, position, shown)
+        yield f"{prefix}_replicationbytesin_bytes", [Sample(work.replication_bytes_in)]
+        yield f"{prefix}_replicationbytesout_bytes", [Sample(work.replication_bytes_out)]
+        yield "pybroker_metrics_topics_omitted", [Sample(omitted)]
+        leaders = under_replicated = under_minimum = at_minimum = size = 0
+        for row in _rows(states):
+            leads, replicas, in_sync, wanted = row[2], row[8], row[9], row[10]
+            size += row[3]
+            leaders += leads
+            under_replicated += leads and in_sync < replicas
+            under_minimum += leads and in_sync < wanted
+            at_minimum += leads and in_sync == wanted
+        prefix = "kafka_server_replicamanager"
+        yield f"{prefix}_leadercount", [Sample(leaders)]
+        yield f"{prefix}_partitioncount", [Sample(len(states))]
+        yield f"{prefix}_underreplicatedpartitions", [Sample(under_replicated)]
+        yield f"{prefix}_underminisrpartitioncount", [Sample(under_minimum)]
+        yield f"{prefix}_atminisrpartitioncount", [Sample(at_minimum)]
+        yield "kafka_log_logmanager_size_bytes", [Sample(size)]
+        for name, position in _PARTITION_GAUGES:
+            yield (
+                f"kafka_log_log_{name}",
+                (Sample(row[position], (row[0], str(row[1]))) for row in _rows(states) if row[0] in shown),
+            )
+        syncs, appends = data_plane.flush_counts
+        yield "pybroker_log_group_flush_syncs", [Sample(syncs)]
+        yield "pybroker_log_group_flush_appends", [Sample(appends)]
+
+    def _shown(self, states: Any) -> tuple[frozenset[str], int]:
+        """Return the topics with series of their own, the first by name, and how many others there are."""
+        topics = sorted({row[0] for row in _rows(states)})
+        return frozenset(topics[: self._max_topics]), max(len(topics) - self._max_topics, 0)
+
+
+def _labelled(labels: Iterable[str], values: Iterable[int]) -> list[Sample]:
+    return [Sample(value, (label,)) for label, value in zip(labels, values, strict=True)]
+
+
+def _sliced(part: Callable[[int, int], list[Any]]) -> Iterator[Any]:
+    begin = 0
+    while rows := part(begin, _SLICE):
+        yield from rows
+        begin += _SLICE
+        pause()
+
+
+def _rows(states: Any) -> Iterator[Any]:
+    return _sliced(states.rows)
+
+
+def _topics(states: Any, position: int, shown: frozenset[str]) -> Iterator[Sample]:
+    """Yield one of the counts of the topics that are shown."""
+    return (Sample(counts[position], (name,)) for name, counts in _sliced(states.topics) if name in shown)
+
+
+def _cpu_seconds(thread: int) -> float | None:
+    """Return the CPU time of a thread of this process; None where the system does not say."""
+    try:
+        text = Path(f"/proc/self/task/{thread}/schedstat").read_text(encoding="ascii")
+    except OSError:
+        return None
+    return int(text.split()[0]) / _NANOSECONDS
+
+
+def _of_metadata(image: MetadataImage) -> Iterator[Family]:
+    partitions = offline = imbalanced = 0
+    seen = 0
+    for topic in image.topics.by_name.values():
+        for partition in topic.partitions.values():
+            partitions += 1
+            offline += partition.leader < 0
+            imbalanced += partition.leader != partition.replicas[0]
+            seen += 1
+            if seen % _SLICE == 0:
+                pause()
+    brokers = image.cluster.brokers.values()
+    fenced = sum(broker.fenced for broker in brokers)
+    prefix = "kafka_controller_kafkacontroller"
+    yield f"{prefix}_globaltopiccount", [Sample(len(image.topics.by_name))]
+    yield f"{prefix}_globalpartitioncount", [Sample(partitions)]
+    yield f"{prefix}_offlinepartitionscount", [Sample(offline)]
+    yield f"{prefix}_preferredreplicaimbalancecount", [Sample(imbalanced)]
+    yield f"{prefix}_fencedbrokercount", [Sample(fenced)]
+    yield f"{prefix}_activebrokercount", [Sample(len(brokers) - fenced)]
+    yield f"{prefix}_lastappliedrecordoffset", [Sample(image.offset)]
+
+
+def _of_quorum(controller: Controller) -> Iterator[Family]:
+    yield "kafka_controller_kafkacontroller_activecontrollercount", [Sample(int(controller.is_leader))]
+    prefix = "kafka_server_raft_metrics"
+    yield f"{prefix}_current_leader", [Sample(controller.leader_id)]
+    yield f"{prefix}_current_epoch", [Sample(controller.leader_epoch)]
+    yield f"{prefix}_high_watermark", [Sample(controller.committed_offset)]
+    yield f"{prefix}_log_end_offset", [Sample(controller.next_offset)]
+
+
+def _of_process() -> Iterator[Family]:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    yield "pybroker_build_info", [Sample(1, (__version__,))]
+    yield "process_cpu_seconds", [Sample(used.ru_utime + used.ru_stime)]
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        open_files = len(os.listdir("/proc/self/fd"))
+        # Behind the name, which may hold spaces, the process's start is field 22 in ticks since the system's.
+        ticks = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+        booted = next(
+            int(line.split()[1])
+            for line in Path("/proc/stat").read_text(encoding="ascii").splitlines()
+            if line[:5] == "btime"
+        )
+    except (OSError, StopIteration):
+        return
+    yield "process_resident_memory_bytes", [Sample(pages * resource.getpagesize())]
+    yield "process_open_fds", [Sample(open_files)]
+    yield "process_start_time_seconds", [Sample(booted + ticks / os.sysconf("SC_CLK_TCK"))]

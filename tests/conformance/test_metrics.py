@@ -1,0 +1,153 @@
+"""What Prometheus reads of a node whose client has produced and consumed: the right numbers, under the right names."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import confluent_kafka
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from pybroker.client.admin import Admin
+from pybroker.config.broker import BrokerConfig
+from pybroker.metrics.registry import BY_NAME
+from pybroker.node import Node
+from pybroker.node.node import NodeError
+from tests.support.batches import batch_of
+from tests.support.conditions import wait_until
+from tests.support.wire import Wire, produce
+
+RECORDS = 30
+TOPICS = "kafka_server_brokertopicmetrics"
+REQUESTS = "kafka_network_requestmetrics"
+RUNNING = 3
+
+Series = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def ask(address: tuple[str, int], path: str) -> tuple[int, str]:
+    with closing(http.client.HTTPConnection(*address, timeout=20)) as client:
+        client.request("GET", path)
+        answer = client.getresponse()
+        return answer.status, answer.read().decode()
+
+
+def scrape(address: tuple[str, int]) -> Series:
+    """Every series, as the parser of Prometheus' client reads them; every family is registered."""
+    status, text = ask(address, "/metrics")
+    assert status == 200
+    families = list(text_string_to_metric_families(text))
+    assert [one.name for one in families if one.name not in BY_NAME] == []
+    return {(s.name, frozenset(s.labels.items())): s.value for one in families for s in one.samples}
+
+
+def value(series: Series, name: str, **labels: str) -> float:
+    return series[name, frozenset(labels.items())]
+
+
+def config(directory: Path, **settings: str) -> BrokerConfig:
+    properties = {
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "log.dirs": str(directory),
+        "admin.http.listener": "127.0.0.1:0",
+        "group.initial.rebalance.delay.ms": "0",
+        "offsets.topic.num.partitions": "1",
+        "num.network.threads": "2",
+    }
+    return BrokerConfig({**properties, **{name.replace("_", "."): text for name, text in settings.items()}})
+
+
+def exchange(servers: str, scraped: Callable[[], Series]) -> tuple[Series, Series]:
+    """Produce and consume records of a topic, and something else; what was read while a consumer waited, and after."""
+    with Admin(servers) as admin:
+        admin.create_topics(["orders", "zebras"])
+    producer = confluent_kafka.Producer({"bootstrap.servers": servers, "acks": "all"})
+    for number in range(RECORDS):
+        producer.produce("orders", b"%04d" % number)
+    assert producer.flush(30) == 0
+    with Wire(servers) as wire:
+        wire.ask(produce("zebras", batch_of(b"x" * 100)))
+        wire.ask(produce("zebras", batch_of(b"x" * 2_000_000)))
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": servers, "group.id": "shop", "auto.offset.reset": "earliest", "fetch.wait.max.ms": 10_000}
+    )
+    consumer.subscribe(["orders"])
+    found: list[confluent_kafka.Message] = []
+    while len(found) < RECORDS:
+        found += consumer.consume(RECORDS, 1)
+    purgatory = "kafka_server_delayedoperationpurgatory_purgatorysize"
+
+    def waiting() -> Series:
+        series = scraped()
+        is_waiting = value(series, purgatory, delayedOperation="Fetch") == 1
+        return series if is_waiting and times_of(series, "FetchConsumer") == count_of(series, "Fetch") - 1 else {}
+
+    def answered() -> Series:
+        series = scraped()
+        return series if times_of(series, "Produce") == count_of(series, "Produce") else {}
+
+    while_waiting = wait_until(waiting, within=30, what="the consumer waits for more, and all else is answered")
+    consumer.close()
+    return while_waiting, wait_until(answered, within=30, what="the times of all Produces are counted")
+
+
+def count_of(series: Series, api: str) -> float:
+    return value(series, f"{REQUESTS}_requests_total", request=api)
+
+
+def times_of(series: Series, kind: str) -> float:
+    return value(series, f"{REQUESTS}_totaltime_seconds_count", request=kind)
+
+
+async def test_what_a_client_did_is_what_prometheus_reads(tmp_path: Path) -> None:
+    node = Node(config(tmp_path, metrics_topics_max="2"))
+    (listener,) = await node.start()
+    try:
+        address = node.admin_address
+        assert address is not None
+        servers = f"127.0.0.1:{listener.bound.port}"
+        during, after = await asyncio.to_thread(exchange, servers, lambda: scrape(address))
+        ready = await asyncio.to_thread(ask, address, "/readyz")
+    finally:
+        await node.stop()
+    assert ready == (200, "ready\n")
+    # __consumer_offsets is the first by name; its records are the coordinator's, and no producer's.
+    assert value(after, f"{TOPICS}_topic_messagesin_total", topic="orders") == RECORDS
+    assert value(after, f"{TOPICS}_messagesin_total") == RECORDS + 1
+    assert value(after, f"{TOPICS}_bytesrejected_bytes_total") > 2_000_000
+    assert value(after, f"{TOPICS}_failedproducerequests_total") == 0, "what is too large is the client's mistake"
+    assert value(after, f"{TOPICS}_topic_bytesin_bytes_total", topic="orders") > RECORDS * 4
+    sent = value(after, f"{TOPICS}_topic_bytesout_bytes_total", topic="orders")
+    assert sent == value(after, f"{TOPICS}_bytesout_bytes_total")
+    assert sent == value(after, f"{TOPICS}_topic_bytesin_bytes_total", topic="orders")
+    assert value(after, "pybroker_metrics_topics_omitted") == 1
+    assert {dict(labels)["topic"] for name, labels in after if name == "kafka_log_log_logendoffset"} == {
+        "__consumer_offsets",
+        "orders",
+    }
+    assert value(after, "kafka_log_log_logendoffset", topic="orders", partition="0") == RECORDS
+    assert value(after, f"{REQUESTS}_errors_total", request="Produce", error="MESSAGE_TOO_LARGE") == 1
+    assert value(after, f"{REQUESTS}_localtime_seconds_sum", request="Metadata") > 0
+    groups = "kafka_coordinator_group_groupmetadatamanager_numgroups"
+    assert value(during, groups, protocol="classic", state="Stable") == 1
+    assert value(during, "kafka_server_socket_server_metrics_connection_count", listener="PLAINTEXT") > 0
+    assert value(after, "kafka_server_replicamanager_leadercount") == 3
+    assert value(after, "kafka_server_replicamanager_underreplicatedpartitions") == 0
+    assert value(after, "kafka_controller_kafkacontroller_activecontrollercount") == 1
+    assert value(after, "kafka_controller_kafkacontroller_globaltopiccount") == 3
+    assert value(after, "kafka_server_raft_metrics_high_watermark") > 0
+    assert value(after, "kafka_server_kafkaserver_brokerstate") == RUNNING
+    assert value(after, "process_resident_memory_bytes") > 0
+
+
+async def test_a_port_that_is_taken_keeps_the_node_from_starting_by_name(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        node = Node(config(tmp_path, admin_http_listener=address))
+        with pytest.raises(NodeError, match=f"admin.http.listener {address}: Address already in use"):
+            await node.start()

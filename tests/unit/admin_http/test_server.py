@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import http.client
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from pybroker.admin_http.pages import Pages
+from pybroker.admin_http.server import AdminServer, Limits
+from pybroker.metrics.registry import Sample
+
+NOT_READY = "its logs are being opened"
+
+
+class Subject:
+    """What the pages of the tests' server say."""
+
+    why: str | None = None
+
+
+@pytest.fixture(scope="module")
+def subject() -> Subject:
+    return Subject()
+
+
+@pytest.fixture(scope="module")
+def server(subject: Subject) -> Iterator[AdminServer]:
+    def families() -> Iterator[tuple[str, list[Sample]]]:
+        if subject.why == "broken":
+            raise RuntimeError("no metrics")
+        yield "process_open_fds", [Sample(12)]
+
+    server = AdminServer("127.0.0.1", 0, Pages(families, lambda: subject.why), Limits(100, 20))
+    yield server
+    server.close()
+
+
+@pytest.fixture(autouse=True)
+def _ready(subject: Subject) -> None:
+    subject.why = None
+
+
+def ask(server: AdminServer, path: str, method: str = "GET") -> tuple[int, str]:
+    with closing(http.client.HTTPConnection(*server.address, timeout=20)) as client:
+        client.request(method, path)
+        answer = client.getresponse()
+        return answer.status, answer.read().decode()
+
+
+def raw(server: AdminServer, request: bytes) -> bytes:
+    """Everything that comes back until the server closes."""
+    with socket.create_connection(server.address, timeout=20) as client:
+        client.sendall(request)
+        return b"".join(iter(lambda: client.recv(4096), b""))
+
+
+def test_metrics_are_text_that_ends_with_its_mark(server: AdminServer) -> None:
+    status, text = ask(server, "/metrics?from=prometheus")
+    assert (status, text.splitlines()[-2:]) == (200, ["process_open_fds 12", "# EOF"])
+
+
+def test_a_node_is_alive_before_it_is_ready(server: AdminServer, subject: Subject) -> None:
+    assert ask(server, "/readyz") == (200, "ready\n")
+    subject.why = NOT_READY
+    assert ask(server, "/readyz") == (503, f"not ready: {NOT_READY}\n")
+    assert ask(server, "/healthz")[0] == 200
+
+
+def test_other_paths_and_methods_are_refused_by_name(server: AdminServer) -> None:
+    assert ask(server, "/elsewhere") == (404, "/elsewhere is not here; /metrics, /healthz and /readyz are\n")
+    assert ask(server, "/metrics", "POST") == (405, "POST is not served; GET is\n")
+
+
+def test_a_connection_takes_several_requests(server: AdminServer) -> None:
+    with closing(http.client.HTTPConnection(*server.address, timeout=20)) as client:
+        for _ in range(3):
+            client.request("GET", "/healthz")
+            assert client.getresponse().read() == b"the process is alive\n"
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"GET / HTTP/1.1\r\nhost: a\r\nx: " + b"y" * 20_000 + b"\r\n\r\n", b"431"),
+        (b"\x16\x03\x01 a TLS handshake\r\n\r\n", b"400"),
+        (b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9000\r\n\r\n" + b"z" * 9000, b"413"),
+    ],
+    ids=["long headers", "no HTTP", "a long body"],
+)
+def test_what_is_too_much_or_no_http_is_refused(server: AdminServer, request_bytes: bytes, status: bytes) -> None:
+    assert raw(server, request_bytes).startswith(b"HTTP/1.1 " + status)
+
+
+def test_a_connection_too_many_is_closed_and_the_others_go_on() -> None:
+    server = AdminServer("127.0.0.1", 0, Pages(lambda: iter(()), lambda: None), Limits(1, 20))
+    try:
+        with closing(http.client.HTTPConnection(*server.address, timeout=20)) as client:
+            client.request("GET", "/healthz")
+            assert client.getresponse().read()
+            assert raw(server, b"") == b""
+            client.request("GET", "/healthz")
+            assert client.getresponse().status == 200
+    finally:
+        server.close()
+
+
+def test_an_answer_that_fails_is_cut_off_and_logged(
+    server: AdminServer, subject: Subject, caplog: pytest.LogCaptureFixture
+) -> None:
+    subject.why = "broken"
+    with pytest.raises((http.client.IncompleteRead, http.client.RemoteDisconnected)):
+        ask(server, "/metrics")
+    assert "the admin listener could not answer" in caplog.text
