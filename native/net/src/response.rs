@@ -88,7 +88,7 @@ impl Response {
     }
 
     /// The same answer, which a follower gets or a client.
-    pub fn to_follower(mut self, of_follower: bool) -> Self {
+    pub fn for_follower(mut self, of_follower: bool) -> Self {
         self.of_follower = of_follower;
         self
     }
@@ -111,7 +111,7 @@ impl Response {
 
     /// How long its client is to wait from `now_ns` on, in nanoseconds.
     pub fn throttle_ns(&self, now_ns: u64) -> u64 {
-        (self.muted_until * NANOSECONDS_OF_MS).saturating_sub(now_ns)
+        self.muted_until.saturating_mul(NANOSECONDS_OF_MS).saturating_sub(now_ns)
     }
 
     /// A frame from the control plane's payload.

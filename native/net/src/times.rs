@@ -235,7 +235,7 @@ pub fn bounds_us() -> impl Iterator<Item = u64> {
 /// What the threads have recorded, of the kinds of which there were requests.
 pub fn snapshot<'a>(threads: impl Iterator<Item = &'a ThreadTimes> + Clone) -> Vec<TimesOfKind> {
     let of_kind = |kind: usize| {
-        let found: Vec<_> = threads.clone().filter_map(|thread| thread.0[kind].get()).collect();
+        let found: Vec<_> = threads.clone().filter_map(|thread| thread.0[kind].get().map(Box::as_ref)).collect();
         let requests = found.iter().map(|times| times.requests.load(Relaxed)).sum();
         let phase = |phase: usize| phase_times(&found, phase, requests);
         let of_followers = kind == FOLLOWER_FETCH;
@@ -245,7 +245,7 @@ pub fn snapshot<'a>(threads: impl Iterator<Item = &'a ThreadTimes> + Clone) -> V
     (0..KINDS).map(of_kind).filter(|times| times.requests > 0).collect()
 }
 
-fn phase_times(found: &[&Box<KindTimes>], phase: usize, requests: u64) -> PhaseTimes {
+fn phase_times(found: &[&KindTimes], phase: usize, requests: u64) -> PhaseTimes {
     let count = |bucket: usize| found.iter().map(|times| times.buckets[phase][bucket].load(Relaxed)).sum::<u64>();
     let counts: Vec<u64> = (0..BUCKETS).map(count).collect();
     // Requests that are recorded meanwhile may show in their buckets alone.

@@ -124,7 +124,7 @@ impl Processor {
         fresh: Option<Fresh>,
     ) -> Result<(), End> {
         let request = connection.parked.as_ref().map_or(connection.next_request(), |parked| parked.request);
-        let connection_now = connection.now_ns;
+        let now = connection.now_ns;
         match (outcome, fresh) {
             (Outcome::Answer(response), fresh) => {
                 self.counters().ended(api.key(), response.size());
@@ -136,10 +136,9 @@ impl Processor {
             (Outcome::Silent(throttle), fresh) => {
                 connection.metering.mute(throttle.until_ms);
                 self.counters().ended(api.key(), 0);
-                let now = connection.now_ns;
                 let kept = fresh.as_ref().map(|fresh| fresh.times);
                 if let Some(mut times) = kept.or_else(|| connection.times_mut(request).copied()) {
-                    times.answered(now, (throttle.until_ms * NANOSECONDS_OF_MS).saturating_sub(now));
+                    times.answered(now, throttle.until_ms.saturating_mul(NANOSECONDS_OF_MS).saturating_sub(now));
                     self.counters().took(&times, now);
                 }
                 if fresh.is_none() {
@@ -161,7 +160,7 @@ impl Processor {
             (Outcome::Unresolved(mut unresolved), fresh) => {
                 let (asked, verification) = unresolved.verify.take().unzip();
                 if let Some(Fresh { head, at, mut times }) = fresh {
-                    times.wait(connection.now_ns);
+                    times.wait(now);
                     let frame = connection.frame_mut(at).to_vec();
                     let parked = Parked { request, api, head, frame, verdict: None, verification, asked: true };
                     connection.parked = Some(parked);
@@ -170,7 +169,7 @@ impl Processor {
                 } else if !connection.parked.as_mut().is_some_and(|parked| parked.ask_again(verification)) {
                     return Err(End::Refused("a request that stays unresolved after its retry".into()));
                 } else if let Some(times) = connection.times_mut(request) {
-                    times.wait(connection_now);
+                    times.wait(now);
                 }
                 let event = unresolved_event(connection, request, api, *unresolved, asked);
                 self.reactor.events.push(Event::Unresolved(event));

@@ -140,7 +140,7 @@ impl PendingFetch {
                 placed.push((at, slice));
             }
         });
-        Response::finish(bytes, placed).to_follower(self.fetched_by.is_replica())
+        Response::finish(bytes, placed).for_follower(self.fetched_by.is_replica())
     }
 
     /// Counts the records that are sent.

@@ -1,6 +1,7 @@
 //! `flush=group` over real sockets: nothing is acknowledged or shown before it is synced, and nobody else waits for it.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use super::support::{Fetched, Plane, Produced, batch, fetch_request, produce_request, values};
 use pybroker_replica::TopicTable;
