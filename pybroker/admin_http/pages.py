@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from pybroker.metrics.registry import Sample
 
+SERVED_METHODS = ("GET", "HEAD")
+"""What may be asked; HEAD gets a status alone."""
 _PLAIN = "text/plain; charset=utf-8"
 
 
@@ -23,6 +25,8 @@ class Page(NamedTuple):
     status: int
     content_type: str
     pieces: Iterable[str]
+    is_heavy: bool = False
+    """Whether making it takes time and memory: few of these are made at a time."""
 
 
 class Pages:
@@ -39,11 +43,11 @@ class Pages:
 
     def find(self, method: str, path: str) -> Page:
         """Return the answer to a request."""
-        if method != "GET":
-            return Page(405, _PLAIN, [f"{method[:100]} is not served; GET is\n"])
+        if method not in SERVED_METHODS:
+            return Page(405, _PLAIN, [f"{method[:100]} is not served; {' and '.join(SERVED_METHODS)} are\n"])
         path = path.partition("?")[0]
         if path == "/metrics":
-            return Page(200, CONTENT_TYPE, render(self._families()))
+            return Page(200, CONTENT_TYPE, render(self._families()), is_heavy=True)
         if path == "/healthz":
             return Page(200, _PLAIN, ["the process is alive\n"])
         if path == "/readyz":

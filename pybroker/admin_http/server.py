@@ -1,6 +1,7 @@
 """The thread of the admin listener: accepts, reads requests by h11, and writes pages piece by piece.
 
-Owns the bounds: connections open at a time, bytes of a request's head and body, time for a request and for its answer.
+Owns the bounds: connections open at a time, bytes of a request's head and body, time for a request and for its answer,
+heavy pages made at a time.
 It has a loop of its own, so that a client of it never holds the loop of the broker, and the maker of a page lets other
 threads run between its pieces (docs/adr/0074). Must not know what pages say.
 """
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import h11
 
+from pybroker.admin_http.pages import SERVED_METHODS
+
 if TYPE_CHECKING:
     from pybroker.admin_http.pages import Page, Pages
 
@@ -25,10 +28,13 @@ _HEAD_BYTES = 8 * 1024
 """The most that a request's line and headers may take."""
 _BODY_BYTES = 8 * 1024
 """The most that is read of a body, which no page asks for."""
+_METHOD_NOT_ALLOWED = 405
 _READ_BYTES = 4096
 _LINGER_BYTES = 64 * 1024
 """The most that is read of a client that was refused."""
 _BACKLOG = 16
+_HEAVY_PAGES = 2
+"""How many heavy pages are made at a time: each holds a row for every partition until its client has read it."""
 
 
 class Limits(NamedTuple):
@@ -52,6 +58,7 @@ class AdminServer:
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
         self._loop = asyncio.SelectorEventLoop()
         self._stopped = asyncio.Event()
+        self._heavy = asyncio.Semaphore(_HEAVY_PAGES)
         self._thread = threading.Thread(target=self._run, name="admin-http", daemon=True)
         self._thread.start()
 
@@ -115,7 +122,8 @@ class AdminServer:
                 return
             async with asyncio.timeout(self._limits.timeout_s):
                 page = self._pages.find(request.method.decode(), request.target.decode("ascii", "replace"))
-                await self._answer(connection, talk, page)
+                async with self._heavy if page.is_heavy else contextlib.nullcontext():
+                    await self._answer(connection, talk, page, has_body=request.method != b"HEAD")
             if talk.our_state is not h11.DONE or talk.their_state is not h11.DONE:
                 return
             talk.start_next_cycle()
@@ -159,10 +167,12 @@ class AdminServer:
         while left > 0 and (read := await self._loop.sock_recv(connection, _READ_BYTES)):
             left -= len(read)
 
-    async def _answer(self, connection: socket.socket, talk: h11.Connection, page: Page) -> None:
+    async def _answer(self, connection: socket.socket, talk: h11.Connection, page: Page, *, has_body: bool) -> None:
         send = self._loop.sock_sendall
-        head = h11.Response(status_code=page.status, headers=[("content-type", page.content_type)])
-        await send(connection, talk.send(head) or b"")
-        for piece in page.pieces:
+        headers = [("content-type", page.content_type)]
+        if page.status == _METHOD_NOT_ALLOWED:
+            headers.append(("allow", ", ".join(SERVED_METHODS)))
+        await send(connection, talk.send(h11.Response(status_code=page.status, headers=headers)) or b"")
+        for piece in page.pieces if has_body else ():
             await send(connection, talk.send(h11.Data(data=piece.encode())) or b"")
         await send(connection, talk.send(h11.EndOfMessage()) or b"")

@@ -31,6 +31,7 @@ LEVELS = {
 KAFKA_NAMES = {
     "asyncio": "asyncio",
     "pybroker": "kafka",
+    "pybroker.admin": "kafka.metrics",
     "pybroker.authorizer": "kafka.authorizer.logger",
     "pybroker.broker": "kafka.server",
     "pybroker.client": "org.apache.kafka.clients",

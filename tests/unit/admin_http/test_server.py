@@ -10,6 +10,7 @@ import pytest
 from pybroker.admin_http.pages import Pages
 from pybroker.admin_http.server import AdminServer, Limits
 from pybroker.metrics.registry import Sample
+from tests.support.conditions import wait_until
 
 NOT_READY = "its logs are being opened"
 
@@ -70,7 +71,43 @@ def test_a_node_is_alive_before_it_is_ready(server: AdminServer, subject: Subjec
 
 def test_other_paths_and_methods_are_refused_by_name(server: AdminServer) -> None:
     assert ask(server, "/elsewhere") == (404, "/elsewhere is not here; /metrics, /healthz and /readyz are\n")
-    assert ask(server, "/metrics", "POST") == (405, "POST is not served; GET is\n")
+    assert ask(server, "/metrics", "POST") == (405, "POST is not served; GET and HEAD are\n")
+    assert b"\r\nallow: GET, HEAD\r\n" in raw(server, b"TRACE / HTTP/1.0\r\n\r\n")
+
+
+@pytest.mark.parametrize(("path", "status"), [("/metrics", 200), ("/elsewhere", 404)])
+def test_head_is_answered_without_a_body(server: AdminServer, path: str, status: int) -> None:
+    with closing(http.client.HTTPConnection(*server.address, timeout=20)) as client:
+        client.request("HEAD", path)
+        answer = client.getresponse()
+        assert (answer.status, answer.read()) == (status, b"")
+        client.request("GET", "/healthz")
+        assert client.getresponse().status == 200, "the connection goes on"
+
+
+def test_few_heavy_pages_are_made_at_a_time_and_light_ones_go_on() -> None:
+    begun: list[int] = []
+
+    def families() -> Iterator[tuple[str, Iterator[Sample]]]:
+        begun.append(1)
+        # More than the system's buffers of a connection take, which nobody reads.
+        yield "kafka_log_log_size_bytes", (Sample(0, ("t" * 200, str(index))) for index in range(200_000))
+
+    server = AdminServer("127.0.0.1", 0, Pages(families, lambda: None), Limits(100, 60))
+    clients = [socket.create_connection(server.address, timeout=20) for _ in range(3)]
+    try:
+        for client in clients:
+            client.sendall(b"GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n")
+        assert ask(server, "/healthz")[0] == 200
+        wait_until(lambda: len(begun) == 2, within=20, what="two pages are being made")
+        assert ask(server, "/healthz")[0] == 200
+        assert len(begun) == 2
+        clients[0].close()
+        wait_until(lambda: len(begun) == 3, within=20, what="the third follows the first")
+    finally:
+        for client in clients:
+            client.close()
+        server.close()
 
 
 def test_a_connection_takes_several_requests(server: AdminServer) -> None:
