@@ -340,6 +340,30 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("pybroker_log_group_flush_syncs", _C, "Syncs of logs with flush=group."),
     Metric("pybroker_log_group_flush_appends", _C, "Appends that these syncs made durable."),
+    Metric(
+        "pybroker_log_recovered_bytes",
+        _C,
+        "Bytes of segments that recoveries after an unclean stop have read and checked.",
+        (),
+        "bytes",
+    ),
+    Metric(
+        "kafka_log_logcleanermanager_uncleanable_partitions_count",
+        _G,
+        "Compacted partitions that are damaged and left alone by the cleaner.",
+        kafka="kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count,logDirectory=(.+)",
+    ),
+    Metric(
+        "kafka_log_logcleanermanager_max_dirty_percent",
+        _G,
+        "Bytes that can be cleaned of the filthiest compacted log, in percent of these and "
+        "the clean ones, at the last look.",
+        kafka="kafka.log:type=LogCleanerManager,name=max-dirty-percent",
+    ),
+    Metric("pybroker_log_cleaner_passes", _C, "Passes of the cleaner over a log that have ended."),
+    Metric("pybroker_log_cleaner_seconds", _C, "How long these passes took, together.", (), "seconds"),
+    Metric("pybroker_log_cleaner_read_bytes", _C, "Bytes of the segments that these passes read.", (), "bytes"),
+    Metric("pybroker_log_cleaner_written_bytes", _C, "Bytes of the segments in their place.", (), "bytes"),
     # ------------------------------------------------------------------------------------------- coordinators
     Metric(
         "kafka_coordinator_group_groupmetadatamanager_numgroups",

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybroker import __version__
 from pybroker.handlers.registry import every_api
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
     from pybroker.broker.broker_state import BrokerState
     from pybroker.controller.service import Controller
     from pybroker.metadata.image import MetadataImage
-    from pybroker.net.native import DataPlane
+    from pybroker.net.native import DataPlane, PartitionStates
     from pybroker.node.broker_part import BrokerPart
     from pybroker.node.controller_part import ControllerPart
+    from pybroker.storage.cleaner import CleanerCounts
 
     Family = tuple[str, Iterable[Sample]]
 
@@ -176,9 +178,15 @@ class Measuring:
             yield "kafka_server_replicamanager_failedisrupdates", [Sample(in_sync.counts.failed)]
         partitions = getattr(broker, "partitions", None)
         if partitions is not None:
+            recovered = sum(partitions.recovered_bytes(directory.path) for directory in broker.log_directories)
+            yield "pybroker_log_recovered_bytes", [Sample(recovered)]
             yield "kafka_server_replicamanager_offlinereplicacount", [Sample(len(partitions.lost))]
             offline = sum(directory.offline for directory in broker.log_directories)
             yield "kafka_log_logmanager_offlinelogdirectorycount", [Sample(offline)]
+        upkeep = getattr(broker, "upkeep", None)
+        cleaner = None if upkeep is None else upkeep.cleaner_counts
+        if cleaner is not None:
+            yield from _of_cleaner(cleaner)
         groups: Any = getattr(broker, "groups", None)
         if groups is not None:
             counts = sorted(groups.states().items())
@@ -191,62 +199,75 @@ class Measuring:
     def _of_partitions(self, data_plane: DataPlane) -> Iterator[Family]:
         work, states = work_counters(data_plane), partition_states(data_plane)
         prefix = "kafka_server_brokertopicmetrics"
-        shown, omitted = self._shown(states)
+        survey = _survey(states, self._max_topics)
+        counted = [counts for counts in _sliced(states.topics) if counts[0] in survey.shown]
         for position, name in enumerate(_TOPIC_COUNTS):
             yield f"{prefix}_{name}", [Sample(work.topics[position])]
-            yield f"{prefix}_topic_{name}", _topics(states, position, shown)
+            yield f"{prefix}_topic_{name}", [Sample(counts[position], (topic,)) for topic, counts in counted]
         yield f"{prefix}_replicationbytesin_bytes", [Sample(work.replication_bytes_in)]
         yield f"{prefix}_replicationbytesout_bytes", [Sample(work.replication_bytes_out)]
-        yield "pybroker_metrics_topics_omitted", [Sample(omitted)]
-        leaders = under_replicated = under_minimum = at_minimum = size = 0
-        for row in _rows(states):
-            leads, replicas, in_sync, wanted = row[2], row[8], row[9], row[10]
-            size += row[3]
-            leaders += leads
-            under_replicated += leads and in_sync < replicas
-            under_minimum += leads and in_sync < wanted
-            at_minimum += leads and in_sync == wanted
+        yield "pybroker_metrics_topics_omitted", [Sample(survey.topics - len(survey.shown))]
         prefix = "kafka_server_replicamanager"
-        yield f"{prefix}_leadercount", [Sample(leaders)]
+        yield f"{prefix}_leadercount", [Sample(survey.leaders)]
         yield f"{prefix}_partitioncount", [Sample(len(states))]
-        yield f"{prefix}_underreplicatedpartitions", [Sample(under_replicated)]
-        yield f"{prefix}_underminisrpartitioncount", [Sample(under_minimum)]
-        yield f"{prefix}_atminisrpartitioncount", [Sample(at_minimum)]
-        yield "kafka_log_logmanager_size_bytes", [Sample(size)]
+        yield f"{prefix}_underreplicatedpartitions", [Sample(survey.under_replicated)]
+        yield f"{prefix}_underminisrpartitioncount", [Sample(survey.under_minimum)]
+        yield f"{prefix}_atminisrpartitioncount", [Sample(survey.at_minimum)]
+        yield "kafka_log_logmanager_size_bytes", [Sample(survey.size)]
         for name, position in _PARTITION_GAUGES:
-            yield (
-                f"kafka_log_log_{name}",
-                (Sample(row[position], (row[0], str(row[1]))) for row in _rows(states) if row[0] in shown),
-            )
+            yield f"kafka_log_log_{name}", _of_logs(states, position, survey.rows_shown)
         syncs, appends = data_plane.flush_counts
         yield "pybroker_log_group_flush_syncs", [Sample(syncs)]
         yield "pybroker_log_group_flush_appends", [Sample(appends)]
-
-    def _shown(self, states: Any) -> tuple[frozenset[str], int]:
-        """Return the topics with series of their own, the first by name, and how many others there are."""
-        topics = sorted({row[0] for row in _rows(states)})
-        return frozenset(topics[: self._max_topics]), max(len(topics) - self._max_topics, 0)
 
 
 def _labelled(labels: Iterable[str], values: Iterable[int]) -> list[Sample]:
     return [Sample(value, (label,)) for label, value in zip(labels, values, strict=True)]
 
 
-def _sliced(part: Callable[[int, int], list[Any]]) -> Iterator[Any]:
+def _sliced(part: Callable[[int, int], list[Any]], end: int = sys.maxsize) -> Iterator[Any]:
     begin = 0
-    while rows := part(begin, _SLICE):
+    while rows := part(begin, min(_SLICE, end - begin)):
         yield from rows
-        begin += _SLICE
+        begin += len(rows)
         pause()
 
 
-def _rows(states: Any) -> Iterator[Any]:
-    return _sliced(states.rows)
+class _Survey(NamedTuple):
+    """What one look at all replicas finds."""
+
+    topics: int
+    shown: frozenset[str]
+    """The topics with series of their own: the first by name."""
+    rows_shown: int
+    """How many replicas these have, which are the first, as rows are sorted."""
+    size: int
+    leaders: int
+    under_replicated: int
+    under_minimum: int
+    at_minimum: int
 
 
-def _topics(states: Any, position: int, shown: frozenset[str]) -> Iterator[Sample]:
-    """Yield one of the counts of the topics that are shown."""
-    return (Sample(counts[position], (name,)) for name, counts in _sliced(states.topics) if name in shown)
+def _survey(states: PartitionStates, max_topics: int) -> _Survey:
+    topics = rows_shown = size = leaders = under_replicated = under_minimum = at_minimum = 0
+    shown, last = [], None
+    for topic, _, leads, size_bytes, *_, replicas, in_sync, wanted in _sliced(states.rows):
+        if topic != last:
+            topics, last = topics + 1, topic
+            if topics <= max_topics:
+                shown.append(topic)
+        rows_shown += topics <= max_topics
+        size += size_bytes
+        leaders += leads
+        under_replicated += leads and in_sync < replicas
+        under_minimum += leads and in_sync < wanted
+        at_minimum += leads and in_sync == wanted
+    return _Survey(topics, frozenset(shown), rows_shown, size, leaders, under_replicated, under_minimum, at_minimum)
+
+
+def _of_logs(states: PartitionStates, position: int, end: int) -> Iterator[Sample]:
+    """Yield one of the numbers of the first replicas."""
+    return (Sample(row[position], (row[0], str(row[1]))) for row in _sliced(states.rows, end))
 
 
 def _cpu_seconds(thread: int) -> float | None:
@@ -256,6 +277,15 @@ def _cpu_seconds(thread: int) -> float | None:
     except OSError:
         return None
     return int(text.split()[0]) / _NANOSECONDS
+
+
+def _of_cleaner(counts: CleanerCounts) -> Iterator[Family]:
+    yield "kafka_log_logcleanermanager_uncleanable_partitions_count", [Sample(counts.uncleanable)]
+    yield "kafka_log_logcleanermanager_max_dirty_percent", [Sample(100 * counts.max_dirty_ratio)]
+    yield "pybroker_log_cleaner_passes", [Sample(counts.passes)]
+    yield "pybroker_log_cleaner_seconds", [Sample(counts.took_ms / 1000)]
+    yield "pybroker_log_cleaner_read_bytes", [Sample(counts.bytes_read)]
+    yield "pybroker_log_cleaner_written_bytes", [Sample(counts.bytes_written)]
 
 
 def _of_metadata(image: MetadataImage) -> Iterator[Family]:

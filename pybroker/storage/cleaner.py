@@ -88,6 +88,20 @@ class LogToClean(NamedTuple):
         return overdue or self.bytes.ratio > self.policy.min_dirty_ratio
 
 
+class CleanerCounts:
+    """What a cleaner has done since the start, and what its last look has found; any thread may read it."""
+
+    def __init__(self) -> None:
+        self.passes = 0
+        self.took_ms = 0
+        self.bytes_read = 0
+        self.bytes_written = 0
+        self.uncleanable = 0
+        """Logs that cannot be cleaned."""
+        self.max_dirty_ratio = 0.0
+        """Of the filthiest log, as a share of its bytes."""
+
+
 class Cleaner:
     """Compacts logs, a pass at a time.
 
@@ -122,6 +136,7 @@ class Cleaner:
         self._warn_of_standstill()
         self._workers: ThreadPoolExecutor | None = None
         self._stopped = False
+        self.counts = CleanerCounts()
         # Guards all that follows.
         self._lock = threading.Lock()
         self._in_work: set[Key] = set()
@@ -226,6 +241,8 @@ class Cleaner:
         """Return the filthiest log that is due; every log that is looked at is rolled when its time has come."""
         found = list(self._survey())
         self._forget_others({log_to_clean.key for log_to_clean in found})
+        self.counts.uncleanable = len(self._uncleanable)
+        self.counts.max_dirty_ratio = max((one.bytes.ratio for one in found), default=0.0)
         barred = self._in_work | self._uncleanable.keys()
         due = [one for one in found if one.is_due and one.key not in barred and not self._is_moving(*one.key)]
         return max(due, key=lambda one: one.bytes.ratio, default=None)
@@ -390,13 +407,18 @@ class Cleaner:
     def _mark_uncleanable(self, chosen: LogToClean) -> None:
         with self._lock:
             self._uncleanable[chosen.key] = chosen.partition
+            self.counts.uncleanable = len(self._uncleanable)
             last = LastPass(UNCLEANABLE, chosen.first_dirty, self._now_ms())
             self._passes[chosen.directory.path][chosen.key] = last
             self._write(chosen.directory)
 
     def _remember(self, chosen: LogToClean, cleaned: CleanedLog) -> None:
         with self._lock:
-            path = chosen.directory.path
+            counts, path = self.counts, chosen.directory.path
+            counts.passes += 1
+            counts.took_ms += cleaned.total_ms
+            counts.bytes_read += cleaned.bytes_read
+            counts.bytes_written += cleaned.bytes_written
             self._offsets[path][chosen.key] = cleaned.end_offset
             self._passes[path][chosen.key] = LastPass(
                 CLEANED,

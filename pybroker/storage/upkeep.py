@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
     from pybroker.config.topic import TopicConfig
     from pybroker.machine.clock import Clock
+    from pybroker.storage.cleaner import CleanerCounts
     from pybroker.storage.directories import Directories
     from pybroker.storage.moves import Move
     from pybroker.storage.partitions import Partitions
@@ -75,6 +76,11 @@ class Upkeep:
         self._tasks: list[asyncio.Task[None]] = []
         # Flushes of logs that began a new segment; empty before the logs are closed.
         self._flushes: set[asyncio.Future[None]] = set()
+
+    @property
+    def cleaner_counts(self) -> CleanerCounts | None:
+        """What the cleaner has done; None while it does not run."""
+        return next((cleaner.counts for cleaner in list(self._cleaners)), None)
 
     async def resume_moves(self) -> None:
         """Go on with the moves that an earlier run has begun."""

@@ -104,7 +104,11 @@ def test_a_dirty_log_is_compacted_and_the_pass_is_remembered(broker: Broker) -> 
     last = read_last_passes(broker.path / FILE_NAME)["a", 0]
     assert (last.state, last.first_dirty, last.records_before, last.records_after) == (CLEANED, 5, 5, 3)
     assert last.bytes_before > last.bytes_after > 0
+    counts = cleaner.counts
+    assert (counts.passes, counts.bytes_read, counts.bytes_written) == (1, last.bytes_before, last.bytes_after)
+    assert counts.max_dirty_ratio == 1, "as it was looked at before the pass"
     assert not cleaner.clean_filthiest(), "nothing is dirty any more"
+    assert (counts.passes, counts.max_dirty_ratio) == (1, 0)
 
 
 def test_files_that_were_replaced_go_when_their_time_has_come(broker: Broker) -> None:
@@ -199,6 +203,7 @@ def test_a_damaged_log_is_left_alone_and_the_others_are_not(broker: Broker) -> N
     while cleaner.clean_filthiest():
         pass
     assert broker.states() == {"bad": UNCLEANABLE, "good": CLEANED}
+    assert (cleaner.counts.passes, cleaner.counts.uncleanable) == (1, 1)
     assert broker.checkpoint() == {("good", 0): 2}
     assert path.read_bytes() == content
     assert broker.failed == []
