@@ -89,6 +89,7 @@ docs: build ## Write docs/reference again from the code
 
 soak: build $(STAMPS)/test ## Ten minutes of churn with flat memory; then kill a broker 500 times, members 50 times, and audit (long)
 	$(BIN)/python -m pybench.churn --seconds 600
+	PYBROKER_METRICS_TOPICS=10000 $(BIN)/pytest tests/conformance/test_metrics.py
 	PYBROKER_KILL_ROUNDS=500 $(BIN)/pytest tests/cluster/test_kill.py --timeout 14400
 	PYBROKER_GROUP_ROUNDS=50 $(BIN)/pytest tests/conformance/test_group_members.py
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import os
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -25,7 +26,10 @@ from tests.support.wire import Wire, produce
 RECORDS = 30
 TOPICS = "kafka_server_brokertopicmetrics"
 REQUESTS = "kafka_network_requestmetrics"
+LEADERS = "kafka_server_replicamanager_leadercount"
 RUNNING = 3
+TOPIC_COUNT = int(os.environ.get("PYBROKER_METRICS_TOPICS", "2000"))
+"""`make soak` has 10,000."""
 
 Series = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -39,11 +43,15 @@ def ask(address: tuple[str, int], path: str) -> tuple[int, str]:
 
 def scrape(address: tuple[str, int]) -> Series:
     """Every series, as the parser of Prometheus' client reads them; every family is registered."""
+    return text_and_series(address)[1]
+
+
+def text_and_series(address: tuple[str, int]) -> tuple[str, Series]:
     status, text = ask(address, "/metrics")
     assert status == 200
     families = list(text_string_to_metric_families(text))
     assert [one.name for one in families if one.name not in BY_NAME] == []
-    return {(s.name, frozenset(s.labels.items())): s.value for one in families for s in one.samples}
+    return text, {(s.name, frozenset(s.labels.items())): s.value for one in families for s in one.samples}
 
 
 def value(series: Series, name: str, **labels: str) -> float:
@@ -136,13 +144,46 @@ async def test_what_a_client_did_is_what_prometheus_reads(tmp_path: Path) -> Non
     groups = "kafka_coordinator_group_groupmetadatamanager_numgroups"
     assert value(during, groups, protocol="classic", state="Stable") == 1
     assert value(during, "kafka_server_socket_server_metrics_connection_count", listener="PLAINTEXT") > 0
-    assert value(after, "kafka_server_replicamanager_leadercount") == 3
+    assert value(after, LEADERS) == 3
     assert value(after, "kafka_server_replicamanager_underreplicatedpartitions") == 0
     assert value(after, "kafka_controller_kafkacontroller_activecontrollercount") == 1
     assert value(after, "kafka_controller_kafkacontroller_globaltopiccount") == 3
     assert value(after, "kafka_server_raft_metrics_high_watermark") > 0
     assert value(after, "kafka_server_kafkaserver_brokerstate") == RUNNING
     assert value(after, "process_resident_memory_bytes") > 0
+    assert value(after, "kafka_log_logcleanermanager_uncleanable_partitions_count") == 0
+    assert value(after, "pybroker_log_recovered_bytes_total") == 0
+
+
+async def test_many_topics_have_a_page_of_bounded_size(tmp_path: Path) -> None:
+    node = Node(config(tmp_path, metrics_topics_max="50"))
+    (listener,) = await node.start()
+    try:
+        address = node.admin_address
+        assert address is not None
+        servers = f"127.0.0.1:{listener.bound.port}"
+        few, _ = await asyncio.to_thread(create_and_scrape, servers, address, 0, 100)
+        many, series = await asyncio.to_thread(create_and_scrape, servers, address, 100, TOPIC_COUNT)
+        first = value(series, "process_resident_memory_bytes")
+        for _ in range(10):
+            many, series = await asyncio.to_thread(text_and_series, address)
+    finally:
+        await node.stop()
+    assert value(series, "kafka_controller_kafkacontroller_globaltopiccount") == TOPIC_COUNT
+    assert value(series, "pybroker_metrics_topics_omitted") == TOPIC_COUNT - 50
+    assert value(series, LEADERS) == TOPIC_COUNT, "what is omitted is counted"
+    topics = {dict(labels)["topic"] for name, labels in series if name == "kafka_log_log_size_bytes"}
+    assert topics == {f"t{number:05}" for number in range(50)}
+    assert many.count("\n") < few.count("\n") + 500, "requests of further kinds, and no topics"
+    assert value(series, "process_resident_memory_bytes") < first + 16 * 2**20, "a scrape leaves nothing behind"
+
+
+def create_and_scrape(servers: str, address: tuple[str, int], begin: int, end: int) -> tuple[str, Series]:
+    with Admin(servers) as admin:
+        for first in range(begin, end, 2000):
+            admin.create_topics([f"t{number:05}" for number in range(first, min(first + 2000, end))])
+    wait_until(lambda: value(scrape(address), LEADERS) == end, within=60, what=f"{end} partitions are led")
+    return text_and_series(address)
 
 
 async def test_a_port_that_is_taken_keeps_the_node_from_starting_by_name(tmp_path: Path) -> None:
