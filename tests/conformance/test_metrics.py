@@ -182,7 +182,7 @@ def create_and_scrape(servers: str, address: tuple[str, int], begin: int, end: i
     with Admin(servers) as admin:
         for first in range(begin, end, 2000):
             admin.create_topics([f"t{number:05}" for number in range(first, min(first + 2000, end))])
-    wait_until(lambda: value(scrape(address), LEADERS) == end, within=60, what=f"{end} partitions are led")
+    wait_until(lambda: value(scrape(address), LEADERS) == end, within=60, what=f"{end} partitions have a leader")
     return text_and_series(address)
 
 
