@@ -6,6 +6,7 @@ writes it lets other threads run in between.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pybroker.metrics.registry import BY_NAME, Histogram, Kind, Metric
@@ -46,15 +47,20 @@ def _lines(metric: Metric, sample: Sample) -> Iterator[str]:
     pairs = [f'{label}="{_escaped(value)}"' for label, value in zip(metric.labels, sample.labels, strict=True)]
     value = sample.value
     if isinstance(value, Histogram):
-        bounds = [*(repr(bound) for bound in value.bounds), "+Inf"]
-        for bound, below in zip(bounds, value.cumulative, strict=True):
-            within = ",".join([*pairs, f'le="{bound}"'])
-            yield f"{metric.name}_bucket{{{within}}} {below}\n"
+        head = f"{metric.name}_bucket{{{''.join(f'{pair},' for pair in pairs)}"
+        for bound, below in zip(_bounds(value.bounds), value.cumulative, strict=True):
+            yield f"{head}{bound} {below}\n"
         yield f"{metric.name}_count{_braced(pairs)} {value.cumulative[-1]}\n"
         yield f"{metric.name}_sum{_braced(pairs)} {value.total!r}\n"
         return
     end = "_total" if metric.kind is Kind.COUNTER else ""
     yield f"{metric.name}{end}{_braced(pairs)} {value!r}\n"
+
+
+@lru_cache(maxsize=4)
+def _bounds(bounds: tuple[float, ...]) -> tuple[str, ...]:
+    """Return the ends of the buckets' names; all histograms of a page have the same bounds."""
+    return (*(f'le="{bound!r}"}}' for bound in bounds), 'le="+Inf"}')
 
 
 def _braced(pairs: list[str]) -> str:
