@@ -111,9 +111,9 @@ def _add_one(
     allowed = {topic.name for topic in topics if _may_write(context, topic.name)}
     if length_of_lists(topics, "partitions") > MANY:
         return _add_many(request, context, allowed)
-    refused = whole(_refused(topics, context, allowed))
-    if refused is not None:
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused)
+    if not _are_possible(topics, context, allowed):
+        refused = whole(_refused(topics, context, allowed))
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused or [])
     return _submit(request, context).through(
         lambda _: AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, ErrorCode.NONE))
     )
@@ -138,7 +138,7 @@ def _submit(request: AddPartitionsToTxnRequest, context: RequestContext) -> Repl
     identity = ProducerIdentity(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
     partitions = _partitions(request.v3_and_below_topics)
     event = AddPartitions(request.v3_and_below_transactional_id, identity, partitions, client_version=0)
-    return context.services.transactions.submit(request.v3_and_below_transactional_id, event)
+    return context.services.transactions.add(event)
 
 
 class _Answer:
@@ -161,9 +161,9 @@ class _Answer:
             else:
                 self._note(place, _verified(asked.topics, codes))
 
-        refused = whole(_refused(asked.topics, context, None))
-        if refused is not None:
-            self._note(place, refused)
+        if not _are_possible(asked.topics, context, None):
+            refused = whole(_refused(asked.topics, context, None))
+            self._note(place, refused or [])
         elif not asked.transactional_id:
             self._note(place, _results(asked.topics, ErrorCode.INVALID_REQUEST))
         else:
@@ -199,6 +199,20 @@ def _may_write(context: RequestContext, name: str) -> bool:
     return name not in INTERNAL_TOPICS and may(context, Operation.WRITE, ResourceType.TOPIC, name)
 
 
+def _are_possible(topics: Iterable[AddPartitionsToTxnTopic], context: RequestContext, allowed: set[str] | None) -> bool:
+    """Whether `_refused` would refuse nothing, which is mostly so: without a result for each partition."""
+    known = context.image.topics.by_name
+    for topic in topics:
+        found = known.get(topic.name)
+        if found is None or not (allowed is None or topic.name in allowed):
+            return False
+        of_topic = found.partitions
+        for index in topic.partitions:
+            if index not in of_topic:
+                return False
+    return True
+
+
 def _refused(
     topics: Iterable[AddPartitionsToTxnTopic], context: RequestContext, allowed: set[str] | None
 ) -> Sliced[list[AddPartitionsToTxnTopicResult] | None]:
@@ -230,7 +244,16 @@ def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> frozenset[Partitio
 
 
 def _results(topics: Iterable[AddPartitionsToTxnTopic], code: int) -> list[AddPartitionsToTxnTopicResult]:
-    return whole(_build(topics, lambda _name, _index: code))
+    result = AddPartitionsToTxnPartitionResult
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                result(partition_index=index, partition_error_code=code) for index in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]
 
 
 def _verified(

@@ -170,6 +170,8 @@ def _authorized(
         return handle
 
     def handle_authorized(request: Any, context: RequestContext) -> Any:
+        if context.services.authorizer is None:
+            return handle(request, context)
         refused = authorizer.denied(context, actions_of(of_whole, request, context.version))
         if refused:
             from pybroker.handlers.errors import denial  # errors know more packages than a registration needs

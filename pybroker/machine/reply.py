@@ -41,11 +41,16 @@ class Reply(msgspec.Struct, eq=False):
             self.is_set, self.value, self.error = True, value, error
 
     def through(self, change: Callable[[Any], Any]) -> Reply:
-        """Have `change` make the reply that the callback gets; called at most once, before there is a callback."""
+        """Have `change` make the reply that the callback gets, of what those given before have made; called before
+        there is a callback.
+        """
+        before = self._through
         if self.is_set:
             self.value = change(self.value) if self.error is None else None
-        else:
+        elif before is None:
             self._through = change
+        else:
+            self._through = lambda value: change(before(value))
         return self
 
     def on_complete(self, callback: Callable[[Any, Exception | None], None]) -> None:

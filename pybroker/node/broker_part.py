@@ -47,6 +47,7 @@ from pybroker.net.native import DataPlane, append_markers, verify_transactions
 from pybroker.net.quotas import Quotas, QuotaWindow
 from pybroker.net.rights import Rights
 from pybroker.net.tls import TlsListeners
+from pybroker.node.own_partitions import BrokersPartitions
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
@@ -373,6 +374,9 @@ class BrokerPart:
         groups = self.groups = build_coordinator(config, clock, find=partitions.get, open_log=open_log, commits=commits)
         end(Stage.PARKED_REQUESTS, groups, groups.close)
         ids = self.producer_ids = ProducerIds(self.registration.allocate_producer_ids)
+        markers = self.markers = Markers(
+            partial(append_markers, data_plane), commits, timeout_ms=lambda: self.live.current.request_timeout_ms
+        )
         transactions = self.transactions = build_transactions(
             config,
             clock,
@@ -381,11 +385,9 @@ class BrokerPart:
             commits=commits,
             fresh_ids=FreshIds(ids.take, ids.take_after_refill),
             ask_broker=self._send_markers,
+            own=BrokersPartitions(partitions.get, markers, clock.wall_ms),
         )
         end(Stage.PARKED_REQUESTS, transactions, transactions.close)
-        self.markers = Markers(
-            partial(append_markers, data_plane), commits, timeout_ms=lambda: self.live.current.request_timeout_ms
-        )
         publisher = self.publisher = PartitionPublisher(
             config, partitions, data_plane, workers, self._follow, self.registration.report_placed
         )

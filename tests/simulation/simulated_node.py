@@ -145,14 +145,15 @@ class SimulatedNode:
         self._silence = SilenceWatch(loop, self.random, controller)
         for leader in VOTERS:
             if leader != number:
-                self._begin_task(self._fetch(leader))
+                self.begin_task(self._fetch(leader))
                 if self.network.reaches(number, leader):
                     self.peers.events.connected(leader)
                     self.world.nodes[leader].note_connected(number)
-        self._begin_task(self._look_after())
-        self._begin_task(self._belong())
+        self.begin_task(self._look_after())
+        self.begin_task(self._belong())
 
-    def _begin_task(self, work: Coroutine[Any, Any, None]) -> None:
+    def begin_task(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something as long as this life lasts."""
         asyncio.ensure_future(self._guard(work))  # noqa: RUF006 - the life keeps its tasks
 
     def end_soon(self, why: str) -> None:

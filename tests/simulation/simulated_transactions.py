@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -49,6 +49,9 @@ from pybroker.protocol.messages.write_txn_markers import (
 from tests.simulation.simulated_network import LostError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+
+    from pybroker.coordinator.transaction.own_partitions import EndedHere
     from tests.simulation.simulated_node import SimulatedNode
 
 TIMEOUT_MS = 2500
@@ -59,6 +62,39 @@ SETTINGS = TransactionSettings(
 _CALL_S = 1.0
 _LOOK_S = 0.01
 Answers = list[tuple[int, str | None] | None]
+
+
+class _Appended(NamedTuple):
+    """A marker in a log: where that was led then, and where the log ended behind it."""
+
+    broker: Any
+    partition: Any
+    leader_epoch: int
+    end: int
+
+
+class OwnMarkers:
+    """An `OwnPartitions`: the markers of partitions that this process leads, appended at once, and waited for."""
+
+    def __init__(self, transactions: NodeTransactions) -> None:
+        self._transactions = transactions
+
+    def takes(self, _topic: str) -> bool:
+        return True
+
+    def write(self, ended: Sequence[EndedHere], then: Callable[[list[int]], None]) -> None:
+        appended = [
+            self._transactions.append_marker(topic, index, tuple(one[1:]))
+            for one in ended
+            for topic, index in one.partitions
+        ]
+        self._transactions.run(self._wait(appended, then))
+
+    async def _wait(self, appended: list[Any], then: Callable[[list[int]], None]) -> None:
+        then([await self._transactions.code_of(one) for one in appended])
+
+    def confirm(self, partitions: Iterable[tuple[str, int]], *_of_whom: int) -> None:
+        """Clients here have their partitions added by what they produce, and are verified by that."""
 
 
 class NodeTransactions:
@@ -74,9 +110,14 @@ class NodeTransactions:
             commits=self.commits,
             fresh_ids=FreshIds(take=node.world.next_producer_id, take_after_refill=self._never),
             ask_broker=self._ask_markers,
+            own=OwnMarkers(self),
             clock=clock,
         )
         self._verification = TransactionVerification(self, self._coordinator_of, timeout_ms=lambda: 1000)  # type: ignore[arg-type]
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something as long as this process lives."""
+        self._node.begin_task(work)
 
     async def _never(self) -> int:
         raise AssertionError("there is always a fresh id")
@@ -206,12 +247,6 @@ class NodeTransactions:
 
     async def _append(self, topic: str, index: int, marker: WritableTxnMarker) -> int:
         """Append a marker, and wait until it is committed; its error code."""
-        node = self._node
-        partition = node.find(topic, index)
-        if partition is None:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        broker, epoch = node.broker, partition.leader_epoch
-        broker.touch()
         made = (
             marker.producer_id,
             marker.producer_epoch,
@@ -219,11 +254,27 @@ class NodeTransactions:
             marker.coordinator_epoch,
             marker.transaction_version,
         )
+        return await self.code_of(self.append_marker(topic, index, made))
+
+    def append_marker(self, topic: str, index: int, made: Any) -> int | _Appended:
+        """Append a marker; an error code where it could not be."""
+        partition = self._node.find(topic, index)
+        if partition is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        broker, epoch = self._node.broker, partition.leader_epoch
+        broker.touch()
         try:
             end = broker.plane.append_marker(partition, made)[1] + 1
         except Exception as error:  # noqa: BLE001 - whatever it is: it is the answer
             return wire_error(error).code
         broker.poke()
+        return _Appended(broker, partition, epoch, end)
+
+    async def code_of(self, appended: int | _Appended) -> int:
+        """Wait until an appended marker is committed; its error code."""
+        if isinstance(appended, int):
+            return appended
+        (broker, partition, epoch, end), node = appended, self._node
         until = node.loop.time() + _CALL_S
         while node.loop.time() < until:
             if partition.role != "leader" or partition.leader_epoch != epoch:

@@ -69,6 +69,25 @@ fn append_markers(
 
 /// See `_native.pyi`.
 #[pyfunction]
+#[pyo3(signature = (partitions, producer_id, producer_epoch, coordinator_epoch, now_ms))]
+fn confirm_transaction(
+    py: Python<'_>,
+    partitions: Vec<PyRef<'_, PyPartition>>,
+    producer_id: i64,
+    producer_epoch: i16,
+    coordinator_epoch: i32,
+    now_ms: i64,
+) {
+    let partitions: Vec<_> = partitions.iter().map(|partition| Arc::clone(&partition.inner)).collect();
+    py.detach(|| {
+        for partition in partitions {
+            partition.confirm_transaction(producer_id, producer_epoch, coordinator_epoch, now_ms);
+        }
+    });
+}
+
+/// See `_native.pyi`.
+#[pyfunction]
 #[pyo3(signature = (data_plane, verify))]
 fn verify_transactions(data_plane: &PyDataPlane, verify: bool) {
     data_plane.inner.verify_transactions(verify);
@@ -118,6 +137,7 @@ pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyAppendedMarkers>()?;
     m.add_function(wrap_pyfunction!(active_producers, m)?)?;
     m.add_function(wrap_pyfunction!(append_markers, m)?)?;
+    m.add_function(wrap_pyfunction!(confirm_transaction, m)?)?;
     m.add_function(wrap_pyfunction!(forget_producers, m)?)?;
     m.add_function(wrap_pyfunction!(transaction_verified, m)?)?;
     m.add_function(wrap_pyfunction!(verify_transactions, m)?)

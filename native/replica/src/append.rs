@@ -169,7 +169,7 @@ impl Partition {
     }
 
     /// Begins to verify a transaction whose next batch is for this partition: the guard that the batch is to be appended with,
-    /// or `None` where the transaction is open here already.
+    /// or `None` where the transaction is open here already, or its coordinator has confirmed it.
     pub fn begin_verification(
         &self,
         beginning: BeginningTransaction,
@@ -178,6 +178,14 @@ impl Partition {
         let role = self.role.load();
         self.leads(&role)?;
         Ok(self.log.begin_verification(beginning, now_ms)?)
+    }
+
+    /// See [`pybroker_storage::Log::confirm_transaction`]; nothing where another broker leads.
+    pub fn confirm_transaction(&self, producer_id: i64, producer_epoch: i16, coordinator_epoch: i32, now_ms: i64) {
+        let role = self.role.load();
+        if self.leads(&role).is_ok() {
+            self.log.confirm_transaction(producer_id, producer_epoch, coordinator_epoch, now_ms);
+        }
     }
 
     /// What is appended is there for the other replicas at once, and for consumers where it is committed by that.

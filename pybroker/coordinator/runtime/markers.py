@@ -1,7 +1,8 @@
 """Markers: the ends of transactions, written to partitions that this broker leads, and known to have been.
 
-Owns the wait of an append of markers until they are committed, and its bound. Must not know what a request is, nor
-which transactions there are: the append is handed in.
+Owns the wait of an append of markers until they are committed, and its bound: `write` for a request, `begin` for the
+coordinator that lives beside the partitions. Must not know what a request is, nor which transactions there are: the
+append is handed in.
 """
 
 from __future__ import annotations
@@ -65,6 +66,27 @@ class Markers:
         if settled:
             await asyncio.wait(settled, timeout=self._timeout_ms() / 1000)
         return [code for together in appended for code in together.error_codes()]
+
+    def begin(self, ended: Sequence[EndedTransaction], then: Callable[[list[int]], None]) -> None:
+        """As `write`, for what one append takes, without a task: `then` is called with the codes, now where nothing is
+        to be waited for.
+        """
+        is_told = False
+
+        def tell() -> None:
+            nonlocal is_told
+            if not is_told:
+                is_told = True
+                timer.cancel()
+                then(markers.error_codes())
+
+        ticket = self._commits.expect(tell)
+        markers = self._append(ended, ticket)
+        if not markers.is_awaited:
+            self._commits.forget(ticket)
+            then(markers.error_codes())
+            return
+        timer = asyncio.get_running_loop().call_later(self._timeout_ms() / 1000, tell)
 
     def _append_some(
         self, some: Sequence[EndedTransaction], appended: list[Appended], settled: list[asyncio.Future[None]]

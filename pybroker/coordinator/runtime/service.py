@@ -246,6 +246,11 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
             self._touch(shard)
         return reply
 
+    def epoch_of(self, partition: int) -> int:
+        """Return the leader epoch of a partition that this broker coordinates; -1 for another."""
+        shard = self._shards.get(partition)
+        return -1 if shard is None else shard.epoch
+
     def log_of(self, partition: int) -> PartitionLog:
         """Return the log of a partition whose events are taken; raises as `submit`."""
         shard = self._shards.get(partition)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pybroker.config.broker import BrokerConfig
     from pybroker.coordinator.runtime.commits import CommitWaits
+    from pybroker.coordinator.transaction.own_partitions import OwnPartitions
     from pybroker.coordinator.transaction.service import FreshIds
     from pybroker.machine.clock import Clock
     from pybroker.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
@@ -32,6 +33,7 @@ def build_coordinator(
     commits: CommitWaits,
     fresh_ids: FreshIds,
     ask_broker: Callable[[int, WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse]],
+    own: OwnPartitions,
 ) -> TransactionCoordinator:
     """Return a coordinator that leads nothing yet; the arguments are as the class has them."""
 
@@ -51,5 +53,6 @@ def build_coordinator(
         commits=commits,
         fresh_ids=fresh_ids,
         ask_broker=ask_broker,
+        own=own,
         clock=clock,
     )

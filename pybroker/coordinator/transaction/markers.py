@@ -2,8 +2,9 @@
 
 Owns which leader a marker goes to, which markers share a request, and which are sent again (Kafka's
 `TransactionMarkerChannelManager`). One request at a time is under way to each broker; what comes meanwhile is the next
-one. Must not know how a broker is reached, nor what is decided about a transaction: sending, completing and waiting are
-handed in.
+one. Markers for partitions that this broker leads need no request: they are appended in one call, in the loop's next
+turn (`own_partitions`). Must not know how a broker is reached, nor what is decided about a transaction: sending,
+appending, completing and waiting are handed in.
 
 A marker is sent until its partition has it, its topic is gone, or this broker coordinates the transaction no longer.
 """
@@ -11,9 +12,11 @@ A marker is sent until its partition has it, its topic is gone, or this broker c
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.transaction.events import CompleteTransaction, ProducerIdentity
+from pybroker.coordinator.transaction.own_partitions import EndedHere
 from pybroker.coordinator.transaction.records import TransactionRecord
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.write_txn_markers import (
@@ -23,9 +26,10 @@ from pybroker.protocol.messages.write_txn_markers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pybroker.coordinator.transaction.machine import TransactionMachine
+    from pybroker.coordinator.transaction.own_partitions import OwnPartitions
     from pybroker.machine.clock import Cancellable
     from pybroker.machine.reply import Reply
     from pybroker.metadata.image import MetadataImage
@@ -35,8 +39,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.coordinator.transaction")
 
+NO_NODE = -1
+"""Of a coordinator that reaches no partition without a request."""
 MAX_PARTITIONS = 2_000
 """Of one request: as many markers as a leader writes in a few milliseconds."""
+MAX_OWN = 200
+"""Of one append: markers that are written before others on the loop have their turn."""
 AGAIN_S = 0.1
 """What failed, and has no leader, is looked at again so much later."""
 
@@ -85,6 +93,11 @@ class _Ending:
         # Whether the completion is handed in.
         self.completing = False
 
+    def written_here(self, partitions: Sequence[Partition]) -> EndedHere:
+        """Build the marker for some partitions that this broker leads."""
+        producer_id, producer_epoch = self.identity
+        return EndedHere(partitions, producer_id, producer_epoch, self.commits, self.epoch, self.version)
+
     def marker(self, partitions: Iterable[Partition]) -> WritableTxnMarker:
         """Build the marker for some partitions."""
         topics: dict[str, WritableTxnMarkerTopic] = {}
@@ -114,20 +127,26 @@ class TransactionMarkers:
         complete: Callable[[int, CompleteTransaction], Reply],
         soon: Callable[[Callable[[], None]], object],
         later: Callable[[float, Callable[[], None]], Cancellable],
+        node_id: int = NO_NODE,
+        own: OwnPartitions | None = None,
     ) -> None:
         """`send` asks a broker; `complete` hands the event to a partition's machine and may raise; `soon` calls in the
-        loop's next turn, `later` after so many seconds.
+        loop's next turn, `later` after so many seconds. `own` has the partitions that this broker, `node_id`, leads;
+        without it they are asked for as those of others are.
         """
         self._image = image
         self._send = send
         self._complete = complete
         self._soon = soon
         self._later = later
+        self._node_id, self._own = node_id, own
         # By the partition of `__transaction_state`, then by transactional id.
         self._endings: dict[int, dict[str, _Ending]] = {}
         # By broker: what the next request to it is made of.
         self._queued: dict[int, dict[_Ending, set[Partition]]] = {}
         self._under_way: set[int] = set()
+        # Of partitions that this broker leads: what is appended in the loop's next turn.
+        self._here: dict[_Ending, set[Partition]] = {}
         # What failed or has no leader. Invariant: not empty, or an ending to complete again, exactly with a timer.
         self._waiting: dict[_Ending, set[Partition]] = {}
         self._again: Cancellable | None = None
@@ -154,7 +173,7 @@ class TransactionMarkers:
     def resigned(self, partition: int) -> None:
         """Forget what another broker's coordinator, or a later one of this broker, sends from now on."""
         self._endings.pop(partition, None)
-        for queue in (*self._queued.values(), self._waiting):
+        for queue in (*self._queued.values(), self._here, self._waiting):
             for ending in [ending for ending in queue if ending.shard == partition]:
                 del queue[ending]
 
@@ -178,6 +197,7 @@ class TransactionMarkers:
         """Send nothing more."""
         self._endings.clear()
         self._queued.clear()
+        self._here.clear()
         self._waiting.clear()
         if self._again is not None:
             self._again.cancel()
@@ -187,6 +207,7 @@ class TransactionMarkers:
         """Queue partitions for their leaders; those that are gone need no marker."""
         topics = self._image().topics.by_name
         brokers = self._image().cluster.brokers
+        here: set[Partition] = set()
         # In an order of its own: a run of the simulation is the same in every process.
         for partition in sorted(partitions):
             topic = topics.get(partition[0])
@@ -196,11 +217,15 @@ class TransactionMarkers:
                 ending.left.discard(partition)
             elif known.leader < 0 or known.leader not in brokers:
                 self._wait(ending, (partition,))
+            elif known.leader == self._node_id and self._own is not None and self._own.takes(partition[0]):
+                here.add(partition)
             else:
                 self._queued.setdefault(known.leader, {}).setdefault(ending, set()).add(partition)
-                if not self._flush_due:
-                    self._flush_due = True
-                    self._soon(self._flush)
+        if here:
+            self._here.setdefault(ending, set()).update(here)
+        if (here or self._queued) and not self._flush_due:
+            self._flush_due = True
+            self._soon(self._flush)
 
     def _wait(self, ending: _Ending, partitions: Iterable[Partition]) -> None:
         self._waiting.setdefault(ending, set()).update(partitions)
@@ -219,8 +244,44 @@ class TransactionMarkers:
 
     def _flush(self) -> None:
         self._flush_due = False
+        if self._here:
+            self._append_here()
         for broker in list(self._queued):
             self._maybe_send(broker)
+
+    def _append_here(self) -> None:
+        """Append the markers of partitions that this broker leads, some at a time."""
+        own = self._own
+        assert own is not None
+        queue = self._here
+        sent: list[tuple[_Ending, list[Partition]]] = []
+        room = MAX_OWN
+        while queue and room > 0:
+            ending = next(iter(queue))
+            partitions = list(queue.pop(ending))
+            if len(partitions) > room:
+                queue[ending] = set(partitions[room:])
+                del partitions[room:]
+            sent.append((ending, partitions))
+            room -= len(partitions)
+        if queue:
+            self._flush_due = True
+            self._soon(self._flush)
+        own.write([ending.written_here(partitions) for ending, partitions in sent], partial(self._appended_here, sent))
+
+    def _appended_here(self, sent: list[tuple[_Ending, list[Partition]]], codes: list[int]) -> None:
+        """Take note of what became of the markers that were appended together, in their order."""
+        if not any(codes):
+            for ending, partitions in sent:
+                if self._is_current(ending):
+                    ending.left.difference_update(partitions)
+                    self._maybe_finish(ending)
+            return
+        each = iter(codes)
+        for ending, partitions in sent:
+            of_ending = dict(zip(partitions, each, strict=False))
+            if self._is_current(ending):
+                self._settle(ending, partitions, of_ending)
 
     def _maybe_send(self, broker: int) -> None:
         if broker in self._under_way or not (sent := self._take(broker)):
@@ -266,16 +327,11 @@ class TransactionMarkers:
         results = {} if response is None else {result.producer_id: result for result in response.markers}
         for ending, partitions in sent.items():
             if self._is_current(ending):
-                self._settle(ending, partitions, results.get(ending.identity.producer_id))
+                self._settle(ending, partitions, _codes(results.get(ending.identity.producer_id)))
         self._maybe_send(broker)
 
-    def _settle(self, ending: _Ending, partitions: set[Partition], result: WritableTxnMarkerResult | None) -> None:
+    def _settle(self, ending: _Ending, partitions: Iterable[Partition], codes: Mapping[Partition, int]) -> None:
         """Take note of what became of a marker's partitions; those that no answer names are sent again."""
-        codes: dict[Partition, int] = {}
-        if result is not None:
-            codes = {
-                (topic.name, one.partition_index): one.error_code for topic in result.topics for one in topic.partitions
-            }
         again = []
         for partition in sorted(partitions):
             code = codes.get(partition, ErrorCode.REQUEST_TIMED_OUT)
@@ -298,7 +354,7 @@ class TransactionMarkers:
         self._maybe_finish(ending)
 
     def _forget(self, ending: _Ending) -> None:
-        for queue in (*self._queued.values(), self._waiting):
+        for queue in (*self._queued.values(), self._here, self._waiting):
             queue.pop(ending, None)
 
     # --------------------------------------------------------------------------------------------------- completing
@@ -333,6 +389,12 @@ class TransactionMarkers:
         if self._is_current(ending):
             # What is left is nothing, so that it is completed when it is looked at.
             self._wait(ending, ())
+
+
+def _codes(result: WritableTxnMarkerResult | None) -> dict[Partition, int]:
+    if result is None:
+        return {}
+    return {(topic.name, one.partition_index): one.error_code for topic in result.topics for one in topic.partitions}
 
 
 def _name(code: int) -> str:

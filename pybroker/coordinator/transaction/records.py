@@ -5,6 +5,7 @@ Owns the way between `TransactionMetadata` and Kafka's TransactionLogValue. Must
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,6 +23,8 @@ FIRST_VERSION_WITH_OTHER_IDS = 1
 _FIRST_VERSION_WITH_FLEXIBLE_RECORDS = 1
 """Level of transaction.version."""
 _EMPTY = TransactionState.EMPTY
+_MOST_KEPT = 64
+"""Partitions of one transaction: what is kept of more would be large."""
 
 
 class TransactionRecord(msgspec.Struct, frozen=True, gc=False):
@@ -46,7 +49,7 @@ def build_value(metadata: TransactionMetadata, version: int) -> TransactionLogVa
         producer_epoch=metadata.producer_epoch,
         transaction_timeout_ms=metadata.timeout_ms,
         transaction_status=NUMBERS[metadata.state],
-        transaction_partitions=None if metadata.state is _EMPTY else _by_topic(metadata.partitions),
+        transaction_partitions=None if metadata.state is _EMPTY else _topics_of(metadata.partitions),
         transaction_last_update_timestamp_ms=metadata.updated_ms,
         transaction_start_timestamp_ms=metadata.started_ms,
     )
@@ -80,6 +83,17 @@ def build_metadata(value: TransactionLogValue) -> TransactionMetadata:
         updated_ms=value.transaction_last_update_timestamp_ms,
         client_version=value.client_transaction_version,
     )
+
+
+def _topics_of(partitions: frozenset[tuple[str, int]]) -> list[PartitionsSchema]:
+    """Build what a record says of the partitions; nobody changes it."""
+    return _kept(partitions) if len(partitions) <= _MOST_KEPT else _by_topic(partitions)
+
+
+@lru_cache(maxsize=256)
+def _kept(partitions: frozenset[tuple[str, int]]) -> list[PartitionsSchema]:
+    # A transaction has it written twice, and its producer's next one mostly has the same partitions.
+    return _by_topic(partitions)
 
 
 def _by_topic(partitions: Iterable[tuple[str, int]]) -> list[PartitionsSchema]:

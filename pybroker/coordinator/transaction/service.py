@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
     from pybroker.coordinator.runtime.commits import CommitWaits
     from pybroker.coordinator.runtime.log import PartitionLog
-    from pybroker.coordinator.transaction.events import EndTransaction, InitProducerId, TimedOut
+    from pybroker.coordinator.transaction.events import AddPartitions, EndTransaction, InitProducerId, TimedOut
+    from pybroker.coordinator.transaction.own_partitions import OwnPartitions
     from pybroker.coordinator.transaction.records import TransactionRecord
     from pybroker.coordinator.transaction.settings import TransactionSettings
     from pybroker.machine.clock import Cancellable, Clock
@@ -68,15 +69,18 @@ class TransactionCoordinator:
         commits: CommitWaits,
         fresh_ids: FreshIds,
         ask_broker: Callable[[int, WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse]],
+        own: OwnPartitions | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """`open_log` finds the log of a partition that this broker leads; `ask_broker` sends markers to a broker, and
-        raises where it does not answer. `commits` is shared by all runtimes of a data plane.
+        raises where it does not answer. `own` reaches the partitions that this broker leads; without it they are asked
+        for as well. `commits` is shared by all runtimes of a data plane.
         """
         self._context = context = TransactionContext(settings)
         self._image = EMPTY_IMAGE
         self._fresh_ids = fresh_ids
         self._ask_broker = ask_broker
+        self._own = own
         self._clock = clock
         # The last reason that was logged why the topic could not be created.
         self._refusal: str | None = None
@@ -87,8 +91,10 @@ class TransactionCoordinator:
             lambda: self._image,
             send=self._send,
             complete=lambda partition, event: self._runtime.submit_to(partition, event),
-            soon=lambda work: asyncio.get_running_loop().call_soon(work),
+            soon=lambda work: asyncio.get_running_loop().call_soon(self._work_and_step, work),
             later=lambda delay_s, work: asyncio.get_running_loop().call_later(delay_s, work),
+            node_id=runtime_settings.node_id,
+            own=own,
         )
         self._runtime = runtime = CoordinatorRuntime(
             CoordinatorKind(
@@ -130,6 +136,20 @@ class TransactionCoordinator:
 
         self.submit(event.transactional_id, event).on_complete(complete)
         return reply
+
+    def add(self, event: AddPartitions) -> Reply:
+        """Hand in partitions that a client adds; raises as `submit`. Those that this broker leads are told when that is
+        committed, before anything else is decided about the transaction, and ask nobody when its first records come.
+        """
+        partition = self.partition_for(event.transactional_id)
+        reply = self._runtime.submit_to(partition, event)
+        own, epoch = self._own, self._runtime.epoch_of(partition)
+        if own is None:
+            return reply
+        identity = event.identity
+        return reply.through(
+            lambda _: own.confirm(event.partitions, identity.producer_id, identity.producer_epoch, epoch)
+        )
 
     def follow(self, image: MetadataImage) -> None:
         """Take note of a newer image, whose partitions are open here: be elected, resign, find moved leaders."""
@@ -178,6 +198,14 @@ class TransactionCoordinator:
         if refusal != self._refusal:
             self._refusal = refusal
             log.warning("%s; %s", refusal, ", ".join(f"{name}={value}" for name, value in settings.items()))
+
+    def _work_and_step(self, work: Callable[[], None]) -> None:
+        """Do something, and have the events that it hands in decided at once: they need no turn of their own."""
+        self._runtime.expect_step()
+        try:
+            work()
+        finally:
+            self._runtime.step()
 
     def _send(self, broker: int, request: WriteTxnMarkersRequest) -> Reply:
         """Ask a broker; the reply is its answer, or why there is none."""

@@ -13,6 +13,9 @@ from pybroker.machine.transitions import Transitions
 class TransactionState(Enum):
     """Where a transactional id stands. The value is Kafka's name of the state."""
 
+    # By identity, as members are compared: that of Enum is a call of Python, and a state is looked up at every step.
+    __hash__ = object.__hash__
+
     EMPTY = "Empty"
     ONGOING = "Ongoing"
     PREPARE_COMMIT = "PrepareCommit"
@@ -33,6 +36,8 @@ LOGGED = frozenset(STATES) - {TransactionState.DEAD, TransactionState.PREPARE_EP
 
 class TransactionStep(Enum):
     """What happens to a transactional id."""
+
+    __hash__ = object.__hash__
 
     INITIALIZE = "InitProducerId gives out an epoch, or a new producer id"
     ADD = "partitions are added"

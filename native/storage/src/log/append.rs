@@ -179,7 +179,7 @@ impl Log {
     }
 
     /// Begins to verify a transaction: the guard that its first batch is to be appended with, or `None` where the
-    /// transaction is open here already.
+    /// transaction is open here already, or its coordinator has confirmed it.
     ///
     /// # Errors
     /// `InvalidProducerEpoch` for an epoch that has gone by.
@@ -192,7 +192,16 @@ impl Log {
         if writer.producers.has_open_transaction(beginning.producer_id, beginning.producer_epoch)? {
             return Ok(None);
         }
-        Ok(Some(writer.verifications.begin(beginning, now_ms)))
+        Ok(writer.verifications.begin(beginning, now_ms))
+    }
+
+    /// Takes a coordinator's word, of its epoch, that a producer's transaction is open and has this partition: the first
+    /// batch needs no verification then. Nothing comes of it where the log knows of a later epoch of either.
+    pub fn confirm_transaction(&self, producer_id: i64, producer_epoch: i16, coordinator_epoch: i32, now_ms: i64) {
+        let mut writer = self.writer.lock();
+        if writer.producers.may_confirm(producer_id, producer_epoch, coordinator_epoch) {
+            writer.verifications.confirm(producer_id, producer_epoch, now_ms);
+        }
     }
 
     /// Every producer that the log remembers, by id.

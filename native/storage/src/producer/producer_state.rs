@@ -323,6 +323,16 @@ impl ProducerStates {
         Ok(entry.is_open(producer_epoch))
     }
 
+    /// Whether a coordinator of this epoch may confirm a transaction that has not begun here: no later coordinator has ended
+    /// one of the producer, and no later epoch of the producer was seen.
+    pub(crate) fn may_confirm(&self, producer_id: i64, producer_epoch: i16, coordinator_epoch: i32) -> bool {
+        self.entries.get(&producer_id).is_none_or(|entry| {
+            producer_epoch >= entry.epoch
+                && coordinator_epoch >= entry.coordinator_epoch
+                && !entry.is_open(producer_epoch)
+        })
+    }
+
     /// The transactions that are not decided.
     pub(crate) fn transactions(&self) -> &Transactions {
         &self.transactions
@@ -359,7 +369,7 @@ fn check_transaction(
     if !entry.is_open(header.producer_epoch) {
         // An epoch that has gone by says more than a verification that is gone with it.
         entry.check_epoch(header, false)?;
-        let holds = |guard| terms.verifications.holds(header.producer_id, guard);
+        let holds = |guard| terms.verifications.holds(header.producer_id, header.producer_epoch, guard);
         if let TransactionCheck::Guarded(guard) = terms.check
             && !holds(guard)
         {

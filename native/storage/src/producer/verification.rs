@@ -5,6 +5,9 @@
 //! meanwhile. Whatever is written to the transaction ends it, the marker of an abort above all: so a coordinator's answer
 //! that comes after that marker begins no transaction that nobody would end. In memory alone: after a restart, and under
 //! another leader, the producer is verified again.
+//!
+//! A coordinator that lives on the same broker confirms a transaction before anybody asks. Its first batch needs no guard
+//! then, until whatever ends a verification ends this one as well.
 
 use std::num::NonZeroU64;
 
@@ -38,7 +41,7 @@ impl VerificationGuard {
 /// What a batch that begins a transaction needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionCheck {
-    /// A verification that still holds; with `None` it may begin no transaction.
+    /// A verification that still holds; with `None` it may begin no transaction that its coordinator has not confirmed.
     Guarded(Option<VerificationGuard>),
     /// Nothing: nobody verifies (`transaction.partition.verification.enable=false`).
     Unchecked,
@@ -66,6 +69,8 @@ struct Verification {
     /// The lowest sequence number that asked: a higher one would make the lower one be out of order for good.
     lowest_sequence: i32,
     bumps_epoch: bool,
+    /// Its coordinator has said already that the transaction is open and has this partition.
+    confirmed: bool,
 }
 
 impl Verification {
@@ -85,21 +90,48 @@ pub(crate) struct Verifications {
 }
 
 impl Verifications {
-    /// The guard of the verification of this producer, which begins now unless it has begun.
-    pub(crate) fn begin(&mut self, beginning: BeginningTransaction, now_ms: i64) -> VerificationGuard {
+    /// The guard of the verification of this producer, which begins now unless it has begun; `None` where its coordinator
+    /// has confirmed the transaction, so that nobody is asked.
+    pub(crate) fn begin(&mut self, beginning: BeginningTransaction, now_ms: i64) -> Option<VerificationGuard> {
         let BeginningTransaction { producer_id, producer_epoch, sequence, bumps_epoch } = beginning;
-        self.make_room(now_ms);
-        let given = &mut self.given;
-        let verification = self.by_producer.entry(producer_id).or_insert_with(|| {
-            *given += 1;
-            let guard = VerificationGuard(NonZeroU64::new(*given).unwrap_or(NonZeroU64::MAX));
-            Verification { guard, since_ms: now_ms, epoch: producer_epoch, lowest_sequence: sequence, bumps_epoch }
-        });
+        let verification = self.entry(beginning, now_ms);
         let newer = producer_epoch > verification.epoch;
         if newer || (producer_epoch == verification.epoch && sequence < verification.lowest_sequence) {
             (verification.epoch, verification.lowest_sequence) = (producer_epoch, sequence);
         }
-        verification.guard
+        verification.confirmed &= !newer;
+        let confirmed = verification.confirmed && producer_epoch == verification.epoch && !bumps_epoch;
+        (!confirmed).then_some(verification.guard)
+    }
+
+    /// Takes a coordinator's word that a transaction of this producer is open and has this partition. It holds as long as
+    /// a verification that begins now would; a newer epoch that has asked meanwhile is left to its own answer.
+    pub(crate) fn confirm(&mut self, producer_id: i64, producer_epoch: i16, now_ms: i64) {
+        let beginning =
+            BeginningTransaction { producer_id, producer_epoch, sequence: i32::MAX, bumps_epoch: false };
+        let verification = self.entry(beginning, now_ms);
+        if producer_epoch > verification.epoch {
+            (verification.epoch, verification.lowest_sequence) = (producer_epoch, i32::MAX);
+        }
+        verification.confirmed |= producer_epoch == verification.epoch && !verification.bumps_epoch;
+    }
+
+    /// The verification of this producer, which begins now unless it has begun.
+    fn entry(&mut self, beginning: BeginningTransaction, now_ms: i64) -> &mut Verification {
+        let BeginningTransaction { producer_id, producer_epoch, sequence, bumps_epoch } = beginning;
+        self.make_room(now_ms);
+        let given = &mut self.given;
+        self.by_producer.entry(producer_id).or_insert_with(|| {
+            *given += 1;
+            Verification {
+                guard: VerificationGuard(NonZeroU64::new(*given).unwrap_or(NonZeroU64::MAX)),
+                since_ms: now_ms,
+                epoch: producer_epoch,
+                lowest_sequence: sequence,
+                bumps_epoch,
+                confirmed: false,
+            }
+        })
     }
 
     /// Keeps what producers that are never verified leave behind within bounds. One that is ended too early is begun anew by
@@ -113,9 +145,14 @@ impl Verifications {
         }
     }
 
-    /// Whether a guard is the one of this producer's verification.
-    pub(crate) fn holds(&self, producer_id: i64, guard: Option<VerificationGuard>) -> bool {
-        guard.is_some() && self.by_producer.get(&producer_id).map(|verification| verification.guard) == guard
+    /// Whether a guard is the one of this producer's verification; without a guard, whether its coordinator has confirmed
+    /// the transaction of this epoch.
+    pub(crate) fn holds(&self, producer_id: i64, producer_epoch: i16, guard: Option<VerificationGuard>) -> bool {
+        let Some(verification) = self.by_producer.get(&producer_id) else { return false };
+        match guard {
+            Some(guard) => verification.guard == guard,
+            None => verification.confirmed && verification.epoch == producer_epoch,
+        }
     }
 
     /// Checks the sequence number of a producer's batch; `has_batches`: the log remembers batches of that producer.

@@ -85,6 +85,80 @@ fn a_batch_behind_the_end_of_its_transaction_begins_none() {
 }
 
 #[test]
+fn what_the_coordinator_has_confirmed_asks_nobody() {
+    with_log(|log| {
+        log.confirm_transaction(1, 0, 5, NOW);
+        assert_eq!(guard_of(log, &batch(0, 0), false), None);
+        append(log, &mut batch(0, 0), None).unwrap();
+        end(log, 0, false).unwrap();
+        // Once for each transaction.
+        assert!(guard_of(log, &batch(0, 1), false).is_some());
+        assert!(matches!(append(log, &mut batch(0, 1), None), Err(AppendError::NotVerified { .. })));
+        log.confirm_transaction(1, 0, 5, NOW);
+        assert_eq!(append(log, &mut batch(0, 1), None).unwrap().first_offset, 2);
+    });
+}
+
+#[test]
+fn a_confirmed_transaction_that_has_ended_before_its_first_batch_begins_no_more() {
+    with_log(|log| {
+        log.confirm_transaction(1, 0, 5, NOW);
+        end(log, 0, false).unwrap();
+        assert!(matches!(append(log, &mut batch(0, 0), None), Err(AppendError::NotVerified { .. })));
+        assert_eq!(log.first_unstable_offset(), None);
+    });
+}
+
+#[test]
+fn a_confirmation_is_for_one_epoch_of_the_producer() {
+    with_log(|log| {
+        log.confirm_transaction(1, 0, 5, NOW);
+        assert!(matches!(append(log, &mut batch(1, 0), None), Err(AppendError::NotVerified { .. })));
+        assert!(guard_of(log, &batch(1, 0), false).is_some(), "a newer epoch asks for itself");
+        assert!(matches!(append(log, &mut batch(1, 0), None), Err(AppendError::NotVerified { .. })));
+        assert!(matches!(append(log, &mut batch(0, 0), None), Err(AppendError::NotVerified { .. })));
+        // The word about the newer epoch may come while it asks; that about the older one is late.
+        log.confirm_transaction(1, 1, 5, NOW);
+        log.confirm_transaction(1, 0, 5, NOW);
+        append(log, &mut batch(1, 0), None).unwrap();
+    });
+}
+
+#[test]
+fn a_coordinator_that_another_has_followed_confirms_nothing() {
+    with_log(|log| {
+        let mut marker = EndMarker { commit: false, coordinator_epoch: 6 }.build(ProducerId(1), 0, NOW).unwrap();
+        log.append_coordinated(&mut marker, 0, NOW, TransactionCheck::Unchecked, false).unwrap();
+        log.confirm_transaction(1, 0, 5, NOW);
+        assert!(guard_of(log, &batch(0, 0), false).is_some());
+        assert!(matches!(append(log, &mut batch(0, 0), None), Err(AppendError::NotVerified { .. })));
+        log.confirm_transaction(1, 0, 6, NOW);
+        append(log, &mut batch(0, 0), None).unwrap();
+    });
+}
+
+#[test]
+fn clients_whose_batches_add_partitions_ask_whatever_is_confirmed() {
+    with_log(|log| {
+        log.confirm_transaction(1, 0, 5, NOW);
+        assert!(guard_of(log, &batch(0, 0), true).is_some());
+    });
+}
+
+#[test]
+fn a_confirmed_transaction_begins_with_the_lowest_sequence_that_was_sent() {
+    with_log(|log| {
+        log.confirm_transaction(1, 0, 5, NOW);
+        assert_eq!(guard_of(log, &batch(0, 0), false), None);
+        // The first batch was refused for another reason, and the second came before it was sent again.
+        assert_eq!(guard_of(log, &batch(0, 1), false), None);
+        assert!(matches!(append(log, &mut batch(0, 1), None), Err(AppendError::OutOfOrderSequence { .. })));
+        append(log, &mut batch(0, 0), None).unwrap();
+        append(log, &mut batch(0, 1), None).unwrap();
+    });
+}
+
+#[test]
 fn the_end_of_one_transaction_ends_no_verification_of_the_next() {
     with_log(|log| {
         append_verified(log, &mut batch(0, 0)).unwrap();

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from pybroker.coordinator.runtime.errors import CoordinatorNotAvailableError
 from pybroker.coordinator.transaction.events import CompleteTransaction
-from pybroker.coordinator.transaction.markers import MAX_PARTITIONS, TransactionMarkers
+from pybroker.coordinator.transaction.markers import MAX_OWN, MAX_PARTITIONS, TransactionMarkers
 from pybroker.coordinator.transaction.metadata import TransactionMetadata
+from pybroker.coordinator.transaction.own_partitions import EndedHere
 from pybroker.coordinator.transaction.records import TransactionRecord
 from pybroker.coordinator.transaction.states import TransactionState
 from pybroker.machine.reply import Reply
@@ -85,10 +86,35 @@ class _Timer:
             self._timers.remove(self._work)
 
 
+class Own:
+    """The partitions of broker 1, which coordinates: appends are lists, and committed when it is said."""
+
+    def __init__(self) -> None:
+        self.appends: list[tuple[list[EndedHere], Callable[[list[int]], None]]] = []
+
+    def takes(self, topic: str) -> bool:
+        return topic != "offsets"
+
+    def write(self, ended: Sequence[EndedHere], then: Callable[[list[int]], None]) -> None:
+        self.appends.append((list(ended), then))
+
+    def confirm(self, partitions: Iterable[tuple[str, int]], *_of_whom: int) -> None:
+        raise AssertionError("markers confirm nothing")
+
+    def settle(self, *codes: ErrorCode) -> None:
+        """Say what became of the oldest append; without codes all of it is written."""
+        ended, then = self.appends.pop(0)
+        then(list(codes) or [0] * sum(len(one.partitions) for one in ended))
+
+    def places(self) -> list[tuple[str, int]]:
+        """Where the oldest append goes."""
+        return sorted(place for one in self.appends[0][0] for place in one.partitions)
+
+
 class Stand:
     """Markers whose loop, brokers and machines are lists."""
 
-    def __init__(self, leaders: dict[str, list[int]]) -> None:
+    def __init__(self, leaders: dict[str, list[int]], own: Own | None = None) -> None:
         self.image = image(leaders)
         self.soon: list[Callable[[], None]] = []
         self.timers: list[Callable[[], None]] = []
@@ -100,6 +126,8 @@ class Stand:
             complete=self._complete,
             soon=self.soon.append,
             later=self._later,
+            node_id=1,
+            own=own,
         )
 
     def _send(self, broker: int, request: WriteTxnMarkersRequest) -> Reply:
@@ -350,3 +378,79 @@ def test_no_producer_is_twice_in_a_request() -> None:
     assert [len(markers) for _, markers in stand.to()] == [1]
     stand.answer()
     assert [len(markers) for _, markers in stand.to()] == [1]
+
+
+def test_own_partitions_get_their_markers_without_a_request() -> None:
+    own = Own()
+    stand = Stand({"a": [1, 2, 1]}, own)
+    stand.commit(prepared("t", 7, ("a", 0), ("a", 1), ("a", 2)))
+    assert stand.to() == [(2, [(7, "a", [1])])]
+    ((one,),) = (ended for ended, _then in own.appends)
+    assert (sorted(one.partitions), one[1:]) == ([("a", 0), ("a", 2)], (7, 4, True, 9, 2))
+    own.settle()
+    assert stand.completed == []
+    stand.answer()
+    assert len(stand.completed) == 1
+
+
+def test_markers_of_one_turn_are_one_append() -> None:
+    own = Own()
+    stand = Stand({"a": [1, 1]}, own)
+    stand.commit(prepared("t", 7, ("a", 0)), prepared("u", 8, ("a", 1)))
+    assert (len(own.appends), own.places()) == (1, [("a", 0), ("a", 1)])
+    own.settle()
+    assert [event.transactional_id for _, event, _ in stand.completed] == ["t", "u"]
+
+
+def test_an_append_is_no_longer_than_others_on_the_loop_can_wait() -> None:
+    own = Own()
+    stand = Stand({"a": [1] * (MAX_OWN + 1)}, own)
+    stand.commit(prepared("t", 7, *(("a", index) for index in range(MAX_OWN + 1))))
+    assert [sum(len(one.partitions) for one in ended) for ended, _then in own.appends] == [MAX_OWN, 1]
+    own.settle()
+    assert stand.completed == []
+    own.settle()
+    assert len(stand.completed) == 1
+
+
+def test_own_partitions_that_failed_go_to_the_leader_of_then() -> None:
+    own = Own()
+    stand = Stand({"a": [1, 1]}, own)
+    stand.commit(prepared("t", 7, ("a", 0), ("a", 1)))
+    moved = own.appends[0][0][0].partitions[1]
+    own.settle(ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    stand.image = image({"a": [2, 2]})
+    stand.ring()
+    assert stand.to() == [(2, [(7, "a", [moved[1]])])]
+    stand.answer()
+    assert len(stand.completed) == 1
+
+
+def test_where_a_group_coordinator_writes_markers_the_broker_asks_itself() -> None:
+    own = Own()
+    stand = Stand({"a": [1], "offsets": [1]}, own)
+    stand.commit(prepared("t", 7, ("a", 0), ("offsets", 0)))
+    assert (own.places(), stand.to()) == ([("a", 0)], [(1, [(7, "offsets", [0])])])
+
+
+def test_a_fenced_coordinator_writes_no_more_to_own_partitions(caplog: Any) -> None:
+    own = Own()
+    stand = Stand({"a": [1]}, own)
+    stand.commit(prepared("t", 7, ("a", 0)))
+    own.settle(ErrorCode.INVALID_PRODUCER_EPOCH)
+    assert "INVALID_PRODUCER_EPOCH" in caplog.text
+    stand.ring()
+    assert (own.appends, stand.completed, stand.markers.pending()) == ([], [], 0)
+
+
+def test_after_a_resignation_nothing_is_written_to_own_partitions() -> None:
+    own = Own()
+    stand = Stand({"a": [1, 1]}, own)
+    stand.markers.committed(SHARD, 9, [prepared("t", 7, ("a", 0))])
+    stand.markers.resigned(SHARD)
+    stand.turn()
+    assert own.appends == []
+    stand.commit(prepared("u", 8, ("a", 1)))
+    stand.markers.resigned(SHARD)
+    own.settle()
+    assert (stand.completed, stand.markers.pending()) == ([], 0)

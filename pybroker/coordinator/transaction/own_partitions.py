@@ -1,0 +1,46 @@
+"""OwnPartitions: the partitions that the coordinator's own broker leads, as transactions reach them without a request.
+
+Owns the shape alone, and `pybroker.node` makes it. Must not know logs, nor what is decided about a transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    Partition = tuple[str, int]
+
+
+class EndedHere(NamedTuple):
+    """A transaction that ends, and the partitions that get its marker."""
+
+    partitions: Sequence[Partition]
+    producer_id: int
+    producer_epoch: int
+    """Of the marker."""
+    commits: bool
+    coordinator_epoch: int
+    version: int
+    """The `transaction.version` that the transaction follows."""
+
+
+class OwnPartitions(Protocol):
+    """Reaches partitions of this broker. Used from the loop's thread."""
+
+    def takes(self, topic: str) -> bool:
+        """Return whether markers go to a topic's partitions in this way: not where a group coordinator writes them."""
+
+    def write(self, ended: Sequence[EndedHere], then: Callable[[list[int]], None]) -> None:
+        """Append the marker of each partition. `then` is called once, with a code of Kafka for each, in this order:
+        when all that were appended are committed, which may be at once, or when that takes too long.
+        """
+
+    def confirm(
+        self, partitions: Iterable[Partition], producer_id: int, producer_epoch: int, coordinator_epoch: int
+    ) -> None:
+        """Tell partitions that they are part of the producer's open transaction: its first batch is appended without
+        asking (KIP-890). It is said before the end of the transaction is decided, and ends with its marker. What is not
+        here, or not led, is passed over: its leader asks.
+        """

@@ -1,0 +1,68 @@
+"""The partitions that this broker leads, as its own coordinator of transactions reaches them: no request, no task.
+
+Owns the way from names to open partitions. Must not know what is decided about a transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from pybroker.net.native import confirm_transaction
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pybroker.coordinator.runtime.markers import EndedTransaction, Markers
+    from pybroker.coordinator.transaction.own_partitions import EndedHere
+    from pybroker.storage.native import Partition
+
+_NOT_HERE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class BrokersPartitions:
+    """An `OwnPartitions` over the open partitions of a broker."""
+
+    def __init__(
+        self, find: Callable[[str, int], Partition | None], markers: Markers, now_ms: Callable[[], int]
+    ) -> None:
+        """`now_ms` is the time in milliseconds."""
+        self._find = find
+        self._markers = markers
+        self._now_ms = now_ms
+
+    def takes(self, topic: str) -> bool:
+        """Return whether markers are appended here: those of `__consumer_offsets` are the group coordinator's."""
+        return topic != OFFSETS_TOPIC
+
+    def write(self, ended: Sequence[EndedHere], then: Callable[[list[int]], None]) -> None:
+        """Append markers, as `OwnPartitions` says."""
+        find = self._find
+        found: list[EndedTransaction] = []
+        missing: list[int] = []
+        for one in ended:
+            for topic, index in one.partitions:
+                partition = find(topic, index)
+                if partition is None:
+                    missing.append(len(found) + len(missing))
+                else:
+                    found.append((partition, *one[1:]))
+        if not missing:
+            self._markers.begin(found, then)
+            return
+
+        def complete(codes: list[int]) -> None:
+            for place in missing:
+                codes.insert(place, _NOT_HERE)
+            then(codes)
+
+        self._markers.begin(found, complete)
+
+    def confirm(
+        self, partitions: Iterable[tuple[str, int]], producer_id: int, producer_epoch: int, coordinator_epoch: int
+    ) -> None:
+        """Take the coordinator's word that partitions are part of an open transaction, as `OwnPartitions` says."""
+        found = [partition for one in partitions if (partition := self._find(*one)) is not None]
+        if found:
+            confirm_transaction(found, producer_id, producer_epoch, coordinator_epoch, self._now_ms())
