@@ -9,8 +9,11 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pybroker.broker.transaction_verification import Producer
+from pybroker.broker.transaction_verification import Producer, Wish
 from pybroker.config.errors import ConfigError
+from pybroker.coordinator.runtime.errors import CoordinatorError
+from pybroker.coordinator.transaction.events import AddPartitions, ProducerIdentity, VerifyPartitions
+from pybroker.coordinator.transaction.metadata import FIRST_VERSION_WITH_EPOCH_BUMP as _EPOCH_FOR_EACH
 from pybroker.handlers.context import Contexts, Services
 from pybroker.handlers.encoded_topics import EncodedTopics
 from pybroker.handlers.registry import registered_apis
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.runtime.markers import Markers
     from pybroker.coordinator.transaction.service import TransactionCoordinator
     from pybroker.handlers.context import RequestContext
+    from pybroker.machine.reply import Reply
     from pybroker.metadata.image import MetadataImage, ScramImage
     from pybroker.net.listeners import OpenListener
     from pybroker.net.native import ControlRequest, DataPlane, ReplicaEvent, UnresolvedRequest
@@ -273,6 +277,22 @@ def build_pipeline(
         if parts.telemetry is not None:
             parts.telemetry.forget(connection)
 
+    def ask_here(asked: Asked) -> Reply | None:
+        transactional_id, producer_id, producer_epoch, version, partitions = asked
+        topics = source.image.topics.by_name
+        if any(name not in topics or index not in topics[name].partitions for name, index in partitions):
+            return None
+        adds = Wish.of_produce(version) is Wish.ADD
+        identity, asked_for = ProducerIdentity(producer_id, producer_epoch), frozenset(partitions)
+        try:
+            if adds:
+                event = AddPartitions(transactional_id, identity, asked_for, client_version=_EPOCH_FOR_EACH)
+                return transactions.submit(transactional_id, event).through(lambda _: True)
+            verified = transactions.submit(transactional_id, VerifyPartitions(transactional_id, identity, asked_for))
+        except CoordinatorError:
+            return None
+        return verified.through(lambda codes: not any(codes.values()))
+
     def of_replica(event: ReplicaEvent) -> None:
         if isinstance(event, ReplicaDeletedRecords):
             parts.deletions.deleted(event)
@@ -299,6 +319,7 @@ def build_pipeline(
         quota_asked=parts.quotas.answer,
         ask_coordinator=ask_coordinator,
         mute=lambda connection, wait_ms: mute(parts.data_plane, connection, wait_ms),
+        ask_here=ask_here,
     )
 
 

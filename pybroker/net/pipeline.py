@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybroker.machine.reply import Reply
 from pybroker.metrics.requests import RequestCounts
+from pybroker.net import verification
 from pybroker.net.dispatch import RefusedError
 from pybroker.net.native import (
     AppendSettled,
@@ -44,7 +45,6 @@ from pybroker.net.native import (
 )
 from pybroker.net.rights import Verdict
 from pybroker.net.turns import Turns
-from pybroker.net.verification import ask_nobody, verify
 from pybroker.net.work import Way, Work, build_way, failure, handle, refusal
 from pybroker.protocol.errors import MalformedMessage
 from pybroker.security.quotas import go_on, throttle_time_ms
@@ -93,15 +93,16 @@ class Pipeline:
         of_replica: Callable[[ReplicaEvent], None] | None = None,
         name_peer: Callable[[PeerCertificate], None] | None = None,
         quota_asked: Callable[[QuotaAsked], None] | None = None,
-        ask_coordinator: Callable[[Asked], Awaitable[Answers]] = ask_nobody,
+        ask_coordinator: Callable[[Asked], Awaitable[Answers]] = verification.ask_nobody,
+        ask_here: Callable[[Asked], Reply | None] = verification.ask_none_here,
         mute: Callable[[int, int], None] | None = None,
     ) -> None:
         """`draining` is called when a wake-up has brought events, `drained` when its handlers have been called, before
         their answers are sent. `max_elements` is how many elements a request may have. `clock` gives seconds, rising.
         `intercepted` gets the requests that the data plane intercepts, `closed` the numbers of connections that ended,
         `of_replica` what followers of this broker have done, `name_peer` certificates of clients, `quota_asked` clients
-        whose quotas the data plane does not know. `ask_coordinator` asks those of transactions. `mute` has
-        nothing read from a connection for so many ms.
+        whose quotas the data plane does not know. `ask_coordinator` asks those of transactions, `ask_here` the own one.
+        `mute` has nothing read from a connection for so many ms.
         """
         self._data_plane = data_plane
         self._dispatch = dispatch
@@ -118,12 +119,11 @@ class Pipeline:
         self._coder = ThreadPoolExecutor(1, thread_name_prefix="pybroker-codec")
         # Held by the one large request that is worked on, so that the memory of others' is that of their frames.
         self._large = asyncio.Lock()
-        self._begin = draining
-        self._drained = drained
+        self._begin, self._drained = draining, drained
         self._clock = clock
         self._intercepted, self._closed = intercepted, closed
         self._of_replica, self._name_peer, self._quota_asked = of_replica, name_peer, quota_asked
-        self._ask_coordinator, self._mute = ask_coordinator, mute
+        self._ask_coordinator, self._ask_here, self._mute = ask_coordinator, ask_here, mute
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
         # Requests that the last wake-up had no time for. Invariant: while there are any, `_go_on` is scheduled.
@@ -281,8 +281,8 @@ class Pipeline:
         elif isinstance(event, InterceptedRequest) and self._intercepted is not None:
             self._intercepted(event.request)
         elif isinstance(event, UnresolvedRequest):
-            if event.transaction is not None:  # It waits for another broker, perhaps long: it takes no room.
-                self._spawn(verify(self._data_plane, event, event.transaction, self._ask_coordinator))
+            if event.transaction is not None:  # It may wait for another broker, so it takes no room.
+                verification.begin(self._data_plane, event, self._ask_here, self._ask_coordinator, self._spawn)
             else:
                 self._in_work += 1
                 self._spawn(self._step_unresolved(event))

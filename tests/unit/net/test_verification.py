@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from pybroker.machine.reply import Reply
 from pybroker.net import verification
 from pybroker.net.verification import Answers, Asked, ask_nobody, verify
 from pybroker.protocol.errors import ErrorCode
@@ -18,6 +19,22 @@ class Request(NamedTuple):
 
     connection: int = 5
     request: int = 9
+    transaction: Asked = ASKED
+
+
+class Begun:
+    """A verification that has begun, and what it has asked of others."""
+
+    def __init__(self, reply: Reply | None) -> None:
+        plane: Any = object()
+        request: Any = Request()
+        self.plane, self.spawned = plane, list[Any]()
+        verification.begin(plane, request, lambda _asked: reply, ask_nobody, self.spawned.append)
+
+    async def finish(self) -> None:
+        """Do what is left."""
+        for work in self.spawned:
+            await work
 
 
 @pytest.fixture
@@ -54,3 +71,27 @@ async def test_a_question_that_fails_refuses_all_partitions(
 
 async def test_where_there_is_nobody_to_ask_nothing_is_verified() -> None:
     assert await ask_nobody(ASKED) == [(ErrorCode.COORDINATOR_NOT_AVAILABLE, None)] * 2
+
+
+def test_what_the_own_coordinator_says_yes_to_goes_on_at_once(said_below: list[Any]) -> None:
+    begun = Begun(reply := Reply())
+    assert said_below == []
+    reply(True, None)
+    assert (said_below, begun.spawned) == ([(begun.plane, 5, 9, [None, None])], [])
+
+
+@pytest.mark.parametrize(("are_part", "error"), [(False, None), (None, RuntimeError("gone"))])
+async def test_all_else_is_asked_for_as_of_another_broker(
+    said_below: list[Any], are_part: bool | None, error: Exception | None
+) -> None:
+    begun = Begun(reply := Reply())
+    reply(are_part, error)
+    assert said_below == []
+    await begun.finish()
+    assert said_below == [(begun.plane, 5, 9, [(ErrorCode.COORDINATOR_NOT_AVAILABLE, None)] * 2)]
+
+
+async def test_without_a_coordinator_here_another_broker_is_asked(said_below: list[Any]) -> None:
+    begun = Begun(None)
+    await begun.finish()
+    assert len(said_below) == 1
