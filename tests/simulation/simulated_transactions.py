@@ -65,7 +65,7 @@ Answers = list[tuple[int, str | None] | None]
 
 
 class _Appended(NamedTuple):
-    """A marker in a log: where that was led then, and where the log ended behind it."""
+    """A marker in a log: the leader's broker and epoch, and where the log ended behind it."""
 
     broker: Any
     partition: Any

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pybroker_net::{AppendedMarkers, Verified};
 use pybroker_record::EndMarker;
 use pybroker_replica::{EndedTransaction, Waiter};
+use pybroker_storage::ConfirmedTransaction;
 use pybroker_wire::ErrorCode;
 use pyo3::prelude::*;
 
@@ -79,9 +80,10 @@ fn confirm_transaction(
     now_ms: i64,
 ) {
     let partitions: Vec<_> = partitions.iter().map(|partition| Arc::clone(&partition.inner)).collect();
+    let confirmed = ConfirmedTransaction { producer_id, producer_epoch, coordinator_epoch };
     py.detach(|| {
         for partition in partitions {
-            partition.confirm_transaction(producer_id, producer_epoch, coordinator_epoch, now_ms);
+            partition.confirm_transaction(confirmed, now_ms);
         }
     });
 }

@@ -8,7 +8,9 @@ use super::partition::Partition;
 use super::role::Role;
 use super::waiting::Waiter;
 use pybroker_record::{EndMarker, ProducerId, SentRecords};
-use pybroker_storage::{AppendError, Appended, BeginningTransaction, TransactionCheck, VerificationGuard};
+use pybroker_storage::{
+    AppendError, Appended, BeginningTransaction, ConfirmedTransaction, TransactionCheck, VerificationGuard,
+};
 
 /// Why nothing was appended.
 #[derive(Debug)]
@@ -181,10 +183,10 @@ impl Partition {
     }
 
     /// See [`pybroker_storage::Log::confirm_transaction`]; nothing where another broker leads.
-    pub fn confirm_transaction(&self, producer_id: i64, producer_epoch: i16, coordinator_epoch: i32, now_ms: i64) {
+    pub fn confirm_transaction(&self, confirmed: ConfirmedTransaction, now_ms: i64) {
         let role = self.role.load();
         if self.leads(&role).is_ok() {
-            self.log.confirm_transaction(producer_id, producer_epoch, coordinator_epoch, now_ms);
+            self.log.confirm_transaction(confirmed, now_ms);
         }
     }
 

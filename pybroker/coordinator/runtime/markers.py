@@ -71,22 +71,22 @@ class Markers:
         """As `write`, for what one append takes, without a task: `then` is called with the codes, now where nothing is
         to be waited for.
         """
-        is_told = False
+        is_over = False
 
-        def tell() -> None:
-            nonlocal is_told
-            if not is_told:
-                is_told = True
+        def complete() -> None:
+            nonlocal is_over
+            if not is_over:
+                is_over = True
                 timer.cancel()
                 then(markers.error_codes())
 
-        ticket = self._commits.expect(tell)
+        ticket = self._commits.expect(complete)
         markers = self._append(ended, ticket)
         if not markers.is_awaited:
             self._commits.forget(ticket)
             then(markers.error_codes())
             return
-        timer = asyncio.get_running_loop().call_later(self._timeout_ms() / 1000, tell)
+        timer = asyncio.get_running_loop().call_later(self._timeout_ms() / 1000, complete)
 
     def _append_some(
         self, some: Sequence[EndedTransaction], appended: list[Appended], settled: list[asyncio.Future[None]]

@@ -40,7 +40,7 @@ class OwnPartitions(Protocol):
     def confirm(
         self, partitions: Iterable[Partition], producer_id: int, producer_epoch: int, coordinator_epoch: int
     ) -> None:
-        """Tell partitions that they are part of the producer's open transaction: its first batch is appended without
-        asking (KIP-890). It is said before the end of the transaction is decided, and ends with its marker. What is not
-        here, or not led, is passed over: its leader asks.
+        """Note in partitions that they are part of the producer's open transaction: its first batch is appended without
+        asking (KIP-890). It is noted before the end of the transaction is decided, and ends with its marker. Partitions
+        that are not here, or have another leader, are passed over: their leaders ask.
         """

@@ -138,8 +138,8 @@ class TransactionCoordinator:
         return reply
 
     def add(self, event: AddPartitions) -> Reply:
-        """Hand in partitions that a client adds; raises as `submit`. Those that this broker leads are told when that is
-        committed, before anything else is decided about the transaction, and ask nobody when its first records come.
+        """Hand in partitions that a client adds; raises as `submit`. Those that this broker leads learn of it when that
+        is committed, before anything else is decided about the transaction, and ask nobody when its first records come.
         """
         partition = self.partition_for(event.transactional_id)
         reply = self._runtime.submit_to(partition, event)

@@ -10,7 +10,7 @@ use crate::log::Log;
 use crate::log::admission::{Placed, admit};
 use crate::log::state::{Tail, View, Writer};
 use crate::producer::producer_state::{BatchMetadata, Origin, ProducerEntry, Staged, Terms};
-use crate::producer::verification::{BeginningTransaction, TransactionCheck, VerificationGuard};
+use crate::producer::verification::{BeginningTransaction, ConfirmedTransaction, TransactionCheck, VerificationGuard};
 use crate::{AppendError, LogConfig, LogError};
 use pybroker_record::{
     Batches, EndMarker, InvalidBatch, SentRecords, TimestampType, batch_crc, set_base_offset,
@@ -197,10 +197,10 @@ impl Log {
 
     /// Takes a coordinator's word, of its epoch, that a producer's transaction is open and has this partition: the first
     /// batch needs no verification then. Nothing comes of it where the log knows of a later epoch of either.
-    pub fn confirm_transaction(&self, producer_id: i64, producer_epoch: i16, coordinator_epoch: i32, now_ms: i64) {
+    pub fn confirm_transaction(&self, confirmed: ConfirmedTransaction, now_ms: i64) {
         let mut writer = self.writer.lock();
-        if writer.producers.may_confirm(producer_id, producer_epoch, coordinator_epoch) {
-            writer.verifications.confirm(producer_id, producer_epoch, now_ms);
+        if writer.producers.may_confirm(confirmed) {
+            writer.verifications.confirm(confirmed, now_ms);
         }
     }
 

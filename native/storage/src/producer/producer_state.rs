@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::AppendError;
 use crate::index::txn_index::AbortedTxn;
 use crate::producer::transactions::{Transactions, TxnEvent};
-use crate::producer::verification::{TransactionCheck, Verifications};
+use crate::producer::verification::{ConfirmedTransaction, TransactionCheck, Verifications};
 use pybroker_record::{BatchHeader, EndMarker, Offset};
 
 /// Batches remembered per producer: the in-flight limit of an idempotent client.
@@ -325,7 +325,8 @@ impl ProducerStates {
 
     /// Whether a coordinator of this epoch may confirm a transaction that has not begun here: no later coordinator has ended
     /// one of the producer, and no later epoch of the producer was seen.
-    pub(crate) fn may_confirm(&self, producer_id: i64, producer_epoch: i16, coordinator_epoch: i32) -> bool {
+    pub(crate) fn may_confirm(&self, confirmed: ConfirmedTransaction) -> bool {
+        let ConfirmedTransaction { producer_id, producer_epoch, coordinator_epoch } = confirmed;
         self.entries.get(&producer_id).is_none_or(|entry| {
             producer_epoch >= entry.epoch
                 && coordinator_epoch >= entry.coordinator_epoch

@@ -60,6 +60,17 @@ pub struct BeginningTransaction {
     pub bumps_epoch: bool,
 }
 
+/// A transaction that its coordinator says is open, and has the partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfirmedTransaction {
+    /// Whose.
+    pub producer_id: i64,
+    /// The producer's epoch.
+    pub producer_epoch: i16,
+    /// The leader epoch that the coordinator speaks in.
+    pub coordinator_epoch: i32,
+}
+
 /// A verification that has begun, and that nothing has ended.
 #[derive(Clone, Copy, Debug)]
 struct Verification {
@@ -106,9 +117,9 @@ impl Verifications {
 
     /// Takes a coordinator's word that a transaction of this producer is open and has this partition. It holds as long as
     /// a verification that begins now would; a newer epoch that has asked meanwhile is left to its own answer.
-    pub(crate) fn confirm(&mut self, producer_id: i64, producer_epoch: i16, now_ms: i64) {
-        let beginning =
-            BeginningTransaction { producer_id, producer_epoch, sequence: i32::MAX, bumps_epoch: false };
+    pub(crate) fn confirm(&mut self, confirmed: ConfirmedTransaction, now_ms: i64) {
+        let ConfirmedTransaction { producer_id, producer_epoch, .. } = confirmed;
+        let beginning = BeginningTransaction { producer_id, producer_epoch, sequence: i32::MAX, bumps_epoch: false };
         let verification = self.entry(beginning, now_ms);
         if producer_epoch > verification.epoch {
             (verification.epoch, verification.lowest_sequence) = (producer_epoch, i32::MAX);

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use pybroker_record::{BatchHeader, Compression, EndMarker, Offset, ProducerId, SentRecords, set_transactional};
 use pybroker_storage::{
-    AppendError, Appended, BeginningTransaction, Log, OpenLog, TransactionCheck, VerificationGuard,
+    AppendError, Appended, BeginningTransaction, ConfirmedTransaction, Log, OpenLog, TransactionCheck,
+    VerificationGuard,
 };
 
 use crate::log_fixture::{NOW, build, config};
@@ -23,6 +24,10 @@ fn beginning(header: &BatchHeader, bumps_epoch: bool) -> BeginningTransaction {
 fn append(log: &Log, bytes: &mut [u8], guard: Option<VerificationGuard>) -> Result<Appended, AppendError> {
     let sent = SentRecords::find(bytes).map_err(AppendError::Invalid)?;
     log.append_sent(sent, 0, NOW, TransactionCheck::Guarded(guard))
+}
+
+fn confirm(log: &Log, producer_epoch: i16, coordinator_epoch: i32) {
+    log.confirm_transaction(ConfirmedTransaction { producer_id: 1, producer_epoch, coordinator_epoch }, NOW);
 }
 
 fn batch(epoch: i16, sequence: i32) -> Vec<u8> {
@@ -87,14 +92,14 @@ fn a_batch_behind_the_end_of_its_transaction_begins_none() {
 #[test]
 fn what_the_coordinator_has_confirmed_asks_nobody() {
     with_log(|log| {
-        log.confirm_transaction(1, 0, 5, NOW);
+        confirm(log, 0, 5);
         assert_eq!(guard_of(log, &batch(0, 0), false), None);
         append(log, &mut batch(0, 0), None).unwrap();
         end(log, 0, false).unwrap();
         // Once for each transaction.
         assert!(guard_of(log, &batch(0, 1), false).is_some());
         assert!(matches!(append(log, &mut batch(0, 1), None), Err(AppendError::NotVerified { .. })));
-        log.confirm_transaction(1, 0, 5, NOW);
+        confirm(log, 0, 5);
         assert_eq!(append(log, &mut batch(0, 1), None).unwrap().first_offset, 2);
     });
 }
@@ -102,7 +107,7 @@ fn what_the_coordinator_has_confirmed_asks_nobody() {
 #[test]
 fn a_confirmed_transaction_that_has_ended_before_its_first_batch_begins_no_more() {
     with_log(|log| {
-        log.confirm_transaction(1, 0, 5, NOW);
+        confirm(log, 0, 5);
         end(log, 0, false).unwrap();
         assert!(matches!(append(log, &mut batch(0, 0), None), Err(AppendError::NotVerified { .. })));
         assert_eq!(log.first_unstable_offset(), None);
@@ -112,14 +117,14 @@ fn a_confirmed_transaction_that_has_ended_before_its_first_batch_begins_no_more(
 #[test]
 fn a_confirmation_is_for_one_epoch_of_the_producer() {
     with_log(|log| {
-        log.confirm_transaction(1, 0, 5, NOW);
+        confirm(log, 0, 5);
         assert!(matches!(append(log, &mut batch(1, 0), None), Err(AppendError::NotVerified { .. })));
         assert!(guard_of(log, &batch(1, 0), false).is_some(), "a newer epoch asks for itself");
         assert!(matches!(append(log, &mut batch(1, 0), None), Err(AppendError::NotVerified { .. })));
         assert!(matches!(append(log, &mut batch(0, 0), None), Err(AppendError::NotVerified { .. })));
         // The word about the newer epoch may come while it asks; that about the older one is late.
-        log.confirm_transaction(1, 1, 5, NOW);
-        log.confirm_transaction(1, 0, 5, NOW);
+        confirm(log, 1, 5);
+        confirm(log, 0, 5);
         append(log, &mut batch(1, 0), None).unwrap();
     });
 }
@@ -129,10 +134,10 @@ fn a_coordinator_that_another_has_followed_confirms_nothing() {
     with_log(|log| {
         let mut marker = EndMarker { commit: false, coordinator_epoch: 6 }.build(ProducerId(1), 0, NOW).unwrap();
         log.append_coordinated(&mut marker, 0, NOW, TransactionCheck::Unchecked, false).unwrap();
-        log.confirm_transaction(1, 0, 5, NOW);
+        confirm(log, 0, 5);
         assert!(guard_of(log, &batch(0, 0), false).is_some());
         assert!(matches!(append(log, &mut batch(0, 0), None), Err(AppendError::NotVerified { .. })));
-        log.confirm_transaction(1, 0, 6, NOW);
+        confirm(log, 0, 6);
         append(log, &mut batch(0, 0), None).unwrap();
     });
 }
@@ -140,7 +145,7 @@ fn a_coordinator_that_another_has_followed_confirms_nothing() {
 #[test]
 fn clients_whose_batches_add_partitions_ask_whatever_is_confirmed() {
     with_log(|log| {
-        log.confirm_transaction(1, 0, 5, NOW);
+        confirm(log, 0, 5);
         assert!(guard_of(log, &batch(0, 0), true).is_some());
     });
 }
@@ -148,7 +153,7 @@ fn clients_whose_batches_add_partitions_ask_whatever_is_confirmed() {
 #[test]
 fn a_confirmed_transaction_begins_with_the_lowest_sequence_that_was_sent() {
     with_log(|log| {
-        log.confirm_transaction(1, 0, 5, NOW);
+        confirm(log, 0, 5);
         assert_eq!(guard_of(log, &batch(0, 0), false), None);
         // The first batch was refused for another reason, and the second came before it was sent again.
         assert_eq!(guard_of(log, &batch(0, 1), false), None);

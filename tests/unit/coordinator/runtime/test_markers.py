@@ -71,26 +71,26 @@ async def test_what_is_not_committed_in_time_is_said_and_may_be_committed_later(
     commits.append_settled(log.tickets.get_nowait())
 
 
-async def test_a_coordinator_beside_the_partitions_is_told_without_a_task() -> None:
-    log, told = Log(at_once=True), list[list[int]]()
-    markers(log, CommitWaits()).begin(transactions(3), told.append)
-    assert (told, log.appends) == ([[0, 0, 0]], [3])
+async def test_a_coordinator_beside_the_partitions_is_answered_without_a_task() -> None:
+    log, said = Log(at_once=True), list[list[int]]()
+    markers(log, CommitWaits()).begin(transactions(3), said.append)
+    assert (said, log.appends) == ([[0, 0, 0]], [3])
 
 
-async def test_it_is_told_once_all_are_committed() -> None:
-    log, commits, told = Log(at_once=False), CommitWaits(), list[list[int]]()
-    markers(log, commits).begin(transactions(2), told.append)
-    assert told == []
+async def test_it_is_answered_once_all_are_committed() -> None:
+    log, commits, said = Log(at_once=False), CommitWaits(), list[list[int]]()
+    markers(log, commits).begin(transactions(2), said.append)
+    assert said == []
     log.at_once = True
     commits.append_settled(log.tickets.get_nowait())
-    assert told == [[0, 0]]
+    assert said == [[0, 0]]
 
 
-async def test_it_is_told_once_when_that_takes_too_long() -> None:
+async def test_it_is_answered_once_when_that_takes_too_long() -> None:
     log, commits = Log(at_once=False), CommitWaits()
-    told: asyncio.Queue[list[int]] = asyncio.Queue()
-    markers(log, commits, timeout_ms=1).begin(transactions(1), told.put_nowait)
-    assert await told.get() == [TIMED_OUT]
+    said: asyncio.Queue[list[int]] = asyncio.Queue()
+    markers(log, commits, timeout_ms=1).begin(transactions(1), said.put_nowait)
+    assert await said.get() == [TIMED_OUT]
     log.at_once = True
     commits.append_settled(log.tickets.get_nowait())
-    assert told.empty()
+    assert said.empty()
