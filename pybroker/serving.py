@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pybroker.broker.transaction_verification import Producer, Wish
 from pybroker.config.errors import ConfigError
-from pybroker.coordinator.runtime.errors import CoordinatorError
-from pybroker.coordinator.transaction.events import AddPartitions, ProducerIdentity, VerifyPartitions
-from pybroker.coordinator.transaction.metadata import FIRST_VERSION_WITH_EPOCH_BUMP as _EPOCH_FOR_EACH
+from pybroker.coordinator.transaction.events import ProducerIdentity
 from pybroker.handlers.context import Contexts, Services
 from pybroker.handlers.encoded_topics import EncodedTopics
 from pybroker.handlers.registry import registered_apis
@@ -279,19 +277,8 @@ def build_pipeline(
 
     def ask_here(asked: Asked) -> Reply | None:
         transactional_id, producer_id, producer_epoch, version, partitions = asked
-        topics = source.image.topics.by_name
-        if any(name not in topics or index not in topics[name].partitions for name, index in partitions):
-            return None
-        adds = Wish.of_produce(version) is Wish.ADD
-        identity, asked_for = ProducerIdentity(producer_id, producer_epoch), frozenset(partitions)
-        try:
-            if adds:
-                event = AddPartitions(transactional_id, identity, asked_for, client_version=_EPOCH_FOR_EACH)
-                return transactions.submit(transactional_id, event).through(lambda _: True)
-            verified = transactions.submit(transactional_id, VerifyPartitions(transactional_id, identity, asked_for))
-        except CoordinatorError:
-            return None
-        return verified.through(lambda codes: not any(codes.values()))
+        identity, adds = ProducerIdentity(producer_id, producer_epoch), Wish.of_produce(version) is Wish.ADD
+        return transactions.verify(transactional_id, identity, partitions, adds=adds)
 
     def of_replica(event: ReplicaEvent) -> None:
         if isinstance(event, ReplicaDeletedRecords):

@@ -258,7 +258,7 @@ class TransactionMarkers:
         room = MAX_OWN
         while queue and room > 0:
             ending = next(iter(queue))
-            partitions = list(queue.pop(ending))
+            partitions = sorted(queue.pop(ending))
             if len(partitions) > room:
                 queue[ending] = set(partitions[room:])
                 del partitions[room:]

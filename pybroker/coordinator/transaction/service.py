@@ -20,10 +20,11 @@ from pybroker.coordinator.runtime.kind import CoordinatorKind, RuntimeSettings
 from pybroker.coordinator.runtime.partitioning import partition_of
 from pybroker.coordinator.runtime.service import CoordinatorRuntime
 from pybroker.coordinator.transaction.errors import ProducerIdNeededError
-from pybroker.coordinator.transaction.events import AbortTimedOut
+from pybroker.coordinator.transaction.events import AbortTimedOut, AddPartitions, VerifyPartitions
 from pybroker.coordinator.transaction.log import TransactionRecordCodec
 from pybroker.coordinator.transaction.machine import TransactionMachine
 from pybroker.coordinator.transaction.markers import TransactionMarkers
+from pybroker.coordinator.transaction.metadata import FIRST_VERSION_WITH_EPOCH_BUMP
 from pybroker.coordinator.transaction.state import TransactionContext
 from pybroker.coordinator.transaction.state_topic import STATE_TOPIC
 from pybroker.machine.clock import SYSTEM_CLOCK
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from pybroker.coordinator.runtime.commits import CommitWaits
     from pybroker.coordinator.runtime.log import PartitionLog
-    from pybroker.coordinator.transaction.events import AddPartitions, EndTransaction, InitProducerId, TimedOut
+    from pybroker.coordinator.transaction.events import EndTransaction, InitProducerId, ProducerIdentity, TimedOut
     from pybroker.coordinator.transaction.own_partitions import OwnPartitions
     from pybroker.coordinator.transaction.records import TransactionRecord
     from pybroker.coordinator.transaction.settings import TransactionSettings
@@ -150,6 +151,27 @@ class TransactionCoordinator:
         return reply.through(
             lambda _: own.confirm(event.partitions, identity.producer_id, identity.producer_epoch, epoch)
         )
+
+    def verify(
+        self, transactional_id: str, identity: ProducerIdentity, partitions: Sequence[tuple[str, int]], *, adds: bool
+    ) -> Reply | None:
+        """Hand in the question whether partitions are part of a transaction; with `adds` those that are not are added.
+
+        The reply is whether all of them are. None where another broker may know it: that coordinates, or has partitions
+        that are not known here.
+        """
+        topics = self._image.topics.by_name
+        if any(name not in topics or index not in topics[name].partitions for name, index in partitions):
+            return None
+        asked = frozenset(partitions)
+        try:
+            if adds:
+                event = AddPartitions(transactional_id, identity, asked, FIRST_VERSION_WITH_EPOCH_BUMP)
+                return self.submit(transactional_id, event).through(lambda _: True)
+            reply = self.submit(transactional_id, VerifyPartitions(transactional_id, identity, asked))
+        except CoordinatorError:
+            return None
+        return reply.through(lambda codes: not any(codes.values()))
 
     def follow(self, image: MetadataImage) -> None:
         """Take note of a newer image, whose partitions are open here: be elected, resign, find moved leaders."""

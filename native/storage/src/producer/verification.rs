@@ -104,7 +104,7 @@ impl Verifications {
     /// The guard of the verification of this producer, which begins now unless it has begun; `None` where its coordinator
     /// has confirmed the transaction, so that nobody is asked.
     pub(crate) fn begin(&mut self, beginning: BeginningTransaction, now_ms: i64) -> Option<VerificationGuard> {
-        let BeginningTransaction { producer_id, producer_epoch, sequence, bumps_epoch } = beginning;
+        let BeginningTransaction { producer_epoch, sequence, bumps_epoch, .. } = beginning;
         let verification = self.entry(beginning, now_ms);
         let newer = producer_epoch > verification.epoch;
         if newer || (producer_epoch == verification.epoch && sequence < verification.lowest_sequence) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ import pytest
 from pybroker.coordinator.runtime.commits import CommitWaits
 from pybroker.coordinator.runtime.errors import CoordinatorNotAvailableError, NotCoordinatorError
 from pybroker.coordinator.runtime.kind import RuntimeSettings
+from pybroker.coordinator.transaction.errors import ProducerFencedError
 from pybroker.coordinator.transaction.events import (
     AddPartitions,
     DescribeTransaction,
@@ -21,6 +22,7 @@ from pybroker.coordinator.transaction.events import (
     ProducerIdentity,
 )
 from pybroker.coordinator.transaction.metadata import TransactionMetadata
+from pybroker.coordinator.transaction.own_partitions import EndedHere
 from pybroker.coordinator.transaction.service import FreshIds, TransactionCoordinator
 from pybroker.coordinator.transaction.state_topic import STATE_TOPIC
 from pybroker.coordinator.transaction.states import TransactionState
@@ -133,10 +135,35 @@ async def turns_until(condition: Callable[[], bool]) -> None:
         await turn()
 
 
+class Own:
+    """The partitions of the coordinator's broker: what they were confirmed, and what was written to them."""
+
+    def __init__(self) -> None:
+        self.confirmed: list[tuple[Any, ...]] = []
+        self.written: list[EndedHere] = []
+
+    def takes(self, _topic: str) -> bool:
+        return True
+
+    def write(self, ended: Sequence[EndedHere], then: Callable[[list[int]], None]) -> None:
+        self.written += ended
+        then([0] * sum(len(one.partitions) for one in ended))
+
+    def confirm(self, partitions: Iterable[tuple[str, int]], *of_whom: int) -> None:
+        assert self.written == []
+        self.confirmed.append((sorted(partitions), *of_whom))
+
+
 class Stand:
     """A coordinator over one log, whose broker writes every marker at once unless it is held."""
 
-    def __init__(self, log: MemoryLog | None = None, commits: CommitWaits | None = None, first_id: int = 100) -> None:
+    def __init__(
+        self,
+        log: MemoryLog | None = None,
+        commits: CommitWaits | None = None,
+        first_id: int = 100,
+        own: Own | None = None,
+    ) -> None:
         self.commits = commits or CommitWaits()
         self.log = MemoryLog() if log is None else log
         self.clock = SetClock()
@@ -151,6 +178,7 @@ class Stand:
             commits=self.commits,
             fresh_ids=FreshIds(lambda: next(self.ids, None), self._refill),
             ask_broker=self._write_markers,
+            own=own,
             clock=self.clock,
         )
 
@@ -347,4 +375,74 @@ async def test_all_shards_are_listed() -> None:
     await stand.init("u")
     (listed,) = await stand.transactions.submit_all(ListTransactions())
     assert [transactional_id for transactional_id, _ in listed] == ["t", "u"]
+    await stand.transactions.close()
+
+
+PARTITIONS = frozenset({("a", 0), ("a", 1)})
+
+
+async def test_own_partitions_learn_of_a_transaction_when_it_is_committed() -> None:
+    commits, own = CommitWaits(), Own()
+    log = LateLog(commits)
+    stand = Stand(log, commits, own=own)
+    await stand.begin(epoch=3)
+    asking = asyncio.ensure_future(stand.init())
+    await turns_until(lambda: len(log.waiting) == 1)
+    log.settle_all()
+    had = await asking
+    added = stand.transactions.add(AddPartitions("t", had, PARTITIONS, 0))
+    ended = stand.transactions.submit_with_id(EndTransaction("t", had, commit=True, client_version=2))
+    await turns_until(lambda: len(log.waiting) == 1)
+    assert own.confirmed == []
+    log.settle_all()
+    await added
+    assert own.confirmed == [([("a", 0), ("a", 1)], 100, 0, 3)]
+    # The end was decided in the same batch, and its markers come after that all the same.
+    await ended
+    await turns_until(lambda: len(log.waiting) == 1)
+    assert [(one.partitions, one.producer_epoch) for one in own.written] == [([("a", 0), ("a", 1)], 1)]
+    log.settle_all()
+    await stand.in_state(TransactionState.COMPLETE_COMMIT)
+    await stand.transactions.close()
+
+
+async def test_what_is_refused_confirms_nothing() -> None:
+    own = Own()
+    stand = Stand(own=own)
+    await stand.begin()
+    had = await stand.init()
+    with pytest.raises(ProducerFencedError):
+        await stand.transactions.add(AddPartitions("t", had._replace(producer_epoch=7), PARTITIONS, 0))
+    assert own.confirmed == []
+    await stand.transactions.close()
+
+
+async def test_a_coordinator_says_whether_partitions_are_part_of_a_transaction() -> None:
+    stand = Stand()
+    await stand.begin()
+    had = await stand.init()
+    one, other = ("a", 0), ("a", 1)
+    verify = stand.transactions.verify
+    for partition, adds, expected in [
+        (one, False, False),
+        (one, True, True),
+        (one, False, True),
+        (other, False, False),
+    ]:
+        reply = verify("t", had, [partition], adds=adds)
+        assert reply is not None
+        assert await reply is expected
+    assert (await stand.known()).partitions == frozenset({one})
+    await stand.transactions.close()
+
+
+async def test_another_broker_may_know_what_this_one_does_not() -> None:
+    stand = Stand()
+    await stand.begin()
+    had = await stand.init()
+    assert stand.transactions.verify("t", had, [("a", 0), ("a", 2)], adds=True) is None
+    assert stand.transactions.verify("t", had, [("b", 0)], adds=True) is None
+    assert (await stand.known()).partitions == frozenset()
+    stand.transactions.follow(image(leader=2, epoch=1))
+    assert stand.transactions.verify("t", had, [("a", 0)], adds=True) is None
     await stand.transactions.close()
