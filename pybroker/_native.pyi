@@ -2193,12 +2193,17 @@ def append_markers(
     Releases the GIL."""
 
 def confirm_transaction(
-    partitions: Sequence[Partition], producer_id: int, producer_epoch: int, coordinator_epoch: int, now_ms: int
+    partitions: Sequence[Partition],
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    now_ms: int,
 ) -> None:
     """Says to partitions, in the name of a coordinator of transactions, that the producer's transaction is open and has
-    them: its first batch is appended without a verification (KIP-890), unless the transaction has ended before. Nothing
-    comes of it where another broker leads, or the log knows of a later epoch of the producer or of a coordinator.
-    Releases the GIL."""
+    them: its first batch, sent under that id, is appended without a verification (KIP-890), unless the transaction has
+    ended before. Nothing comes of it where another broker leads, or the log knows of a later epoch of the producer or
+    of a coordinator. Releases the GIL."""
 
 def forget_producers(partition: Partition, now_ms: int) -> None:
     """Forgets the producers that were silent for longer than the log's settings say, and have no open transaction.

@@ -14,9 +14,10 @@ from pybroker.net.native import confirm_transaction
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from pybroker.coordinator.runtime.markers import EndedTransaction, Markers
+    from pybroker.coordinator.transaction.events import AddPartitions
     from pybroker.coordinator.transaction.own_partitions import EndedHere
     from pybroker.storage.native import Partition
 
@@ -61,14 +62,12 @@ class BrokersPartitions:
 
         self._markers.begin(found, complete)
 
-    def confirm(
-        self, partitions: Iterable[tuple[str, int]], producer_id: int, producer_epoch: int, coordinator_epoch: int
-    ) -> None:
+    def confirm(self, added: AddPartitions, coordinator_epoch: int) -> None:
         """Take the coordinator's word that partitions are part of an open transaction, as `OwnPartitions` says.
 
         Of very many some, so that the loop has others' turns: the rest are asked about.
         """
-        some = islice(partitions, MANY)
+        some = islice(added.partitions, MANY)
         found = [partition for one in some if (partition := self._find(*one)) is not None]
         if found:
-            confirm_transaction(found, producer_id, producer_epoch, coordinator_epoch, self._now_ms())
+            confirm_transaction(found, added.transactional_id, *added.identity, coordinator_epoch, self._now_ms())

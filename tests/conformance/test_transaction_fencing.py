@@ -121,6 +121,20 @@ def test_another_producers_id_is_refused(producer: NewProducer, topic: Topic) ->
     assert other.describe().transaction_state == "Empty"
 
 
+def test_another_producers_open_transaction_takes_nothing_under_ones_own_id(
+    producer: NewProducer, topic: Topic
+) -> None:
+    own, other = producer().init(), producer().init()
+    assert other.add(topic.name) == OK
+    for version in (11, 12):
+        refused = own.write(topic.name, version=version, producer_id=other.producer_id)
+        assert refused.error_code == INVALID_PRODUCER_ID_MAPPING
+    assert see(own.wire, topic.name, READ_UNCOMMITTED).batches == []
+    assert other.write(topic.name, b"own").error_code == OK
+    assert other.end(COMMIT) == OK
+    seen_committed(own.wire, topic.name, b"own")
+
+
 # ------------------------------------------------------------------------------------------------------------- KIP-360
 
 

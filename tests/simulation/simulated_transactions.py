@@ -49,7 +49,7 @@ from pybroker.protocol.messages.write_txn_markers import (
 from tests.simulation.simulated_network import LostError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable, Coroutine
 
     from pybroker.coordinator.transaction.own_partitions import EndedHere
     from tests.simulation.simulated_node import SimulatedNode
@@ -93,7 +93,7 @@ class OwnMarkers:
     async def _wait(self, appended: list[Any], then: Callable[[list[int]], None]) -> None:
         then([await self._transactions.code_of(one) for one in appended])
 
-    def confirm(self, partitions: Iterable[tuple[str, int]], *_of_whom: int) -> None:
+    def confirm(self, _added: AddPartitions, _coordinator_epoch: int) -> None:
         """Clients here have their partitions added by what they produce, and are verified by that."""
 
 

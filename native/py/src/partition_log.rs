@@ -99,7 +99,8 @@ impl PartitionLog {
         bumps_epoch: bool,
         now_ms: i64,
     ) -> PyResult<u64> {
-        let beginning = BeginningTransaction { producer_id, producer_epoch, sequence: -1, bumps_epoch };
+        let (sequence, transactional_id) = (-1, None);
+        let beginning = BeginningTransaction { producer_id, producer_epoch, sequence, bumps_epoch, transactional_id };
         let guard = py.detach(|| self.partition.begin_verification(beginning, now_ms)).map_err(not_appended)?;
         Ok(guard.map_or(0, VerificationGuard::number))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pybroker_net::{AppendedMarkers, Verified};
 use pybroker_record::EndMarker;
 use pybroker_replica::{EndedTransaction, Waiter};
-use pybroker_storage::ConfirmedTransaction;
+use pybroker_storage::{ConfirmedTransaction, TransactionalIdHash};
 use pybroker_wire::ErrorCode;
 use pyo3::prelude::*;
 
@@ -70,17 +70,19 @@ fn append_markers(
 
 /// See `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (partitions, producer_id, producer_epoch, coordinator_epoch, now_ms))]
+#[pyo3(signature = (partitions, transactional_id, producer_id, producer_epoch, coordinator_epoch, now_ms))]
 fn confirm_transaction(
     py: Python<'_>,
     partitions: Vec<PyRef<'_, PyPartition>>,
+    transactional_id: &str,
     producer_id: i64,
     producer_epoch: i16,
     coordinator_epoch: i32,
     now_ms: i64,
 ) {
     let partitions: Vec<_> = partitions.iter().map(|partition| Arc::clone(&partition.inner)).collect();
-    let confirmed = ConfirmedTransaction { producer_id, producer_epoch, coordinator_epoch };
+    let transactional_id = TransactionalIdHash::of(transactional_id);
+    let confirmed = ConfirmedTransaction { transactional_id, producer_id, producer_epoch, coordinator_epoch };
     py.detach(|| {
         for partition in partitions {
             partition.confirm_transaction(confirmed, now_ms);

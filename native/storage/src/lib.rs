@@ -40,7 +40,9 @@ pub use log::read::FileSlice;
 pub use log::removal::Removed;
 pub use log::retention::{Expired, RetentionLimits};
 pub use moves::{LogMove, MOVE_COUNT_FILE, MoveError, MovedLog, move_count, prepare as prepare_move};
-pub use producer::verification::{BeginningTransaction, ConfirmedTransaction, TransactionCheck, VerificationGuard};
+pub use producer::verification::{
+    BeginningTransaction, ConfirmedTransaction, TransactionCheck, TransactionalIdHash, VerificationGuard,
+};
 pub use producer::{producer_snapshot, producer_state};
 pub use recovery::Recovered;
 pub use recovery::loss::{Loss, LossCause, REPORT_FILE};

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
+
+    from pybroker.coordinator.transaction.events import AddPartitions
 
     Partition = tuple[str, int]
 
@@ -37,10 +39,8 @@ class OwnPartitions(Protocol):
         when all that were appended are committed, which may be at once, or when that takes too long.
         """
 
-    def confirm(
-        self, partitions: Iterable[Partition], producer_id: int, producer_epoch: int, coordinator_epoch: int
-    ) -> None:
-        """Note in partitions that they are part of the producer's open transaction: its first batch is appended without
-        asking (KIP-890). It is noted before the end of the transaction is decided, and ends with its marker. Partitions
-        that are not here, or have another leader, are passed over: their leaders ask.
+    def confirm(self, added: AddPartitions, coordinator_epoch: int) -> None:
+        """Note in partitions that they were added to the producer's open transaction: its first batch is appended
+        without asking (KIP-890). It is noted before the end of the transaction is decided, and ends with its marker.
+        Partitions that are not here, or have another leader, are passed over: their leaders ask.
         """

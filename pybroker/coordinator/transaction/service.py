@@ -147,10 +147,7 @@ class TransactionCoordinator:
         own, epoch = self._own, self._runtime.epoch_of(partition)
         if own is None:
             return reply
-        identity = event.identity
-        return reply.through(
-            lambda _: own.confirm(event.partitions, identity.producer_id, identity.producer_epoch, epoch)
-        )
+        return reply.through(lambda _: own.confirm(event, epoch))
 
     def verify(
         self, transactional_id: str, identity: ProducerIdentity, partitions: Sequence[tuple[str, int]], *, adds: bool

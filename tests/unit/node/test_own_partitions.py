@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pybroker.coordinator.transaction.events import AddPartitions, ProducerIdentity
 from pybroker.coordinator.transaction.own_partitions import EndedHere
 from pybroker.machine.parts import MANY
 from pybroker.node import own_partitions
@@ -41,6 +42,10 @@ def ended(*places: tuple[str, int], producer_id: int = 1) -> EndedHere:
     return EndedHere(places, producer_id, 4, commits=True, coordinator_epoch=9, version=2)
 
 
+def added(*places: tuple[str, int]) -> AddPartitions:
+    return AddPartitions("t", ProducerIdentity(1, 4), frozenset(places), client_version=0)
+
+
 def test_each_partition_gets_the_marker_of_its_transaction() -> None:
     markers, said = Markers(), list[list[int]]()
     own = partitions(markers, lambda _topic, _index: True)
@@ -72,8 +77,8 @@ def test_what_is_here_is_confirmed_and_of_very_many_some(monkeypatch: pytest.Mon
     confirmed: list[Any] = []
     monkeypatch.setattr(own_partitions, "confirm_transaction", lambda *what: confirmed.append(what))
     own = partitions(Markers(), lambda _topic, index: index != 1)
-    own.confirm([("a", 0), ("a", 1), ("a", 2)], 1, 4, 9)
-    own.confirm([("a", 1)], 1, 4, 9)
-    assert confirmed == [([("a", 0), ("a", 2)], 1, 4, 9, 7)]
-    own.confirm([("b", index) for index in range(2, 2 * MANY)], 1, 4, 9)
+    own.confirm(added(("a", 0), ("a", 1)), 9)
+    own.confirm(added(("a", 1)), 9)
+    assert confirmed == [([("a", 0)], "t", 1, 4, 9, 7)]
+    own.confirm(added(*(("b", index) for index in range(2, 2 * MANY))), 9)
     assert len(confirmed[-1][0]) == MANY

@@ -9,7 +9,7 @@ use super::{HotPath, Outcome, Unresolved};
 use crate::verification::{Place, TransactionAsked, Verification};
 use pybroker_record::{BatchHeader, HEADER_LEN};
 use pybroker_replica::TopicTable;
-use pybroker_storage::{BeginningTransaction, TransactionCheck};
+use pybroker_storage::{BeginningTransaction, TransactionCheck, TransactionalIdHash};
 use pybroker_wire::ErrorCode;
 use pybroker_wire::produce::ProduceRequest;
 
@@ -114,6 +114,7 @@ pub fn begin<'a>(
     if !adds && !hot_path.verifies_transactions() {
         return Ok(Transaction::Unchecked);
     }
+    let transactional_id = Some(TransactionalIdHash::of(id));
     let mut producer = None;
     let (mut guards, mut partitions) = (Vec::new(), Vec::new());
     for (at, topic) in request.topics.iter().enumerate() {
@@ -135,6 +136,7 @@ pub fn begin<'a>(
                 producer_epoch: header.producer_epoch,
                 sequence: header.base_sequence,
                 bumps_epoch: adds,
+                transactional_id,
             };
             // What is refused here is refused when it is appended, with the same words.
             if let Ok(Some(guard)) = partition.begin_verification(beginning, hot_path.wall_ms()) {

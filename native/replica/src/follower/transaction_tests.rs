@@ -4,13 +4,26 @@ use super::tests::Broker;
 use crate::log_fixture::{NOW, build, quick_directory};
 use crate::{EndedTransaction, NotAppended, Produced};
 use pybroker_record::{Compression, EndMarker, Offset, SentRecords, set_transactional};
-use pybroker_storage::{AppendError, BeginningTransaction, TransactionCheck, VerificationGuard};
+use pybroker_storage::{
+    AppendError, BeginningTransaction, ConfirmedTransaction, TransactionCheck, TransactionalIdHash, VerificationGuard,
+};
 
 const PRODUCER: i64 = 7;
 
+fn beginning(sequence: i32) -> BeginningTransaction {
+    let transactional_id = Some(TransactionalIdHash::of("t"));
+    BeginningTransaction { producer_id: PRODUCER, producer_epoch: 0, sequence, bumps_epoch: false, transactional_id }
+}
+
 fn guard(broker: &Broker, sequence: i32) -> Option<VerificationGuard> {
-    let beginning = BeginningTransaction { producer_id: PRODUCER, producer_epoch: 0, sequence, bumps_epoch: false };
-    broker.partition.begin_verification(beginning, NOW).unwrap()
+    broker.partition.begin_verification(beginning(sequence), NOW).unwrap()
+}
+
+fn confirm(broker: &Broker) {
+    let transactional_id = TransactionalIdHash::of("t");
+    let confirmed =
+        ConfirmedTransaction { transactional_id, producer_id: PRODUCER, producer_epoch: 0, coordinator_epoch: 3 };
+    broker.partition.confirm_transaction(confirmed, NOW);
 }
 
 /// A batch of one record of the producer's transaction.
@@ -71,13 +84,7 @@ fn a_new_leader_goes_on_with_what_is_open_and_verifies_what_begins() {
     two.catch_up(&one);
     two.lead(2, &[1]);
     one.follow(2, 2);
-    assert!(matches!(
-        one.partition.begin_verification(
-            BeginningTransaction { producer_id: PRODUCER, producer_epoch: 0, sequence: 1, bumps_epoch: false },
-            NOW,
-        ),
-        Err(NotAppended::NotLeader)
-    ));
+    assert!(matches!(one.partition.begin_verification(beginning(1), NOW), Err(NotAppended::NotLeader)));
     assert_eq!(guard(&two, 1), None);
     send(&two, 1, None).unwrap();
     end(&two, true, 3).unwrap();
@@ -89,6 +96,26 @@ fn a_new_leader_goes_on_with_what_is_open_and_verifies_what_begins() {
     one.lead(3, &[2]);
     let refused = end(&one, true, 2);
     assert!(matches!(refused, Err(NotAppended::Log(AppendError::CoordinatorFenced { .. }))), "{refused:?}");
+}
+
+#[test]
+fn what_a_leader_was_confirmed_ends_by_the_marker_of_another_leader() {
+    let (a, b) = (quick_directory(), quick_directory());
+    let (mut one, mut two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
+    one.lead(1, &[2]);
+    two.follow(1, 1);
+    confirm(&one);
+    confirm(&two);
+    assert_eq!(guard(&one, 0), None);
+    two.lead(2, &[1]);
+    one.follow(2, 2);
+    assert!(guard(&two, 0).is_some(), "it was no leader when it was confirmed");
+    end(&two, false, 3).unwrap();
+    one.catch_up(&two);
+    one.lead(3, &[2]);
+    two.follow(1, 3);
+    assert!(matches!(send(&one, 0, None), Err(NotAppended::Log(AppendError::NotVerified { .. }))));
+    assert!(guard(&one, 0).is_some());
 }
 
 #[test]

@@ -326,7 +326,7 @@ impl ProducerStates {
     /// Whether a coordinator of this epoch may confirm a transaction that has not begun here: no later coordinator has ended
     /// one of the producer, and no later epoch of the producer was seen.
     pub(crate) fn may_confirm(&self, confirmed: ConfirmedTransaction) -> bool {
-        let ConfirmedTransaction { producer_id, producer_epoch, coordinator_epoch } = confirmed;
+        let ConfirmedTransaction { producer_id, producer_epoch, coordinator_epoch, .. } = confirmed;
         self.entries.get(&producer_id).is_none_or(|entry| {
             producer_epoch >= entry.epoch
                 && coordinator_epoch >= entry.coordinator_epoch

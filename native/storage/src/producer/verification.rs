@@ -7,9 +7,12 @@
 //! another leader, the producer is verified again.
 //!
 //! A coordinator that lives on the same broker confirms a transaction before anybody asks. Its first batch needs no guard
-//! then, until whatever ends a verification ends this one as well.
+//! then, until whatever ends a verification ends this one as well. The coordinator alone knows whose producer ids are: a
+//! batch that is sent under another transactional id than the confirmed one is asked about.
 
+use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU64;
+use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
 
@@ -38,6 +41,19 @@ impl VerificationGuard {
     }
 }
 
+/// Stands for a transactional id in the memory of this process. Nobody outside can find two ids with one hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransactionalIdHash(u64);
+
+impl TransactionalIdHash {
+    /// That of an id.
+    #[must_use]
+    pub fn of(transactional_id: &str) -> Self {
+        static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        Self(KEYS.hash_one(transactional_id))
+    }
+}
+
 /// What a batch that begins a transaction needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionCheck {
@@ -58,12 +74,16 @@ pub struct BeginningTransaction {
     pub sequence: i32,
     /// The producer's epoch is bumped with each transaction: it knows when its sequence begins again at 0.
     pub bumps_epoch: bool,
+    /// That of the request; `None` where the coordinator is asked whatever it has confirmed.
+    pub transactional_id: Option<TransactionalIdHash>,
 }
 
 /// A transaction that its coordinator says is open, and has the partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfirmedTransaction {
     /// Whose.
+    pub transactional_id: TransactionalIdHash,
+    /// The producer of that id.
     pub producer_id: i64,
     /// The producer's epoch.
     pub producer_epoch: i16,
@@ -80,8 +100,8 @@ struct Verification {
     /// The lowest sequence number that asked: a higher one would make the lower one be out of order for good.
     lowest_sequence: i32,
     bumps_epoch: bool,
-    /// Its coordinator has said already that the transaction is open and has this partition.
-    confirmed: bool,
+    /// The id whose coordinator has said already that the transaction is open and has this partition.
+    confirmed: Option<TransactionalIdHash>,
 }
 
 impl Verification {
@@ -104,32 +124,40 @@ impl Verifications {
     /// The guard of the verification of this producer, which begins now unless it has begun; `None` where its coordinator
     /// has confirmed the transaction, so that nobody is asked.
     pub(crate) fn begin(&mut self, beginning: BeginningTransaction, now_ms: i64) -> Option<VerificationGuard> {
-        let BeginningTransaction { producer_epoch, sequence, bumps_epoch, .. } = beginning;
+        let BeginningTransaction { producer_epoch, sequence, bumps_epoch, transactional_id, .. } = beginning;
         let verification = self.entry(beginning, now_ms);
         let newer = producer_epoch > verification.epoch;
         if newer || (producer_epoch == verification.epoch && sequence < verification.lowest_sequence) {
             (verification.epoch, verification.lowest_sequence) = (producer_epoch, sequence);
         }
-        verification.confirmed &= !newer;
-        let confirmed = verification.confirmed && producer_epoch == verification.epoch && !bumps_epoch;
+        if newer {
+            verification.confirmed = None;
+        }
+        let is_confirmed = verification.confirmed.is_some() && verification.confirmed == transactional_id;
+        let confirmed = is_confirmed && producer_epoch == verification.epoch && !bumps_epoch;
         (!confirmed).then_some(verification.guard)
     }
 
     /// Takes a coordinator's word that a transaction of this producer is open and has this partition. It holds as long as
     /// a verification that begins now would; a newer epoch that has asked meanwhile is left to its own answer.
     pub(crate) fn confirm(&mut self, confirmed: ConfirmedTransaction, now_ms: i64) {
-        let ConfirmedTransaction { producer_id, producer_epoch, .. } = confirmed;
-        let beginning = BeginningTransaction { producer_id, producer_epoch, sequence: i32::MAX, bumps_epoch: false };
+        let ConfirmedTransaction { transactional_id, producer_id, producer_epoch, .. } = confirmed;
+        let transactional_id = Some(transactional_id);
+        let sequence = i32::MAX;
+        let beginning =
+            BeginningTransaction { producer_id, producer_epoch, sequence, bumps_epoch: false, transactional_id };
         let verification = self.entry(beginning, now_ms);
         if producer_epoch > verification.epoch {
             (verification.epoch, verification.lowest_sequence) = (producer_epoch, i32::MAX);
         }
-        verification.confirmed |= producer_epoch == verification.epoch && !verification.bumps_epoch;
+        if producer_epoch == verification.epoch && !verification.bumps_epoch {
+            verification.confirmed = transactional_id;
+        }
     }
 
     /// The verification of this producer, which begins now unless it has begun.
     fn entry(&mut self, beginning: BeginningTransaction, now_ms: i64) -> &mut Verification {
-        let BeginningTransaction { producer_id, producer_epoch, sequence, bumps_epoch } = beginning;
+        let BeginningTransaction { producer_id, producer_epoch, sequence, bumps_epoch, .. } = beginning;
         self.make_room(now_ms);
         let given = &mut self.given;
         self.by_producer.entry(producer_id).or_insert_with(|| {
@@ -140,7 +168,7 @@ impl Verifications {
                 epoch: producer_epoch,
                 lowest_sequence: sequence,
                 bumps_epoch,
-                confirmed: false,
+                confirmed: None,
             }
         })
     }
@@ -162,7 +190,7 @@ impl Verifications {
         let Some(verification) = self.by_producer.get(&producer_id) else { return false };
         match guard {
             Some(guard) => verification.guard == guard,
-            None => verification.confirmed && verification.epoch == producer_epoch,
+            None => verification.confirmed.is_some() && verification.epoch == producer_epoch,
         }
     }
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use pybroker_record::{BatchHeader, Compression, EndMarker, Offset, ProducerId, SentRecords, set_transactional};
 use pybroker_storage::{
     AppendError, Appended, BeginningTransaction, ConfirmedTransaction, Log, OpenLog, TransactionCheck,
-    VerificationGuard,
+    TransactionalIdHash, VerificationGuard,
 };
 
 use crate::log_fixture::{NOW, build, config};
@@ -18,7 +18,8 @@ pub fn append_verified(log: &Log, bytes: &mut [u8]) -> Result<Appended, AppendEr
 
 fn beginning(header: &BatchHeader, bumps_epoch: bool) -> BeginningTransaction {
     let &BatchHeader { producer_id, producer_epoch, base_sequence: sequence, .. } = header;
-    BeginningTransaction { producer_id, producer_epoch, sequence, bumps_epoch }
+    let transactional_id = Some(TransactionalIdHash::of("t"));
+    BeginningTransaction { producer_id, producer_epoch, sequence, bumps_epoch, transactional_id }
 }
 
 fn append(log: &Log, bytes: &mut [u8], guard: Option<VerificationGuard>) -> Result<Appended, AppendError> {
@@ -27,7 +28,9 @@ fn append(log: &Log, bytes: &mut [u8], guard: Option<VerificationGuard>) -> Resu
 }
 
 fn confirm(log: &Log, producer_epoch: i16, coordinator_epoch: i32) {
-    log.confirm_transaction(ConfirmedTransaction { producer_id: 1, producer_epoch, coordinator_epoch }, NOW);
+    let transactional_id = TransactionalIdHash::of("t");
+    let confirmed = ConfirmedTransaction { transactional_id, producer_id: 1, producer_epoch, coordinator_epoch };
+    log.confirm_transaction(confirmed, NOW);
 }
 
 fn batch(epoch: i16, sequence: i32) -> Vec<u8> {
@@ -138,6 +141,20 @@ fn a_coordinator_that_another_has_followed_confirms_nothing() {
         assert!(guard_of(log, &batch(0, 0), false).is_some());
         assert!(matches!(append(log, &mut batch(0, 0), None), Err(AppendError::NotVerified { .. })));
         confirm(log, 0, 6);
+        append(log, &mut batch(0, 0), None).unwrap();
+    });
+}
+
+#[test]
+fn what_comes_under_another_transactional_id_asks_whatever_is_confirmed() {
+    with_log(|log| {
+        confirm(log, 0, 5);
+        let own = beginning(&BatchHeader::parse(&batch(0, 0)).unwrap(), false);
+        for transactional_id in [Some(TransactionalIdHash::of("u")), None] {
+            let other = BeginningTransaction { transactional_id, ..own };
+            assert!(log.begin_verification(other, NOW).unwrap().is_some());
+        }
+        assert_eq!(log.begin_verification(own, NOW).unwrap(), None);
         append(log, &mut batch(0, 0), None).unwrap();
     });
 }
@@ -288,8 +305,9 @@ fn verifications_expire_with_idle_producers() {
 #[test]
 fn verifications_that_nobody_uses_are_bounded() {
     with_log(|log| {
+        let header = BatchHeader::parse(&batch(0, 0)).unwrap();
         let verify = |producer_id| {
-            let beginning = BeginningTransaction { producer_id, producer_epoch: 0, sequence: 0, bumps_epoch: false };
+            let beginning = BeginningTransaction { producer_id, ..beginning(&header, false) };
             log.begin_verification(beginning, NOW).unwrap()
         };
         let first = verify(1);

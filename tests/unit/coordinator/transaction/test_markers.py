@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from pybroker.coordinator.runtime.errors import CoordinatorNotAvailableError
-from pybroker.coordinator.transaction.events import CompleteTransaction
+from pybroker.coordinator.transaction.events import AddPartitions, CompleteTransaction
 from pybroker.coordinator.transaction.markers import MAX_OWN, MAX_PARTITIONS, TransactionMarkers
 from pybroker.coordinator.transaction.metadata import TransactionMetadata
 from pybroker.coordinator.transaction.own_partitions import EndedHere
@@ -98,7 +98,7 @@ class Own:
     def write(self, ended: Sequence[EndedHere], then: Callable[[list[int]], None]) -> None:
         self.appends.append((list(ended), then))
 
-    def confirm(self, partitions: Iterable[tuple[str, int]], *_of_whom: int) -> None:
+    def confirm(self, _added: AddPartitions, _coordinator_epoch: int) -> None:
         raise AssertionError("markers confirm nothing")
 
     def settle(self, *codes: ErrorCode) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -149,9 +149,9 @@ class Own:
         self.written += ended
         then([0] * sum(len(one.partitions) for one in ended))
 
-    def confirm(self, partitions: Iterable[tuple[str, int]], *of_whom: int) -> None:
+    def confirm(self, added: AddPartitions, coordinator_epoch: int) -> None:
         assert self.written == []
-        self.confirmed.append((sorted(partitions), *of_whom))
+        self.confirmed.append((added, coordinator_epoch))
 
 
 class Stand:
@@ -390,13 +390,14 @@ async def test_own_partitions_learn_of_a_transaction_when_it_is_committed() -> N
     await turns_until(lambda: len(log.waiting) == 1)
     log.settle_all()
     had = await asking
-    added = stand.transactions.add(AddPartitions("t", had, PARTITIONS, 0))
+    event = AddPartitions("t", had, PARTITIONS, 0)
+    added = stand.transactions.add(event)
     ended = stand.transactions.submit_with_id(EndTransaction("t", had, commit=True, client_version=2))
     await turns_until(lambda: len(log.waiting) == 1)
     assert own.confirmed == []
     log.settle_all()
     await added
-    assert own.confirmed == [([("a", 0), ("a", 1)], 100, 0, 3)]
+    assert own.confirmed == [(event, 3)]
     # The end was decided in the same batch, and its markers come after that all the same.
     await ended
     await turns_until(lambda: len(log.waiting) == 1)
