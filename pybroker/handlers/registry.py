@@ -170,7 +170,7 @@ def _authorized(
         return handle
 
     def handle_authorized(request: Any, context: RequestContext) -> Any:
-        if context.services.authorizer is None:
+        if context.authorizer is None:
             return handle(request, context)
         refused = authorizer.denied(context, actions_of(of_whole, request, context.version))
         if refused:
