@@ -121,7 +121,7 @@ def test_a_planted_bug_is_found_and_shrunk(name: str) -> None:
 
 
 def test_a_run_does_something() -> None:
-    world = World(build_plan(TRANSACTIONS_EACH))
+    world = World(build_plan(2 * TRANSACTIONS_EACH))
     world.run()
     assert world.clients.produced > 20
     assert world.clients.consumed > 20

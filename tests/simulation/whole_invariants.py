@@ -39,6 +39,8 @@ class Invariants:
         self._reached: dict[tuple[int, int], int] = {}
         self._offsets: dict[int, int] = {}
         self.unclean_elections = 0
+        # The leader epoch of the last one. Who led before it and does not know of it yet says nothing that has to stay.
+        self._unclean_epochs: dict[Key, int] = {}
         # The newest that any node ever had.
         self._image = EMPTY_IMAGE
 
@@ -69,6 +71,7 @@ class Invariants:
         if known is None and is_unclean:
             # It may lack what was acknowledged, and says so (KIP-704, KIP-966).
             self.unclean_elections += 1
+            self._unclean_epochs[key] = epoch
             for kept in (self.committed, self.acknowledged):
                 kept.pop(key, None)
             if key[0][:1] == b"o":
@@ -81,6 +84,8 @@ class Invariants:
 
     def note_acknowledged(self, key: Key, offset: int, value: bytes, epoch: int) -> None:
         """A producer received that a record is on all in-sync replicas."""
+        if self._is_outdated(key, epoch):
+            return
         known = self.acknowledged.setdefault(key, {}).setdefault(offset, (value, epoch))
         if known[0] != value:
             raise BrokenError(f"{known[0]!r} and {value!r} were acknowledged at offset {offset} of {_name(key)}")
@@ -137,11 +142,17 @@ class Invariants:
                 f"the high watermark of {_name(key)} went back from {seen} to {watermark} in epoch {epoch}"
             )
         self._watermarks[key, epoch] = watermark
+        if self._is_outdated(key, epoch):
+            return
         committed = self.committed.setdefault(key, [])
         if watermark > len(committed):
             found = node.broker.records(key, len(committed))
             committed += [value for offset, _, value in found if offset < watermark]
             self._committed_epoch[key] = epoch
+
+    def _is_outdated(self, key: Key, epoch: int) -> bool:
+        """Whether an unclean election has followed this leader epoch."""
+        return epoch < self._unclean_epochs.get(key, -1)
 
     def _check_log(self, node: SimulatedNode, key: Key, epoch: int) -> None:
         """A later leader has all that was committed, and all that was acknowledged."""

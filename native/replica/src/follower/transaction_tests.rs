@@ -113,7 +113,7 @@ fn what_a_leader_was_confirmed_ends_by_the_marker_of_another_leader() {
     end(&two, false, 3).unwrap();
     one.catch_up(&two);
     one.lead(3, &[2]);
-    two.follow(1, 3);
+    two.follow(3, 1);
     assert!(matches!(send(&one, 0, None), Err(NotAppended::Log(AppendError::NotVerified { .. }))));
     assert!(guard(&one, 0).is_some());
 }
