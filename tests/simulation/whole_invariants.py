@@ -39,7 +39,7 @@ class Invariants:
         self._reached: dict[tuple[int, int], int] = {}
         self._offsets: dict[int, int] = {}
         self.unclean_elections = 0
-        # The leader epoch of the last one. Who led before it and does not know of it yet says nothing that has to stay.
+        # The leader epoch of the last one. What an earlier leader reports that does not know of it yet need not stay.
         self._unclean_epochs: dict[Key, int] = {}
         # The newest that any node ever had.
         self._image = EMPTY_IMAGE

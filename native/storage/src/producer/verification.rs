@@ -83,7 +83,7 @@ pub struct BeginningTransaction {
 pub struct ConfirmedTransaction {
     /// Whose.
     pub transactional_id: TransactionalIdHash,
-    /// The producer of that id.
+    /// Given out for that id.
     pub producer_id: i64,
     /// The producer's epoch.
     pub producer_epoch: i16,
