@@ -4,6 +4,7 @@
 //! early waits behind those before it. Everything here is touched by who has locked the connection: its own processor, but for
 //! [`super::cross_thread`].
 
+mod in_work;
 mod memory;
 mod timing;
 
@@ -196,11 +197,6 @@ impl Connection {
             && !self.metering.is_stopped()
             && !self.waits_for_memory
             && self.reserved == 0
-    }
-
-    /// Whether the control plane has yet to answer a request of this connection.
-    pub fn control_unanswered(&self) -> bool {
-        self.control.is_some()
     }
 
     /// Whether a connection that is about to end may go now.
@@ -482,24 +478,5 @@ impl Connection {
     pub fn take_slots(&mut self) -> impl Iterator<Item = Slot> {
         self.memory = 0;
         std::mem::take(&mut self.slots).into_iter().map(|request| request.slot)
-    }
-
-    /// Numbers of the requests whose fetches wait.
-    pub fn waiting_requests(&self) -> Vec<u64> {
-        let is_fetch =
-            |(at, request): (usize, &Request)| matches!(request.slot, Slot::Fetch(_)).then_some(self.first + at as u64);
-        self.slots.iter().enumerate().filter_map(is_fetch).collect()
-    }
-
-    /// Whether a control request of this connection takes room among those in work.
-    pub fn has_control_in_work(&self) -> bool {
-        let slot = self.control.and_then(|request| self.slots.get((request - self.first) as usize));
-        matches!(slot, Some(Request { slot: Slot::Control(_), .. }))
-    }
-
-    /// Whether a request is being worked on, rather than waiting for data or for others.
-    pub fn is_worked_on(&self) -> bool {
-        self.parked.is_some()
-            || self.slots.iter().any(|request| matches!(request.slot, Slot::Control(_) | Slot::Produce(_)))
     }
 }

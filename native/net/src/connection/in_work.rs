@@ -1,0 +1,29 @@
+//! What of a connection's requests is in work, and with whom.
+
+use super::{Connection, Request, Slot};
+
+impl Connection {
+    /// Whether the control plane has yet to answer a request of this connection.
+    pub fn control_unanswered(&self) -> bool {
+        self.control.is_some()
+    }
+
+    /// Numbers of the requests whose fetches wait.
+    pub fn waiting_requests(&self) -> Vec<u64> {
+        let is_fetch =
+            |(at, request): (usize, &Request)| matches!(request.slot, Slot::Fetch(_)).then_some(self.first + at as u64);
+        self.slots.iter().enumerate().filter_map(is_fetch).collect()
+    }
+
+    /// Whether a control request of this connection takes room among those in work.
+    pub fn has_control_in_work(&self) -> bool {
+        let slot = self.control.and_then(|request| self.slots.get((request - self.first) as usize));
+        matches!(slot, Some(Request { slot: Slot::Control(_), .. }))
+    }
+
+    /// Whether a request is being worked on, rather than waiting for data or for others.
+    pub fn is_worked_on(&self) -> bool {
+        self.parked.is_some()
+            || self.slots.iter().any(|request| matches!(request.slot, Slot::Control(_) | Slot::Produce(_)))
+    }
+}
