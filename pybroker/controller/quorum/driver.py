@@ -460,15 +460,18 @@ class Driver:
             self.peers.announce()
 
     async def _hand_over(self) -> None:
-        """Have the voter with the longest log lead, so that nobody waits for a timeout."""
-        own, voters = self.voter.key, self.voter.voters
-        others = [(index, key) for key, index, _ in self.voter.progress() if key != own and voters.has(key)]
+        """Have the voter with the longest log lead, of those that are reached, so that nobody waits for a timeout."""
+        voters, reaches = self.voter.voters, self.peers.reaches
+        others = [(index, key) for key, index, _ in self.voter.progress() if voters.has(key) and reaches(key)]
         if not others:
             return
-        self.voter.transfer_leader(max(others)[1])
+        chosen = max(others)[1]
+        self.voter.transfer_leader(chosen)
         self._pump()
         deadline = asyncio.get_running_loop().time() + _HAND_OVER_S
-        while self.voter.is_leader and asyncio.get_running_loop().time() < deadline and self._failure is None:
+        while self.voter.is_leader and self._failure is None and reaches(chosen):
+            if asyncio.get_running_loop().time() >= deadline:
+                return
             await asyncio.sleep(0.005)
 
     def _wake(self) -> None:

@@ -11,6 +11,7 @@ import pytest
 from pybroker.controller import service
 from pybroker.controller.cluster.events import NewTopic
 from pybroker.controller.errors import NotControllerError
+from pybroker.controller.quorum import driver
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.peers import PeerAddress
 from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
@@ -79,6 +80,13 @@ async def test_a_leader_that_stops_hands_over(tmp_path: Path) -> None:
         second = await quorum.elected()
         assert second.controller.leader_epoch == epoch + 1
         assert first.leads == [True, False]
+
+
+async def test_a_stop_waits_for_no_successor_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "_HAND_OVER_S", 3600)
+    async with quorum_of(tmp_path, 3, fetch_timeout_ms=3_600_000) as quorum:
+        await quorum.elected()
+        await asyncio.gather(*(node.stop() for node in quorum.nodes))
 
 
 async def test_a_leader_that_stands_still_takes_no_proposal_that_nobody_would_commit(tmp_path: Path) -> None:
