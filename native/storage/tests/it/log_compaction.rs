@@ -111,6 +111,8 @@ struct Harness {
     transactions: Vec<ModelTxn>,
     /// By offset of a record of a transaction, its place in `transactions`.
     transaction_of: BTreeMap<i64, usize>,
+    /// The last offset of each batch that was appended, by its first.
+    batches: BTreeMap<i64, i64>,
 }
 
 impl Harness {
@@ -128,6 +130,7 @@ impl Harness {
             sequences: HashMap::new(),
             transactions: Vec::new(),
             transaction_of: BTreeMap::new(),
+            batches: BTreeMap::new(),
         };
         harness.write_old(old);
         harness.open(old.is_empty(), 0);
@@ -197,6 +200,12 @@ impl Harness {
                 self.log().truncate_to(Offset(offset), self.now_ms).unwrap();
                 self.end = self.log().log_end_offset();
                 self.written.split_off(&self.end);
+                // A batch goes whole, also one that has its first records below the start of the log, where the log ends now.
+                let cut = self.batches.range(..=offset).next_back().filter(|(_, last)| **last >= offset);
+                if let Some((&first, _)) = cut.filter(|(first, _)| **first < self.log_start) {
+                    self.transaction_of.split_off(&first);
+                    self.batches.split_off(&first);
+                }
                 self.forget_transactions();
                 // As far as the log knows, these were never sent.
                 self.sequences.clear();
@@ -245,6 +254,7 @@ impl Harness {
             self.transaction_of.extend((base..base + records.len() as i64).map(|offset| (offset, place)));
         }
         self.log().append_as_follower(&bytes, self.now_ms).unwrap();
+        self.batches.insert(base, base + records.len() as i64 - 1);
         self.written.extend((base..).zip(records.iter().copied()));
         self.end = base + records.len() as i64;
     }

@@ -87,6 +87,7 @@ async def test_a_stop_waits_for_no_successor_that_is_gone(tmp_path: Path, monkey
     async with quorum_of(tmp_path, 3, fetch_timeout_ms=3_600_000) as quorum:
         await quorum.elected()
         await asyncio.gather(*(node.stop() for node in quorum.nodes))
+        assert not any(node.controller.is_leader for node in quorum.nodes)
 
 
 async def test_a_leader_that_stands_still_takes_no_proposal_that_nobody_would_commit(tmp_path: Path) -> None:
