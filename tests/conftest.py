@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import signal
+from collections.abc import Generator
 
 import hypothesis
 import pytest
@@ -25,6 +27,17 @@ def pytest_configure() -> None:
     """Let SIGINT act: a shell ignores it in what it runs in the background, and all that tests start would, too."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Leave what is collected, twenty thousand tests and their modules, out of every look for garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _room(item: pytest.Item) -> str:

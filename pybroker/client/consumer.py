@@ -30,6 +30,8 @@ from pybroker.client.transaction.consumed import Consumed
 Result = TypeVar("Result")
 
 _Job = Callable[[], None]
+_END_S = 5.0
+"""How long calls that are cancelled may take to end."""
 
 
 class Consumer(Closing):
@@ -56,7 +58,7 @@ class Consumer(Closing):
         self._loop = asyncio.new_event_loop()
         self._jobs: queue.SimpleQueue[_Job | None] | None = None
         """Where the call that is under way finds what its own thread has to do."""
-        self._thread = threading.Thread(target=self._loop.run_forever, name="pybroker-consumer", daemon=True)
+        self._thread = threading.Thread(target=_serve, args=(self._loop,), name="pybroker-consumer", daemon=True)
         self._thread.start()
         self._closed = False
 
@@ -262,3 +264,13 @@ class Consumer(Closing):
         await done.wait()
         if failures:
             raise failures[0]
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop until it is stopped, and end what an interrupted call has left in it."""
+    loop.run_forever()
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.wait(left, timeout=_END_S))

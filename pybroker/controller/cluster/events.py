@@ -6,9 +6,7 @@ Owns the shapes alone. Where a choice is random the event carries the dice: fres
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.metadata.features import KRAFT_VERSION
 from pybroker.protocol.errors import ErrorCode
@@ -72,14 +70,14 @@ __all__ = [
 ]
 
 
-class Result(Struct, frozen=True):
+class Result(NamedTuple):
     """Success, or why not."""
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
 
 
-class WholeRequest(Struct, frozen=True):
+class WholeRequest(NamedTuple):
     """What a request asks for, all its events together (`whole_requests`)."""
 
     times: Mapping[str | bytes, int]
@@ -88,7 +86,7 @@ class WholeRequest(Struct, frozen=True):
     """How many partitions are to be made."""
 
 
-class CreateTopics(Struct, frozen=True):
+class CreateTopics(NamedTuple):
     """Create topics; each succeeds or fails by itself. Answered by a `CreatedTopic` for each, in order."""
 
     topics: Sequence[NewTopic]
@@ -100,7 +98,7 @@ class CreateTopics(Struct, frozen=True):
     validate_only: bool = False
 
 
-class CreatedTopic(Struct, frozen=True):
+class CreatedTopic(NamedTuple):
     """What became of one topic of a `CreateTopics`."""
 
     name: str
@@ -111,7 +109,7 @@ class CreatedTopic(Struct, frozen=True):
     replication_factor: int = -1
 
 
-class CreatePartitions(Struct, frozen=True):
+class CreatePartitions(NamedTuple):
     """Give topics more partitions; each succeeds or fails by itself. Answered by an `EnlargedTopic` for each."""
 
     topics: Sequence[MorePartitions]
@@ -121,7 +119,7 @@ class CreatePartitions(Struct, frozen=True):
     validate_only: bool = False
 
 
-class EnlargedTopic(Struct, frozen=True):
+class EnlargedTopic(NamedTuple):
     """What became of one topic of a `CreatePartitions`."""
 
     name: str
@@ -129,14 +127,14 @@ class EnlargedTopic(Struct, frozen=True):
     error_message: str | None = None
 
 
-class DeleteTopics(Struct, frozen=True):
+class DeleteTopics(NamedTuple):
     """Delete topics, named by name or by id. Answered by a `DeletedTopic` for each, in order."""
 
     topics: Sequence[str | bytes]
     whole: WholeRequest
 
 
-class DeletedTopic(Struct, frozen=True):
+class DeletedTopic(NamedTuple):
     """What became of one topic of a `DeleteTopics`; name and id as far as they are known."""
 
     name: str | None
@@ -154,7 +152,7 @@ class ElectionType(IntEnum):
     """Anybody, also out of sync, where nobody leads."""
 
 
-class ElectLeaders(Struct, frozen=True):
+class ElectLeaders(NamedTuple):
     """Elect leaders, each partition by itself. Answered by an `ElectedTopic` for each topic, or one `Result`."""
 
     election_type: ElectionType
@@ -162,7 +160,7 @@ class ElectLeaders(Struct, frozen=True):
     """Partitions by topic; None is every partition, and the reply leaves out those that need no election."""
 
 
-class ElectedPartition(Struct, frozen=True):
+class ElectedPartition(NamedTuple):
     """What became of one partition of an `ElectLeaders`."""
 
     partition: int
@@ -170,21 +168,21 @@ class ElectedPartition(Struct, frozen=True):
     error_message: str | None = None
 
 
-class ElectedTopic(Struct, frozen=True):
+class ElectedTopic(NamedTuple):
     """What became of the partitions of one topic of an `ElectLeaders`."""
 
     name: str
     partitions: Sequence[ElectedPartition]
 
 
-class AlterReassignments(Struct, frozen=True):
+class AlterReassignments(NamedTuple):
     """Give partitions other replicas, or cancel it, each by itself. Answered by a `ReassignedTopic` for each topic."""
 
     topics: Sequence[ReassignableTopic]
     allow_replication_factor_change: bool = True
 
 
-class ReassignedPartition(Struct, frozen=True):
+class ReassignedPartition(NamedTuple):
     """What became of one partition of an `AlterReassignments`."""
 
     partition: int
@@ -192,21 +190,21 @@ class ReassignedPartition(Struct, frozen=True):
     error_message: str | None = None
 
 
-class ReassignedTopic(Struct, frozen=True):
+class ReassignedTopic(NamedTuple):
     """What became of the partitions of one topic of an `AlterReassignments`."""
 
     name: str
     partitions: Sequence[ReassignedPartition]
 
 
-class ListReassignments(Struct, frozen=True):
+class ListReassignments(NamedTuple):
     """List what is being reassigned. Answered by an `OngoingTopic` for each topic with such partitions."""
 
     partitions: Sequence[tuple[str, Sequence[int]]] | None
     """Partitions by topic, of which those that are not there are passed over; None is every partition."""
 
 
-class OngoingReassignment(Struct, frozen=True):
+class OngoingReassignment(NamedTuple):
     """A partition that is being reassigned."""
 
     partition: int
@@ -215,14 +213,14 @@ class OngoingReassignment(Struct, frozen=True):
     removing: tuple[int, ...]
 
 
-class OngoingTopic(Struct, frozen=True):
+class OngoingTopic(NamedTuple):
     """A topic's partitions that are being reassigned."""
 
     name: str
     partitions: Sequence[OngoingReassignment]
 
 
-class AlterPartitions(Struct, frozen=True):
+class AlterPartitions(NamedTuple):
     """Change the in-sync replicas of partitions that a broker leads, each by itself (KIP-497).
 
     Answered by an `InSyncResult` for each, in order, or by one `Result`.
@@ -233,7 +231,7 @@ class AlterPartitions(Struct, frozen=True):
     changes: Sequence[InSyncChange]
 
 
-class RegisterBroker(Struct, frozen=True):
+class RegisterBroker(NamedTuple):
     """Register a broker's new incarnation (KIP-631). Answered by a `RegisteredBroker`."""
 
     broker_id: int
@@ -253,7 +251,7 @@ class RegisterBroker(Struct, frozen=True):
     """The epoch that it had when it stopped cleanly, so that it has lost nothing (KIP-966); -1 where it did not."""
 
 
-class RegisteredBroker(Struct, frozen=True):
+class RegisteredBroker(NamedTuple):
     """The epoch that the broker has from now on, or why it was refused."""
 
     error_code: ErrorCode = ErrorCode.NONE
@@ -261,7 +259,7 @@ class RegisteredBroker(Struct, frozen=True):
     broker_epoch: int = -1
 
 
-class RegisterController(Struct, frozen=True):
+class RegisterController(NamedTuple):
     """Register a controller's new incarnation (KIP-919). Answered by a `Result`."""
 
     controller_id: int
@@ -271,13 +269,13 @@ class RegisterController(Struct, frozen=True):
     features: Mapping[str, tuple[int, int]]
 
 
-class UnregisterBroker(Struct, frozen=True):
+class UnregisterBroker(NamedTuple):
     """Forget a broker. Answered by a `Result`."""
 
     broker_id: int
 
 
-class Heartbeat(Struct, frozen=True):
+class Heartbeat(NamedTuple):
     """A broker is alive (KIP-631). Answered by a `HeartbeatResult`."""
 
     broker_id: int
@@ -288,7 +286,7 @@ class Heartbeat(Struct, frozen=True):
     """Up to where the broker has put metadata in force; None for a broker in this process, whose image is ours."""
 
 
-class HeartbeatResult(Struct, frozen=True):
+class HeartbeatResult(NamedTuple):
     """What the broker is to know about itself."""
 
     error_code: ErrorCode = ErrorCode.NONE
@@ -299,7 +297,7 @@ class HeartbeatResult(Struct, frozen=True):
     """Whether it has put its own registration in force."""
 
 
-class LogDirectoriesFailed(Struct, frozen=True):
+class LogDirectoriesFailed(NamedTuple):
     """A broker has lost log directories: a heartbeat reports them as offline (KIP-858). Answered by a `Result`."""
 
     broker_id: int
@@ -307,7 +305,7 @@ class LogDirectoriesFailed(Struct, frozen=True):
     directories: Sequence[bytes]
 
 
-class AssignReplicas(Struct, frozen=True):
+class AssignReplicas(NamedTuple):
     """A broker reports where it has put replicas (AssignReplicasToDirs of KIP-858). Answered by a `Result`."""
 
     broker_id: int
@@ -316,7 +314,7 @@ class AssignReplicas(Struct, frozen=True):
     """Id of the log directory by topic id and partition."""
 
 
-class SessionExpired(Struct, frozen=True):
+class SessionExpired(NamedTuple):
     """No heartbeat of a broker came within the session timeout. Answered by None."""
 
     broker_id: int
@@ -325,22 +323,22 @@ class SessionExpired(Struct, frozen=True):
     """When the session ended; None where the broker's death was noticed otherwise."""
 
 
-class BalanceLeaders(Struct, frozen=True):
+class BalanceLeaders(NamedTuple):
     """It is time to look for leadership that is not where it is preferred. Answered by None."""
 
     brokers: frozenset[int] = frozenset()
     """Those that a look has found and that are not done; none begins a look."""
 
 
-class ElectUncleanly(Struct, frozen=True):
+class ElectUncleanly(NamedTuple):
     """It is time to look for partitions without leader whose topics allow unclean elections. Answered by None."""
 
 
-class WriteNoOp(Struct, frozen=True):
+class WriteNoOp(NamedTuple):
     """It is time to write a record that says nothing (KIP-835). Answered by None."""
 
 
-class ConfigChange(Struct, frozen=True):
+class ConfigChange(NamedTuple):
     """Changes of one resource's configurations (KIP-339); a name is in one of the mappings only."""
 
     resource: ConfigResource
@@ -354,14 +352,14 @@ class ConfigChange(Struct, frozen=True):
     """Whether every configuration that is not named is deleted, as the old AlterConfigs does."""
 
 
-class AlterConfigs(Struct, frozen=True):
+class AlterConfigs(NamedTuple):
     """Change configurations; each resource succeeds or fails by itself. Answered by a `ConfigResult` for each."""
 
     changes: Sequence[ConfigChange]
     validate_only: bool = False
 
 
-class ConfigResult(Struct, frozen=True):
+class ConfigResult(NamedTuple):
     """What became of one resource of an `AlterConfigs`."""
 
     resource: ConfigResource
@@ -369,7 +367,7 @@ class ConfigResult(Struct, frozen=True):
     error_message: str | None = None
 
 
-class AllocateProducerIds(Struct, frozen=True):
+class AllocateProducerIds(NamedTuple):
     """Give a broker a block of producer ids (KIP-730). Answered by a `range`, or a `Result` that refuses."""
 
     broker_id: int
@@ -384,7 +382,7 @@ class UpgradeType(IntEnum):
     UNSAFE_DOWNGRADE = 3
 
 
-class FeatureUpdate(Struct, frozen=True):
+class FeatureUpdate(NamedTuple):
     """A feature's new level; 0 removes the feature."""
 
     name: str
@@ -393,7 +391,7 @@ class FeatureUpdate(Struct, frozen=True):
     """An `UpgradeType`, or a number that is none."""
 
 
-class UpdateFeatures(Struct, frozen=True):
+class UpdateFeatures(NamedTuple):
     """Finalize feature levels (KIP-584), all or none. Answered by a `Result`."""
 
     updates: Sequence[FeatureUpdate]
@@ -410,7 +408,7 @@ class UpdateFeatures(Struct, frozen=True):
         return bool(levels) and levels[-1] > self.kraft_version
 
 
-class ScramDeletion(Struct, frozen=True):
+class ScramDeletion(NamedTuple):
     """A user's credential to remove."""
 
     name: str
@@ -418,7 +416,7 @@ class ScramDeletion(Struct, frozen=True):
     """Kafka's number of it, or a number that is none."""
 
 
-class ScramUpsertion(Struct, frozen=True):
+class ScramUpsertion(NamedTuple):
     """A user's credential to add or replace."""
 
     name: str
@@ -432,7 +430,7 @@ class ScramUpsertion(Struct, frozen=True):
         return f"ScramUpsertion({self.name!r}, {self.mechanism}, [hidden])"
 
 
-class AlterScramUsers(Struct, frozen=True):
+class AlterScramUsers(NamedTuple):
     """Change credentials of users (KIP-554). Answered by an `AlteredUser` for each user, in the order of their names'
     first mention.
     """
@@ -441,7 +439,7 @@ class AlterScramUsers(Struct, frozen=True):
     upsertions: Sequence[ScramUpsertion]
 
 
-class AlteredUser(Struct, frozen=True):
+class AlteredUser(NamedTuple):
     """What became of one user of an `AlterScramUsers`."""
 
     name: str

@@ -33,6 +33,12 @@ def test_authorized_operations_are_kafkas_numbers() -> None:
     assert [authorized_operations(Someone(), kind) for kind in answered] == [3576, 3400, 8096]
 
 
+@pytest.mark.broker(
+    properties={
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+)
 def test_a_denied_request_is_answered_with_the_error_of_the_resources_type(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
