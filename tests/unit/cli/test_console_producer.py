@@ -52,7 +52,7 @@ def test_each_line_is_a_record(broker: Broker, run: Run) -> None:
     assert values(broker, "plain", 4) == [b"one", b"", b"two \xff", b"last"]
 
 
-@pytest.mark.parametrize("sync", [[], ["--sync"]])
+@pytest.mark.parametrize("sync", [[], ["--sync", "--timeout", "0"]])
 def test_lines_go_where_their_keys_lead(broker: Broker, run: Run, sync: list[str]) -> None:
     text = b"".join(b"%d:%d\n" % (number % 7, number) for number in range(50))
     assert run("wide", text, "--property", "parse.key=true", "--property", "key.separator=:", *sync) == 0

@@ -29,11 +29,14 @@ def test_users_log_in_by_every_mechanism_also_after_a_restart_and_a_reset() -> N
         assert listed(broker, None, "SCRAM-SHA-512") == 1
 
 
+_IMPATIENT = {"default.api.timeout.ms": "2000", "request.timeout.ms": "1000"}
+
+
 def test_a_client_of_ssl_needs_no_certificate_and_may_have_one() -> None:
     with Broker(security="SSL") as broker:
         assert listed(broker, None) == 1
         assert listed(broker, "carol") == 1
-        with pytest.raises(ClientError), Admin(broker.bootstrap_servers, {"retries": "0"}) as plain:
+        with pytest.raises(ClientError), Admin(broker.bootstrap_servers, _IMPATIENT) as plain:
             plain.list_topics()
 
 
