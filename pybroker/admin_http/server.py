@@ -82,6 +82,7 @@ class AdminServer:
         await asyncio.gather(accepting, *self._tasks, return_exceptions=True)
 
     async def _accept(self) -> None:
+        was_full = False
         while True:
             try:
                 connection, _ = await self._loop.sock_accept(self._socket)
@@ -90,7 +91,11 @@ class AdminServer:
                 log.warning("the admin listener could not accept: %s", error)
                 await asyncio.sleep(1)
                 continue
-            if len(self._tasks) >= self._limits.connections:
+            is_full = len(self._tasks) >= self._limits.connections
+            if is_full and not was_full:
+                log.warning("the admin listener has %d connections and closes further ones", len(self._tasks))
+            was_full = is_full
+            if is_full:
                 connection.close()
                 continue
             connection.setblocking(False)
@@ -101,11 +106,11 @@ class AdminServer:
     async def _converse(self, connection: socket.socket) -> None:
         """Answer requests until the client leaves, asks for nothing in time, or breaks the protocol."""
         talk = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_BYTES)
-        with connection, contextlib.suppress(OSError, TimeoutError):
+        with connection:
             try:
                 await self._answer_all(connection, talk)
-            except (OSError, TimeoutError):
-                raise
+            except OSError:  # TimeoutError among them
+                return
             except Exception:
                 # An answer that is cut off shows its client that it failed.
                 log.exception("the admin listener could not answer")

@@ -117,8 +117,9 @@ def lay_out(nodes: Sequence[NodeLayout], given: Mapping[str, str]) -> str:
             write_meta_properties(node.data, MetaProperties(cluster_id, node.node_id, random_id()))
         properties = build_properties(nodes, node, given)
         text = "".join(f"{key}={_escaped(value)}\n" for key, value in properties.items())
-        # Passwords and keys may be among them.
+        # Passwords and keys may be among them, also where an older run has left a file that others may read.
         with open(node.settings, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            os.fchmod(file.fileno(), 0o600)
             file.write(text)
     return cluster_id
 

@@ -23,12 +23,12 @@ from pybroker.net.native import partition_states, work_counters
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pybroker.broker.broker_state import BrokerState
     from pybroker.controller.service import Controller
     from pybroker.metadata.image import MetadataImage
-    from pybroker.net.native import DataPlane, PartitionStates
+    from pybroker.net.native import DataPlane, PartitionStates, WorkCounters
     from pybroker.node.broker_part import BrokerPart
     from pybroker.node.controller_part import ControllerPart
     from pybroker.storage.cleaner import CleanerCounts
@@ -83,13 +83,13 @@ class Measuring:
     def families(self) -> Iterator[Family]:
         """Yield every metric that there is now, with its samples."""
         broker, controller = self._broker, self._controller
-        part = controller if broker is None else broker
-        data_plane: DataPlane | None = getattr(part, "data_plane", None)
-        if data_plane is not None:
-            yield from self._of_requests(data_plane)
+        parts = [part for part in (broker, controller) if part is not None]
+        works = [(part, work_counters(part.data_plane)) for part in parts if hasattr(part, "data_plane")]
+        if works and works[0][0] is parts[0]:
+            yield from self._of_requests(parts[0].data_plane, works[0][1])
         if broker is not None:
-            yield from self._of_broker(broker)
-        yield from self._of_listeners()
+            yield from self._of_broker(broker, dict(works).get(broker))
+        yield from _of_listeners(parts, [work for _, work in works])
         source = getattr(broker, "source", None)
         if controller is not None and controller.is_open:
             yield from _of_metadata(controller.controller.image)
@@ -101,7 +101,7 @@ class Measuring:
 
     # ------------------------------------------------------------------------------------------------ data plane
 
-    def _of_requests(self, data_plane: DataPlane) -> Iterator[Family]:
+    def _of_requests(self, data_plane: DataPlane, work: WorkCounters) -> Iterator[Family]:
         counted = [(self._name(api.api_key), api) for api in data_plane.counters().apis]
         prefix = "kafka_network_requestmetrics"
         yield f"{prefix}_requests", [Sample(api.requests, (name,)) for name, api in counted]
@@ -116,7 +116,6 @@ class Measuring:
                 for code, count in sorted(api.errors.items())
             ],
         )
-        work = work_counters(data_plane)
         bounds = tuple(bound / 1e6 for bound in work.bounds_us)
         for phase, name in enumerate(_PHASES):
             samples = []
@@ -142,25 +141,9 @@ class Measuring:
             self._names = {api.key: api.name for api in every_api()}
         return self._names.get(api_key, str(api_key))
 
-    def _of_listeners(self) -> Iterator[Family]:
-        parts = [part for part in (self._broker, self._controller) if part is not None]
-        found = [
-            one for part in parts if hasattr(part, "data_plane") for one in work_counters(part.data_plane).listeners
-        ]
-        prefix = "kafka_server_socket_server_metrics_connection"
-        yield f"{prefix}_count", [Sample(opened, (name,)) for name, opened, _ in found]
-        yield f"{prefix}_creation", [Sample(accepted, (name,)) for name, _, accepted in found]
-        yield f"{prefix}_close", [Sample(accepted - opened, (name,)) for name, opened, accepted in found]
-        now = datetime.now(UTC)
-        ends = [item for part in parts if hasattr(part, "tls") for item in part.tls.expiries().items()]
-        yield (
-            "kafka_server_ssl_certificate_expiry_seconds",
-            [Sample((until - now).total_seconds(), (name,)) for name, until in ends],
-        )
-
     # ---------------------------------------------------------------------------------------------------- broker
 
-    def _of_broker(self, broker: BrokerPart) -> Iterator[Family]:
+    def _of_broker(self, broker: BrokerPart, work: WorkCounters | None) -> Iterator[Family]:
         pipeline = getattr(broker, "pipeline", None)
         if pipeline is not None:
             versions = pipeline.counts.all()
@@ -169,8 +152,8 @@ class Measuring:
                 "pybroker_control_request_failures",
                 [Sample(counts.failures, (api, of)) for api, of, counts in versions],
             )
-        if hasattr(broker, "data_plane"):
-            yield from self._of_partitions(broker.data_plane)
+        if work is not None:
+            yield from self._of_partitions(broker.data_plane, work)
         in_sync = getattr(broker, "in_sync", None)
         if in_sync is not None:
             yield "kafka_server_replicamanager_isrshrinks", [Sample(in_sync.counts.shrinks)]
@@ -180,7 +163,7 @@ class Measuring:
         if partitions is not None:
             recovered = sum(partitions.recovered_bytes(directory.path) for directory in broker.log_directories)
             yield "pybroker_log_recovered_bytes", [Sample(recovered)]
-            yield "kafka_server_replicamanager_offlinereplicacount", [Sample(len(partitions.lost))]
+            yield "kafka_server_replicamanager_offlinereplicacount", [Sample(partitions.lost_count())]
             offline = sum(directory.offline for directory in broker.log_directories)
             yield "kafka_log_logmanager_offlinelogdirectorycount", [Sample(offline)]
         upkeep = getattr(broker, "upkeep", None)
@@ -196,8 +179,8 @@ class Measuring:
             states = sorted(transactions.states().items())
             yield "kafka_coordinator_transaction_transactions", [Sample(count, (state,)) for state, count in states]
 
-    def _of_partitions(self, data_plane: DataPlane) -> Iterator[Family]:
-        work, states = work_counters(data_plane), partition_states(data_plane)
+    def _of_partitions(self, data_plane: DataPlane, work: WorkCounters) -> Iterator[Family]:
+        states = partition_states(data_plane)
         prefix = "kafka_server_brokertopicmetrics"
         survey = _survey(states, self._max_topics)
         counted = [counts for counts in _sliced(states.topics) if counts[0] in survey.shown]
@@ -219,6 +202,20 @@ class Measuring:
         syncs, appends = data_plane.flush_counts
         yield "pybroker_log_group_flush_syncs", [Sample(syncs)]
         yield "pybroker_log_group_flush_appends", [Sample(appends)]
+
+
+def _of_listeners(parts: Sequence[BrokerPart | ControllerPart], works: Iterable[WorkCounters]) -> Iterator[Family]:
+    found = [one for work in works for one in work.listeners]
+    prefix = "kafka_server_socket_server_metrics_connection"
+    yield f"{prefix}_count", [Sample(opened, (name,)) for name, opened, _ in found]
+    yield f"{prefix}_creation", [Sample(accepted, (name,)) for name, _, accepted in found]
+    yield f"{prefix}_close", [Sample(accepted - opened, (name,)) for name, opened, accepted in found]
+    now = datetime.now(UTC)
+    ends = [item for part in parts if hasattr(part, "tls") for item in part.tls.expiries().items()]
+    yield (
+        "kafka_server_ssl_certificate_expiry_seconds",
+        [Sample((until - now).total_seconds(), (name,)) for name, until in ends],
+    )
 
 
 def _labelled(labels: Iterable[str], values: Iterable[int]) -> list[Sample]:

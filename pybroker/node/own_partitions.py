@@ -56,8 +56,8 @@ class BrokersPartitions:
             return
 
         def complete(codes: list[int]) -> None:
-            for place in missing:
-                codes.insert(place, _NOT_HERE)
+            for position in missing:
+                codes.insert(position, _NOT_HERE)
             then(codes)
 
         self._markers.begin(found, complete)

@@ -93,7 +93,7 @@ class Partitions:
         self._counts: Counter[LogDirectory] | None = None
         # What a topic claims and cannot be served, with the directory that it lies in, as far as that is known: the
         # directory failed, or the log cannot be opened. No key is hosted.
-        self.lost: dict[Key, LogDirectory | None] = {}
+        self._lost: dict[Key, LogDirectory | None] = {}
         # Invariant: true until everything has been opened that the last run may have had.
         self._claiming = True
         self._last_runs = LastRuns()
@@ -142,12 +142,8 @@ class Partitions:
     @property
     def to_recover(self) -> Mapping[Path, int]:
         """How many partitions, not opened yet, lie in each directory that the last run did not leave cleanly."""
-        counts: dict[Path, int] = {}
-        for directories in self._found.values():
-            for directory in directories:
-                if not self._last_runs.clean(directory.path):
-                    counts[directory.path] = counts.get(directory.path, 0) + 1
-        return counts
+        paths = (directory.path for directories in self._found.values() for directory in directories)
+        return Counter(path for path in paths if not self._last_runs.clean(path))
 
     def recovered_bytes(self, directory: Path) -> int:
         """Return how much the recoveries in a directory have read so far."""
@@ -180,7 +176,11 @@ class Partitions:
 
     def is_lost(self, topic: str, index: int) -> bool:
         """Return whether the partition lies here and cannot be served."""
-        return (topic, index) in self.lost
+        return (topic, index) in self._lost
+
+    def lost_count(self) -> int:
+        """Return how many partitions lie here and cannot be served; any thread may ask."""
+        return len(self._lost)
 
     def directory_id(self, topic: str, index: int) -> bytes | None:
         """Return the id of the directory where the partition is served, or was before the directory failed.
@@ -191,7 +191,7 @@ class Partitions:
         hosted = self._hosted.get(key)
         if hosted is not None:
             return id_of(hosted.directory)
-        directory = self.lost.get(key)
+        directory = self._lost.get(key)
         if directory is None:
             return None
         return id_of(directory) if directory.offline else LOST_DIRECTORY
@@ -251,7 +251,7 @@ class Partitions:
         """
         if is_exhaustion(error):
             return error
-        self.lost.setdefault(key, directory)
+        self._lost.setdefault(key, directory)
         if isinstance(error, OSError) and directory is not None and directory.has_failed(error):
             self._fail(directory, error)
         return error
@@ -269,7 +269,7 @@ class Partitions:
         new: list[Key] = []
         for key, opening in waiting.items():
             try:
-                if key in self.lost:
+                if key in self._lost:
                     raise DirectoryOfflineError(f"the log directory of {key[0]}-{key[1]} failed")
                 directory = self._claim(key, opening, found[key], ids)
             except (OSError, ValueError, StorageError) as error:
@@ -391,7 +391,7 @@ class Partitions:
         with self._lock:
             hosted = self._hosted.pop((topic, index), None)
             self._counts = None
-            self.lost.pop((topic, index), None)
+            self._lost.pop((topic, index), None)
             put_off = self._put_off.pop((topic, index), [])
         for directory in put_off:
             if (directory.path / f"{topic}-{index}").exists():
@@ -428,7 +428,7 @@ class Partitions:
             for key, hosted in list(self._hosted.items()):
                 if hosted.directory.offline:
                     del self._hosted[key]
-                    self.lost[key] = hosted.directory
+                    self._lost[key] = hosted.directory
                     lost.append(hosted.partition)
         return lost
 

@@ -45,7 +45,7 @@ log.retention.hours=168
 log.segment.bytes=1073741824
 log.retention.check.interval.ms=300000
 """
-"""The uncommented keys of the file in their order, with places for numbers, addresses and paths."""
+"""The uncommented keys of the file in their order, with placeholders for numbers, addresses and paths."""
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from pybroker.coordinator.transaction.metadata import FIRST_VERSION_WITH_EPOCH_B
 from pybroker.coordinator.transaction.state import TransactionContext
 from pybroker.coordinator.transaction.state_topic import STATE_TOPIC
 from pybroker.machine.clock import SYSTEM_CLOCK
+from pybroker.machine.parts import MANY
 from pybroker.machine.reply import Reply
 from pybroker.machine.runner import ClosedError, UncommittedError
 from pybroker.metadata.features import TRANSACTION_VERSION
@@ -155,8 +156,10 @@ class TransactionCoordinator:
         """Hand in the question whether partitions are part of a transaction; with `adds` those that are not are added.
 
         The reply is whether all of them are. None where another broker may know it: that coordinates, or has partitions
-        that are not known here.
+        that are not known here. None as well for very many, which would hold the loop: they are asked about in parts.
         """
+        if len(partitions) > MANY:
+            return None
         topics = self._image.topics.by_name
         if any(name not in topics or index not in topics[name].partitions for name, index in partitions):
             return None

@@ -48,6 +48,15 @@ def test_settings_survive_the_file(tmp_path: Path) -> None:
     assert read_properties(nodes[0].settings)["broker.rack"] == "back\\slash"
 
 
+def test_settings_are_their_owners_alone_also_where_the_file_was_there(tmp_path: Path) -> None:
+    (node,) = build_layout(tmp_path, PORTS[:1])
+    node.directory.mkdir()
+    node.settings.write_text("")
+    node.settings.chmod(0o644)
+    lay_out([node], {})
+    assert node.settings.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_node_has_the_rack_that_it_is_given(tmp_path: Path) -> None:
     nodes = build_layout(tmp_path, PORTS[:2], ["a", None])
     racks = [build_properties(nodes, node, {}).get("broker.rack") for node in nodes]

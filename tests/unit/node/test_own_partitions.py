@@ -38,12 +38,12 @@ def partitions(markers: Any, here: Callable[[str, int], bool]) -> BrokersPartiti
     return BrokersPartitions(find, markers, lambda: 7)
 
 
-def ended(*places: tuple[str, int], producer_id: int = 1) -> EndedHere:
-    return EndedHere(places, producer_id, 4, commits=True, coordinator_epoch=9, version=2)
+def ended(*partitions: tuple[str, int], producer_id: int = 1) -> EndedHere:
+    return EndedHere(partitions, producer_id, 4, commits=True, coordinator_epoch=9, version=2)
 
 
-def added(*places: tuple[str, int]) -> AddPartitions:
-    return AddPartitions("t", ProducerIdentity(1, 4), frozenset(places), client_version=0)
+def added(*partitions: tuple[str, int]) -> AddPartitions:
+    return AddPartitions("t", ProducerIdentity(1, 4), frozenset(partitions), client_version=0)
 
 
 def test_each_partition_gets_the_marker_of_its_transaction() -> None:

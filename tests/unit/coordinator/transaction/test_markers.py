@@ -106,9 +106,9 @@ class Own:
         ended, then = self.appends.pop(0)
         then(list(codes) or [0] * sum(len(one.partitions) for one in ended))
 
-    def places(self) -> list[tuple[str, int]]:
+    def partitions(self) -> list[tuple[str, int]]:
         """Where the oldest append goes."""
-        return sorted(place for one in self.appends[0][0] for place in one.partitions)
+        return sorted(partition for one in self.appends[0][0] for partition in one.partitions)
 
 
 class Stand:
@@ -397,7 +397,7 @@ def test_markers_of_one_turn_are_one_append() -> None:
     own = Own()
     stand = Stand({"a": [1, 1]}, own)
     stand.commit(prepared("t", 7, ("a", 0)), prepared("u", 8, ("a", 1)))
-    assert (len(own.appends), own.places()) == (1, [("a", 0), ("a", 1)])
+    assert (len(own.appends), own.partitions()) == (1, [("a", 0), ("a", 1)])
     own.settle()
     assert [event.transactional_id for _, event, _ in stand.completed] == ["t", "u"]
 
@@ -430,7 +430,7 @@ def test_where_a_group_coordinator_writes_markers_the_broker_asks_itself() -> No
     own = Own()
     stand = Stand({"a": [1], "offsets": [1]}, own)
     stand.commit(prepared("t", 7, ("a", 0), ("offsets", 0)))
-    assert (own.places(), stand.to()) == ([("a", 0)], [(1, [(7, "offsets", [0])])])
+    assert (own.partitions(), stand.to()) == ([("a", 0)], [(1, [(7, "offsets", [0])])])
 
 
 def test_a_fenced_coordinator_writes_no_more_to_own_partitions(caplog: Any) -> None:

@@ -27,6 +27,7 @@ from pybroker.coordinator.transaction.service import FreshIds, TransactionCoordi
 from pybroker.coordinator.transaction.state_topic import STATE_TOPIC
 from pybroker.coordinator.transaction.states import TransactionState
 from pybroker.machine.clock import Cancellable, Clock
+from pybroker.machine.parts import MANY
 from pybroker.metadata.features import TRANSACTION_VERSION
 from pybroker.metadata.image import (
     EMPTY_IMAGE,
@@ -443,6 +444,7 @@ async def test_another_broker_may_know_what_this_one_does_not() -> None:
     had = await stand.init()
     assert stand.transactions.verify("t", had, [("a", 0), ("a", 2)], adds=True) is None
     assert stand.transactions.verify("t", had, [("b", 0)], adds=True) is None
+    assert stand.transactions.verify("t", had, [("a", 0)] * (MANY + 1), adds=True) is None
     assert (await stand.known()).partitions == frozenset()
     stand.transactions.follow(image(leader=2, epoch=1))
     assert stand.transactions.verify("t", had, [("a", 0)], adds=True) is None
