@@ -22,6 +22,7 @@ from tests.support import java_oracle, programs
 
 pytestmark = pytest.mark.java
 
+DRAWS = 5
 GROUPS = 300
 Group = tuple[str, dict[str, int], dict[str, GroupMember], dict[TopicPartition, frozenset[str]]]
 RACKS = "abc"
@@ -153,18 +154,24 @@ def test_assignments_are_those_of_kafkas_assignors(name: str) -> None:
     programs.kafka_tools()
     (assignor,) = make_assignors(name)
     seed = random.randrange(10**9)
-    groups = list(random_groups(assignor, random.Random(seed)))
-    answers = ask_kafka(groups)
-    assert len(answers) == len(groups)
-    compared = strayed = 0
-    for group, answer in zip(groups, answers, strict=True):
-        if fits(group, answer):
-            ours = assign(group, assignor)
-            theirs = {member: {TopicPartition(*pair) for pair in assigned} for member, assigned in answer.items()}
-            equal = {member: set(assigned) for member, assigned in ours.items()} == theirs
-            assert equal or (assignor.name.endswith("sticky") and may_stray(group)), f"seed {seed}: {group}"
-            strayed += not equal
-            assert all(len(set(assigned)) == len(assigned) for assigned in ours.values())
-            compared += 1
-    assert compared > 0.9 * len(groups)
+    dice = random.Random(seed)
+    count = compared = strayed = 0
+    # The share that fits is a mean of 0.92 and varies by some hundredths: too few in one draw is looked at in more.
+    for _ in range(DRAWS):
+        groups = list(random_groups(assignor, dice))
+        answers = ask_kafka(groups)
+        assert len(answers) == len(groups)
+        for group, answer in zip(groups, answers, strict=True):
+            if fits(group, answer):
+                ours = assign(group, assignor)
+                theirs = {member: {TopicPartition(*pair) for pair in assigned} for member, assigned in answer.items()}
+                equal = {member: set(assigned) for member, assigned in ours.items()} == theirs
+                assert equal or (assignor.name.endswith("sticky") and may_stray(group)), f"seed {seed}: {group}"
+                strayed += not equal
+                assert all(len(set(assigned)) == len(assigned) for assigned in ours.values())
+                compared += 1
+        count += len(groups)
+        if compared > 0.9 * count:
+            break
+    assert compared > 0.9 * count, f"seed {seed}"
     assert strayed <= 3, f"seed {seed}"
