@@ -16,6 +16,10 @@ export UV_COMPILE_BYTECODE := 1
 # Every warning of the compiler is mended, not collected; the flag stays out of RUSTFLAGS, which would rebuild all crates.
 CLIPPY_DENIES := -D warnings
 
+# The cargo profile of the extension. `make EXTENSION_PROFILE=dev` shares its build with the Rust tests, and checks arithmetic; it is slower.
+EXTENSION_PROFILE ?= release
+export EXTENSION_PROFILE
+
 NATIVE_SOURCES := $(shell find native -path '*/target' -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
 # Most tests wait for brokers and clients, so more processes than cores keep two cores busy.
 TEST_PROCESSES ?= 4
@@ -153,7 +157,7 @@ $(STAMPS)/venv: | $(STAMPS)/tools
 	@touch $@
 
 $(STAMPS)/broker: $(NATIVE_SOURCES) Cargo.lock pyproject.toml $(STAMPS)/tools $(STAMPS)/venv
-	@$(BIN)/maturin develop --release --features simulation --uv
+	@$(BIN)/maturin develop --profile $(EXTENSION_PROFILE) --features simulation --uv
 	@$(BIN)/python -m compileall -q pybroker
 	@touch $@
 

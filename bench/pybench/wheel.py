@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from pybench.checkout import ROOT
@@ -19,13 +20,15 @@ _IMPORTS = {"import_client_ms": "pybroker.client", "import_broker_ms": "pybroker
 """Figures, and the modules whose import they time."""
 
 
-def pack_wheel(directory: Path) -> Path:
+def pack_wheel(directory: Path, *, profile: str = "release", features: Sequence[str] = ()) -> Path:
     """Pack the wheel into `directory`, tagged for the oldest glibc that the extension runs on; returns its path.
 
-    Compiles nothing after `make build`. Raises ArtefactError, also where the extension needs more than a manylinux or
-    musllinux tag promises.
+    `profile` is cargo's, `features` are the extension's beside its defaults. Compiles nothing where both are those that
+    `make build` has compiled. Raises ArtefactError, also where the extension needs more than a manylinux or musllinux
+    tag promises.
     """
-    words = [str(_PROGRAMS / "maturin"), "build", "--release", "--quiet", "--compatibility", "pypi"]
+    words = [str(_PROGRAMS / "maturin"), "build", "--profile", profile, "--quiet", "--compatibility", "pypi"]
+    words += ["--features", ",".join(features)] if features else []
     _run([*words, "--interpreter", sys.executable, "--out", str(directory)])
     (wheel,) = directory.glob("*.whl")
     return wheel

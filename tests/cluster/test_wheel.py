@@ -1,6 +1,7 @@
 """The wheel: installed where there is nothing else, it runs a broker, and its client produces and consumes.
 
-The wheel is packed from the extension that `make build` has compiled; PYBROKER_WHEEL names another one.
+The wheel is packed from the extension that `make build` has compiled, with what the simulation needs, and no compiler
+runs; `make wheel` runs the same tests on the wheel that users get, which PYBROKER_WHEEL names.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ print(values == [str(number).encode() for number in range(1000)])
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel in question."""
     named = os.environ.get("PYBROKER_WHEEL")
-    return Path(named).resolve() if named else pack_wheel(tmp_path_factory.mktemp("dist"))
+    if named:
+        return Path(named).resolve()
+    profile = os.environ.get("EXTENSION_PROFILE", "release")
+    return pack_wheel(tmp_path_factory.mktemp("dist"), profile=profile, features=["simulation"])
 
 
 @pytest.fixture(scope="module")
