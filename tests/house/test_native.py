@@ -61,12 +61,15 @@ def test_every_public_item_has_a_docstring(room: str) -> None:
     assert bare == []
 
 
+#: The core's sources, and those of its face to Python.
+SOURCES = [*repository.rust_sources(), *repository.files_under("native/py/src", suffix=".rs")]
 TUPLE_PARAMETER = re.compile(r"(?:^\s*|[(,] ?)\((?:\w+, )+\w+\): \(", re.M)
 
 
-@pytest.mark.parametrize("path", [*repository.rust_sources(), *repository.files_under("native/py/src", suffix=".rs")])
-def test_parameters_that_travel_together_are_a_type(path: str) -> None:
-    found = [match[0].strip() for match in TUPLE_PARAMETER.finditer(repository.text(path))]
+def test_parameters_that_travel_together_are_a_type() -> None:
+    found = [
+        f"{path}: {match[0].strip()}" for path in SOURCES for match in TUPLE_PARAMETER.finditer(repository.text(path))
+    ]
     assert found == [], "give the tuple a name"
 
 
@@ -80,14 +83,13 @@ def words(text: str) -> set[str]:
     return {part.lower().rstrip("s") for part in parts} - FILLERS
 
 
-@pytest.mark.parametrize("path", [*repository.rust_sources(), *repository.files_under("native/py/src", suffix=".rs")])
-def test_no_field_or_variant_has_a_docstring_that_only_repeats_its_name(path: str) -> None:
-    text = repository.text(path)
+def test_no_field_or_variant_has_a_docstring_that_only_repeats_its_name() -> None:
     idle = [
-        f"{match[2]}: {match[1]}"
-        for match in DOCUMENTED.finditer(text)
+        f"{path}: {match[2]}: {match[1]}"
+        for path in SOURCES
+        for match in DOCUMENTED.finditer(repository.text(path))
         if words(match[1]) <= words(match[2])
-        and not text[: match.start()].rstrip().rsplit("\n", 1)[-1].lstrip().startswith("///")
+        and not match.string[: match.start()].rstrip().rsplit("\n", 1)[-1].lstrip().startswith("///")
     ]
     assert idle == []
 

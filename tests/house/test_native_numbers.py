@@ -78,10 +78,15 @@ def is_source(path: str) -> bool:
     return not path.endswith(("tests.rs", "_fixture.rs"))
 
 
-@pytest.mark.parametrize("path", [path for path in repository.rust_sources() if is_source(path)])
-def test_numbers_that_could_be_swapped_have_types(path: str) -> None:
+def swappable(path: str) -> list[str]:
+    """The parameters, fields and pairs of a file whose numbers could be swapped."""
     source = code(repository.text(path))
     found = swappable_parameters(source) + swappable_fields(source) + [match[0] for match in PAIR.finditer(source)]
+    return [f"{path}: {each}" for each in found]
+
+
+def test_numbers_that_could_be_swapped_have_types() -> None:
+    found = [each for path in repository.rust_sources() if is_source(path) for each in swappable(path)]
     assert found == [], "give them types: Offset, PartitionIndex, BrokerId, LeaderEpoch, or a Range or struct of them"
 
 
