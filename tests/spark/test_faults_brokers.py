@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
-from pybroker.client import Admin, NewTopic, TopicPartition
+from pybroker.client import LATEST, Admin, NewTopic, TopicPartition
 from pybroker.testing import Cluster
+from pybroker_spark.audit import job
 from pybroker_spark.audit.expected import Expected
+from pybroker_spark.audit.report import Report
 from pybroker_spark.load import ConsumerPlan, LoadPlan, ProducerPlan, Step, run
+from pybroker_spark.source.options import parse_read, parse_write
+from pybroker_spark.source.planning import Planner
+from pybroker_spark.source.writer import BatchWriter
 from tests.support.conditions import wait_until
 from tests.support.stamped import audited, send_stamped
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.java, pytest.mark.process]
 
@@ -126,3 +132,57 @@ def test_a_query_reads_and_writes_through_the_death_of_a_broker(
     report = audited(cluster.bootstrap_servers, "out", expected)
     assert report.is_exactly_once, report.as_table()
     assert report.records == 6 * COUNT
+
+
+def test_plans_writes_and_audits_say_that_leaders_moved(
+    spark: SparkSession, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_topics(cluster, "moved", partitions=1)
+    moves: list[int] = []
+
+    def move() -> None:
+        leader = cluster.leader("moved", 0)
+        moves.append(leader % 3 + 1)
+        cluster.move_leader("moved", 0, moves[-1])
+
+    where = {"kafka.bootstrap.servers": cluster.bootstrap_servers}
+    rows = pa.record_batch({"value": pa.array([b"x"] * 10, pa.binary())})
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield rows
+        wait_until(lambda: ends(cluster, "moved") == 10, within=WITHIN, what="the first rows are written")
+        move()
+        yield rows
+
+    writer = BatchWriter(parse_write({**where, "topic": "moved"}), ["value"])
+    with Planner(parse_read({**where, "subscribe": "moved"})) as planner:
+        planner.partitions()
+        written = writer.write(batches())
+        writer.commit([written, None])
+        planner.partitions()
+        assert planner.leader_changes == 1
+    assert written.rows == 20
+    assert written.disturbance.leader_changes == 1
+    planned, wrote = sorted(caplog.messages[-2:], key=lambda line: "batch" in line)
+    assert planned.startswith(f"moved-0 has leader {moves[0]} (epoch 0 to 1): reading goes on")
+    assert wrote.startswith("the batch was written through 1 change of leaders")
+
+    send_stamped(cluster.bootstrap_servers, "moved", [0], COUNT)
+    counted = job.audit
+
+    def disturbed(records: DataFrame, expected: Sequence[Expected] = ()) -> Report:
+        report = counted(records, expected)
+        move()
+        return report
+
+    monkeypatch.setattr(job, "audit", disturbed)
+    report = job.audit_topics(spark, cluster.bootstrap_servers, ["moved"])
+    assert (report.records, report.unstamped, report.leader_changes) == (COUNT, 20, 1)
+    assert "leaders changed 1 times while it was read" in report.as_table()
+
+
+def ends(cluster: Cluster, topic: str) -> int:
+    """The end of a topic's first partition."""
+    with Admin(cluster.bootstrap_servers) as admin:
+        (listed,) = admin.list_offsets({TopicPartition(topic, 0): LATEST}).values()
+    return listed.offset

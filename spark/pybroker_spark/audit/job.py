@@ -9,6 +9,7 @@ every record is there once; 1: something is lost or duplicated; 2: the audit cou
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import pickle
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,7 +90,11 @@ def audit_topics(
 ) -> Report:
     """Audit whole topics; `options` are further ones of the read (`endingOffsets`, `minPartitions` ...)."""
     read = _read_options(bootstrap_servers, topics, options or {})
-    return audit(spark.read.format("pybroker").options(**read).load(), expected)
+    with Planner(parse_read(read)) as planner:
+        planner.partitions()
+        report = audit(spark.read.format("pybroker").options(**read).load(), expected)
+        planner.partitions(missing_ok=True)
+        return dataclasses.replace(report, leader_changes=planner.leader_changes)
 
 
 def _read_options(bootstrap_servers: str, topics: Sequence[str], further: Mapping[str, str]) -> dict[str, str]:

@@ -49,6 +49,8 @@ class Report:
     findings: tuple[Finding, ...]
     tallies: Mapping[tuple[str, int], Tally]
     latencies: Latencies
+    leader_changes: int = 0
+    """How often the partitions came to other leaders while they were read."""
 
     @property
     def records(self) -> int:
@@ -97,6 +99,7 @@ class Report:
             "reordered": self.reordered,
             "unstamped": self.unstamped,
             "exactly_once": self.is_exactly_once,
+            "leader_changes": self.leader_changes,
             "latency": self._latency(),
             "partitions": [
                 {
@@ -166,6 +169,8 @@ class Report:
             )
         if self.unstamped:
             lines.append(f"{self.unstamped:,} records have no stamp and were not judged")
+        if self.leader_changes:
+            lines.append(f"leaders changed {self.leader_changes:,} times while it was read")
         verdict = "every record is there once" if self.is_exactly_once else "NOT exactly once"
         verdict = verdict if self.findings else "nothing was judged"
         lines.append(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pybroker_spark.disturbance import Disturbance
 from pybroker_spark.load.channel import Message
-from pybroker_spark.load.clients import Disturbance
 from pybroker_spark.load.interval import Interval
 from pybroker_spark.load.plan import LoadPlan
 

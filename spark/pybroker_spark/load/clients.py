@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Protocol
 
 from pybroker.client import LatencyHistogram
+from pybroker_spark.disturbance import Disturbance
 
 
 @dataclass(slots=True)
@@ -25,27 +25,6 @@ class Sample:
     def is_empty(self) -> bool:
         """Whether there is nothing to report."""
         return not self.records and not self.failed
-
-
-@dataclass(frozen=True, slots=True)
-class Disturbance:
-    """What a client has met of brokers that went away."""
-
-    gap_s: float = 0.0
-    """The longest time in which records of a producer waited and none was acknowledged."""
-    retries: int = 0
-    """Records that a producer sent again, once for each time."""
-    leader_changes: int = 0
-    """How often a partition came to another leader."""
-
-    @classmethod
-    def of_metrics(cls, metrics: Mapping[str, float]) -> Self:
-        """What a native client's `metrics()` say."""
-        return cls(
-            metrics.get("acknowledgement-gap-max", 0.0) / 1000,
-            int(metrics.get("record-retry-total", 0)),
-            int(metrics["leader-changes-total"]),
-        )
 
 
 class Clock:

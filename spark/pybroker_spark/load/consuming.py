@@ -7,7 +7,8 @@ import time
 from collections.abc import Sequence
 
 from pybroker.client import Consumer, Fetcher, RebalanceListener, TopicPartition
-from pybroker_spark.load.clients import Clock, Disturbance, Orders, Sample
+from pybroker_spark.disturbance import Disturbance
+from pybroker_spark.load.clients import Clock, Orders, Sample
 from pybroker_spark.load.plan import ConsumerPlan
 
 _WAIT_S = 0.1

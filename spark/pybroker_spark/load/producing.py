@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import cycle
 
 from pybroker.client import ClientError, KeyedStamps, Producer, TransactionAbortableError
-from pybroker_spark.load.clients import Clock, Disturbance, Orders, Sample
+from pybroker_spark.disturbance import Disturbance
+from pybroker_spark.load.clients import Clock, Orders, Sample
 from pybroker_spark.load.pacing import PacedProducer
 from pybroker_spark.load.plan import ProducerPlan
 from pybroker_spark.load.schedule import Portion

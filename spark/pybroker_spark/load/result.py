@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybroker.client import LatencyHistogram
+from pybroker_spark.disturbance import Disturbance
 from pybroker_spark.load.board import DONE, Board, Standing
-from pybroker_spark.load.clients import Disturbance
 from pybroker_spark.load.interval import PHASES, STEADY, Interval
 from pybroker_spark.load.plan import LoadPlan
 
@@ -102,12 +102,7 @@ class Result:
 
     def disturbance(self, role: str) -> Disturbance:
         """What the clients of a role have met of brokers that went away: the longest gap, the sums of the rest."""
-        met = [client.disturbance for client in self.of_role(role) if client.disturbance is not None]
-        return Disturbance(
-            max((one.gap_s for one in met), default=0.0),
-            sum(one.retries for one in met),
-            sum(one.leader_changes for one in met),
-        )
+        return Disturbance.of_all(it.disturbance for it in self.of_role(role) if it.disturbance is not None)
 
     def total(self, role: str) -> Total:
         """From the start to the last record of the last client."""

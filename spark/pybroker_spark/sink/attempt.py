@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pybroker.client import ClientError, Continuation, Producer, TopicPartition
+from pybroker_spark.disturbance import UNDISTURBED, Disturbance
 from pybroker_spark.sink.entries import Begun, Entry, Place, TopicMark, Wrote, place_of
 from pybroker_spark.sink.errors import InterferenceError, ReplayError, SinkError, TargetLostError
 from pybroker_spark.sink.ledger import Ledger
@@ -55,6 +56,7 @@ class Outcome:
     repeated: int = 0
     """Rows that an earlier attempt had written."""
     topic_ids: Mapping[str, str] | None = None
+    disturbance: Disturbance = UNDISTURBED
 
 
 class _Earlier:
@@ -171,6 +173,7 @@ class Attempt:
                 producer.native.raise_failure()
             producer.flush(flush_seconds(self._options.properties) + _FLUSH_SECONDS)
             producer.native.raise_failure()
+            met = Disturbance.of_metrics(producer.metrics())
         finally:
             with contextlib.suppress(ClientError):
                 producer.close(0.0)  # what an attempt that failed has not sent yet stays unsent
@@ -178,7 +181,8 @@ class Attempt:
         if earlier is not None:
             self._check(earlier)
         topic_ids = {topic: mark.topic_id for topic, mark in self._marks.items()}
-        return Outcome(begun=True, rows=rows, repeated=earlier.repeated if earlier else 0, topic_ids=topic_ids)
+        repeated = earlier.repeated if earlier else 0
+        return Outcome(begun=True, rows=rows, repeated=repeated, topic_ids=topic_ids, disturbance=met)
 
     def _meet(self, batch: pa.RecordBatch) -> None:
         """Note a topic in the ledger before its first row, with the end of each partition."""

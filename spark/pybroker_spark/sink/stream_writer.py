@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from pybroker_spark.disturbance import UNDISTURBED, Disturbance, log_disturbance
 from pybroker_spark.sink import transactional
 from pybroker_spark.sink.attempt import Attempt, Share
 from pybroker_spark.sink.entries import Done, begun_tasks, place_of
@@ -47,6 +48,7 @@ class WrittenShare(WriterCommitMessage):
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     transaction: TransactionalOutcome | None = None
     """With `exactly.once=transactions`."""
+    disturbance: Disturbance = UNDISTURBED
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -62,10 +64,17 @@ class StreamWriter(DataSourceStreamArrowWriter):
         if self.options.exactly_once == TRANSACTIONS:
             chosen = (batch.select(self.columns) for batch in iterator)
             written = transactional.write(share, ledger, self.options, chosen)
-            return WrittenShare(share, written.begun, False, written.rows, 0, transaction=written)
+            met = written.disturbance
+            return WrittenShare(share, written.begun, False, written.rows, 0, transaction=written, disturbance=met)
         outcome = Attempt(share, ledger, self.options).write(batch.select(self.columns) for batch in iterator)
         return WrittenShare(
-            share, outcome.begun, outcome.done, outcome.rows, outcome.repeated, dict(outcome.topic_ids or {})
+            share,
+            outcome.begun,
+            outcome.done,
+            outcome.rows,
+            outcome.repeated,
+            dict(outcome.topic_ids or {}),
+            disturbance=outcome.disturbance,
         )
 
     def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
@@ -77,6 +86,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         if not any(share.begun for share in shares):
             return  # no rows: there is nothing to remember
         query = shares[0].share.query_id
+        log_disturbance(f"query {query} batch {batch_id}", (share.disturbance for share in shares))
         ledger = open_ledger(self.options.bootstrap_servers, self.options.properties, query)
         if self.options.exactly_once == TRANSACTIONS:
             outcomes = {share.share.task: share.transaction for share in shares if share.transaction is not None}

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from pybroker.client import EARLIEST, LATEST, ClientError, Fetcher, Producer, SuspendedTransaction, TopicPartition
 from pybroker.client.settings import FetcherSettings
+from pybroker_spark.disturbance import UNDISTURBED, Disturbance
 from pybroker_spark.sink.attempt import Share
 from pybroker_spark.sink.entries import Begun, Done, Entry, Wrote, parse_entry, write_entry
 from pybroker_spark.sink.errors import LedgerError, SinkError, SplitError
@@ -39,6 +40,7 @@ class TransactionalOutcome:
     rows: int = 0
     suspended: SuspendedTransaction | None = None
     """The transaction that holds them; None where an earlier run of the batch has committed it."""
+    disturbance: Disturbance = UNDISTURBED
 
 
 def write(
@@ -84,7 +86,9 @@ def _write(
             rows += batch.num_rows
             producer.send_columns(batch, topic=options.topic)
         producer.send(ledger.topic, write_entry(Wrote(share.batch, share.task)), partition=0)
-        return TransactionalOutcome(begun=True, rows=rows, suspended=producer.suspend_transaction())
+        suspended = producer.suspend_transaction()
+        met = Disturbance.of_metrics(producer.metrics())
+        return TransactionalOutcome(begun=True, rows=rows, suspended=suspended, disturbance=met)
     except BaseException:
         with contextlib.suppress(ClientError):
             producer.abort_transaction()

@@ -28,6 +28,7 @@ from pybroker.client.errors import AuthenticationError, UnreachableError
 from pybroker.client.settings import AdminSettings
 from pybroker_spark.source.errors import DataLossError, OptionError
 from pybroker_spark.source.filters import Narrowing
+from pybroker_spark.source.leaders import LeaderWatch
 from pybroker_spark.source.offsets import AtOffsets, AtTime, AtTimes, Bound, Everywhere, Offsets, in_order, named
 from pybroker_spark.source.options import ReadOptions
 from pybroker_spark.source.ranges import OffsetRange, split
@@ -47,6 +48,7 @@ class Planner:
         self._admin: Admin | None = None
         self.topic_ids: dict[str, bytes] = {}
         """The topics that were there at the last look; a topic made anew has another id. Zeros from old brokers."""
+        self._leaders = LeaderWatch()
 
     def __enter__(self) -> Self:
         return self
@@ -62,6 +64,11 @@ class Planner:
             self._admin.close()
             self._admin = None
 
+    @property
+    def leader_changes(self) -> int:
+        """How often the partitions came to other leaders between the looks of `partitions`."""
+        return self._leaders.changes
+
     def partitions(self, *, missing_ok: bool = False) -> list[TopicPartition]:
         """The partitions that the options name, as they are now.
 
@@ -76,6 +83,8 @@ class Planner:
             names = sorted({p.topic for p in topics.assigned} or topics.names)
         described = self._describe(names, missing_ok)
         self.topic_ids = {topic.name: topic.topic_id for topic in described}
+        if (moved := self._leaders.look(described)) is not None:
+            _log.warning("%s: reading goes on there", moved)
         found = [TopicPartition(topic.name, partition.index) for topic in described for partition in topic.partitions]
         if topics.assigned:
             absent = topics.assigned - set(found)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pybroker.client import Producer
+from pybroker_spark.disturbance import UNDISTURBED, Disturbance, log_disturbance
 from pybroker_spark.source.options import WriteOptions
 
 _DEFAULTS: Final[dict[str, str]] = {
@@ -28,6 +29,7 @@ class Written(WriterCommitMessage):
     """What one task wrote."""
 
     rows: int
+    disturbance: Disturbance = UNDISTURBED
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -44,4 +46,9 @@ class BatchWriter(DataSourceArrowWriter):
                 rows += producer.send_columns(batch.select(self.columns), topic=self.options.topic)
             producer.flush()
             producer.native.raise_failure()
-        return Written(rows)
+            met = Disturbance.of_metrics(producer.metrics())
+        return Written(rows, met)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """On the driver, when every task has written: log what they met of brokers that went away."""
+        log_disturbance("the batch", (it.disturbance for it in messages if isinstance(it, Written)))
