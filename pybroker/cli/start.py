@@ -37,7 +37,7 @@ from pybroker.config.shown import changed_texts
 from pybroker.config.topic import broker_suggestion
 from pybroker.net.allocator import fix_thresholds
 from pybroker.net.descriptors import raise_limit
-from pybroker.net.slices import lengthen_slice
+from pybroker.net.slices import take_slice
 from pybroker.node import Node, NodeError
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _run(
     )
     raise_limit()
     fix_thresholds()
-    lengthen_slice(config.control_thread_slice_us)
+    take_slice(config.control_thread_slice_us)
     notifier = Notifier()
     service = _Service(
         notifier=notifier,

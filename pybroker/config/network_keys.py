@@ -94,8 +94,9 @@ class NetworkKeys(Settings):
         ours=True,
     )
     control_thread_slice_us = integer(
-        20_000,
-        "The same of the thread that runs Python: the longer, the sooner threads of records are let in beside it.",
+        1_000,
+        "The same of the thread that runs Python: longer than network.thread.slice.us, so that threads of records are "
+        "let in beside it, and shorter than the system's, so that it is let in where clients run.",
         at_least=0,
         at_most=100_000,
         ours=True,

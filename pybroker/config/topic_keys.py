@@ -37,7 +37,12 @@ class TopicKeys(Settings):
     replica_fetch_backoff_ms = integer(1000, "Pause in ms after a failed fetch from a leader.", at_least=0)
     replica_fetch_response_max_bytes = integer(10 * 1024**2, "Bytes fetched from a leader at a time.", at_least=0)
     replica_socket_timeout_ms = integer(30000, "Longest wait in ms on a follower's connection.")
-    replica_socket_receive_buffer_bytes = integer(64 * 1024, "Receive buffer in bytes of a follower's connection.")
+    replica_socket_receive_buffer_bytes = integer(
+        -1,
+        "Receive buffer in bytes of a follower's connection; -1 for the system's, which grows with what comes. Kafka's "
+        "default is 65536, which has a follower wait for its leader some twenty times a megabyte.",
+        at_least=-1,
+    )
     leader_replication_throttled_rate = long(
         LONG_MAX,
         "Most bytes a second that the followers of throttled replicas are sent; those in sync are never held back.",

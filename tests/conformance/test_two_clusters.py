@@ -62,6 +62,8 @@ SET_BY_THE_PEERS = (
     *("listener.security.protocol.map", "share.coordinator.state.topic.replication.factor"),
 )
 """Settings that the files of the two clusters have each in its own way, and a default that names the program."""
+OTHER_DEFAULTS = ("replica.socket.receive.buffer.bytes",)
+"""Settings whose default differs, and whose words say why (docs/adr/0089)."""
 
 
 class Clusters(NamedTuple):
@@ -316,10 +318,12 @@ def test_settings(changed_alike: Alike, topic: str) -> None:
 def test_all_settings_of_a_broker(alike: Alike, topic: str) -> None:
     """Keys of parts that are not here, and ours, are left out; so are addresses, and what PybrokerCluster names."""
 
+    left_out = {*NOT_SHOWN_THERE, *SET_BY_THE_PEERS, *OTHER_DEFAULTS}
+
     def shared(line: str) -> str | None:
         name = line.strip().partition("=")[0]
         key = BrokerConfig.keys.get(name)
-        is_compared = key is not None and not key.ours and name not in (*NOT_SHOWN_THERE, *SET_BY_THE_PEERS)
+        is_compared = key is not None and not key.ours and name not in left_out
         return line if is_compared else None
 
     shown = alike("configs", "--describe", "--all", "--broker", "2", only=shared)
@@ -351,14 +355,35 @@ def test_reassignments(changed_alike: Alike, topic: str, tmp_path: Path) -> None
     def settled() -> bool:
         return all(is_settled(cluster) for cluster in changed_alike.clusters.both())
 
-    for file in (plan("fewer.json", {0: [2, 1]}), plan("back.json", {0: ASSIGNED[0]})):
+    throttled = ("--throttle", "100000000", "--replica-alter-log-dirs-throttle", "100000000")
+    plans = ((plan("fewer.json", {0: [2, 1]}), throttled), (plan("back.json", {0: ASSIGNED[0]}), ()))
+    for file, limits in plans:
         named = ("--reassignment-json-file", file)
-        assert changed_alike("reassign-partitions", "--execute", *named).status == 0
+        assert changed_alike("reassign-partitions", "--execute", *named, *limits).status == 0
+        assert changed_alike("reassign-partitions", "--execute", "--additional", *named, *limits).status == 0
         wait_until(settled, within=_WITHIN_S, what="the reassignments are complete")
         assert "is completed" in "".join(changed_alike("reassign-partitions", "--verify", *named).lines)
         changed_alike("reassign-partitions", "--list")
         changed_alike("topics", "--describe", "--topic", topic)
     changed_alike("reassign-partitions", "--cancel", *named)
+
+
+def test_a_plan_that_is_proposed(alike: Alike, topic: str, tmp_path: Path) -> None:
+    file = tmp_path / "topics.json"
+    file.write_text(json.dumps({"version": 1, "topics": [{"topic": topic}]}))
+
+    def counted(line: str) -> str:
+        """Which replicas are proposed is drawn; how many each partition and each broker has is not."""
+        if not line.startswith("{"):
+            return line
+        parts = json.loads(line)["partitions"]
+        each = sorted((part["topic"], part["partition"], len(part["replicas"])) for part in parts)
+        return json.dumps([each, sorted(broker for part in parts for broker in part["replicas"])])
+
+    named = ("--generate", "--topics-to-move-json-file", str(file), "--broker-list")
+    for brokers, status in (("1,2,3", 0), ("1,2", 1), ("1,2,9", 1)):
+        assert alike("reassign-partitions", *named, brokers, only=counted).status == status
+    assert alike("reassign-partitions", *named, "1,2,3", "--disable-rack-aware", only=counted).status == 0
 
 
 def is_settled(cluster: ClusterPeer) -> bool:

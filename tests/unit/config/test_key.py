@@ -19,6 +19,7 @@ OURS = {
     "log.dir": "/tmp/pybroker-logs",
     "process.roles": "broker,controller",
     "node.id": "1",
+    "replica.socket.receive.buffer.bytes": "-1",
 }
 # Kafka reads connections.max.reauth.ms, sasl.server.max.receive.size and telemetry.max.bytes, and describes none.
 NOT_IN_KAFKA = {

@@ -20,9 +20,9 @@ def test_a_thread_of_ones_own_has_the_slice_that_it_is_given() -> None:
 
     def run() -> None:
         before = _shown()
-        slices.lengthen_slice(0)
+        slices.take_slice(0)
         assert _shown() == before
-        slices.lengthen_slice(7_000)
+        slices.take_slice(7_000)
         seen.append(_shown())
 
     thread = threading.Thread(target=run)
@@ -43,5 +43,5 @@ def test_a_system_that_forbids_it_has_a_line_in_the_log(
 
     monkeypatch.setattr(slices, "set_thread_slice", forbidden)
     with caplog.at_level(logging.INFO, "pybroker.net"):
-        slices.lengthen_slice(20_000)
+        slices.take_slice(20_000)
     assert caplog.messages == ["control.thread.slice.us=20000 has no effect: Operation not permitted"]
