@@ -28,6 +28,8 @@ class Invariants:
         # The leader of a partition in each epoch, and the highest watermark that was seen there.
         self._leaders: dict[tuple[Key, int], int] = {}
         self._watermarks: dict[tuple[Key, int], int] = {}
+        # The highest one that a leader of any epoch would give to consumers.
+        self._shown: dict[Key, int] = {}
         # What was committed, by offset, and the epoch of the leader that showed it last.
         self.committed: dict[Key, list[bytes]] = {}
         self._committed_epoch: dict[Key, int] = {}
@@ -72,7 +74,7 @@ class Invariants:
             # It may lack what was acknowledged, and says so (KIP-704, KIP-966).
             self.unclean_elections += 1
             self._unclean_epochs[key] = epoch
-            for kept in (self.committed, self.acknowledged):
+            for kept in (self.committed, self.acknowledged, self._shown):
                 kept.pop(key, None)
             if key[0][:1] == b"o":
                 self._offsets.clear()
@@ -144,6 +146,13 @@ class Invariants:
         self._watermarks[key, epoch] = watermark
         if self._is_outdated(key, epoch):
             return
+        if not partition.lags_its_epoch:  # before that, ListOffsets answers no end (KIP-207)
+            shown = self._shown.get(key, 0)
+            if watermark < shown:
+                raise BrokenError(
+                    f"the end of {_name(key)} went back for consumers from {shown} to {watermark} in epoch {epoch}"
+                )
+            self._shown[key] = watermark
         committed = self.committed.setdefault(key, [])
         if watermark > len(committed):
             found = node.broker.records(key, len(committed))
