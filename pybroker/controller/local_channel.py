@@ -346,7 +346,7 @@ class LocalChannel:
         event = UpdateFeatures(updates, controller.node_id, validate_only, int(controller.is_dynamic))
         if event.raises_kraft_version:
             # Its level is no record of the machine's, and comes first: nothing is done where either is refused.
-            refused = cast("Result", await controller.submit(event._replace(validate_only=True)))
+            refused = cast("Result", await controller.submit(msgspec.structs.replace(event, validate_only=True)))
             if not refused.error_code:
                 refused = await controller.voters.upgrade(validate_only=validate_only)
             if refused.error_code:

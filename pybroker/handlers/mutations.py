@@ -12,6 +12,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -65,4 +67,5 @@ async def within_quota(
 def _exceeded(result: Any) -> Any:
     if result.error_code != ErrorCode.NONE:
         return result
-    return result._replace(error_code=ErrorCode.THROTTLING_QUOTA_EXCEEDED, error_message=EXCEEDED)
+    code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    return msgspec.structs.replace(result, error_code=code, error_message=EXCEEDED)

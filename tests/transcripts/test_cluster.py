@@ -277,10 +277,14 @@ def config_change(words: list[str], *, replaces: bool = False) -> events.ConfigC
 def show_reply(reply: Any) -> str:
     if isinstance(reply, events.ElectedTopic | events.ReassignedTopic | events.OngoingTopic):
         return f"{reply.name}: {'; '.join(map(show_reply, reply.partitions))}"
-    if not hasattr(reply, "_fields"):
+    if type(reply).__module__ == events.__name__:
+        fields = msgspec.structs.asdict(reply)
+    elif hasattr(reply, "_asdict"):
+        fields = reply._asdict()
+    else:
         return repr(reply)
     shown = []
-    for name, value in zip(reply._fields, reply, strict=True):
+    for name, value in fields.items():
         if name == "error_code":
             shown.append(value.name)
         elif isinstance(value, bytes):

@@ -6,7 +6,9 @@ Owns the shapes alone. Where a choice is random the event carries the dice: fres
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.metadata.features import KRAFT_VERSION
 from pybroker.protocol.errors import ErrorCode
@@ -70,14 +72,14 @@ __all__ = [
 ]
 
 
-class Result(NamedTuple):
+class Result(msgspec.Struct, frozen=True):
     """Success, or why not."""
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
 
 
-class WholeRequest(NamedTuple):
+class WholeRequest(msgspec.Struct, frozen=True):
     """What a request asks for, all its events together (`whole_requests`)."""
 
     times: Mapping[str | bytes, int]
@@ -86,7 +88,7 @@ class WholeRequest(NamedTuple):
     """How many partitions are to be made."""
 
 
-class CreateTopics(NamedTuple):
+class CreateTopics(msgspec.Struct, frozen=True):
     """Create topics; each succeeds or fails by itself. Answered by a `CreatedTopic` for each, in order."""
 
     topics: Sequence[NewTopic]
@@ -98,7 +100,7 @@ class CreateTopics(NamedTuple):
     validate_only: bool = False
 
 
-class CreatedTopic(NamedTuple):
+class CreatedTopic(msgspec.Struct, frozen=True):
     """What became of one topic of a `CreateTopics`."""
 
     name: str
@@ -109,7 +111,7 @@ class CreatedTopic(NamedTuple):
     replication_factor: int = -1
 
 
-class CreatePartitions(NamedTuple):
+class CreatePartitions(msgspec.Struct, frozen=True):
     """Give topics more partitions; each succeeds or fails by itself. Answered by an `EnlargedTopic` for each."""
 
     topics: Sequence[MorePartitions]
@@ -119,7 +121,7 @@ class CreatePartitions(NamedTuple):
     validate_only: bool = False
 
 
-class EnlargedTopic(NamedTuple):
+class EnlargedTopic(msgspec.Struct, frozen=True):
     """What became of one topic of a `CreatePartitions`."""
 
     name: str
@@ -127,14 +129,14 @@ class EnlargedTopic(NamedTuple):
     error_message: str | None = None
 
 
-class DeleteTopics(NamedTuple):
+class DeleteTopics(msgspec.Struct, frozen=True):
     """Delete topics, named by name or by id. Answered by a `DeletedTopic` for each, in order."""
 
     topics: Sequence[str | bytes]
     whole: WholeRequest
 
 
-class DeletedTopic(NamedTuple):
+class DeletedTopic(msgspec.Struct, frozen=True):
     """What became of one topic of a `DeleteTopics`; name and id as far as they are known."""
 
     name: str | None
@@ -152,7 +154,7 @@ class ElectionType(IntEnum):
     """Anybody, also out of sync, where nobody leads."""
 
 
-class ElectLeaders(NamedTuple):
+class ElectLeaders(msgspec.Struct, frozen=True):
     """Elect leaders, each partition by itself. Answered by an `ElectedTopic` for each topic, or one `Result`."""
 
     election_type: ElectionType
@@ -160,7 +162,7 @@ class ElectLeaders(NamedTuple):
     """Partitions by topic; None is every partition, and the reply leaves out those that need no election."""
 
 
-class ElectedPartition(NamedTuple):
+class ElectedPartition(msgspec.Struct, frozen=True):
     """What became of one partition of an `ElectLeaders`."""
 
     partition: int
@@ -168,21 +170,21 @@ class ElectedPartition(NamedTuple):
     error_message: str | None = None
 
 
-class ElectedTopic(NamedTuple):
+class ElectedTopic(msgspec.Struct, frozen=True):
     """What became of the partitions of one topic of an `ElectLeaders`."""
 
     name: str
     partitions: Sequence[ElectedPartition]
 
 
-class AlterReassignments(NamedTuple):
+class AlterReassignments(msgspec.Struct, frozen=True):
     """Give partitions other replicas, or cancel it, each by itself. Answered by a `ReassignedTopic` for each topic."""
 
     topics: Sequence[ReassignableTopic]
     allow_replication_factor_change: bool = True
 
 
-class ReassignedPartition(NamedTuple):
+class ReassignedPartition(msgspec.Struct, frozen=True):
     """What became of one partition of an `AlterReassignments`."""
 
     partition: int
@@ -190,21 +192,21 @@ class ReassignedPartition(NamedTuple):
     error_message: str | None = None
 
 
-class ReassignedTopic(NamedTuple):
+class ReassignedTopic(msgspec.Struct, frozen=True):
     """What became of the partitions of one topic of an `AlterReassignments`."""
 
     name: str
     partitions: Sequence[ReassignedPartition]
 
 
-class ListReassignments(NamedTuple):
+class ListReassignments(msgspec.Struct, frozen=True):
     """List what is being reassigned. Answered by an `OngoingTopic` for each topic with such partitions."""
 
     partitions: Sequence[tuple[str, Sequence[int]]] | None
     """Partitions by topic, of which those that are not there are passed over; None is every partition."""
 
 
-class OngoingReassignment(NamedTuple):
+class OngoingReassignment(msgspec.Struct, frozen=True):
     """A partition that is being reassigned."""
 
     partition: int
@@ -213,14 +215,14 @@ class OngoingReassignment(NamedTuple):
     removing: tuple[int, ...]
 
 
-class OngoingTopic(NamedTuple):
+class OngoingTopic(msgspec.Struct, frozen=True):
     """A topic's partitions that are being reassigned."""
 
     name: str
     partitions: Sequence[OngoingReassignment]
 
 
-class AlterPartitions(NamedTuple):
+class AlterPartitions(msgspec.Struct, frozen=True):
     """Change the in-sync replicas of partitions that a broker leads, each by itself (KIP-497).
 
     Answered by an `InSyncResult` for each, in order, or by one `Result`.
@@ -231,7 +233,7 @@ class AlterPartitions(NamedTuple):
     changes: Sequence[InSyncChange]
 
 
-class RegisterBroker(NamedTuple):
+class RegisterBroker(msgspec.Struct, frozen=True):
     """Register a broker's new incarnation (KIP-631). Answered by a `RegisteredBroker`."""
 
     broker_id: int
@@ -251,7 +253,7 @@ class RegisterBroker(NamedTuple):
     """The epoch that it had when it stopped cleanly, so that it has lost nothing (KIP-966); -1 where it did not."""
 
 
-class RegisteredBroker(NamedTuple):
+class RegisteredBroker(msgspec.Struct, frozen=True):
     """The epoch that the broker has from now on, or why it was refused."""
 
     error_code: ErrorCode = ErrorCode.NONE
@@ -259,7 +261,7 @@ class RegisteredBroker(NamedTuple):
     broker_epoch: int = -1
 
 
-class RegisterController(NamedTuple):
+class RegisterController(msgspec.Struct, frozen=True):
     """Register a controller's new incarnation (KIP-919). Answered by a `Result`."""
 
     controller_id: int
@@ -269,13 +271,13 @@ class RegisterController(NamedTuple):
     features: Mapping[str, tuple[int, int]]
 
 
-class UnregisterBroker(NamedTuple):
+class UnregisterBroker(msgspec.Struct, frozen=True):
     """Forget a broker. Answered by a `Result`."""
 
     broker_id: int
 
 
-class Heartbeat(NamedTuple):
+class Heartbeat(msgspec.Struct, frozen=True):
     """A broker is alive (KIP-631). Answered by a `HeartbeatResult`."""
 
     broker_id: int
@@ -286,7 +288,7 @@ class Heartbeat(NamedTuple):
     """Up to where the broker has put metadata in force; None for a broker in this process, whose image is ours."""
 
 
-class HeartbeatResult(NamedTuple):
+class HeartbeatResult(msgspec.Struct, frozen=True):
     """What the broker is to know about itself."""
 
     error_code: ErrorCode = ErrorCode.NONE
@@ -297,7 +299,7 @@ class HeartbeatResult(NamedTuple):
     """Whether it has put its own registration in force."""
 
 
-class LogDirectoriesFailed(NamedTuple):
+class LogDirectoriesFailed(msgspec.Struct, frozen=True):
     """A broker has lost log directories: a heartbeat reports them as offline (KIP-858). Answered by a `Result`."""
 
     broker_id: int
@@ -305,7 +307,7 @@ class LogDirectoriesFailed(NamedTuple):
     directories: Sequence[bytes]
 
 
-class AssignReplicas(NamedTuple):
+class AssignReplicas(msgspec.Struct, frozen=True):
     """A broker reports where it has put replicas (AssignReplicasToDirs of KIP-858). Answered by a `Result`."""
 
     broker_id: int
@@ -314,7 +316,7 @@ class AssignReplicas(NamedTuple):
     """Id of the log directory by topic id and partition."""
 
 
-class SessionExpired(NamedTuple):
+class SessionExpired(msgspec.Struct, frozen=True):
     """No heartbeat of a broker came within the session timeout. Answered by None."""
 
     broker_id: int
@@ -323,22 +325,22 @@ class SessionExpired(NamedTuple):
     """When the session ended; None where the broker's death was noticed otherwise."""
 
 
-class BalanceLeaders(NamedTuple):
+class BalanceLeaders(msgspec.Struct, frozen=True):
     """It is time to look for leadership that is not where it is preferred. Answered by None."""
 
     brokers: frozenset[int] = frozenset()
     """Those that a look has found and that are not done; none begins a look."""
 
 
-class ElectUncleanly(NamedTuple):
+class ElectUncleanly(msgspec.Struct, frozen=True):
     """It is time to look for partitions without leader whose topics allow unclean elections. Answered by None."""
 
 
-class WriteNoOp(NamedTuple):
+class WriteNoOp(msgspec.Struct, frozen=True):
     """It is time to write a record that says nothing (KIP-835). Answered by None."""
 
 
-class ConfigChange(NamedTuple):
+class ConfigChange(msgspec.Struct, frozen=True):
     """Changes of one resource's configurations (KIP-339); a name is in one of the mappings only."""
 
     resource: ConfigResource
@@ -352,14 +354,14 @@ class ConfigChange(NamedTuple):
     """Whether every configuration that is not named is deleted, as the old AlterConfigs does."""
 
 
-class AlterConfigs(NamedTuple):
+class AlterConfigs(msgspec.Struct, frozen=True):
     """Change configurations; each resource succeeds or fails by itself. Answered by a `ConfigResult` for each."""
 
     changes: Sequence[ConfigChange]
     validate_only: bool = False
 
 
-class ConfigResult(NamedTuple):
+class ConfigResult(msgspec.Struct, frozen=True):
     """What became of one resource of an `AlterConfigs`."""
 
     resource: ConfigResource
@@ -367,7 +369,7 @@ class ConfigResult(NamedTuple):
     error_message: str | None = None
 
 
-class AllocateProducerIds(NamedTuple):
+class AllocateProducerIds(msgspec.Struct, frozen=True):
     """Give a broker a block of producer ids (KIP-730). Answered by a `range`, or a `Result` that refuses."""
 
     broker_id: int
@@ -382,7 +384,7 @@ class UpgradeType(IntEnum):
     UNSAFE_DOWNGRADE = 3
 
 
-class FeatureUpdate(NamedTuple):
+class FeatureUpdate(msgspec.Struct, frozen=True):
     """A feature's new level; 0 removes the feature."""
 
     name: str
@@ -391,7 +393,7 @@ class FeatureUpdate(NamedTuple):
     """An `UpgradeType`, or a number that is none."""
 
 
-class UpdateFeatures(NamedTuple):
+class UpdateFeatures(msgspec.Struct, frozen=True):
     """Finalize feature levels (KIP-584), all or none. Answered by a `Result`."""
 
     updates: Sequence[FeatureUpdate]
@@ -408,7 +410,7 @@ class UpdateFeatures(NamedTuple):
         return bool(levels) and levels[-1] > self.kraft_version
 
 
-class ScramDeletion(NamedTuple):
+class ScramDeletion(msgspec.Struct, frozen=True):
     """A user's credential to remove."""
 
     name: str
@@ -416,7 +418,7 @@ class ScramDeletion(NamedTuple):
     """Kafka's number of it, or a number that is none."""
 
 
-class ScramUpsertion(NamedTuple):
+class ScramUpsertion(msgspec.Struct, frozen=True):
     """A user's credential to add or replace."""
 
     name: str
@@ -430,7 +432,7 @@ class ScramUpsertion(NamedTuple):
         return f"ScramUpsertion({self.name!r}, {self.mechanism}, [hidden])"
 
 
-class AlterScramUsers(NamedTuple):
+class AlterScramUsers(msgspec.Struct, frozen=True):
     """Change credentials of users (KIP-554). Answered by an `AlteredUser` for each user, in the order of their names'
     first mention.
     """
@@ -439,7 +441,7 @@ class AlterScramUsers(NamedTuple):
     upsertions: Sequence[ScramUpsertion]
 
 
-class AlteredUser(NamedTuple):
+class AlteredUser(msgspec.Struct, frozen=True):
     """What became of one user of an `AlterScramUsers`."""
 
     name: str

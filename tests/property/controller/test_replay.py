@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -62,7 +63,7 @@ class Caught(NamedTuple):
 def new_topics(draw: st.DrawFn) -> events.CreateTopics:
     topics = draw(
         st.lists(
-            st.builds(
+            events_of(
                 events.NewTopic,
                 name=NAMES,
                 num_partitions=st.integers(-1, 3),
@@ -76,6 +77,11 @@ def new_topics(draw: st.DrawFn) -> events.CreateTopics:
     return events.CreateTopics(topics, ids, draw(st.integers(0, 100)), whole_creation(topics, 2), draw(st.booleans()))
 
 
+def events_of(event: Callable[..., Any], *given: st.SearchStrategy[Any], **named: st.SearchStrategy[Any]) -> Any:
+    """Events with such values. Hypothesis asks no type: those of annotations are there for type checkers alone."""
+    return st.builds(lambda *values, **others: event(*values, **others), *given, **named)
+
+
 RESOURCES = st.builds(ConfigResource, st.sampled_from([TOPIC_RESOURCE, BROKER_RESOURCE]), NAMES)
 CHANGES = st.dictionaries(CONFIG_NAMES, st.none() | st.sampled_from(["1", "2"]), max_size=2)
 # An epoch of 0 stands for the one in force.
@@ -85,7 +91,7 @@ EVENTS = st.one_of(
     st.lists(NAMES | st.just(b"?" * 16), max_size=3).map(
         lambda topics: events.DeleteTopics(topics, whole_deletion(topics))
     ),
-    st.builds(
+    events_of(
         events.RegisterBroker,
         broker_id=BROKERS,
         incarnation_id=st.sampled_from([b"x" * 16, b"y" * 16]),
@@ -99,23 +105,23 @@ EVENTS = st.one_of(
         session_is_alive=st.booleans(),
         previous_broker_epoch=st.integers(-1, 50),
     ),
-    st.builds(events.Heartbeat, BROKERS, EPOCHS, st.booleans(), st.booleans()),
-    st.builds(events.SessionExpired, BROKERS, EPOCHS),
-    st.builds(events.UnregisterBroker, BROKERS),
-    st.builds(events.LogDirectoriesFailed, BROKERS, EPOCHS, st.lists(st.sampled_from(DIRECTORIES), max_size=1)),
-    st.builds(events.BalanceLeaders),
-    st.builds(events.ElectUncleanly),
-    st.builds(events.WriteNoOp),
+    events_of(events.Heartbeat, BROKERS, EPOCHS, st.booleans(), st.booleans()),
+    events_of(events.SessionExpired, BROKERS, EPOCHS),
+    events_of(events.UnregisterBroker, BROKERS),
+    events_of(events.LogDirectoriesFailed, BROKERS, EPOCHS, st.lists(st.sampled_from(DIRECTORIES), max_size=1)),
+    events_of(events.BalanceLeaders),
+    events_of(events.ElectUncleanly),
+    events_of(events.WriteNoOp),
     st.builds(Caught, st.integers(0, 5), BROKERS),
-    st.builds(
+    events_of(
         events.ElectLeaders,
         st.sampled_from(events.ElectionType),
         st.none() | st.lists(st.tuples(NAMES, st.lists(st.integers(-1, 3), max_size=3)), max_size=3),
     ),
-    st.builds(
+    events_of(
         events.AlterReassignments,
         st.lists(
-            st.builds(
+            events_of(
                 events.ReassignableTopic,
                 name=NAMES,
                 partitions=st.lists(
@@ -131,13 +137,13 @@ EVENTS = st.one_of(
         ),
         st.booleans(),
     ),
-    st.builds(events.ListReassignments, st.none()),
-    st.builds(events.AlterConfigs, st.lists(st.builds(events.ConfigChange, RESOURCES, CHANGES), max_size=3)),
-    st.builds(events.AllocateProducerIds, BROKERS, EPOCHS),
-    st.builds(
+    events_of(events.ListReassignments, st.none()),
+    events_of(events.AlterConfigs, st.lists(events_of(events.ConfigChange, RESOURCES, CHANGES), max_size=3)),
+    events_of(events.AllocateProducerIds, BROKERS, EPOCHS),
+    events_of(
         events.UpdateFeatures,
         st.lists(
-            st.builds(
+            events_of(
                 events.FeatureUpdate,
                 st.sampled_from(["metadata.version", "group.version", "eligible.leader.replicas.version"]),
                 st.integers(0, 26) | st.integers(0, 1),
@@ -152,7 +158,7 @@ EVENTS = st.one_of(
 
 def in_force(event: Any, image: MetadataImage) -> Any:
     if getattr(event, "broker_epoch", None) == 0 and event.broker_id in image.cluster.brokers:
-        return event._replace(broker_epoch=image.cluster.brokers[event.broker_id].epoch)
+        return msgspec.structs.replace(event, broker_epoch=image.cluster.brokers[event.broker_id].epoch)
     return event
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
+
 from pybroker.controller.cluster.events import (
     AlterReassignments,
     ListReassignments,
@@ -82,4 +84,6 @@ def test_a_listing_changes_nothing_and_names_every_partition_once() -> None:
     assert isinstance(outcome.reply, list)
     (topic,) = outcome.reply
     assert topic.name == "t"
-    assert [tuple(one) for one in topic.partitions] == [(index, (1, 2), (2,), ()) for index in range(3)]
+    assert [msgspec.structs.astuple(one) for one in topic.partitions] == [
+        (index, (1, 2), (2,), ()) for index in range(3)
+    ]

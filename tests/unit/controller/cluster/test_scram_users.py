@@ -56,7 +56,7 @@ def test_each_user_is_refused_by_itself_in_kafkas_words() -> None:
     ]
     code = ErrorCode.UNACCEPTABLE_CREDENTIAL
     altered = alter(machine, upsertions, [ScramDeletion("nobody", SHA_256)])
-    assert {one.name: one[1:] for one in altered} == {
+    assert {one.name: (one.error_code, one.error_message) for one in altered} == {
         "nobody": (ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"),
         "few": (code, "Too few iterations"),
         "many": (code, "Too many iterations"),
