@@ -6,7 +6,6 @@ decide in which order parts are built: that is the node's.
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pybroker.broker.transaction_verification import Producer, Wish
@@ -25,8 +24,6 @@ from pybroker.net.rights import Verdict
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.replica.no_partitions import NoPartitions
 from pybroker.security import authorizer, principal_builder
-from pybroker.security.delegation_tokens import DelegationTokens
-from pybroker.security.sasl.server import SaslServer
 from pybroker.telemetry.receivers import Receivers, build_receivers
 from pybroker.telemetry.service import Telemetry
 
@@ -65,9 +62,11 @@ if TYPE_CHECKING:
     from pybroker.replica.in_sync import InSyncReplicas
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.security.authorizer import Judge
+    from pybroker.security.delegation_tokens import DelegationTokens
     from pybroker.security.mutation_quotas import MutationQuotas
     from pybroker.security.principal_builder import Proof
     from pybroker.security.principals import Principal
+    from pybroker.security.sasl.server import SaslServer
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.upkeep import Upkeep
 
@@ -166,7 +165,11 @@ def build_tokens(
 ) -> DelegationTokens | None:
     """Return what checks delegation tokens; None for a node without `delegation.token.secret.key`."""
     secret = config.delegation_token_secret_key
-    return None if secret is None else DelegationTokens(secret, lambda: image().delegation_tokens, wall_ms)
+    if secret is None:
+        return None
+    from pybroker.security.delegation_tokens import DelegationTokens
+
+    return DelegationTokens(secret, lambda: image().delegation_tokens, wall_ms)
 
 
 class Users(NamedTuple):
@@ -194,6 +197,11 @@ def build_sasl_server(
     found = offered(live.current)
     if not found:
         return None
+    # A node whose clients say not who they are starts without what would ask them.
+    import secrets
+
+    from pybroker.security.sasl.server import SaslServer
+
     sasl = SaslServer(
         found,
         scram=users.scram,

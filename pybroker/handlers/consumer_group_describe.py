@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.coordinator.group.modern.describe import DescribeConsumerGroups
+from pybroker.coordinator.group.events import DescribeConsumerGroups
 from pybroker.coordinator.group.service import by_partition
 from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.handlers.errors import ApiError, WireError, wire_error

@@ -27,8 +27,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from pybroker.coordinator.group.events import Client
-from pybroker.coordinator.group.modern.heartbeat import ConsumerHeartbeat
+from pybroker.coordinator.group.events import Client, ConsumerHeartbeat
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
 from pybroker.metadata.features import GROUP_VERSION

@@ -23,6 +23,7 @@ Not done
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from pybroker.handlers.registry import handles
@@ -31,13 +32,11 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from pybroker.security.requirements import NothingRequired
-from pybroker.security.sasl.server import Authenticated
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+    from pybroker.security.sasl.server import Authenticated
 
 _TOO_LATE = "SaslAuthenticate request received after successful authentication"
 
@@ -60,7 +59,7 @@ def sasl_authenticate(
     if sasl is None:
         return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=_TOO_LATE)
     outcome = sasl.authenticate(context.origin, request.auth_bytes)
-    return _answer(outcome, context) if isinstance(outcome, Authenticated) else _answer_later(outcome, context)
+    return _answer_later(outcome, context) if isinstance(outcome, Coroutine) else _answer(outcome, context)
 
 
 async def _answer_later(

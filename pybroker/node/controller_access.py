@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from pybroker.broker.shut_down import Stage
 from pybroker.config.endpoint import Endpoint
-from pybroker.controller.channels import Channels, build_channels, build_patience
-from pybroker.controller.forwarding_channel import ForwardingChannel
-from pybroker.controller.switching_channel import SwitchingChannel
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from pybroker.controller.channels import Channels
     from pybroker.controller.local_channel import LocalChannel
+    from pybroker.controller.switching_channel import SwitchingChannel
     from pybroker.metadata.image import MetadataImage
     from pybroker.node.foundation import Foundation
 
@@ -58,6 +57,11 @@ class ControllerAccess:
         if foundation.config.is_single and local is not None:
             self.channel: LocalChannel | SwitchingChannel = local
             return
+        # A single node reaches no other one, and starts without what only the ways to others need.
+        from pybroker.controller.channels import build_channels, build_patience
+        from pybroker.controller.forwarding_channel import ForwardingChannel
+        from pybroker.controller.switching_channel import SwitchingChannel
+
         channels = self.channels = build_channels(foundation.config, self._find_leader, foundation.outbound.controllers)
         foundation.shut_down.add(Stage.REPORTS, channels, channels.close)
         remote = ForwardingChannel(

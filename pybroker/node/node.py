@@ -24,7 +24,6 @@ from pybroker.node.broker_part import BrokerPart
 from pybroker.node.controller_access import ControllerAccess
 from pybroker.node.controller_part import ControllerPart
 from pybroker.node.foundation import Foundation
-from pybroker.node.observer_part import ObserverPart
 from pybroker.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from pybroker.net.native import ControlRequest, DataPlane
     from pybroker.net.tls import TlsListeners
     from pybroker.node.controller_access import MetadataSource
+    from pybroker.node.observer_part import ObserverPart
     from pybroker.telemetry.service import Telemetry
 
 _EXPECTED = (
@@ -235,12 +235,15 @@ class _Run:
     async def join(self) -> None:
         """Have the metadata, as a voter or an observer, and register; partitions are opened meanwhile."""
         foundation, controller = self._foundation, self._controller
-        observer = ObserverPart(foundation)
+        observer: ObserverPart | None = None
         source: MetadataSource
         if controller is not None:
             source = controller.build()
             access = ControllerAccess(foundation, source, controller.local)
         else:
+            from pybroker.node.observer_part import ObserverPart  # what observes has no controller
+
+            observer = ObserverPart(foundation)
             source = observer.build()
             access = ControllerAccess(foundation, source, None)
         publishers: list[Publisher] = [foundation.live]
@@ -252,7 +255,7 @@ class _Run:
                 publishers.append(self._broker.suspect(controller.controller))
         if controller is not None:
             await controller.start(publishers, access)
-        else:
+        elif observer is not None:
             await observer.start(publishers)
         if self._broker is not None:
             await self._broker.register()

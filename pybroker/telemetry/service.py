@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
+import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.metadata.image import CLIENT_METRICS_RESOURCE
@@ -73,7 +73,7 @@ class Telemetry:
         *,
         max_bytes: int,
         now_ms: Callable[[], int],
-        new_id: Callable[[], bytes] = lambda: secrets.token_bytes(16),
+        new_id: Callable[[], bytes] = lambda: os.urandom(16),
     ) -> None:
         """`max_bytes` is `telemetry.max.bytes`; `now_ms` a clock that only rises; `new_id` gives 16 random bytes."""
         self._receivers = receivers

@@ -19,8 +19,8 @@ from pybroker.coordinator.group.errors import (
     UnknownMemberIdError,
     UnreleasedInstanceIdError,
 )
+from pybroker.coordinator.group.events import ConsumerHeartbeat
 from pybroker.coordinator.group.modern.group import ConsumerGroup
-from pybroker.coordinator.group.modern.heartbeat import ConsumerHeartbeat
 from pybroker.coordinator.runtime.errors import CoordinatorError, CoordinatorNotAvailableError
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from pybroker.coordinator.group.ids import GroupId, MemberId
+    from pybroker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
     from pybroker.protocol.messages.heartbeat import HeartbeatRequest
     from pybroker.protocol.messages.join_group import JoinGroupRequest
     from pybroker.protocol.messages.leave_group import LeaveGroupRequest
@@ -30,6 +31,16 @@ class Client(NamedTuple):
     client_id: str
     client_host: str
     """A slash and the address, as Java writes it."""
+
+
+class ConsumerHeartbeat(msgspec.Struct, frozen=True, gc=False):
+    """Answered by a `ConsumerGroupHeartbeatResponse`."""
+
+    request: ConsumerGroupHeartbeatRequest
+    version: int
+    client: Client
+    fresh_id: str
+    """Random; the id of a member that made none for itself, as those of version 0 do not."""
 
 
 class JoinGroup(msgspec.Struct, frozen=True, gc=False):
@@ -160,3 +171,9 @@ class SyncPhaseOver(NamedTuple):
 
     group_id: GroupId
     generation: int
+
+
+class DescribeConsumerGroups(NamedTuple):
+    """Answered by a list of `DescribedGroup`."""
+
+    group_ids: Sequence[str]

@@ -25,8 +25,10 @@ from pybroker.coordinator.group.events import (
     CommitOffsets,
     CommitTransactionalOffsets,
     CompleteTransaction,
+    ConsumerHeartbeat,
     DeleteGroups,
     DeleteOffsets,
+    DescribeConsumerGroups,
     DescribeGroups,
     ExpireOffsets,
     FetchOffsets,
@@ -44,9 +46,8 @@ from pybroker.coordinator.group.events import (
 from pybroker.coordinator.group.group_change import GroupChange
 from pybroker.coordinator.group.ids import GroupId
 from pybroker.coordinator.group.modern import classic_members
-from pybroker.coordinator.group.modern.describe import DescribeConsumerGroups, describe
+from pybroker.coordinator.group.modern.describe import describe
 from pybroker.coordinator.group.modern.group import ConsumerGroup
-from pybroker.coordinator.group.modern.heartbeat import ConsumerHeartbeat
 from pybroker.coordinator.group.modern.heartbeat import heartbeat as consumer_heartbeat
 from pybroker.coordinator.group.modern.leave import fence_overdue, fence_silent
 from pybroker.coordinator.group.modern.loading import load_timers

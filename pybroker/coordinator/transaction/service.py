@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,7 +23,6 @@ from pybroker.coordinator.runtime.service import CoordinatorRuntime
 from pybroker.coordinator.transaction.errors import ProducerIdNeededError
 from pybroker.coordinator.transaction.events import AbortTimedOut, AddPartitions, VerifyPartitions
 from pybroker.coordinator.transaction.log import TransactionRecordCodec
-from pybroker.coordinator.transaction.machine import TransactionMachine
 from pybroker.coordinator.transaction.markers import TransactionMarkers
 from pybroker.coordinator.transaction.metadata import FIRST_VERSION_WITH_EPOCH_BUMP
 from pybroker.coordinator.transaction.state import TransactionContext
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.runtime.commits import CommitWaits
     from pybroker.coordinator.runtime.log import PartitionLog
     from pybroker.coordinator.transaction.events import EndTransaction, InitProducerId, ProducerIdentity, TimedOut
+    from pybroker.coordinator.transaction.machine import TransactionMachine
     from pybroker.coordinator.transaction.own_partitions import OwnPartitions
     from pybroker.coordinator.transaction.records import TransactionRecord
     from pybroker.coordinator.transaction.settings import TransactionSettings
@@ -48,6 +49,12 @@ if TYPE_CHECKING:
     from pybroker.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 log = logging.getLogger("pybroker.coordinator.transaction")
+
+
+def _build_machine(context: TransactionContext) -> TransactionMachine:
+    from pybroker.coordinator.transaction.machine import TransactionMachine  # no start needs it
+
+    return TransactionMachine(context)
 
 
 class FreshIds(msgspec.Struct, frozen=True):
@@ -103,7 +110,7 @@ class TransactionCoordinator:
                 topic=STATE_TOPIC,
                 entries="transactional ids",
                 partition_of=partition_of,
-                build_machine=lambda: TransactionMachine(context),
+                build_machine=partial(_build_machine, context),
                 codec=TransactionRecordCodec(),
                 appended=_ignore,
                 observer=self._markers,

@@ -5,7 +5,7 @@ Owns the form. What no topic has a name for any more is left out, as in Kafka.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.errors import GroupIdNotFoundError
 from pybroker.coordinator.group.modern.leave import find_consumer_group
@@ -14,20 +14,15 @@ from pybroker.machine.machine import Outcome
 from pybroker.protocol.messages import consumer_group_describe as message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
+    from pybroker.coordinator.group.events import DescribeConsumerGroups
     from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.modern.group import ConsumerGroup
     from pybroker.coordinator.group.modern.member import Member, Owned
     from pybroker.coordinator.group.view import GroupView
 
 _CLASSIC, _CONSUMER = 0, 1
-
-
-class DescribeConsumerGroups(NamedTuple):
-    """Answered by a list of `DescribedGroup`."""
-
-    group_ids: Sequence[str]
 
 
 def describe(

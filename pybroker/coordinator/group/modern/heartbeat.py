@@ -37,22 +37,12 @@ from pybroker.protocol.messages.consumer_group_heartbeat import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pybroker.coordinator.group.events import Client
+    from pybroker.coordinator.group.events import Client, ConsumerHeartbeat
     from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.modern.decision import Decision
     from pybroker.coordinator.group.modern.member import Held, Owned
     from pybroker.coordinator.group.view import GroupView
     from pybroker.machine.machine import Outcome
-
-
-class ConsumerHeartbeat(msgspec.Struct, frozen=True, gc=False):
-    """Answered by a `ConsumerGroupHeartbeatResponse`."""
-
-    request: ConsumerGroupHeartbeatRequest
-    version: int
-    client: Client
-    fresh_id: str
-    """Random; the id of a member that made none for itself, as those of version 0 do not."""
 
 
 def heartbeat(view: GroupView, event: ConsumerHeartbeat, now: int) -> Outcome[Record, ConsumerGroupHeartbeatResponse]:

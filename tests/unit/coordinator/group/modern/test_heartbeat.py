@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from pybroker.coordinator.group import errors
-from pybroker.coordinator.group.events import Client
-from pybroker.coordinator.group.modern.heartbeat import ConsumerHeartbeat
+from pybroker.coordinator.group.events import Client, ConsumerHeartbeat
 from pybroker.coordinator.group.modern.member import MemberState
 from pybroker.coordinator.group.modern.timers import revocation_key, session_key
 from pybroker.coordinator.group.records import GroupRecord

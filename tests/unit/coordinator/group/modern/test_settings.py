@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pybroker.coordinator.group.events import Client
+from pybroker.coordinator.group.events import Client, ConsumerHeartbeat
 from pybroker.coordinator.group.machine import GroupMachine
-from pybroker.coordinator.group.modern.heartbeat import ConsumerHeartbeat
 from pybroker.coordinator.group.modern.settings import overlay
 from pybroker.coordinator.group.modern.timers import session_key
 from pybroker.coordinator.group.view import TopicInfo, Topics
