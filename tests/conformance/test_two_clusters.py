@@ -381,8 +381,9 @@ def test_a_plan_that_is_proposed(alike: Alike, topic: str, tmp_path: Path) -> No
         return json.dumps([each, sorted(broker for part in parts for broker in part["replicas"])])
 
     named = ("--generate", "--topics-to-move-json-file", str(file), "--broker-list")
-    for brokers, status in (("1,2,3", 0), ("1,2", 1), ("1,2,9", 1)):
-        assert alike("reassign-partitions", *named, brokers, only=counted).status == status
+    assert alike("reassign-partitions", *named, "1,2,3", only=counted).status == 0
+    for brokers in ("1,2", "1,2,9"):  # ours says why on standard error
+        assert alike("reassign-partitions", *named, brokers, only=lambda _: None).status == 1
     assert alike("reassign-partitions", *named, "1,2,3", "--disable-rack-aware", only=counted).status == 0
 
 
