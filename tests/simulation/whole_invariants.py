@@ -28,8 +28,8 @@ class Invariants:
         # The leader of a partition in each epoch, and the highest watermark that was seen there.
         self._leaders: dict[tuple[Key, int], int] = {}
         self._watermarks: dict[tuple[Key, int], int] = {}
-        # The highest one that a leader of any epoch would give to consumers.
-        self._shown: dict[Key, int] = {}
+        # The last one that the newest leader would give to consumers, behind its epoch.
+        self._shown: dict[Key, tuple[int, int]] = {}
         # What was committed, by offset, and the epoch of the leader that showed it last.
         self.committed: dict[Key, list[bytes]] = {}
         self._committed_epoch: dict[Key, int] = {}
@@ -146,13 +146,14 @@ class Invariants:
         self._watermarks[key, epoch] = watermark
         if self._is_outdated(key, epoch):
             return
-        if not partition.lags_its_epoch:  # before that, ListOffsets answers no end (KIP-207)
-            shown = self._shown.get(key, 0)
+        since, shown = self._shown.get(key, (epoch, 0))
+        # A leader that lags its epoch answers no end (KIP-207); one that is cut off knows no newer end than its own.
+        if epoch >= since and not partition.lags_its_epoch:
             if watermark < shown:
                 raise BrokenError(
                     f"the end of {_name(key)} went back for consumers from {shown} to {watermark} in epoch {epoch}"
                 )
-            self._shown[key] = watermark
+            self._shown[key] = epoch, watermark
         committed = self.committed.setdefault(key, [])
         if watermark > len(committed):
             found = node.broker.records(key, len(committed))
