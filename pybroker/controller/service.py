@@ -27,6 +27,7 @@ from pybroker.controller.quorum.bootstrap import read_bootstrap
 from pybroker.controller.quorum.checkpointer import Checkpointer
 from pybroker.controller.quorum.driver import Driver, DriverEvents
 from pybroker.controller.quorum.first_records import first_records
+from pybroker.controller.quorum.foreign_log import check_whole, mark_of
 from pybroker.controller.quorum.frames import check_frame
 from pybroker.controller.quorum.guests import Guest
 from pybroker.controller.quorum.replicas import Replicas
@@ -305,12 +306,11 @@ class Controller:
                 users.apply(record)
         self._formatted_scram = users.build()
         snapshot = newest_snapshot(self._quorum.directory / DIRECTORY_NAME)
-        mark = None
-        if snapshot is not None and snapshot.raft_index >= 0:
+        named = None if snapshot is None or snapshot.voters is None else VoterSet.from_record(snapshot.voters)
+        mark = None if snapshot is None else mark_of(snapshot, named or self._quorum.configured, self._quorum.node_id)
+        if snapshot is not None and mark is not None:
             for batch in read_snapshot(snapshot.path):
                 self._load(batch)
-            mark = SnapshotMark(snapshot.raft_index, snapshot.id)
-        named = None if snapshot is None or snapshot.voters is None else VoterSet.from_record(snapshot.voters)
         return Voter.open(self._quorum, now_ms=_wall_clock_ms, replay=self._load, snapshot=mark, voters=named)
 
     async def _fetch(self, snapshot: SnapshotMark, address: PeerAddress) -> VoterSet | None:
@@ -388,11 +388,11 @@ class Controller:
         if not leads:
             self._resign()
             return
-        # The first leader ever finalizes the features, and a later one those that the log's broker did not know
-        # (docs/adr/0021). A crash may have come in between, so it is the levels that are asked for, and not whether the
-        # log is empty.
+        # The first leader ever finalizes the features, and a later one those that are new to the log (docs/adr/0021).
+        # The levels are asked for, and not whether the log is empty, as a crash may have come in between.
         levels = self._loader.image.features.levels
         try:
+            check_whole(self._loader)
             first = first_records(self._formatted, levels)
         except ControllerError as error:
             self._fail(error)

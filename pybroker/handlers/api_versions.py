@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles, registered_apis
 from pybroker.handlers.telemetry_client import TELEMETRY_KEYS
-from pybroker.metadata.features import KRAFT_VERSION, SUPPORTED_FEATURES
+from pybroker.metadata.features import KRAFT_VERSION, LEFT_OUT, SUPPORTED_FEATURES
 from pybroker.protocol.codec import encode
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.header import response_prefix
@@ -125,7 +125,7 @@ def _build_response(
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in {**features.levels, KRAFT_VERSION: features.kraft_version}.items()
-            if level > 0
+            if level > 0 and name not in LEFT_OUT
         ],
     )
 

@@ -28,6 +28,12 @@ Levels 26 to 29 change what a new cluster begins with (eligible leader replicas,
 Fetch followers send, no record. Level 30 brings records of cordoned log directories: `cordoned.log.dirs` is refused, so
 that there are none to be written."""
 
+LEFT_OUT = frozenset({"share.version", "streams.version"})
+"""Kafka's features of parts that are not here.
+
+A log that Kafka has written may give them levels. The levels stay in the image, so that Kafka finds them when it comes
+back, and they bind no broker here."""
+
 INITIAL_LEVELS: dict[str, int] = {METADATA_VERSION: 25, GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
 """What a new cluster begins with: the newest level all of whose meaning is there, Kafka's 4.0-IV3."""
 

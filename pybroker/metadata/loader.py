@@ -1,7 +1,8 @@
 """From committed records to a published image.
 
-Owns `image`, the only mutable reference to the newest image, and the list of publishers. Must not know where records
-come from. Runs on the loop thread only, so that between two awaits of a handler the image stands still.
+Owns `image`, the only mutable reference to the newest image, and the list of publishers. Owns the transactions of a
+log that Kafka has written (KIP-866): their records count together at their end, or not at all. Must not know where
+records come from. Runs on the loop thread only, so that between two awaits of a handler the image stands still.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.metadata.delta import MetadataDelta
+from pybroker.metadata.errors import RecordError
 from pybroker.metadata.image import EMPTY_IMAGE
 
 if TYPE_CHECKING:
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import MetadataImage
     from pybroker.metadata.publishers import Publisher
     from pybroker.protocol.schema import Message
+
+_BEGIN, _END, _ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
+# By class name, so that the modules of records that no broker of ours writes are not imported.
+_OF_TRANSACTIONS = frozenset({_BEGIN, _END, _ABORT})
 
 
 class Loader:
@@ -28,6 +34,13 @@ class Loader:
         """The newest published image; nobody else assigns it. Read for every request."""
         # Invariant: None exactly when `image` shows every record that was loaded.
         self._pending: MetadataDelta | None = None
+        # Records of a transaction that has not ended, None outside of one.
+        self._transaction: list[Message] | None = None
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether the records loaded last are of a transaction whose end has not come."""
+        return self._transaction is not None
 
     def load(self, records: Iterable[Message], offset: int, epoch: int) -> None:
         """Take the committed records of one batch, the last of which has `offset` in leader epoch `epoch`.
@@ -37,7 +50,13 @@ class Loader:
         if self._pending is None:
             self._pending = MetadataDelta(self.image)
         for record in records:
-            self._pending.apply(record)
+            kind = type(record).__name__
+            if kind in _OF_TRANSACTIONS:
+                self._step_transaction(self._pending, kind)
+            elif self._transaction is not None:
+                self._transaction.append(record)
+            else:
+                self._pending.apply(record)
         self._pending.reach(offset, epoch)
 
     def note_kraft_version(self, level: int) -> None:
@@ -55,6 +74,7 @@ class Loader:
         """
         self._pending = MetadataDelta(self.image)
         self._pending.become(image)
+        self._transaction = None
 
     def stop(self) -> None:
         """Call no publisher any more; the image stays."""
@@ -73,3 +93,14 @@ class Loader:
             for publisher in self._publishers:
                 publisher.publish(delta, self.image)
         return self.image
+
+    def _step_transaction(self, delta: MetadataDelta, kind: str) -> None:
+        """Begin a transaction, or end it; raises `RecordError`."""
+        records = self._transaction
+        if (kind == _BEGIN) != (records is None):
+            state = "outside of one" if records is None else "inside of one"
+            raise RecordError(f"{kind}: a transaction of the metadata log cannot begin or end so {state}")
+        self._transaction = [] if records is None else None
+        if kind == _END and records is not None:
+            for record in records:
+                delta.apply(record)

@@ -22,6 +22,7 @@ from pybroker.controller.cluster.events import (
 )
 from pybroker.controller.cluster.log_directories import usable_brokers
 from pybroker.machine.machine import Outcome, Timer
+from pybroker.metadata.features import LEFT_OUT
 from pybroker.metadata.replica_directories import directory_of, is_online, is_reserved
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.kafka_json import id_text
@@ -97,7 +98,7 @@ def _refusal(image: MetadataImage, event: RegisterBroker) -> RegisteredBroker | 
         return RegisteredBroker(ErrorCode.INVALID_REGISTRATION, fault)
     for name, level in image.features.levels.items():
         low, high = event.features.get(name, (0, 0))
-        if level > 0 and not low <= level <= high:
+        if level > 0 and not low <= level <= high and name not in LEFT_OUT:
             message = (
                 f"Unable to register because the broker does not support finalized version {level} of {name}. The "
                 f"broker wants a version between {low} and {high}, inclusive."

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.bootstrap import FILE_NAME
-from pybroker.metadata.features import INITIAL_LEVELS, METADATA_VERSION, RECORD_VERSIONS, SUPPORTED_FEATURES
+from pybroker.metadata.features import (
+    INITIAL_LEVELS,
+    LEFT_OUT,
+    METADATA_VERSION,
+    RECORD_VERSIONS,
+    SUPPORTED_FEATURES,
+)
 from pybroker.metadata.metadata_versions import NAMES
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
 
@@ -29,6 +35,9 @@ def first_records(formatted: list[Message] | None, levels: Mapping[str, int]) ->
     `formatted` are the records of the file, None where there is none. Raises `MetadataLogError` for records that this
     version cannot honour.
     """
+    for name in sorted(LEFT_OUT & levels.keys()):
+        if levels[name] > 0:
+            log.warning("the cluster has %s at level %d, which nothing here makes use of", name, levels[name])
     if formatted is not None:
         return [] if levels else list(_honoured(formatted))
     return [

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pybroker.metadata.delta import MetadataDelta
+from pybroker.metadata.errors import RecordError
 from pybroker.metadata.image import EMPTY_IMAGE, MetadataImage
 from pybroker.metadata.loader import Loader
+from pybroker.protocol.messages.records.abort_transaction import AbortTransactionRecord
+from pybroker.protocol.messages.records.begin_transaction import BeginTransactionRecord
+from pybroker.protocol.messages.records.end_transaction import EndTransactionRecord
 from pybroker.protocol.messages.records.topic import TopicRecord
+from pybroker.protocol.schema import Message
 
 
 class Audience:
@@ -41,3 +48,30 @@ def test_a_batch_without_records_still_moves_the_offset() -> None:
     loader = Loader()
     loader.load([], 9, 4)
     assert (loader.publish().offset, loader.image.topics is EMPTY_IMAGE.topics) == (9, True)
+
+
+def topic(name: str) -> TopicRecord:
+    return TopicRecord(name=name, topic_id=name.encode() * 16)
+
+
+def test_records_of_a_transaction_count_at_its_end_or_not_at_all() -> None:
+    loader = Loader()
+    loader.load([topic("a"), BeginTransactionRecord(name="x"), topic("b")], 2, 1)
+    assert loader.is_in_transaction
+    assert list(loader.publish().topics.by_name) == ["a"]
+    loader.load([topic("c"), EndTransactionRecord(), topic("d")], 5, 1)
+    assert not loader.is_in_transaction
+    assert set(loader.publish().topics.by_name) == set("abcd")
+    loader.load([BeginTransactionRecord(), topic("e"), AbortTransactionRecord(reason="why"), topic("f")], 9, 1)
+    assert set(loader.publish().topics.by_name) == set("abcdf")
+    assert loader.image.offset == 9
+
+
+@pytest.mark.parametrize(
+    "records",
+    [[EndTransactionRecord()], [AbortTransactionRecord()], [BeginTransactionRecord(), BeginTransactionRecord()]],
+    ids=["ends before it begins", "aborted before it begins", "begins twice"],
+)
+def test_transactions_that_do_not_follow_each_other_are_damage(records: list[Message]) -> None:
+    with pytest.raises(RecordError, match="a transaction of the metadata log cannot begin or end so"):
+        Loader().load(records, 1, 1)
