@@ -49,7 +49,8 @@ def main(options: argparse.Namespace) -> int:
         tasks = spark_options.choose_tasks(options, spark, None if options.tasks else len(held))
         plan = build_plan(options, properties, held, tasks, wanted)
         with ProgressBar("records read", wanted) as bar:
-            result = load.run(spark, plan, Follower("consumer", bar, options.reporting_interval / 1000, options.waits))
+            follower = Follower("consumer", bar, options.reporting_interval / 1000, options.waits)
+            result = load.run(spark, plan, follower, channel_tls=options.channel_tls)
     return report(result, options, properties, (wanted, word))
 
 

@@ -62,7 +62,8 @@ def main(options: argparse.Namespace) -> int:
         tasks = spark_options.choose_tasks(options, spark, options.producers + options.consumers)
         plan = build_plan(options, properties, partitions, tasks)
         with ProgressBar("records read", options.num_records) as bar:
-            result = load.run(spark, plan, Follower("consumer", bar, options.reporting_interval / 1000, options.waits))
+            follower = Follower("consumer", bar, options.reporting_interval / 1000, options.waits)
+            result = load.run(spark, plan, follower, channel_tls=options.channel_tls)
     return report(result, options, properties)
 
 

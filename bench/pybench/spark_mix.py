@@ -64,9 +64,8 @@ def main(options: argparse.Namespace) -> int:
                 properties=properties,
             )
             with ProgressBar("records sent", count_planned(scenario)) as bar:
-                result = load.run(
-                    spark, plan, Follower("producer", bar, options.reporting_interval / 1000, options.waits)
-                )
+                follower = Follower("producer", bar, options.reporting_interval / 1000, options.waits)
+                result = load.run(spark, plan, follower, channel_tls=options.channel_tls)
     return report(result, scenario, options, properties)
 
 

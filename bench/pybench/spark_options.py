@@ -36,7 +36,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--tasks", type=int, metavar="N", help="Tasks at once, one a slot (default: as many as there are slots).")
     add("--parquet", type=Path, metavar="DIR", help="Write intervals.parquet and acknowledged.parquet there.")
     add("--html", type=Path, metavar="FILE", help="Write a report with plots there; one file, nothing beside it.")
-
+    add(
+        "--channel-tls",
+        action="store_true",
+        help="Encrypt what the tasks report to the driver, by TLS with a certificate that is made for this run.",
+    )
     parser.set_defaults(waits=Waits(), spark_version="")
 
 

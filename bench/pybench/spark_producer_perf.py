@@ -56,7 +56,8 @@ def main(options: argparse.Namespace) -> int:
         tasks = spark_options.choose_tasks(options, spark, options.num_records)
         plan = build_plan(options, servers, properties, partitions, tasks)
         with ProgressBar("records sent", options.num_records) as bar:
-            result = load.run(spark, plan, Follower("producer", bar, options.reporting_interval / 1000, options.waits))
+            follower = Follower("producer", bar, options.reporting_interval / 1000, options.waits)
+            result = load.run(spark, plan, follower, channel_tls=options.channel_tls)
     return report(result, options, properties)
 
 

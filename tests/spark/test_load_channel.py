@@ -6,13 +6,18 @@ import contextlib
 import queue
 import secrets
 import socket
+import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from pybroker_spark.load import channel
-from pybroker_spark.load.channel import Address, Link, Listener, Received
+from pybroker_spark.load import LoadError, channel
+from pybroker_spark.load.channel import Address, Link, Listener, Message, Received
+from pybroker_spark.load.channel_tls import NAME, Identity, TlsConnection, make_identity, trusting
 from tests.support.conditions import wait_until
 
 WAIT_S = 10.0
@@ -43,7 +48,7 @@ def between(address: Address, forward: Forward) -> Iterator[Address]:
 
         thread = threading.Thread(target=serve)
         thread.start()
-        yield Address("127.0.0.1", server.getsockname()[1], address.key)
+        yield replace(address, host="127.0.0.1", port=server.getsockname()[1])
         thread.join(WAIT_S)
 
 
@@ -202,3 +207,137 @@ def test_a_driver_that_cannot_be_reached_is_named() -> None:
         port = server.getsockname()[1]
     with pytest.raises(OSError, match=rf"the driver's channel at 127\.0\.0\.1:{port} cannot be reached from this task"):
         Link.connect(Address("127.0.0.1", port, b"key"), {"type": "hello", "task": 0})
+
+
+@pytest.fixture(scope="module")
+def identity() -> Identity:
+    return make_identity()
+
+
+def test_by_tls_nothing_that_is_sent_can_be_read_on_the_way(identity: Identity) -> None:
+    seen = bytearray()
+
+    def listen(part: bytes, _: bool) -> bytes:
+        seen.extend(part)
+        return part
+
+    with Listener("127.0.0.1", "127.0.0.1", 1, identity) as listener, between(listener.address, listen) as middle:
+        link = Link.connect(middle, HELLO)
+        assert listener.received.get(timeout=WAIT_S) == Received(0, HELLO)
+        listener.send({"type": "start"})
+        assert link.receive() == {"type": "start"}
+        link.send({"type": "last"})
+        link.close()
+        assert [listener.received.get(timeout=WAIT_S).message for _ in range(2)] == [{"type": "last"}, None]
+    assert b"hello" not in seen
+    assert b"type" not in seen
+    assert NAME.encode() in seen, "what the task asks for is no secret"
+
+
+def test_by_tls_both_ends_write_much_while_they_read(identity: Identity) -> None:
+    """Messages of many TLS records, which meet: a lock that is held while a socket waits would end in both waiting."""
+    messages: list[Message] = [{"type": "interval", "number": number, "text": "x" * 300_000} for number in range(20)]
+    with Listener("127.0.0.1", "127.0.0.1", 1, identity) as listener:
+        link = Link.connect(listener.address, HELLO)
+        assert listener.received.get(timeout=WAIT_S).message == HELLO
+        got: list[object] = []
+
+        def send_all(send: Callable[[Message], None]) -> None:
+            for message in messages:
+                send(message)
+
+        threads = [
+            threading.Thread(target=send_all, args=(link.send,)),
+            threading.Thread(target=send_all, args=(listener.send,)),
+            threading.Thread(target=lambda: got.extend(link.receive() for _ in messages)),
+        ]
+        for thread in threads:
+            thread.start()
+        assert [listener.received.get(timeout=WAIT_S).message for _ in messages] == messages
+        for thread in threads:
+            thread.join(WAIT_S)
+        assert got == messages
+        link.close()
+
+
+def test_a_task_takes_the_certificate_of_its_run_alone(identity: Identity) -> None:
+    with Listener("127.0.0.1", "127.0.0.1", 1, identity) as listener:
+        other = replace(listener.address, certificate=make_identity().certificate)
+        with pytest.raises(OSError, match=r"has not shown that it is this job's driver: .*certificate verify failed"):
+            Link.connect(other, HELLO)
+        assert listener.received.empty()
+    with Listener("127.0.0.1", "127.0.0.1", 1) as plain:
+        with pytest.raises(OSError, match="has not shown that it is this job's driver"):
+            Link.connect(replace(plain.address, certificate=identity.certificate), HELLO)
+        assert plain.received.empty()
+
+
+def test_by_tls_a_stranger_without_the_key_is_closed_and_told_nothing(identity: Identity) -> None:
+    with Listener("127.0.0.1", "127.0.0.1", 1, identity) as listener:
+        where = (listener.address.host, listener.address.port)
+        trusts = trusting(identity.certificate)
+        with socket.create_connection(where, WAIT_S) as raw, trusts.wrap_socket(raw, server_hostname=NAME) as secured:
+            assert secured.version() == "TLSv1.3"
+            assert len(secured.recv(1000)) == 33, "the driver's challenge, and nothing before the answer to it"
+            secured.sendall(b"no proof\n")
+            assert secured.recv(1000) == b""
+        assert listener.received.empty()
+
+
+def test_who_sends_a_handshake_byte_by_byte_is_closed_in_time(
+    monkeypatch: pytest.MonkeyPatch, identity: Identity
+) -> None:
+    monkeypatch.setattr(channel, "_PROOF_TIMEOUT_S", 0.2)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    hello = trusting(identity.certificate).wrap_bio(incoming, outgoing, server_hostname=NAME)
+    with pytest.raises(ssl.SSLWantReadError):
+        hello.do_handshake()
+    first = outgoing.read()
+    with Listener("127.0.0.1", "127.0.0.1", 1, identity) as listener:
+        where = (listener.address.host, listener.address.port)
+        with socket.create_connection(where, WAIT_S) as slow:
+            slow.settimeout(0.01)
+            sent, closed = 0, False
+            while not closed and sent < len(first) - 1:
+                with contextlib.suppress(TimeoutError):
+                    closed = closed_after(slow, first[sent : sent + 1])
+                sent += 1
+            assert closed, f"all of {sent} bytes were waited for"
+
+
+def closed_after(connection: socket.socket, part: bytes) -> bool:
+    """Raises TimeoutError where the connection goes on."""
+    try:
+        connection.sendall(part)
+    except (BrokenPipeError, ConnectionResetError):
+        return True
+    return ended(connection)
+
+
+def test_the_key_is_in_no_file_and_in_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    loaded: list[str] = []
+    monkeypatch.setattr(
+        "ssl.SSLContext.load_cert_chain", lambda _self, file, password: loaded.append(Path(file).read_text())
+    )
+    identity = make_identity()
+    assert "BEGIN ENCRYPTED PRIVATE KEY" in loaded[0]
+    assert "BEGIN PRIVATE KEY" not in loaded[0]
+    assert list(tmp_path.iterdir()) == []
+    assert "PRIVATE KEY" not in repr(identity) + identity.certificate
+    assert "CERTIFICATE" not in repr(Address("driver", 1, b"key", identity.certificate))
+
+
+def test_without_the_package_that_makes_certificates_the_load_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(LoadError, match=r"pip install 'pybroker-spark\[tls\]'"):
+        make_identity()
+
+
+def test_a_connection_that_ends_in_its_handshake_is_an_error(identity: Identity) -> None:
+    one, other = socket.socketpair()
+    other.close()
+    with one, pytest.raises(OSError, match="in the handshake"):
+        TlsConnection(one, identity.context, is_server=True).shake_hands(None)

@@ -78,11 +78,11 @@ steps = [{ seconds = 0.5 }, { seconds = 0.5, rate = 2 }]
 """
 
 
-def test_a_mix_is_read_as_often_as_it_is_wanted(
+def test_a_mix_is_read_as_often_as_it_is_wanted_and_reported_by_tls(
     spark: SparkSession, broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mix.toml").write_text(MIX)
-    words = ["spark-mix", str(tmp_path / "mix.toml"), "--bootstrap-server", broker.bootstrap_servers]
+    words = ["spark-mix", str(tmp_path / "mix.toml"), "--bootstrap-server", broker.bootstrap_servers, "--channel-tls"]
     assert main.main([*words, "--json", str(tmp_path / "mix.json")]) == 0, capsys.readouterr().err
     shown = json.loads((tmp_path / "mix.json").read_text())
     assert shown["roles"]["producer"]["records"] == 1500 + 750

@@ -7,7 +7,8 @@ that they are of the same job; what messages mean is `pybroker_spark.load.board`
 The driver makes a key for each run, which Spark carries to the tasks; it never goes over this connection. Both ends
 show by HMACs over a random number of each that they have it, the task first. Every message then has an HMAC under a key
 of this connection and direction, with its number: nobody else's message is taken, and none twice. What messages say can
-be read on the way. Strangers are bounded: how long they take, what they send, and how many there are.
+be read on the way, unless both ends begin with TLS (`pybroker_spark.load.channel_tls`). Strangers are bounded: how long
+they take, what they send, and how many there are.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ import json
 import queue
 import secrets
 import socket
+import ssl
 import threading
 import time
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Self
+
+from pybroker_spark.load.channel_tls import Identity, TlsConnection, trusting
 
 Message = dict[str, Any]
 
@@ -48,6 +52,8 @@ class Address:
     host: str
     port: int
     key: bytes = field(repr=False)
+    certificate: str = field(default="", repr=False)
+    """What the driver shows in TLS, in PEM; without one the channel is not encrypted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +67,12 @@ class Received:
 class Listener:
     """The driver's side: `received` holds what comes from all tasks, in the order of each."""
 
-    def __init__(self, bound: str, host: str, tasks: int) -> None:
-        """Listens at `bound`, which so many tasks reach by the name `host`."""
+    def __init__(self, bound: str, host: str, tasks: int, identity: Identity | None = None) -> None:
+        """Listens at `bound`, which so many tasks reach by the name `host`; with an identity by TLS."""
         self._server = socket.create_server((bound, 0))
-        self.address = Address(host, self._server.getsockname()[1], secrets.token_bytes(_KEY_BYTES))
+        self._tls = None if identity is None else identity.context
+        certificate = "" if identity is None else identity.certificate
+        self.address = Address(host, self._server.getsockname()[1], secrets.token_bytes(_KEY_BYTES), certificate)
         self.received: queue.SimpleQueue[Received] = queue.SimpleQueue()
         self._most_strangers = _MOST_STRANGERS + tasks
         self._links: dict[int, Link] = {}
@@ -112,7 +120,7 @@ class Listener:
             threading.Thread(target=self._serve, args=(link,), name="load-task", daemon=True).start()
 
     def _serve(self, link: Link) -> None:
-        hello = link.receive() if link.challenge(self.address.key) else None
+        hello = self._meet(link)
         with self._lock:
             self._strangers.pop(link, None)
             if hello is not None:
@@ -127,13 +135,22 @@ class Listener:
         self.received.put(Received(task, None))
         link.close()
 
+    def _meet(self, link: Link) -> Message | None:
+        """The first message of a task; None where the other end is not of this job."""
+        if self._tls is not None:
+            try:
+                link.begin_tls(self._tls)
+            except OSError:
+                return None
+        return link.receive() if link.challenge(self.address.key) else None
+
 
 class Link:
     """One connection's end, which sends and takes messages once the other end has proved itself."""
 
     def __init__(self, connection: socket.socket, side: bytes) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._connection = connection
+        self._connection: socket.socket | TlsConnection = connection
         self._side, self._other = side, _TASK if side == _DRIVER else _DRIVER
         self._deadline: float | None = time.monotonic() + _PROOF_TIMEOUT_S
         self._buffer = bytearray()
@@ -150,11 +167,25 @@ class Link:
         except OSError as error:
             raise OSError(f"{where} cannot be reached from this task: {error}") from None
         link = cls(connection, _TASK)
+        stranger = f"{where}: what answers there has not shown that it is this job's driver"
+        if address.certificate:
+            try:
+                link.begin_tls(trusting(address.certificate))
+            except OSError as error:
+                link.close()
+                raise OSError(f"{stranger}: {error}") from None
         if not link._answer(address.key):
             link.close()
-            raise OSError(f"{where}: what answers there has not shown that it is this job's driver")
+            raise OSError(stranger)
         link.send(hello)
         return link
+
+    def begin_tls(self, context: ssl.SSLContext) -> None:
+        """Encrypt all that follows, before anything else is said. Raises OSError where the other end does not do so."""
+        assert isinstance(self._connection, socket.socket)
+        secured = TlsConnection(self._connection, context, is_server=self._side == _DRIVER)
+        secured.shake_hands(self._deadline)
+        self._connection = secured
 
     def challenge(self, key: bytes) -> bool:
         """The driver's part of the proof; False where the other end is not of this job."""

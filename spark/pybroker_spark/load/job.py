@@ -24,6 +24,7 @@ from pybroker.client.settings import AdminSettings
 from pybroker_spark.load import slots
 from pybroker_spark.load.board import ENDED, FAILED, LOST, READY, RUNNING, Board
 from pybroker_spark.load.channel import Address, Listener, Received
+from pybroker_spark.load.channel_tls import make_identity
 from pybroker_spark.load.errors import LoadError, TooFewSlotsError
 from pybroker_spark.load.plan import ConsumerPlan, LoadPlan
 from pybroker_spark.load.result import Result
@@ -44,12 +45,22 @@ Watch = Callable[[Board, float], None]
 """Shown the board and the seconds since the start several times a second."""
 
 
-def run(spark: SparkSession, plan: LoadPlan, watch: Watch = lambda _board, _elapsed_s: None) -> Result:
-    """Run a load to its end. Raises TooFewSlotsError before anything is started, LoadError when it cannot begin."""
+def run(
+    spark: SparkSession,
+    plan: LoadPlan,
+    watch: Watch = lambda _board, _elapsed_s: None,
+    *,
+    channel_tls: bool = False,
+) -> Result:
+    """Run a load to its end. Raises TooFewSlotsError before anything is started, LoadError when it cannot begin.
+
+    With `channel_tls` tasks report by TLS, with a certificate made for this run; that needs `pybroker-spark[tls]`.
+    """
+    identity = make_identity() if channel_tls else None
     context = slots.context_of(spark)
     slots.require_slots(context, plan.tasks)
     host = context.getConf().get("spark.driver.host", "127.0.0.1")
-    with Listener(context.getConf().get("spark.driver.bindAddress", host), host, plan.tasks) as listener:
+    with Listener(context.getConf().get("spark.driver.bindAddress", host), host, plan.tasks, identity) as listener:
         job = _Job(spark, plan, listener.address)
         job.thread.start()
         conductor = Conductor(plan, listener)
