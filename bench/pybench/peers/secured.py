@@ -1,7 +1,8 @@
-"""Brokers with a second listener that asks who comes: TLS, or SASL, or SASL and an authorizer; pybroker's or Kafka's.
+"""Brokers with a second listener that asks who comes: TLS, or SASL, alone, with an authorizer or with quotas of others.
 
-Owns the files of certificates, users and access control entries, alike for both brokers. The listener without security
-stays, for the benchmark's own administration; loads use the other (`load_servers`, `load_properties`).
+Owns the files of certificates, users, access control entries and quotas, alike for pybroker and Apache Kafka. The
+listener without security stays, for the benchmark's own administration; loads use the other (`load_servers`,
+`load_properties`).
 """
 
 from __future__ import annotations
@@ -24,11 +25,15 @@ from pybroker.testing.certificates import Authority
 TLS = "tls"
 SASL = "sasl"
 ACLS = "acls"
-KINDS = (TLS, SASL, ACLS)
+QUOTAS = "quotas"
+KINDS = (TLS, SASL, ACLS, QUOTAS)
 SUITE = "TLS_AES_256_GCM_SHA384"
 USER, PASSWORD = "load", "load-secret"
 ENTRIES = 1000
 """Access control entries, of which two are about who loads."""
+OTHERS = 100
+"""Users, and as many client ids, that have quotas; none of them loads."""
+_LIMITS = {"producer_byte_rate": 1e6, "consumer_byte_rate": 1e6, "request_percentage": 50.0}
 _SCRAM, _PLAIN = "SCRAM-SHA-512", "PLAIN"
 _LITERAL, _PREFIXED = 3, 4
 _TOPIC, _GROUP = 2, 3
@@ -68,7 +73,7 @@ class Secured:
         return self._node.log_directories
 
     def start(self) -> Self:
-        """Write the certificates, start the node, make the user and the entries."""
+        """Write the certificates, start the node, make the user, and the entries or quotas."""
         self._directory.mkdir(parents=True, exist_ok=True)
         if self.kind == TLS and not self._authority.exists():
             authority = Authority("benchmark")
@@ -81,6 +86,10 @@ class Secured:
                 admin.alter_scram_user(USER, give=ScramPassword(_SCRAM, PASSWORD))
                 if self.kind == ACLS:
                     admin.create_acls(_entries())
+                if self.kind == QUOTAS:
+                    for number in range(OTHERS):
+                        admin.alter_client_quotas({"user": f"user-{number}"}, _LIMITS)
+                        admin.alter_client_quotas({"client-id": f"client-{number}"}, _LIMITS)
         return self
 
     def stop(self) -> None:
