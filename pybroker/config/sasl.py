@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.config.errors import ConfigError
 from pybroker.config.jaas import JaasError, parse_jaas
+from pybroker.config.kerberos import GSSAPI, build_kerberos
 from pybroker.config.key import parse_list
 from pybroker.config.oauth import HANDLER, OAUTHBEARER, build_bearer
 
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pybroker.config.jaas import LoginModule
+    from pybroker.config.kerberos import KerberosSettings
     from pybroker.config.oauth import BearerSettings
 
 PLAIN = "PLAIN"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-SUPPORTED = (PLAIN, *SCRAM, OAUTHBEARER)
-"""The mechanisms that this version has."""
+SUPPORTED = (PLAIN, *SCRAM, OAUTHBEARER, GSSAPI)
+"""The mechanisms that this version has; the last one by a package that is an extra."""
 
 ENABLED_KEY = "sasl.enabled.mechanisms"
 JAAS_KEY = "sasl.jaas.config"
@@ -35,6 +37,7 @@ _MODULES = {
     PLAIN: "PlainLoginModule",
     **dict.fromkeys(SCRAM, "ScramLoginModule"),
     OAUTHBEARER: "OAuthBearerLoginModule",
+    GSSAPI: "Krb5LoginModule",
 }
 _USER = "user_"
 
@@ -50,6 +53,8 @@ class ListenerSasl(NamedTuple):
 
     bearer: BearerSettings | None = None
     """Which tokens of OAUTHBEARER are taken; None where it is not offered."""
+    kerberos: KerberosSettings | None = None
+    """What clients of GSSAPI are accepted with; None where it is not offered."""
 
     def __repr__(self) -> str:
         return f"ListenerSasl({', '.join(self.mechanisms)})"  # Passwords are for no log.
@@ -84,7 +89,7 @@ def build_sasl(listeners: Iterable[str], texts: Mapping[str, str]) -> dict[str, 
 
 def _of_listener(listener: str, texts: ListenerTexts) -> ListenerSasl:
     given = texts.get(ENABLED_KEY)
-    mechanisms = parse_list("GSSAPI" if given is None else given[1])
+    mechanisms = parse_list(GSSAPI if given is None else given[1])
     unknown = [one for one in mechanisms if one not in SUPPORTED]
     if unknown or not mechanisms:
         shown = f"{listener} (SASL): {ENABLED_KEY}"
@@ -102,8 +107,12 @@ def _of_listener(listener: str, texts: ListenerTexts) -> ListenerSasl:
     if OAUTHBEARER in mechanisms:
         module = _module(listener, texts, OAUTHBEARER)
         bearer = build_bearer(listener, texts, {} if module is None else module.options)
+    kerberos = None
+    if GSSAPI in mechanisms:
+        module = _module(listener, texts, GSSAPI)
+        kerberos = build_kerberos(listener, texts, None if module is None else module.options)
     return ListenerSasl(
-        mechanisms, plain_users, {one: _max_reauth_ms(listener, texts, one) for one in mechanisms}, bearer
+        mechanisms, plain_users, {one: _max_reauth_ms(listener, texts, one) for one in mechanisms}, bearer, kerberos
     )
 
 

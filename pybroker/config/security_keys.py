@@ -48,9 +48,16 @@ class SecurityKeys(Settings):
         60_000, "Pause, in ms, between attempts to renew a ticket.", acts=False, dynamic=True
     )
     sasl_kerberos_principal_to_local_rules = listing(
-        ("DEFAULT",), "Rules from principals to short names.", acts=False, dynamic=True
+        ("DEFAULT",),
+        "Rules from the Kerberos principals of clients to users: DEFAULT takes the first part of a principal of the "
+        "broker's realm, RULE: has Kafka's form, with patterns of RE2 (docs/guides/users.md).",
+        dynamic=True,
     )
-    sasl_kerberos_service_name = optional_string("Kerberos principal of the brokers.", acts=False, dynamic=True)
+    sasl_kerberos_service_name = optional_string(
+        "The first part of the brokers' Kerberos principal, by which clients ask for tickets. A listener with GSSAPI "
+        "needs it, or serviceName in its login module.",
+        dynamic=True,
+    )
     sasl_kerberos_ticket_renew_jitter = double(
         0.05, "Random part added to the time of renewal.", at_least=None, acts=False, dynamic=True
     )

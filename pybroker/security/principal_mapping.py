@@ -47,7 +47,7 @@ class Rule(NamedTuple):
             return None
         made, at = "", 0
         for match in pattern.finditer(name):
-            made += name[at : match.start()] + _expanded(self.replacement, match)
+            made += name[at : match.start()] + expanded(self.replacement, match)
             at = match.end()
         made += name[at:]
         return {"L": made.lower, "U": made.upper}.get(self.case, lambda: made)()
@@ -91,8 +91,11 @@ def _checked(pattern: str) -> str:
     return pattern
 
 
-def _expanded(replacement: str, match: re2._Match[str]) -> str:
-    """Return a replacement with what the groups have matched; a reference to a group that is not there is a text."""
+def expanded(replacement: str, match: re2._Match[str]) -> str:
+    """Return a replacement, as Java has them, with what a match's groups have matched.
+
+    A reference to a group that is not there is a text.
+    """
     groups = match.re.groups
 
     def expand(found: re.Match[str]) -> str:

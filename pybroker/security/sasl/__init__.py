@@ -7,5 +7,6 @@ Owns the mechanisms as pure machines, and the exchanges of connections. Must not
     scram         SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802)
     bearer        OAUTHBEARER (RFC 7628)
     web_tokens    what makes a token of it good
+    kerberos      GSSAPI (RFC 4752), over contexts of the system's Kerberos (kerberos_context)
     server        the exchange of each connection, its end, and re-authentication (KIP-368)
 """

@@ -13,16 +13,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
+from pybroker.config.kerberos import GSSAPI
 from pybroker.config.oauth import OAUTHBEARER
 from pybroker.config.sasl import PLAIN
 from pybroker.protocol.errors import ErrorCode
 from pybroker.security.principal_builder import BuilderError, Proof
 from pybroker.security.principals import Principal
 from pybroker.security.sasl.bearer import BearerExchange
+from pybroker.security.sasl.kerberos import GssapiExchange
+from pybroker.security.sasl.kerberos_context import AcceptedContext
 from pybroker.security.sasl.plain import PlainExchange
 from pybroker.security.sasl.scram import Decoys, ScramExchange
 from pybroker.security.sasl.steps import Challenge, Refused, Work
@@ -231,6 +235,8 @@ class SaslServer:
             return PlainExchange(offered.plain_users)
         if offered.bearer is not None and mechanism == OAUTHBEARER:
             return BearerExchange(self._validator(offered.bearer))
+        if offered.kerberos is not None and mechanism == GSSAPI:
+            return GssapiExchange(partial(AcceptedContext, offered.kerberos), offered.kerberos.rules)
         scram = SCRAM_BY_NAME[mechanism]
         return ScramExchange(
             scram, self._scram().of(scram.number), self._nonce(), self._decoys[mechanism], self._tokens

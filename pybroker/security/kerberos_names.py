@@ -1,0 +1,69 @@
+"""`sasl.kerberos.principal.to.local.rules`: from a client's Kerberos principal to the name of a user.
+
+Owns how rules apply (`pybroker.config.kerberos` has their syntax). Must not know tokens.
+
+Source: Kafka's KerberosName, KerberosRule and KerberosShortNamer. Patterns are those of RE2, which takes linear time
+for whatever name a realm has given.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pybroker.security.principal_mapping import expanded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pybroker.config.kerberos import LocalRule
+
+_NAME = re.compile(r"(?P<first>[^/@]*)(?:/(?P<second>[^/@]*))?@(?P<realm>[^/@]*)")
+_REFERENCE = re.compile(r"\$(\d+)")
+_NOT_SIMPLE = re.compile(r"[/@]")
+
+
+class NoLocalNameError(ValueError):
+    """No rule makes a user of a principal; the text says of which one, and why not."""
+
+
+def local_name(principal: str, rules: Iterable[LocalRule], default_realm: str) -> str:
+    """Return the user's name for a principal, by the first rule for it; raises NoLocalNameError."""
+    found = _NAME.fullmatch(principal)
+    if found is None:
+        if _NOT_SIMPLE.search(principal):
+            raise NoLocalNameError(f"{principal!r} is no principal of one or two parts and a realm")
+        return principal
+    parts = [found["realm"], found["first"]] + ([] if found["second"] is None else [found["second"]])
+    for rule in rules:
+        made = _apply(rule, parts, default_realm)
+        if made is None:
+            continue
+        if not made or _NOT_SIMPLE.search(made):
+            raise NoLocalNameError(f"{rule.text} makes {made!r} of {principal!r}, which is no simple name")
+        if rule.case:
+            made = made.lower() if rule.case == "L" else made.upper()
+        return made
+    raise NoLocalNameError(f"no rule of sasl.kerberos.principal.to.local.rules is for {principal!r}")
+
+
+def _apply(rule: LocalRule, parts: list[str], default_realm: str) -> str | None:
+    """Return what a rule makes of realm and parts; None where it is not for them."""
+    if rule.format is None:
+        return parts[1] if parts[0] == default_realm else None
+    if len(parts) - 1 != rule.parts:
+        return None
+    import re2
+
+    base = _REFERENCE.sub(lambda found: parts[int(found[1])], rule.format)
+    if rule.match is not None and re2.compile(rule.match).fullmatch(base) is None:
+        return None
+    if rule.pattern is None:
+        return base
+    made, at = "", 0
+    for match in re2.compile(rule.pattern).finditer(base):
+        made += base[at : match.start()] + expanded(rule.replacement, match)
+        at = match.end()
+        if not rule.repeats:
+            break
+    return made + base[at:]

@@ -1,0 +1,171 @@
+"""Logins by GSSAPI with tickets of a real KDC: single messages, and real clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import kafka
+import pytest
+
+from pybench.peers.java import run_java_tool
+from pybroker.client import Admin, NewTopic
+from pybroker.client.acl_admin import Acl, AclPattern
+from pybroker.testing import Broker
+from tests.conformance.sasl_clients import NONE, SASL_AUTHENTICATION_FAILED, free_ports, handshake, token
+from tests.support import kdc, programs
+from tests.support.kdc import REALM, Realm
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.timeout(300)
+
+MODULE = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true"
+RULES = r"RULE:[2:$1-$2](batch-.*)s/batch-(.*)/$1/U,DEFAULT"
+OFFER = b"\1\0\0\0"
+NOBODYS = "of-nobody"
+"""A topic that a super user would see."""
+
+
+class Server(NamedTuple):
+    """A broker that asks for tickets, and its realm."""
+
+    address: str
+    plain: str
+    realm: Realm
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with kdc.realm(tmp_path_factory.mktemp("realm")) as realm:
+        keys = realm.key_table("kafka/localhost")
+        for name in ("alice", "batch/jobs", "other/localhost"):
+            realm.key_table(name)
+        port, plain_port = free_ports(2)
+        given = {
+            "listeners": f"SASL://localhost:{port},PLAINTEXT://127.0.0.1:{plain_port}",
+            "listener.security.protocol.map": "SASL:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "sasl.enabled.mechanisms": "GSSAPI",
+            "sasl.kerberos.service.name": "kafka",
+            "sasl.kerberos.principal.to.local.rules": RULES,
+            "listener.name.sasl.gssapi.sasl.jaas.config": (
+                f'{MODULE} keyTab="{keys}" principal="kafka/localhost@{REALM}";'
+            ),
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        }
+        with Broker(properties=given), Admin(f"127.0.0.1:{plain_port}") as admin:
+            admin.create_topics([NewTopic(NOBODYS, 1)])
+            yield Server(f"localhost:{port}", f"127.0.0.1:{plain_port}", realm)
+
+
+def context(server: Server, client: str, service: str = "kafka/localhost") -> Any:
+    """A client's security context, for a ticket that the KDC gives for a key table's principal."""
+    import gssapi
+
+    def name(principal: str) -> Any:
+        return gssapi.Name(f"{principal}@{REALM}", gssapi.NameType.kerberos_principal)
+
+    keys = server.realm.directory / f"{client.replace('/', '-')}.keytab"
+    store = {"client_keytab": str(keys), "ccache": f"MEMORY:{client}"}
+    credentials = gssapi.Credentials(name=name(client), usage="initiate", store=store)
+    flags = [gssapi.RequirementFlag.mutual_authentication, gssapi.RequirementFlag.integrity]
+    kerberos = gssapi.MechType.kerberos
+    return gssapi.SecurityContext(name=name(service), creds=credentials, usage="initiate", mech=kerberos, flags=flags)
+
+
+def offered(wire: Wire, opened: Any) -> None:
+    """Bring an exchange as far as the broker's offer of layers: none."""
+    assert handshake(wire, "GSSAPI").error_code == NONE
+    answer = token(wire, opened.step())
+    assert answer.error_code == NONE
+    assert opened.step(answer.auth_bytes) is None
+    assert opened.complete, "the broker has proved itself as well"
+    answer = token(wire, b"")
+    assert opened.unwrap(answer.auth_bytes).message == OFFER
+
+
+@contextmanager
+def proved(server: Server, client: str, wanted: bytes = b"") -> Iterator[Wire]:
+    opened = context(server, client)
+    with Wire(server.address) as wire:
+        offered(wire, opened)
+        answer = token(wire, opened.wrap(OFFER + wanted, False).message)
+        assert (answer.error_code, answer.auth_bytes) == (NONE, b"")
+        yield wire
+
+
+@pytest.mark.parametrize(("client", "user"), [("alice", "alice"), ("batch/jobs", "JOBS")])
+def test_who_has_a_ticket_is_the_user_that_the_rules_say(server: Server, client: str, user: str) -> None:
+    with Admin(server.plain) as admin:
+        topic = f"of-{user}"
+        admin.create_topics([NewTopic(topic, 1)])
+        admin.create_acls([Acl(AclPattern(2, topic, 3), f"User:{user}", "*", 8, 3)])  # may describe it
+    with proved(server, client) as wire:
+        assert [one.name for one in wire.call("Metadata", 9, topics=None).topics] == [topic]
+
+
+def test_whoever_a_client_asks_to_be_it_is_itself(server: Server) -> None:
+    with proved(server, "batch/jobs", b"ANONYMOUS") as wire:
+        assert NOBODYS not in [one.name for one in wire.call("Metadata", 9, topics=None).topics]
+
+
+def test_a_ticket_is_taken_once(server: Server) -> None:
+    first = context(server, "alice").step()
+    with Wire(server.address) as wire:
+        handshake(wire, "GSSAPI")
+        assert token(wire, first).error_code == NONE
+    with Wire(server.address) as wire:
+        handshake(wire, "GSSAPI")
+        answer = token(wire, first)
+        assert answer.error_code == SASL_AUTHENTICATION_FAILED
+        assert "invalid credentials with SASL mechanism GSSAPI" in answer.error_message
+        assert wire.is_closed_by_peer()
+
+
+@pytest.mark.parametrize("service", ["other/localhost", None], ids=["another service's ticket", "rubbish"])
+def test_what_is_no_ticket_for_this_broker_is_refused(server: Server, service: str | None) -> None:
+    first = b"rubbish" if service is None else context(server, "alice", service).step()
+    with Wire(server.address) as wire:
+        handshake(wire, "GSSAPI")
+        assert token(wire, first).error_code == SASL_AUTHENTICATION_FAILED
+        assert wire.is_closed_by_peer()
+
+
+@pytest.mark.parametrize("choice", [b"\2\0\0\0", b"\1"])
+def test_a_layer_that_is_not_offered_is_refused(server: Server, choice: bytes) -> None:
+    opened = context(server, "alice")
+    with Wire(server.address) as wire:
+        offered(wire, opened)
+        assert token(wire, opened.wrap(choice, False).message).error_code == SASL_AUTHENTICATION_FAILED
+        assert wire.is_closed_by_peer()
+
+
+def test_kafka_python_logs_in_by_a_ticket(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(server.realm.directory / "alice.keytab"))
+    monkeypatch.setenv("KRB5CCNAME", "MEMORY:kafka-python")
+    admin = kafka.KafkaAdminClient(
+        bootstrap_servers=server.address,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="GSSAPI",
+        sasl_kerberos_service_name="kafka",
+        sasl_kerberos_domain_name="localhost",
+    )
+    assert isinstance(admin.list_topics(), list)
+    admin.close()
+
+
+@pytest.mark.java
+def test_kafkas_tools_log_in_by_a_ticket(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs.kafka_tools()
+    config = tmp_path / "client.properties"
+    keys = server.realm.directory / "alice.keytab"
+    config.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\n"
+        f'sasl.jaas.config={MODULE} keyTab="{keys}" principal="alice@{REALM}";\n'
+    )
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", f"-Djava.security.krb5.conf={server.realm.config}")
+    done = run_java_tool("topics", "--bootstrap-server", server.address, "--command-config", str(config), "--list")
+    assert done.returncode == 0, done.stderr
