@@ -28,7 +28,7 @@ from pybroker.telemetry.receivers import Receivers, build_receivers
 from pybroker.telemetry.service import Telemetry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from pybroker.broker.broker_channel import BrokerChannels
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.machine.reply import Reply
     from pybroker.metadata.image import MetadataImage, ScramImage
+    from pybroker.net.dispatch import Api
     from pybroker.net.listeners import OpenListener
     from pybroker.net.native import ControlRequest, DataPlane, ReplicaEvent, UnresolvedRequest
     from pybroker.net.quotas import Quotas
@@ -350,8 +351,10 @@ class ControllerParts(Protocol):
         """What the node does not survive."""
 
 
-def build_controller_pipeline(parts: ControllerParts) -> Pipeline:
-    """Return the pipeline of the listeners of controllers, not started."""
+def build_controller_pipeline(
+    parts: ControllerParts, traced: Callable[[Mapping[int, Api]], Mapping[int, Api]]
+) -> Pipeline:
+    """Return the pipeline of the listeners of controllers, not started; `traced` makes APIs that leave spans."""
     controller, watch, sasl = parts.controller, parts.death_watch, parts.sasl
     absent: Any = _Absent()
     names = frozenset(listener.name for listener in parts.listeners)
@@ -395,7 +398,7 @@ def build_controller_pipeline(parts: ControllerParts) -> Pipeline:
 
     return Pipeline(
         parts.data_plane,
-        Dispatch({}, registered_apis(ListenerRole.CONTROLLER), names),
+        Dispatch({}, traced(registered_apis(ListenerRole.CONTROLLER)), names),
         new_context=contexts.build,
         decide=decide,
         directory_failed=lambda event: parts.failures.lose_directory(event.directory, event.error),

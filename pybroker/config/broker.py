@@ -28,6 +28,7 @@ from pybroker.config.log_keys import LogKeys
 from pybroker.config.network_keys import NetworkKeys
 from pybroker.config.node_keys import NodeKeys
 from pybroker.config.oauth_keys import OAuthKeys
+from pybroker.config.opentelemetry_keys import ExportSettings, OpenTelemetryKeys, build_export
 from pybroker.config.outbound import BETWEEN_BROKERS, TO_CONTROLLERS, Way, build_client_properties, check_mechanism
 from pybroker.config.properties import parse_overrides, read_properties
 from pybroker.config.quorum import QuorumVoter, parse_bootstrap_servers, parse_voters
@@ -67,6 +68,7 @@ class BrokerConfig(
     TokenKeys,
     TelemetryKeys,
     AdminKeys,
+    OpenTelemetryKeys,
     IdleKeys,
 ):
     """The settings of one node. Values by attribute, `log.segment.bytes` being `log_segment_bytes`."""
@@ -214,8 +216,8 @@ class BrokerConfig(
             )
 
     def _check_admin(self) -> None:
-        """Raise ConfigError where the admin listener's address is none."""
-        _ = self.admin_http_address
+        """Raise ConfigError where the admin listener's address is none, or metrics and traces cannot be sent."""
+        _ = self.admin_http_address, self.export
 
     def _check_consumer_groups(self) -> None:
         for name in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms"):
@@ -277,6 +279,11 @@ class BrokerConfig(
         """Host and port of the admin listener, None without one; raises ConfigError."""
         text = self.admin_http_listener
         return None if text is None else parse_address("admin.http.listener", text)
+
+    @property
+    def export(self) -> ExportSettings | None:
+        """Where metrics and traces are sent by OpenTelemetry; None where they are not. Raises ConfigError."""
+        return build_export(self)
 
     @property
     def is_broker(self) -> bool:

@@ -291,6 +291,7 @@ def double(
     at_most: float | None = None,
     acts: bool = True,
     dynamic: bool = False,
+    ours: bool = False,
 ) -> Key[float]:
     """Declare a fraction; the range includes both ends."""
     return Key(
@@ -302,6 +303,7 @@ def double(
         expected=_fraction_text(at_least, at_most),
         acts=acts,
         dynamic=dynamic,
+        ours=ours,
     )
 
 
@@ -398,7 +400,7 @@ def optional_listing(doc: str, *, acts: bool = True) -> Key[tuple[str, ...] | No
     )
 
 
-def password(doc: str, *, acts: bool = False, dynamic: bool = True) -> Key[str | None]:
+def password(doc: str, *, acts: bool = False, dynamic: bool = True, ours: bool = False) -> Key[str | None]:
     """Declare a secret without a default; it is never shown, nor written into a log."""
     return Key(
         Kind.PASSWORD,
@@ -409,6 +411,7 @@ def password(doc: str, *, acts: bool = False, dynamic: bool = True) -> Key[str |
         expected="a text",
         acts=acts,
         dynamic=dynamic,
+        ours=ours,
     )
 
 

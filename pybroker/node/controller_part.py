@@ -142,7 +142,7 @@ class ControllerPart:
             self.sasl = build_sasl_server(self.live, self.data_plane, users, wall_ms, config.controller_endpoints)
             if self.sasl is not None:
                 end(Stage.WORKERS, self.sasl, self.sasl.close)
-            pipeline = build_controller_pipeline(self)
+            pipeline = build_controller_pipeline(self, self._foundation.traced)
             end(Stage.CONTROLLER_REQUESTS, pipeline, lambda: finish_requests(pipeline))
             end(Stage.CONTROLLER_CONNECTIONS, pipeline, pipeline.stop)
             pipeline.start()

@@ -19,8 +19,11 @@ from pybroker.serving import build_principal_builder
 from pybroker.storage.directories import Directories
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from pybroker.config.broker import BrokerConfig
     from pybroker.machine.clock import Clock
+    from pybroker.net.dispatch import Api
 
 
 class Foundation:
@@ -41,6 +44,8 @@ class Foundation:
         self.mutations = MutationQuotas(config.controller_quota_window_num, config.controller_quota_window_size_seconds)
         self.principal_builder = build_principal_builder(config)
         self.shares: descriptors.Shares
+        self.traced: Callable[[Mapping[int, Api]], Mapping[int, Api]] = lambda apis: apis
+        """Makes APIs whose requests leave spans of those that do not; what leaves none is as it was."""
 
     async def lock(self) -> None:
         """Lock the directories and check what lies in them, changing nothing; raises why a node cannot start."""

@@ -1,9 +1,9 @@
 """Reading the metrics of a node: from the counters of both planes, the metadata and the parts of the broker.
 
-Owns which value is which metric. Everything here runs on the thread of the admin listener, beside the loop: it reads
-what is immutable (images, snapshots of the data plane) and copies of dictionaries, changes nothing, and stands aside
-after every slice of a long list, so that the loop waits for it no longer than a slice takes. A part that is not built
-yet has no metrics.
+Owns which value is which metric. Everything here runs on the thread of the admin listener or of the export, beside the
+loop: it reads what is immutable (images, snapshots of the data plane) and copies of dictionaries, changes nothing, and
+stands aside after every slice of a long list, so that the loop waits for it no longer than a slice takes. A part that
+is not built yet has no metrics.
 """
 
 from __future__ import annotations

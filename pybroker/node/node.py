@@ -23,6 +23,7 @@ from pybroker.node.admin import build_admin
 from pybroker.node.broker_part import BrokerPart
 from pybroker.node.controller_access import ControllerAccess
 from pybroker.node.controller_part import ControllerPart
+from pybroker.node.exporting import begin_export
 from pybroker.node.foundation import Foundation
 from pybroker.storage.errors import StorageError
 
@@ -231,6 +232,7 @@ class _Run:
             if part is not None:
                 part.listen()
         self._foundation.identify()
+        begin_export(self._foundation, self._broker, self._controller, self._state)
 
     async def join(self) -> None:
         """Have the metadata, as a voter or an observer, and register; partitions are opened meanwhile."""

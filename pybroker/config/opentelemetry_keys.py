@@ -1,0 +1,111 @@
+"""Keys of the export by OpenTelemetry: where a node sends its metrics and spans of its control requests, over HTTP.
+
+Kafka has none of these. Owns that nothing is sent without an address, and that an address is refused where the packages
+that send are not installed. Must not know what is sent.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+from pybroker.config.errors import ConfigError
+from pybroker.config.key import double, integer, optional_string, parse_list, password
+from pybroker.config.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ENDPOINT, HEADERS = "opentelemetry.endpoint", "opentelemetry.headers"
+_PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+
+
+class OpenTelemetryKeys(Settings):
+    """Where metrics and traces go, how often, and how many requests leave a trace."""
+
+    opentelemetry_endpoint = optional_string(
+        "Where metrics and traces are sent by OpenTelemetry's protocol over HTTP (OTLP), as http://host:port or "
+        "https://host:port, such as http://127.0.0.1:4318; /v1/metrics and /v1/traces are put behind it. Without it "
+        "nothing is sent. Needs pybroker[otel].",
+        ours=True,
+    )
+    opentelemetry_headers = password(
+        "Headers of HTTP that go with all that is sent by OpenTelemetry, such as a token of the receiver: name=value, "
+        "comma-separated.",
+        acts=True,
+        dynamic=False,
+        ours=True,
+    )
+    opentelemetry_interval_ms = integer(
+        60_000, "Time in ms from one sending of all metrics by OpenTelemetry to the next.", at_least=1, ours=True
+    )
+    opentelemetry_timeout_ms = integer(
+        10_000,
+        "How long, in ms, a receiver of OpenTelemetry's may take for what it is sent, tries after a failure included; "
+        "after that it is lost.",
+        at_least=1,
+        ours=True,
+    )
+    opentelemetry_traces_ratio = double(
+        0.0,
+        "The part of control requests (all but Produce and Fetch) of which a span is sent by OpenTelemetry, from 0 for "
+        "none to 1 for all; which ones is random.",
+        at_most=1.0,
+        ours=True,
+    )
+
+
+class ExportSettings(NamedTuple):
+    """How a node sends."""
+
+    endpoint: str
+    """An address without a slash at its end."""
+    headers: Mapping[str, str]
+    interval_s: float
+    timeout_s: float
+    traces_ratio: float
+
+    def __repr__(self) -> str:
+        return f"ExportSettings({self.endpoint})"  # Headers hold secrets.
+
+
+def build_export(keys: OpenTelemetryKeys) -> ExportSettings | None:
+    """Return how a node sends, None where it does not; raises ConfigError."""
+    endpoint = keys.opentelemetry_endpoint
+    if endpoint is None:
+        return None
+    try:
+        parts = urlsplit(endpoint)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address or parts.query or parts.fragment:
+        raise ConfigError(ENDPOINT, endpoint, "an address, such as http://127.0.0.1:4318")
+    if not all(map(_is_installed, _PACKAGES)):
+        words = "the packages that send: python -m pip install 'pybroker[otel]'"
+        raise ConfigError(ENDPOINT, endpoint, words)
+    return ExportSettings(
+        endpoint.rstrip("/"),
+        _headers(keys.opentelemetry_headers),
+        keys.opentelemetry_interval_ms / 1000,
+        keys.opentelemetry_timeout_ms / 1000,
+        keys.opentelemetry_traces_ratio,
+    )
+
+
+def _headers(text: str | None) -> dict[str, str]:
+    found = {}
+    for item in parse_list(text or ""):
+        name, equals, value = item.partition("=")
+        if not name.strip() or not equals:
+            raise ConfigError(HEADERS, "[hidden]", "name=value, comma-separated")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # what it lies in
+        return False

@@ -1,0 +1,109 @@
+"""APIs whose requests leave spans: each stands in the place of another, and notes when requests come and are answered.
+
+Owns which requests are noted, and what is said of one. Must not know who gets the spans. Where nothing is traced there
+are none of these: a request costs nothing then.
+
+A span begins when the handler is called and ends with its answer, so it has what the handler waits for, and neither the
+time in the queue nor the sending: those are in the metrics, of all requests.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, Any
+
+from pybroker.machine.reply import Reply
+from pybroker.metrics.spans import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from pybroker.metrics.spans import Spans
+    from pybroker.net.dispatch import Api, Prepared
+
+
+def traced(apis: Mapping[int, Api], spans: Spans, ratio: float) -> dict[int, Api]:
+    """Return APIs that serve as these do, and leave a span of so many of their requests."""
+    return {key: TracedApi(api, spans, ratio) for key, api in apis.items()}
+
+
+class TracedApi:
+    """An API as the pipeline sees it."""
+
+    def __init__(self, api: Api, spans: Spans, ratio: float) -> None:
+        self._api = api
+        self._spans = spans
+        self._ratio = ratio
+        self.name = api.name
+        self.min_version = api.min_version
+        self.max_version = api.max_version
+        self.request_type = api.request_type
+        self.forwarded = api.forwarded
+
+    def prepare(self, request: Any, context: Any) -> Prepared | None:
+        """Return what is left of a request that is to be forwarded; None for all of it."""
+        return self._api.prepare(request, context)
+
+    def failed(self, request: Any, context: Any, error: Exception) -> Any:
+        """Return the response that reports an exception to the client."""
+        return self._api.failed(request, context, error)
+
+    def unsupported(self, context: Any) -> bytes | None:
+        """Return the answer to a version outside the range, None to close the connection."""
+        return self._api.unsupported(context)
+
+    def handle(self, request: Any, context: Any) -> Any:
+        """Return the response, ready-made bytes for it, or an awaitable of either."""
+        if random.random() >= self._ratio:
+            return self._api.handle(request, context)
+        began_ns = time.time_ns()
+        try:
+            outcome = self._api.handle(request, context)
+        except Exception as error:
+            self._note(context, began_ns, error)
+            raise
+        if type(outcome) is Reply:
+            return self._watch(outcome, context, began_ns)
+        if not isinstance(outcome, bytes) and hasattr(outcome, "__await__"):
+            return self._wait(outcome, context, began_ns)
+        self._note(context, began_ns, None)
+        return outcome
+
+    def _watch(self, reply: Reply, context: Any, began_ns: int) -> Reply:
+        """Return a reply that is set when this one is."""
+        watched = Reply(in_slices=reply.in_slices)
+
+        def complete(value: Any, error: Exception | None) -> None:
+            self._note(context, began_ns, error)
+            watched(value, error)
+
+        reply.on_complete(complete)
+        return watched
+
+    async def _wait(self, outcome: Awaitable[Any], context: Any, began_ns: int) -> Any:
+        failure: Exception | None = None
+        try:
+            return await outcome
+        except Exception as error:
+            failure = error
+            raise
+        finally:
+            self._note(context, began_ns, failure)
+
+    def _note(self, context: Any, began_ns: int, error: Exception | None) -> None:
+        origin = context.origin
+        software = origin.software or ("", "")
+        attributes: dict[str, str | int] = {
+            "messaging.system": "kafka",
+            "messaging.client.id": origin.client_id or "",
+            "client.address": origin.peer_host,
+            "client.port": origin.peer_port,
+            "kafka.api.key": origin.api_key,
+            "kafka.api.version": origin.api_version,
+            "kafka.listener": origin.listener,
+            "kafka.client.software.name": software[0],
+            "kafka.client.software.version": software[1],
+        }
+        words = None if error is None else f"{type(error).__name__}: {error}"
+        self._spans.take(Span(self.name, began_ns, time.time_ns(), attributes, words))

@@ -1,0 +1,49 @@
+"""The export of a node's metrics and traces by OpenTelemetry: built where `opentelemetry.endpoint` is set.
+
+Owns when it begins and ends. Nothing of it, OpenTelemetry's packages included, is imported where nothing is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pybroker.broker.shut_down import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pybroker.broker.broker_state import BrokerState
+    from pybroker.node.broker_part import BrokerPart
+    from pybroker.node.controller_part import ControllerPart
+    from pybroker.node.foundation import Foundation
+
+log = logging.getLogger("pybroker.admin")
+
+
+def begin_export(
+    foundation: Foundation,
+    broker: BrokerPart | None,
+    controller: ControllerPart | None,
+    state: Callable[[], BrokerState],
+) -> None:
+    """Begin to send, until the node ends; nothing where nothing is to be sent."""
+    config = foundation.config
+    settings = config.export
+    if settings is None:
+        return
+    from pybroker.metrics.opentelemetry import Export, Sender
+    from pybroker.net.traced_apis import traced
+    from pybroker.node.measuring import Measuring
+
+    measuring = Measuring(broker, controller, state=state, max_topics=config.metrics_topics_max)
+    sender = Sender(settings, cluster_id=foundation.cluster_id, node_id=config.node_id)
+    export = Export(sender, measuring.families, settings.interval_s)
+    foundation.shut_down.add(Stage.DIRECTORIES, export, lambda: asyncio.to_thread(export.close))
+    ratio = settings.traces_ratio
+    if ratio > 0:
+        foundation.traced = partial(traced, spans=export, ratio=ratio)
+    traces = f"traces of {ratio:g} of the control requests" if ratio > 0 else "no traces"
+    log.info("metrics go to %s each %g s, and %s", settings.endpoint, settings.interval_s, traces)
