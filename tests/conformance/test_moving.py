@@ -6,8 +6,10 @@ The commands are those of docs/guides/moving.md.
 
 from __future__ import annotations
 
+import contextlib
+import io
+import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +26,7 @@ from pybroker.client.user_admin import ScramPassword
 from pybroker.config.properties import read_properties
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.snapshots import list_snapshots
-from tests.support import programs
+from tests.support import guides, programs
 from tests.support.batches import batch_of, read_batches
 from tests.support.conditions import wait_until
 from tests.support.processes import BrokerProcess
@@ -91,8 +93,8 @@ class Moves:
     allowed: dict[str, list[str]] = field(default_factory=dict)
     """Topics that a user sees who logs in with the password that the one before was given."""
     levels: list[dict[str, int]] = field(default_factory=list)
-    status: dict[str, int] = field(default_factory=dict)
-    """Of our commands."""
+    ran: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Status and output of the guide's commands."""
     snapshots: dict[str, int] = field(default_factory=dict)
     log: str = ""
 
@@ -272,20 +274,39 @@ def go_on(servers: str, secured: str, moves: Moves, here: str, before: str, left
         producer.commit_transaction()
 
 
-@contextmanager
+COMMANDS = [
+    line
+    for block in guides.blocks("docs/guides/moving.md")
+    if block.test == "tests/conformance/test_moving.py"
+    for line in block.code.splitlines()
+]
+
+
+def follow(moves: Moves, kafka: Kafka, *commands: str) -> None:
+    """Run the guide's lines that begin with these commands."""
+    for line in COMMANDS:
+        words = shlex.split(line)[1:]
+        if words[0] in commands:
+            printed = io.StringIO()
+            given = {"server.properties": str(kafka.directory / "server.properties")}
+            given |= {"saved.tar": str(kafka.directory / "saved.tar"), guides.SERVERS[0]: kafka.bootstrap_servers}
+            with contextlib.redirect_stdout(printed):
+                status = main([given.get(word, word) for word in words])
+            moves.ran[line] = status, printed.getvalue()
+
+
+@contextlib.contextmanager
 def pybroker(kafka: Kafka, moves: Moves) -> Iterator[BrokerProcess]:
-    """Our broker with Kafka's file, as the guide has it."""
-    file = str(kafka.directory / "server.properties")
-    moves.status["storage-info"] = main(["storage-info", "--config", file])
-    moves.status["config validate"] = main(["config", "validate", "--config", file])
-    given = read_properties(Path(file))
+    """Our broker with Kafka's file, where Kafka was."""
+    follow(moves, kafka, "storage-info", "config", "snapshot")
+    given = read_properties(kafka.directory / "server.properties")
     with BrokerProcess(kafka.log_directory, given, port=kafka.port) as broker:
         try:
             yield broker
         finally:
             moves.log = broker.log
-        moves.status["snapshot save"] = main(["snapshot", "save", "--config", file, f"{kafka.directory}/saved.tar"])
-        moves.status["stop"] = main(["stop", "--config", file])
+        follow(moves, kafka, "topics", "consumer-groups", "log-dirs")
+        follow(moves, kafka, "stop")
 
 
 @pytest.fixture(scope="module")
@@ -297,6 +318,7 @@ def moves(tmp_path_factory: pytest.TempPathFactory) -> Moves:
         left = fill(kafka.bootstrap_servers, KAFKA)
         seen.left[KAFKA] = look(kafka.bootstrap_servers)
         seen.levels.append(levels(kafka.bootstrap_servers))
+        follow(seen, kafka, "features")
     seen.snapshots[KAFKA] = len(list_snapshots(metadata))
     with pybroker(kafka, seen) as broker:
         go_on(broker.bootstrap_servers, kafka.secured, seen, PYBROKER, KAFKA, left)
@@ -353,4 +375,7 @@ def test_each_reads_the_others_snapshots(moves: Moves) -> None:
 
 
 def test_the_commands_of_the_guide_succeed(moves: Moves) -> None:
-    assert moves.status == dict.fromkeys(("storage-info", "config validate", "snapshot save", "stop"), 0)
+    assert moves.ran.keys() == set(COMMANDS)
+    assert {line: status for line, (status, _) in moves.ran.items() if status} == {}
+    (unserved,) = (printed for line, (_, printed) in moves.ran.items() if "--under-replicated-partitions" in line)
+    assert unserved == ""
