@@ -66,7 +66,8 @@ static void *work(void *argument) {
     check(rd_kafka_begin_transaction(producer->client), "begin_transaction");
     send_records(producer, value);
     int64_t begun = now_ns();
-    if (done % 100 < run->aborted_percent) {
+    /* Spread evenly: of ten percent each tenth. */
+    if ((done + 1) * run->aborted_percent / 100 != done * run->aborted_percent / 100) {
       check(rd_kafka_abort_transaction(producer->client, TIMEOUT_MS), "abort_transaction");
       producer->aborted++;
     } else {

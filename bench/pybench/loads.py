@@ -171,6 +171,20 @@ def _c_transactions(task: Task) -> Outcome:
     return _c_outcome(words, task.records * task.size)
 
 
+def _c_read(isolation_level: str) -> Callable[[Task], Outcome]:
+    """Read a topic of transactions. All its records count, also the aborted ones, which not every reader is given."""
+
+    def run(task: Task) -> Outcome:
+        each, percent = (int(task.properties.get(name, 0)) for name in ("each", "aborted.percent"))
+        aborted = task.records // each * percent // 100 * each if isolation_level == "read_committed" else 0
+        read = replace(task, records=task.records - aborted, size=0, properties={"isolation.level": isolation_level})
+        outcome = _c_outcome(_c_words("consume", read), 0)
+        passed = {"records": float(task.records), "bytes": float(task.records * task.size)}
+        return Outcome(outcome.command, outcome.figures | passed)
+
+    return run
+
+
 def _group_load(load: str) -> Callable[[Task], Outcome]:
     def run(task: Task) -> Outcome:
         words = [sys.executable, "-m", "pybench.group_loads", load, task.bootstrap_servers, task.topic]
@@ -365,6 +379,8 @@ LOADS: dict[str, Callable[[Task], Outcome]] = {
     "c-handshakes": _c_by_connection("handshakes"),
     "c-logins": _c_by_connection("logins"),
     "c-produce": _c_load("produce"),
+    "c-read-committed": _c_read("read_committed"),
+    "c-read-uncommitted": _c_read("read_uncommitted"),
     "c-roundtrip": _c_load("roundtrip"),
     "c-seal": _c_seal,
     "c-transactions": _c_transactions,

@@ -27,6 +27,7 @@ from pybench.spark_loads import TOGETHER, fill_partitions, measure_rows
 from pybench.startup import measure_start
 from pybench.storm_load import measure_fairness, measure_storm
 from pybench.topic_loads import measure_creations, measure_metadata
+from pybench.transactional_ids_load import measure_ids_load
 from pybroker.client import Admin, NewTopic
 
 _REMOVAL_TIMEOUT_S = 90.0
@@ -34,6 +35,7 @@ _numbers = itertools.count(1)
 WHOLE: dict[str, Callable[[str, int, Path], tuple[str, dict[str, float]]]] = {
     "start": lambda broker, _records, _work: measure_start(broker),
     "group-load": lambda broker, offsets, _work: measure_offsets_load(broker, offsets),
+    "transactional-ids-load": lambda broker, ids, _work: measure_ids_load(broker, ids),
     "metadata-scale": lambda _broker, partitions, _work: measure_metadata_scale(partitions),
     "metadata-scale-tenth": lambda _broker, partitions, _work: measure_metadata_scale(partitions // 10),
     "metadata-scale-hundredth": lambda _broker, partitions, _work: measure_metadata_scale(partitions // 100),
@@ -184,6 +186,9 @@ def _turn(
 def _fill(scenario: Scenario, contestant: Contestant, nodes: Mapping[str, Node], records: int) -> str:
     node, partitions = nodes[contestant.broker], int(scenario.properties.get("partitions", 1))
     topic = _create(node, partitions)
+    if "each" in scenario.properties:
+        run_load("c-transactions", _task(node, topic, records, scenario.size, scenario.properties))
+        return topic
     if partitions > 1:
         fill_partitions(node.bootstrap_servers, topic, partitions, records, scenario.size)
         return topic

@@ -1,0 +1,88 @@
+"""Loading of transactional ids: a broker is started on a log full of them, until its coordinator answers for one.
+
+All ids share the one partition of `__transaction_state`; each has a producer id, and no transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import tempfile
+import time
+from pathlib import Path
+
+from pybench.peers.errors import PeerError
+from pybench.peers.kafka import Kafka
+from pybench.peers.pybroker import Pybroker
+from pybroker.client import Admin
+from pybroker.protocol.api_keys import ApiKey
+
+_SETTINGS = {"transaction.state.log.num.partitions": "1"}
+_CONNECTIONS, _IN_FLIGHT = 8, 250
+_TIMEOUT_MS = 60_000
+_ANSWER = struct.Struct(">iiihqh")
+"""Size, correlation id, throttle time, error code, producer id, epoch: InitProducerId version 0."""
+
+
+def measure_ids_load(broker: str, ids: int) -> tuple[str, dict[str, float]]:
+    """Fill a broker with ids, start it anew, and ask until it knows the last: command and figures. Raises PeerError."""
+    last = _name(ids - 1)
+    with tempfile.TemporaryDirectory(prefix="pybench-ids-") as folder:
+        make = Kafka if broker == "kafka" else Pybroker
+        with make(Path(folder), _SETTINGS) as node:
+            with Admin(node.bootstrap_servers) as admin:
+                admin.fence_producers([last])  # The first one has the topic made, and waits for its coordinator.
+            asyncio.run(_fill(node.bootstrap_servers, ids - 1))
+        node = make(Path(folder), _SETTINGS)
+        node.start()
+        try:
+            begun = time.monotonic()
+            with Admin(node.bootstrap_servers, {"retry.backoff.ms": "5"}) as admin:
+                found = admin.describe_transactions([last])[last]
+            elapsed = time.monotonic() - begun
+            listed = len(_listed(node.bootstrap_servers))
+        finally:
+            node.stop()
+    if found.state != "Empty" or listed != ids:
+        raise PeerError(f"{broker} has {listed} of {ids} transactional ids, and says of the last: {found}")
+    command = "kafka-server-start.sh" if broker == "kafka" else "pybroker start"
+    return command, {"records": float(ids), "seconds": elapsed, "loaded_s": elapsed}
+
+
+def _name(number: int) -> str:
+    return f"transactional-id-{number:06}"
+
+
+def _listed(servers: str) -> list[str]:
+    with Admin(servers) as admin:
+        return [one.transactional_id for one in admin.list_transactions()]
+
+
+async def _fill(servers: str, ids: int) -> None:
+    """Have so many ids made, over some connections."""
+    parts = [range(first, ids, _CONNECTIONS) for first in range(_CONNECTIONS)]
+    await asyncio.gather(*(_initialize(servers, part) for part in parts))
+
+
+async def _initialize(server: str, numbers: range) -> None:
+    """Send many requests, then read their answers, again and again: what a single one waits for is not measured."""
+    host, _, port = server.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        for begun in range(0, len(numbers), _IN_FLIGHT):
+            some = numbers[begun : begun + _IN_FLIGHT]
+            writer.write(b"".join(_request(number) for number in some))
+            for number in some:
+                *_, code, _id, _epoch = _ANSWER.unpack(await reader.readexactly(_ANSWER.size))
+                if code:
+                    raise PeerError(f"{_name(number)} gets no producer id: error {code}")
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+def _request(number: int) -> bytes:
+    name = _name(number).encode()
+    body = struct.pack(f">h{len(name)}si", len(name), name, _TIMEOUT_MS)
+    head = struct.pack(">hhih", ApiKey.INIT_PRODUCER_ID, 0, number, -1)
+    return struct.pack(">i", len(head) + len(body)) + head + body
