@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pybench.peers.free_ports import free_ports
+from pybench.peers.java import run_java_tool
 from pybench.peers.kafka import Kafka
 from pybroker.cli.main import main
 from pybroker.client import Admin, Consumer, NewTopic, OffsetAndMetadata, Producer, SuspendedTransaction, TopicPartition
@@ -26,6 +27,7 @@ from pybroker.client.user_admin import ScramPassword
 from pybroker.config.properties import read_properties
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.snapshots import list_snapshots
+from pybroker.storage.meta_properties import random_id
 from tests.support import guides, programs
 from tests.support.batches import batch_of, read_batches
 from tests.support.conditions import wait_until
@@ -100,12 +102,24 @@ class Moves:
 
 
 class Installation(Kafka):
-    """Kafka with a listener that asks for a password."""
+    """Kafka as its distribution sets it up, at ports that stay, with a listener beside that asks for a password."""
 
     def __init__(self, directory: Path) -> None:
-        (port,) = free_ports(1)
-        self.secured = f"127.0.0.1:{port}"
+        self._ports = free_ports(3)
+        self.secured = f"127.0.0.1:{self._ports[2]}"
         super().__init__(directory, SETTINGS, beside=f"SASL_PLAINTEXT://{self.secured}", ready_timeout_s=300)
+
+    def _write_config(self, controller_port: int) -> Path:
+        self.port, controller_port, _ = self._ports
+        path = super()._write_config(controller_port)
+        # The log names the voters (KIP-853).
+        named = path.read_text().replace("controller.quorum.voters=1@", "controller.quorum.bootstrap.servers=")
+        path.write_text(named)
+        return path
+
+    def _format(self, config: Path) -> None:
+        done = run_java_tool("storage", "format", "-t", random_id(), "-c", str(config), "--standalone")
+        assert done.returncode == 0, done.stderr or done.stdout
 
 
 def fill(servers: str, here: str) -> Left:
@@ -319,13 +333,14 @@ def moves(tmp_path_factory: pytest.TempPathFactory) -> Moves:
         seen.left[KAFKA] = look(kafka.bootstrap_servers)
         seen.levels.append(levels(kafka.bootstrap_servers))
         follow(seen, kafka, "features")
-    seen.snapshots[KAFKA] = len(list_snapshots(metadata))
+    seen.snapshots[KAFKA] = sum(one.end_offset > 0 for one in list_snapshots(metadata))
     with pybroker(kafka, seen) as broker:
         go_on(broker.bootstrap_servers, kafka.secured, seen, PYBROKER, KAFKA, left)
         left = fill(broker.bootstrap_servers, PYBROKER)
         seen.left[PYBROKER] = look(broker.bootstrap_servers)
         seen.levels.append(levels(broker.bootstrap_servers))
-    seen.snapshots[PYBROKER] = len(list_snapshots(metadata)) - seen.snapshots[KAFKA]
+    made = sum(one.end_offset > 0 for one in list_snapshots(metadata))
+    seen.snapshots[PYBROKER] = made - seen.snapshots[KAFKA]
     with kafka:
         go_on(kafka.bootstrap_servers, kafka.secured, seen, KAFKA, PYBROKER, left)
         seen.levels.append(levels(kafka.bootstrap_servers))
