@@ -326,10 +326,13 @@ class Cleaner:
         offsets = self._offsets.get(directory.path)
         if offsets is None:
             # Both files only save work.
+            checkpoint = directory.path / CLEANED_OFFSETS
             try:
-                offsets = read_checkpoint(directory.path / CLEANED_OFFSETS)
+                offsets = read_checkpoint(checkpoint)
             except CorruptCheckpointError as error:
-                log.warning("%s; all compacted logs there count as dirty", error)
+                # Kafka makes it empty, and writes it when something is compacted.
+                if checkpoint.stat().st_size:
+                    log.warning("%s; all compacted logs there count as dirty", error)
                 offsets = {}
             try:
                 passes = read_last_passes(directory.path / FILE_NAME)

@@ -131,6 +131,16 @@ def test_the_next_run_goes_on_where_the_last_one_was(broker: Broker) -> None:
     assert [found.first_dirty for found in broker.cleaner().look()] == [0], "a checkpoint beyond the log is none"
 
 
+@pytest.mark.parametrize(("text", "warnings"), [("", 0), ("7\n", 1)])
+def test_a_checkpoint_that_kafka_has_made_and_not_written_is_no_damage(
+    broker: Broker, text: str, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.topic("a", segment(0, b"xx"), segment(2, b"x"))
+    (broker.path / CLEANED_OFFSETS).write_text(text)
+    assert [found.first_dirty for found in broker.cleaner().look()] == [0]
+    assert caplog.text.count("all compacted logs there count as dirty") == warnings
+
+
 def test_a_log_is_worth_a_pass_when_its_ratio_is_above_its_topics(broker: Broker) -> None:
     broker.topic("a", segment(0, b"xx"), segment(2, b"xx"), segment(4, b"x"), min_cleanable_dirty_ratio="0.6")
     write_checkpoint(broker.path / CLEANED_OFFSETS, {("a", 0): 2})
