@@ -98,7 +98,8 @@ WRONG: dict[str, tuple[Update, str]] = {
 def test_a_wrong_level_is_refused_with_the_reason(wire: Wire, what: str, version: int) -> None:
     update, words = WRONG[what]
     low, high = supported(wire, METADATA)
-    node = wire.call("Metadata", 12, topics=[]).brokers[0].node_id
+    metadata = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}
+    node = wire.call("DescribeQuorum", 1, topics=[metadata]).topics[0].partitions[0].leader_id
     answer = ask(wire, update, version=version)
     reason = words.format(node=node, low=low, high=high)
     assert answer.error_code == INVALID_UPDATE_VERSION
