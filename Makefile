@@ -111,8 +111,8 @@ upgrade: build $(STAMPS)/test ## Upgrade a cluster of the first version that has
 audit-large: build $(STAMPS)/test ## Send 100,000,000 stamped records and audit them on Spark, then a damaged tenth (long; 14 GB of disk, Java)
 	$(BIN)/python -m pybench.large_audit --records 100000000
 
-simulate: build $(STAMPS)/test ## Play whole clusters, each from a seed: make simulate SEEDS=1000 FIRST=0
-	PYBROKER_SIMULATED_SEEDS=$(or $(SEEDS),1000) PYBROKER_FIRST_SEED=$(or $(FIRST),0) \
+simulate: build $(STAMPS)/test ## Play whole clusters, each from a seed: a third of them with transactions, make simulate SEEDS=3000 FIRST=0
+	PYBROKER_SIMULATED_SEEDS=$(or $(SEEDS),3000) PYBROKER_FIRST_SEED=$(or $(FIRST),0) \
 		$(BIN)/pytest -n $(TEST_PROCESSES) tests/simulation/test_whole_clusters.py
 
 acl-oracle: build $(STAMPS)/test ## Compare 100,000 decisions about access control entries with Kafka's StandardAuthorizer (needs Java)

@@ -2029,6 +2029,12 @@ class SimulatedDataPlane:
         """As `stop_joining`."""
     def append(self, partition: Partition, batches: bytes) -> tuple[int, int]:
         """As `PartitionLog.append`."""
+    def append_transactional(self, partition: Partition, batches: bytes, guard: int | None) -> tuple[int, int]:
+        """As `PartitionLog.append_transactional`."""
+    def begin_verification(
+        self, partition: Partition, producer_id: int, producer_epoch: int, *, bumps_epoch: bool
+    ) -> int:
+        """As `PartitionLog.begin_verification`."""
     def append_marker(self, partition: Partition, marker: tuple[int, int, bool, int, int]) -> tuple[int, int]:
         """Appends the marker of a transaction that ends, as leader: producer id, epoch of the marker, whether it
         commits, epoch of the coordinator, `transaction.version`. (first offset, last offset). Raises as `PartitionLog`

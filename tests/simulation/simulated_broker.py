@@ -75,6 +75,10 @@ class Faults(NamedTuple):
     """A producer's next instance gets the epoch that the last one has."""
     keeps_epochs: bool = False
     """The end of a transaction does not raise the epoch."""
+    verifies_nothing: bool = False
+    """A batch begins a transaction in a partition that its coordinator knows nothing of."""
+    forgets_offsets: bool = False
+    """The offsets of a group get no marker."""
 
 
 NO_FAULTS = Faults()
@@ -343,12 +347,51 @@ class SimulatedLog:
         return self._partition.log_end_offset
 
     def append(self, batches: bytes, _now_ms: int) -> tuple[int, int]:
-        if self._partition.leader_epoch != self._epoch:
-            raise NotLeaderError("the leader epoch is over")
-        self._broker.touch()
+        self._begin()
         appended = self._broker.plane.append(self._partition, batches)
         self._broker.poke()
         return appended
+
+    def append_transactional(self, batches: bytes, _now_ms: int, guard: int | None) -> tuple[int, int]:
+        self._begin()
+        appended = self._broker.plane.append_transactional(self._partition, batches, guard)
+        self._broker.poke()
+        return appended
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+        now_ms: int,
+    ) -> tuple[int, int]:
+        self._begin()
+        marker = (producer_id, producer_epoch, commit, coordinator_epoch, transaction_version)
+        appended = self._broker.plane.append_marker(self._partition, marker)
+        self._broker.poke()
+        return appended
+
+    def begin_verification(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        bumps_epoch: bool,
+        now_ms: int,
+    ) -> int:
+        self._begin()
+        return self._broker.plane.begin_verification(
+            self._partition, producer_id, producer_epoch, bumps_epoch=bumps_epoch
+        )
+
+    def _begin(self) -> None:
+        """Look whether this is still the coordinator's log; raises `NotLeaderError`."""
+        if self._partition.leader_epoch != self._epoch:
+            raise NotLeaderError("the leader epoch is over")
+        self._broker.touch()
 
     def has_settled(self, end_offset: int) -> bool:
         return self._broker.plane.has_settled(self._partition, self._epoch, end_offset)

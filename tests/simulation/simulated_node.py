@@ -21,6 +21,7 @@ from pybroker.controller.errors import ControllerError
 from pybroker.controller.local_channel import LocalChannel
 from pybroker.controller.quorum.settings import QuorumSettings, VoterAddress
 from pybroker.controller.service import Controller
+from pybroker.coordinator.group.events import FetchOffsets
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.group.service import GroupCoordinator
 from pybroker.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -288,6 +289,18 @@ class SimulatedNode:
         if not self.is_open:
             raise LostError("the broker is not open")
         return await self.transactions.decide(event)
+
+    async def commit_offsets(self, request: Any, version: int) -> int:
+        """Answer a client that commits offsets with its transaction."""
+        if not self.is_open:
+            raise LostError("the broker is not open")
+        return await self.transactions.commit_offsets(request, version)
+
+    async def stable_offsets(self, request: Any) -> Any:
+        """Answer a client that asks for offsets which no open transaction may change."""
+        if not self.is_open:
+            raise LostError("the broker is not open")
+        return await self.groups.submit(request.group_id, FetchOffsets(request, require_stable=True))
 
     def _open_log(self, index: int) -> Any:
         return self.open_log(OFFSETS_TOPIC, index, self.groups.append_settled)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from pybroker.broker.transaction_verification import Producer, TransactionVerification
 from pybroker.client.errors import UnreachableError
+from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.runtime.commits import CommitWaits
 from pybroker.coordinator.runtime.kind import RuntimeSettings
 from pybroker.coordinator.transaction.events import (
@@ -28,6 +30,8 @@ from pybroker.coordinator.transaction.service import FreshIds, TransactionCoordi
 from pybroker.coordinator.transaction.settings import TransactionSettings
 from pybroker.coordinator.transaction.state_topic import STATE_TOPIC
 from pybroker.handlers.errors import wire_error
+from pybroker.handlers.txn_offset_commit import txn_offset_commit
+from pybroker.net.native import confirm_transaction
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -37,6 +41,7 @@ from pybroker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from pybroker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from pybroker.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -61,6 +66,9 @@ SETTINGS = TransactionSettings(
 )
 _CALL_S = 1.0
 _LOOK_S = 0.01
+_NOT_COORDINATED_HERE = frozenset(
+    {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
+)
 Answers = list[tuple[int, str | None] | None]
 
 
@@ -79,8 +87,8 @@ class OwnMarkers:
     def __init__(self, transactions: NodeTransactions) -> None:
         self._transactions = transactions
 
-    def takes(self, _topic: str) -> bool:
-        return True
+    def takes(self, topic: str) -> bool:
+        return topic != OFFSETS_TOPIC
 
     def write(self, ended: Sequence[EndedHere], then: Callable[[list[int]], None]) -> None:
         appended = [
@@ -93,8 +101,8 @@ class OwnMarkers:
     async def _wait(self, appended: list[Any], then: Callable[[list[int]], None]) -> None:
         then([await self._transactions.code_of(one) for one in appended])
 
-    def confirm(self, _added: AddPartitions, _coordinator_epoch: int) -> None:
-        """Clients here have their partitions added by what they produce, and are verified by that."""
+    def confirm(self, added: AddPartitions, coordinator_epoch: int) -> None:
+        self._transactions.confirm(added, coordinator_epoch)
 
 
 class NodeTransactions:
@@ -118,6 +126,13 @@ class NodeTransactions:
     def run(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something as long as this process lives."""
         self._node.begin_task(work)
+
+    def confirm(self, added: AddPartitions, coordinator_epoch: int) -> None:
+        """Have partitions that this process leads know that a transaction has them."""
+        found = [partition for one in sorted(added.partitions) if (partition := self._node.find(*one)) is not None]
+        if found:
+            now_ms = self._node.loop.now_ms()
+            confirm_transaction(found, added.transactional_id, *added.identity, coordinator_epoch, now_ms)
 
     async def _never(self) -> int:
         raise AssertionError("there is always a fresh id")
@@ -146,6 +161,8 @@ class NodeTransactions:
         self, producer: tuple[str, int, int], version: int, partitions: Sequence[tuple[str, int]]
     ) -> Answers:
         """Ask the coordinator for a Produce that waits."""
+        if self._faults.verifies_nothing:
+            return [None] * len(partitions)
         return await self._verification.of_produce(Producer(*producer), version, partitions)
 
     # ------------------------------------------------------------------------------------------------ who asks this one
@@ -160,6 +177,11 @@ class NodeTransactions:
 
     async def decide(self, event: Any) -> Any:
         """Answer a client: its event's reply; raises what the coordinator refuses with."""
+        if isinstance(event, AddPartitions):
+            are_offsets = any(topic == OFFSETS_TOPIC for topic, _ in event.partitions)
+            if are_offsets:
+                return await self.coordinator.submit(event.transactional_id, event)
+            return await self.coordinator.add(event)
         if isinstance(event, InitProducerId) and self._faults.gives_epochs_again:
             known = await self._known(event.transactional_id)
             if known is not None:
@@ -171,6 +193,17 @@ class NodeTransactions:
                 await self._mark_early(event)
         reply = await self.coordinator.submit_with_id(event)
         return event.identity if isinstance(event, EndTransaction) and self._faults.keeps_epochs else reply
+
+    async def commit_offsets(self, request: TxnOffsetCommitRequest, version: int) -> int:
+        """Answer a TxnOffsetCommit of one partition, as the handler does; its error code."""
+        services = SimpleNamespace(
+            groups=self._node.groups,
+            verification=self._verification,
+            config=SimpleNamespace(transaction_partition_verification_enable=True),
+        )
+        context = SimpleNamespace(services=services, image=self._node.in_force, version=version)
+        answer = await txn_offset_commit(request, context)  # type: ignore[arg-type]
+        return int(answer.topics[0].partitions[0].error_code)
 
     async def _known(self, transactional_id: str) -> ProducerIdentity | None:
         """Planted: who begins anew gets the epoch that is in force, which the instance before has too."""
@@ -247,6 +280,8 @@ class NodeTransactions:
 
     async def _append(self, topic: str, index: int, marker: WritableTxnMarker) -> int:
         """Append a marker, and wait until it is committed; its error code."""
+        if topic == OFFSETS_TOPIC:
+            return await self._end_in_groups(index, marker)
         made = (
             marker.producer_id,
             marker.producer_epoch,
@@ -283,3 +318,24 @@ class NodeTransactions:
                 return ErrorCode.NONE
             await asyncio.sleep(_LOOK_S)
         return ErrorCode.REQUEST_TIMED_OUT
+
+    async def _end_in_groups(self, index: int, marker: WritableTxnMarker) -> int:
+        """Have the group coordinator write a marker; its error code."""
+        if self._faults.forgets_offsets:
+            return ErrorCode.NONE
+        try:
+            async with asyncio.timeout(_CALL_S):
+                await self._node.groups.complete_transaction(
+                    index,
+                    marker.producer_id,
+                    marker.producer_epoch,
+                    marker.coordinator_epoch,
+                    marker.transaction_result,
+                    marker.transaction_version,
+                )
+        except TimeoutError:
+            return ErrorCode.REQUEST_TIMED_OUT
+        except Exception as error:  # noqa: BLE001 - whatever it is: it is the answer
+            code = wire_error(error).code
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER if code in _NOT_COORDINATED_HERE else code
+        return ErrorCode.NONE

@@ -41,8 +41,9 @@ class Invariants:
         self._reached: dict[tuple[int, int], int] = {}
         self._offsets: dict[int, int] = {}
         self.unclean_elections = 0
-        # The leader epoch of the last one. What an earlier leader reports that does not know of it yet need not stay.
-        self._unclean_epochs: dict[Key, int] = {}
+        # By partition whose leader may lack what was acknowledged or committed: the epoch of the last unclean election.
+        # What an earlier leader reports that does not know of it yet need not stay.
+        self.unclean: dict[Key, int] = {}
         # The newest that any node ever had.
         self._image = EMPTY_IMAGE
 
@@ -73,7 +74,7 @@ class Invariants:
         if known is None and is_unclean:
             # It may lack what was acknowledged, and says so (KIP-704, KIP-966).
             self.unclean_elections += 1
-            self._unclean_epochs[key] = epoch
+            self.unclean[key] = epoch
             for kept in (self.committed, self.acknowledged, self._shown):
                 kept.pop(key, None)
             if key[0][:1] == b"o":
@@ -162,7 +163,7 @@ class Invariants:
 
     def _is_outdated(self, key: Key, epoch: int) -> bool:
         """Whether an unclean election has followed this leader epoch."""
-        return epoch < self._unclean_epochs.get(key, -1)
+        return epoch < self.unclean.get(key, -1)
 
     def _check_log(self, node: SimulatedNode, key: Key, epoch: int) -> None:
         """A later leader has all that was committed, and all that was acknowledged."""

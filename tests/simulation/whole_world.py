@@ -36,7 +36,7 @@ from tests.simulation.simulated_clients import CLIENT, TOPIC, Clients
 from tests.simulation.simulated_loop import Life, SimulatedLoop, living
 from tests.simulation.simulated_network import Network
 from tests.simulation.simulated_node import VOTERS, Crash, SimulatedNode
-from tests.simulation.simulated_producers import OUTPUTS
+from tests.simulation.simulated_producers import GROUPS, OUTPUTS, request_of
 from tests.simulation.simulated_quorum import simulated
 from tests.simulation.whole_invariants import BrokenError, Invariants
 from tests.support.batches import read_batches
@@ -184,23 +184,70 @@ class World:
             raise BrokenError(f"the cluster does not come right again: {self._state()}")
         self.clients.stop()
         # An unclean election may lose what a coordinator knew: a transaction that nobody knows is open for ever.
-        if self.plan.has_transactions and not self.invariants.unclean_elections:
+        if self.plan.has_transactions and not self.has_lost(STATE_TOPIC):
             quiet_at = self.loop.time() + _UNDER_WAY_S
             self._pass(lambda: self.loop.time() >= quiet_at, _UNDER_WAY_S + 1, "time stands still")
             self._pass(self._is_decided, 15.0, "a transaction is open for ever")
         self._pass(self._is_whole, 10.0, "replicas do not agree")
         self.invariants.check_all(self.nodes)
-        if self.plan.has_transactions and not self.invariants.unclean_elections:
-            logs = {name: self.nodes[0].broker.raw((_TOPICS_OF_TRANSACTIONS[name], 0)) for name in OUTPUTS}
-            self.clients.transactional.audit.check({name: read_batches(log) for name, log in logs.items()})
+        if self.plan.has_transactions and not self.has_lost(STATE_TOPIC):
+            kept = [name for name in OUTPUTS if not self.has_lost(name)]
+            logs = {name: self.nodes[0].broker.raw((_TOPICS_OF_TRANSACTIONS[name], 0)) for name in kept}
+            offsets = {} if self.lost_offsets() else self._committed_offsets()
+            audit = self.clients.transactional.audit
+            audit.check({name: read_batches(log) for name, log in logs.items()}, offsets)
+
+    def has_lost(self, topic: str) -> bool:
+        """Whether a topic's only partition was led by who may lack what was committed there.
+
+        Transactions lack what their coordinator does.
+        """
+        ids = _TOPIC_IDS | _TOPICS_OF_TRANSACTIONS
+        return not self.invariants.unclean.keys().isdisjoint([(ids[topic], 0), (ids[STATE_TOPIC], 0)])
+
+    def lost_offsets(self) -> bool:
+        """As `has_lost` of the groups' offsets."""
+        return self.has_lost(OFFSETS_TOPIC)
+
+    def _committed_offsets(self) -> dict[str, int]:
+        """Of each group the offset that its coordinator has, which no transaction may change any more."""
+        clients, found = self.clients.transactional, dict[str, int]()
+
+        async def ask(group: str, coordinator: SimulatedNode) -> None:
+            try:
+                answer = await coordinator.stable_offsets(request_of(group))
+            except Exception:  # noqa: BLE001 - whatever a coordinator refuses with: it is asked again
+                return
+            known = clients.audit.known_offset(group)
+            offset = clients.take_offset(group, known, answer, is_newest=True)
+            if offset is not None:
+                found[group] = offset
+
+        def begin(group: str, coordinator: SimulatedNode) -> None:
+            self.loop.create_task(ask(group, coordinator))
+
+        def are_known() -> bool:
+            leader = self._leader()
+            topics = {} if leader is None else leader.controller.image.topics.by_name
+            number = topics[OFFSETS_TOPIC].partitions[0].leader if topics else -1
+            coordinator = self.nodes[number]
+            for group in GROUPS:
+                if group not in found and number >= 0 and coordinator.life is not None:
+                    self.loop.call_soon(begin, group, coordinator, context=coordinator.life.context)
+            return len(found) == len(GROUPS)
+
+        self._pass(are_known, 10.0, "a group's offset is not stable")
+        return found
 
     def _is_decided(self) -> bool:
-        """No transaction is open in any partition."""
+        """No transaction is open in any partition that has lost none."""
         leader = self._leader()
         if leader is None or any(node.life is None or not node.is_open for node in self.nodes):
             return False
         topics = leader.controller.image.topics.by_name
-        leaders = [(topics[name].partitions[0].leader, (_TOPICS_OF_TRANSACTIONS[name], 0)) for name in OUTPUTS]
+        ids = {**{name: _TOPICS_OF_TRANSACTIONS[name] for name in OUTPUTS}, OFFSETS_TOPIC: _TOPIC_IDS[OFFSETS_TOPIC]}
+        kept = {name: topic_id for name, topic_id in ids.items() if not self.has_lost(name)}
+        leaders = [(topics[name].partitions[0].leader, (topic_id, 0)) for name, topic_id in kept.items()]
         found = [self.nodes[number].broker.partitions[key] for number, key in leaders if number >= 0]
         return len(found) == len(leaders) and all(p.last_stable_offset == p.log_end_offset for p in found)
 

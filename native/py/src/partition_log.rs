@@ -6,14 +6,14 @@ use std::sync::Arc;
 use pybroker_net::DataPlane;
 use pybroker_record::Offset;
 use pybroker_replica::{LeaderEpoch, NotAppended, Partition, Waiter};
-use pybroker_storage::{Appended, BeginningTransaction, TransactionCheck, VerificationGuard};
+use pybroker_storage::{Appended, VerificationGuard};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::data_plane::PyDataPlane;
 use crate::error::{not_appended, read_error};
 use crate::partition::PyPartition;
-use crate::transactions::ended;
+use crate::transactions::{beginning, ended, transaction_check};
 
 /// A partition with the data plane, whose waiting fetches an append wakes; see `_native.pyi`.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -68,9 +68,7 @@ impl PartitionLog {
         guard: Option<u64>,
     ) -> PyResult<(i64, i64)> {
         let mut batches = batches.to_vec();
-        let check = guard.map_or(TransactionCheck::Unchecked, |number| {
-            TransactionCheck::Guarded(VerificationGuard::from_number(number))
-        });
+        let check = transaction_check(guard);
         self.appended(py, |wake| self.partition.append_transactional(&mut batches, now_ms, check, wake))
     }
 
@@ -99,8 +97,7 @@ impl PartitionLog {
         bumps_epoch: bool,
         now_ms: i64,
     ) -> PyResult<u64> {
-        let (sequence, transactional_id) = (-1, None);
-        let beginning = BeginningTransaction { producer_id, producer_epoch, sequence, bumps_epoch, transactional_id };
+        let beginning = beginning(producer_id, producer_epoch, bumps_epoch);
         let guard = py.detach(|| self.partition.begin_verification(beginning, now_ms)).map_err(not_appended)?;
         Ok(guard.map_or(0, VerificationGuard::number))
     }

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use pybroker_net::{Served, SimulatedDataPlane, TransactionAsked};
 use pybroker_record::Offset;
 use pybroker_replica::{BrokerId, FetcherSettings, LeaderEpoch, Waiter};
+use pybroker_storage::VerificationGuard;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -16,7 +17,7 @@ use crate::events::into_python;
 use crate::partition::PyPartition;
 use crate::role::PyRole;
 use crate::topic_table::PyTopicTable;
-use crate::transactions::{Answer, ended, verified};
+use crate::transactions::{Answer, beginning, ended, transaction_check, verified};
 
 /// The number of a request that waits, or its answer; neither where the connection is closed or no answer is wanted.
 type Answered<'py> = (Option<u64>, Option<Bound<'py, PyBytes>>);
@@ -141,6 +142,34 @@ impl PySimulatedDataPlane {
         let (now_ms, mut batches) = (plane.now_ms(), batches.to_vec());
         let appended = partition.inner.append_deferred(&mut batches, now_ms, &mut |waiter| plane.wake(waiter));
         appended.map(|appended| (appended.first_offset, appended.last_offset)).map_err(not_appended)
+    }
+
+    #[pyo3(signature = (partition, batches, guard))]
+    fn append_transactional(
+        &self,
+        partition: &PyPartition,
+        batches: &[u8],
+        guard: Option<u64>,
+    ) -> PyResult<(i64, i64)> {
+        let mut plane = self.0.lock();
+        let (now_ms, mut batches, check) = (plane.now_ms(), batches.to_vec(), transaction_check(guard));
+        let wake = &mut |waiter| plane.wake(waiter);
+        let appended = partition.inner.append_transactional(&mut batches, now_ms, check, wake);
+        appended.map(|appended| (appended.first_offset, appended.last_offset)).map_err(not_appended)
+    }
+
+    #[pyo3(signature = (partition, producer_id, producer_epoch, *, bumps_epoch))]
+    fn begin_verification(
+        &self,
+        partition: &PyPartition,
+        producer_id: i64,
+        producer_epoch: i16,
+        bumps_epoch: bool,
+    ) -> PyResult<u64> {
+        let now_ms = self.0.lock().now_ms();
+        let beginning = beginning(producer_id, producer_epoch, bumps_epoch);
+        let guard = partition.inner.begin_verification(beginning, now_ms).map_err(not_appended)?;
+        Ok(guard.map_or(0, VerificationGuard::number))
     }
 
     #[pyo3(signature = (partition, marker))]

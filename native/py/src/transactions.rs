@@ -5,7 +5,9 @@ use std::sync::Arc;
 use pybroker_net::{AppendedMarkers, Verified};
 use pybroker_record::EndMarker;
 use pybroker_replica::{EndedTransaction, Waiter};
-use pybroker_storage::{ConfirmedTransaction, TransactionalIdHash};
+use pybroker_storage::{
+    BeginningTransaction, ConfirmedTransaction, TransactionCheck, TransactionalIdHash, VerificationGuard,
+};
 use pybroker_wire::ErrorCode;
 use pyo3::prelude::*;
 
@@ -145,4 +147,16 @@ pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(forget_producers, m)?)?;
     m.add_function(wrap_pyfunction!(transaction_verified, m)?)?;
     m.add_function(wrap_pyfunction!(verify_transactions, m)?)
+}
+
+/// What the first batch of a transaction is looked at for by a coordinator, whose batches have no sequence, nor a request
+/// that says the transactional id.
+pub fn beginning(producer_id: i64, producer_epoch: i16, bumps_epoch: bool) -> BeginningTransaction {
+    BeginningTransaction { producer_id, producer_epoch, sequence: -1, bumps_epoch, transactional_id: None }
+}
+
+/// The check of a batch that is appended with the guard of this number; without one it is not checked.
+pub fn transaction_check(guard: Option<u64>) -> TransactionCheck {
+    guard
+        .map_or(TransactionCheck::Unchecked, |number| TransactionCheck::Guarded(VerificationGuard::from_number(number)))
 }
