@@ -1350,6 +1350,13 @@ class SaslCredentials:
     @staticmethod
     def oauthbearer() -> SaslCredentials:
         """Of OAUTHBEARER, without a token yet."""
+    @staticmethod
+    def gssapi(begin: Callable[[str], tuple[Callable[[bytes], bytes | None], bytes]]) -> SaslCredentials:
+        """Of GSSAPI: a function from a server's host to the exchange's next function and its first token.
+
+        The next one takes a token of the server's and returns the next of the client's, None at the end. What either
+        raises is why signing in fails. They are called on the threads that sign connections in.
+        """
     def set_token(self, token: str, expires_ms: int | None, extensions: list[tuple[str, str]]) -> None:
         """The token of connections that are made from now on, and when it ends in milliseconds of Unix time."""
     def share(self) -> SaslCredentials:
@@ -1360,8 +1367,11 @@ class SaslCredentials:
     @property
     def mechanism(self) -> str:
         """The mechanism's name."""
-    def begin(self) -> tuple[SaslExchange, bytes]:
-        """A new exchange and its first token. Raises `AuthenticationError` where there is no valid token to show."""
+    def begin(self, host: str) -> tuple[SaslExchange, bytes]:
+        """A new exchange with a server's host, and its first token. Raises `AuthenticationError` where there is none.
+
+        Releases the interpreter lock: with GSSAPI another server may be asked.
+        """
 
 @final
 class SaslExchange:

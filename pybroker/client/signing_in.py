@@ -49,7 +49,9 @@ async def sign_in(connection: Asking, credentials: native.SaslCredentials) -> fl
     if handshake.error_code:
         raise AuthenticationError(f"{refused}: {_words(handshake.error_code)}")
     try:
-        exchange, token = credentials.begin()
+        # With GSSAPI another server may be asked: not on the loop.
+        host = connection.server.rpartition(":")[0].strip("[]")
+        exchange, token = await asyncio.to_thread(credentials.begin, host)
         while True:
             answer = await connection.ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
             if answer.error_code:

@@ -11,8 +11,9 @@ import kafka
 import pytest
 
 from pybench.peers.java import run_java_tool
-from pybroker.client import Admin, NewTopic
+from pybroker.client import Admin, NewTopic, Producer
 from pybroker.client.acl_admin import Acl, AclPattern
+from pybroker.client.errors import AuthenticationError
 from pybroker.testing import Broker
 from tests.conformance.sasl_clients import NONE, SASL_AUTHENTICATION_FAILED, free_ports, handshake, token
 from tests.support import kdc, programs
@@ -45,6 +46,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         port, plain_port = free_ports(2)
         given = {
             "listeners": f"SASL://localhost:{port},PLAINTEXT://127.0.0.1:{plain_port}",
+            "advertised.listeners": f"SASL://localhost:{port},PLAINTEXT://127.0.0.1:{plain_port}",
             "listener.security.protocol.map": "SASL:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "inter.broker.listener.name": "PLAINTEXT",
             "sasl.enabled.mechanisms": "GSSAPI",
@@ -155,6 +157,30 @@ def test_kafka_python_logs_in_by_a_ticket(server: Server, monkeypatch: pytest.Mo
     )
     assert isinstance(admin.list_topics(), list)
     admin.close()
+
+
+def test_this_projects_clients_log_in_by_a_ticket(server: Server) -> None:
+    keys = server.realm.directory / "batch-jobs.keytab"
+    given = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "GSSAPI",
+        "sasl.kerberos.service.name": "kafka",
+        "sasl.jaas.config": f'{MODULE} keyTab="{keys}" principal="batch/jobs@{REALM}";',
+    }
+    with Admin(server.plain) as admin:
+        admin.create_topics([NewTopic("sent", 1)])
+        admin.wait_for_leaders("sent")
+        pattern = AclPattern(2, "sent", 3)
+        admin.create_acls([Acl(pattern, "User:JOBS", "*", 2, 3)])  # all
+    with Admin(server.address, given) as admin:
+        assert "sent" in (listed := admin.list_topics())
+        assert NOBODYS not in listed
+    with Producer(server.address, given) as producer:
+        assert producer.send("sent", b"by the native engine").result(30).offset == 0
+    wrong = given | {"sasl.kerberos.service.name": "nobody"}
+    refused = pytest.raises(AuthenticationError, match=r"authentication by GSSAPI failed: .*nobody")
+    with Admin(server.address, wrong) as admin, refused:
+        admin.list_topics()
 
 
 @pytest.mark.java

@@ -24,6 +24,7 @@ mod events;
 mod fetcher;
 mod files;
 mod interrupt;
+mod kerberos;
 mod key_material;
 mod line_sender;
 mod listener_tls;

@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use pybroker_client::Secret;
-use pybroker_client::sasl::{Bearer, Credentials, Exchange, Hash, Step, TokenCell};
+use pybroker_client::sasl::{Bearer, Credentials, Exchange, Hash, SaslError, Step, TokenCell};
 use pybroker_client::tls::{Tls, TlsError, TlsSession};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::client_error::{AuthenticationError, SettingError};
+use crate::kerberos::Kerberos;
 use crate::key_material::Material;
 
 /// Plaintext that one call of a session reads.
@@ -123,6 +124,12 @@ impl PySaslCredentials {
         Self { inner: Credentials::OauthBearer(Arc::new(TokenCell::default())) }
     }
 
+    /// Kerberos, whose tokens functions of Python make.
+    #[staticmethod]
+    fn gssapi(begin: Py<PyAny>) -> Self {
+        Self { inner: Credentials::Made(Arc::new(Kerberos::new(begin))) }
+    }
+
     #[pyo3(signature = (token, expires_ms, extensions))]
     fn set_token(&self, token: String, expires_ms: Option<i64>, extensions: Vec<(String, String)>) -> PyResult<()> {
         match &self.inner {
@@ -149,8 +156,9 @@ impl PySaslCredentials {
         self.inner.mechanism()
     }
 
-    fn begin<'py>(&self, py: Python<'py>) -> PyResult<(PySaslExchange, Bound<'py, PyBytes>)> {
-        let (exchange, token) = self.inner.begin(pybroker_client::now_ms()).map_err(sasl_error)?;
+    fn begin<'py>(&self, py: Python<'py>, host: &str) -> PyResult<(PySaslExchange, Bound<'py, PyBytes>)> {
+        let begun = py.detach(|| self.inner.begin(host, pybroker_client::now_ms()));
+        let (exchange, token) = begun.map_err(sasl_error)?;
         Ok((PySaslExchange { exchange: Mutex::new(exchange) }, PyBytes::new(py, &token)))
     }
 }
@@ -181,6 +189,6 @@ fn tls_error(error: TlsError) -> PyErr {
     AuthenticationError::new_err(error.to_string())
 }
 
-fn sasl_error(error: pybroker_client::sasl::SaslError) -> PyErr {
+fn sasl_error(error: SaslError) -> PyErr {
     AuthenticationError::new_err(error.to_string())
 }

@@ -6,6 +6,7 @@ Owns the reading of stores and credentials, and the renewal of bearer tokens. Th
     tls       trust and key stores, of files or of texts
     sasl      credentials, of a login module or of a user and a password
     bearer    OAUTHBEARER's tokens, and the thread that renews them
+    kerberos  GSSAPI, by the system's library
 """
 
 from __future__ import annotations

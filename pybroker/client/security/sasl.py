@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.client import native
 from pybroker.client.errors import SettingError
+from pybroker.client.security import kerberos
 from pybroker.client.security.bearer import open_bearer
 from pybroker.config.jaas import JaasError, parse_jaas
 
@@ -23,6 +24,7 @@ _MODULES = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+    "GSSAPI": kerberos.MODULE,
 }
 
 
@@ -32,6 +34,8 @@ def open_credentials(settings: SecuritySettings) -> native.SaslCredentials:
     options = _options(settings, mechanism)
     if mechanism == "OAUTHBEARER":
         return open_bearer(settings, options)
+    if mechanism == "GSSAPI":
+        return kerberos.open_kerberos(settings, options)
     username = options.get("username", settings.sasl_username)
     password = options.get("password", settings.sasl_password)
     if not username or password is None:

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from pybroker.client import native
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 _VERSIONS = ("TLSv1.2", "TLSv1.3")
 _STORES = ("JKS", "PKCS12", "PEM")
 _NO_JVM = "there is no JVM here"
-_NO_KERBEROS = "There is no Kerberos in this client."
+_TICKETS = "Tickets are renewed by the system's library."
 _ASSERTIONS = "a token is fetched with a client's id and secret, not with an assertion"
 _BROKERS = "brokers look at it"
 _LIBRDKAFKA = "librdkafka's name of "
@@ -50,7 +50,7 @@ def _choice(default: str, doc: str, one_of: tuple[str, ...]) -> Key[str]:
 
 
 def _kerberos(default: str) -> Key[str]:
-    key = string(default, _NO_KERBEROS)
+    key = string(default, _TICKETS)
     key.acts = False
     return key
 
@@ -127,11 +127,14 @@ class SecuritySettings(ClientSettings):
         because=_NO_JVM,
     )
     sasl_login_class = fixed(None, "A Java class that signs in.", because=_NO_JVM)
-    sasl_kerberos_service_name = fixed(None, _NO_KERBEROS, because="there is no Kerberos in this client")
+    sasl_kerberos_service_name = optional_string(
+        "The first part of the brokers' Kerberos principal: `kafka` of `kafka/host@REALM`. GSSAPI needs it, or "
+        "serviceName in the login module."
+    )
     sasl_kerberos_kinit_cmd = _kerberos("/usr/bin/kinit")
-    sasl_kerberos_ticket_renew_window_factor = double(0.8, _NO_KERBEROS, acts=False)
-    sasl_kerberos_ticket_renew_jitter = double(0.05, _NO_KERBEROS, acts=False)
-    sasl_kerberos_min_time_before_relogin = long(60_000, _NO_KERBEROS, acts=False)
+    sasl_kerberos_ticket_renew_window_factor = double(0.8, _TICKETS, acts=False)
+    sasl_kerberos_ticket_renew_jitter = double(0.05, _TICKETS, acts=False)
+    sasl_kerberos_min_time_before_relogin = long(60_000, _TICKETS, acts=False)
     sasl_login_refresh_window_factor = double(
         0.8, "The share of a token's life after which it is fetched anew.", at_least=0.5, at_most=1.0
     )
@@ -221,17 +224,18 @@ class SecuritySettings(ClientSettings):
         """How they say so."""
         return self.sasl_mechanisms or self.sasl_mechanism
 
+    @property
+    def by_default(self) -> str:
+        """What an error has behind the mechanism where nobody has named it."""
+        return "" if {"sasl.mechanism", "sasl.mechanisms"} & self.named else " (the default)"
+
     def _check_security(self) -> None:
         if self.ssl_enabled_protocols is not None:
             for name in self.ssl_enabled_protocols:
                 if name not in _VERSIONS:
                     raise SettingError(f"ssl.enabled.protocols={name}: must be of {', '.join(_VERSIONS)}")
         if self.signs_in and self.mechanism not in MECHANISMS:
-            named = "" if {"sasl.mechanism", "sasl.mechanisms"} & self.named else " (the default)"
-            raise SettingError(
-                f"sasl.mechanism={self.mechanism}{named}: must be one of {', '.join(MECHANISMS)}"
-                + (": there is no Kerberos in this client" if self.mechanism == "GSSAPI" else "")
-            )
+            raise SettingError(f"sasl.mechanism={self.mechanism}: must be one of {', '.join(MECHANISMS)}")
         if self.signs_in and self.sasl_jaas_config and (self.sasl_username or self.sasl_password):
             raise SettingError("sasl.jaas.config and sasl.username, sasl.password: give the user in one of both ways")
 

@@ -15,7 +15,7 @@ use pybroker_wire::sasl::{self, SaslAuthenticateResponse, SaslHandshakeResponse}
 use super::apis::{Api, SASL_AUTHENTICATE, SASL_HANDSHAKE};
 use super::cluster::NodeId;
 use super::connection::Frame;
-use super::standing::{SigningIn, refused};
+use super::standing::{SigningIn, host, refused};
 use super::{Event, Network, Purpose, Wait};
 use crate::clock::now_ms;
 use crate::error::ClientError;
@@ -73,7 +73,7 @@ impl<T> Network<T> {
     /// The broker has judged the mechanism.
     pub(super) fn take_mechanism(&mut self, node: NodeId, frame: &Frame, now: Instant, events: &mut Vec<Event<T>>) {
         let Some(credentials) = self.config.credentials.clone() else { return };
-        let mechanism = credentials.mechanism();
+        let (mechanism, server) = (credentials.mechanism(), self.server(node));
         let begun = match SaslHandshakeResponse::parse(frame.bytes(), RESPONSE_BODY) {
             Err(error) => Err(format!("unreadable SaslHandshake response: {error}")),
             Ok(SaslHandshakeResponse { error: ErrorCode::UNSUPPORTED_SASL_MECHANISM, mechanisms }) => Err(format!(
@@ -84,7 +84,7 @@ impl<T> Network<T> {
                 Err("the listener takes no SASL: security.protocol names the wrong one".to_owned())
             }
             Ok(SaslHandshakeResponse { error, .. }) if error != ErrorCode::NONE => Err(error.to_string()),
-            Ok(_) => credentials.begin(now_ms()).map_err(|error| error.to_string()),
+            Ok(_) => credentials.begin(host(&server), now_ms()).map_err(|error| error.to_string()),
         };
         match begun {
             Ok((exchange, token)) => {

@@ -23,6 +23,8 @@ const LONGEST_MS: u64 = i32::MAX as u64;
 #[derive(Debug)]
 pub struct SigningIn {
     credentials: Credentials,
+    /// The leader's.
+    host: String,
     /// `None` while the leader has yet to take the mechanism.
     exchange: Option<Exchange>,
 }
@@ -37,12 +39,12 @@ pub enum Answered {
 }
 
 impl SigningIn {
-    /// An exchange, and its first request.
-    pub fn begin(credentials: Credentials, correlation_id: i32) -> (Self, Vec<u8>) {
+    /// An exchange with the leader at a host, and its first request.
+    pub fn begin(credentials: Credentials, host: &str, correlation_id: i32) -> (Self, Vec<u8>) {
         let mut frame = head(ApiKey::SASL_HANDSHAKE, HANDSHAKE_VERSION, correlation_id);
         sasl::write_handshake(&mut frame, credentials.mechanism());
         finish_request(&mut frame, 0);
-        (Self { credentials, exchange: None }, frame)
+        (Self { credentials, host: host.to_owned(), exchange: None }, frame)
     }
 
     /// Takes the answer to the last request; `now_ms` is Unix time.
@@ -74,7 +76,7 @@ impl SigningIn {
             ErrorCode::ILLEGAL_SASL_STATE => return Err("the listener takes no SASL".to_owned()),
             other => return Err(other.to_string()),
         }
-        let (exchange, token) = self.credentials.begin(now_ms).map_err(|error| error.to_string())?;
+        let (exchange, token) = self.credentials.begin(&self.host, now_ms).map_err(|error| error.to_string())?;
         self.exchange = Some(exchange);
         Ok(Answered::Send(token_request(&token, correlation_id)))
     }
@@ -141,7 +143,7 @@ mod tests {
     #[test]
     fn a_leader_that_takes_mechanism_and_token_says_when_to_come_again() {
         for (lifetime, renews) in [(0, None), (1000, Some(850)), (i64::MAX, Some(LONGEST_MS))] {
-            let (mut signing_in, frame) = SigningIn::begin(plain(), 7);
+            let (mut signing_in, frame) = SigningIn::begin(plain(), "leader", 7);
             assert!(frame.ends_with(b"\x00\x05PLAIN"));
             let sent = signing_in.step(&handshake(ErrorCode::NONE), 8, 0).unwrap();
             assert!(matches!(sent, Answered::Send(frame) if frame.ends_with(b"\0broker\0secret")));
@@ -152,10 +154,10 @@ mod tests {
 
     #[test]
     fn a_refusal_says_why_and_no_secret() {
-        let (mut signing_in, _) = SigningIn::begin(plain(), 7);
+        let (mut signing_in, _) = SigningIn::begin(plain(), "leader", 7);
         let refused = signing_in.step(&handshake(ErrorCode::UNSUPPORTED_SASL_MECHANISM), 8, 0).unwrap_err();
         assert!(refused.to_string().contains("it has PLAIN"), "{refused}");
-        let (mut signing_in, _) = SigningIn::begin(plain(), 7);
+        let (mut signing_in, _) = SigningIn::begin(plain(), "leader", 7);
         signing_in.step(&handshake(ErrorCode::NONE), 8, 0).unwrap();
         let refused = signing_in.step(&authenticated(ErrorCode::SASL_AUTHENTICATION_FAILED, 0), 9, 0).unwrap_err();
         assert_eq!(refused.to_string(), "authentication by PLAIN failed: wrong");
@@ -165,7 +167,7 @@ mod tests {
     fn cut_answers_are_refused() {
         let whole = handshake(ErrorCode::NONE);
         for end in 0..whole.len() {
-            let (mut signing_in, _) = SigningIn::begin(plain(), 7);
+            let (mut signing_in, _) = SigningIn::begin(plain(), "leader", 7);
             assert!(signing_in.step(&whole[..end], 8, 0).is_err());
         }
     }

@@ -301,8 +301,9 @@ impl FetcherThread {
     fn sign_in(&mut self) -> io::Result<()> {
         self.renews_at = None;
         let Some(credentials) = self.surroundings.security.lock().credentials.clone() else { return Ok(()) };
+        let host = self.endpoint.as_ref().map_or("", |source| source.host.as_str());
         self.correlation_id = self.correlation_id.wrapping_add(1);
-        let (signing_in, frame) = SigningIn::begin(credentials, self.correlation_id);
+        let (signing_in, frame) = SigningIn::begin(credentials, host, self.correlation_id);
         self.signing_in = Some(signing_in);
         self.ask(&frame)
     }

@@ -2,11 +2,13 @@
 //!
 //! Owns the mechanisms as machines without I/O: a token in, a token out. Must not know frames, sockets or where credentials
 //! come from. The network drives an exchange through SaslHandshake and SaslAuthenticate; Python's connections drive the same exchanges through `native/py`.
+//! Kerberos is a library of the system, which Python has: its tokens are made there ([`TokenMaker`]).
 
 mod bearer;
 mod outcome;
 mod scram;
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use aws_lc_rs::rand;
@@ -34,6 +36,27 @@ impl TokenCell {
     }
 }
 
+/// Makes the tokens of a mechanism that is not here. It may take as long as a request to another server.
+pub trait TokenMaker: Debug + Send + Sync {
+    /// The mechanism's name in SaslHandshake.
+    fn mechanism(&self) -> &'static str;
+
+    /// A new exchange with the server at a host, and its first token.
+    ///
+    /// # Errors
+    /// `Failed`.
+    fn begin(&self, host: &str) -> Result<(Box<dyn TokenSteps>, Vec<u8>), SaslError>;
+}
+
+/// One exchange of a mechanism that is not here.
+pub trait TokenSteps: Debug + Send {
+    /// Decides about a token of the server's.
+    ///
+    /// # Errors
+    /// `Failed`.
+    fn step(&mut self, token: &[u8]) -> Result<Step, SaslError>;
+}
+
 /// Who connects, and by which mechanism that is shown.
 #[derive(Debug, Clone)]
 pub enum Credentials {
@@ -43,6 +66,8 @@ pub enum Credentials {
     Scram { hash: Hash, username: String, password: Secret, is_token: bool },
     /// RFC 7628.
     OauthBearer(Arc<TokenCell>),
+    /// Kerberos (RFC 4752).
+    Made(Arc<dyn TokenMaker>),
 }
 
 impl Credentials {
@@ -52,24 +77,26 @@ impl Credentials {
             Self::Plain { .. } => "PLAIN",
             Self::Scram { hash, .. } => hash.mechanism(),
             Self::OauthBearer(_) => "OAUTHBEARER",
+            Self::Made(maker) => maker.mechanism(),
         }
     }
 
-    /// A new exchange and its first token. `now_ms` (Unix time) decides whether a bearer token is still good.
+    /// A new exchange with the server at `host`, and its first token. `now_ms` (Unix time) decides whether a bearer token is
+    /// still good.
     ///
     /// # Errors
-    /// `NoToken`, `NoRandomness`.
-    pub fn begin(&self, now_ms: i64) -> Result<(Exchange, Vec<u8>), SaslError> {
+    /// `NoToken`, `NoRandomness`, `Failed`.
+    pub fn begin(&self, host: &str, now_ms: i64) -> Result<(Exchange, Vec<u8>), SaslError> {
         let mut nonce = [0; NONCE_BYTES];
         rand::fill(&mut nonce).map_err(|_| SaslError::NoRandomness)?;
-        self.begin_with(&scram::encoded(&nonce), now_ms)
+        self.begin_with(&scram::encoded(&nonce), host, now_ms)
     }
 
     /// The same with a nonce of the caller's, of printable characters without a comma.
     ///
     /// # Errors
-    /// `NoToken`.
-    pub fn begin_with(&self, nonce: &str, now_ms: i64) -> Result<(Exchange, Vec<u8>), SaslError> {
+    /// `NoToken`, `Failed`.
+    pub fn begin_with(&self, nonce: &str, host: &str, now_ms: i64) -> Result<(Exchange, Vec<u8>), SaslError> {
         match self {
             Self::Plain { username, password } => {
                 let token = format!("\0{username}\0{}", password.expose());
@@ -85,6 +112,10 @@ impl Credentials {
                 bearer.check(now_ms)?;
                 Ok((Exchange::OauthBearer { failure: None }, bearer.first_token()))
             }
+            Self::Made(maker) => {
+                let (steps, token) = maker.begin(host)?;
+                Ok((Exchange::Made(steps), token))
+            }
         }
     }
 }
@@ -98,6 +129,7 @@ pub enum Exchange {
     OauthBearer {
         failure: Option<String>,
     },
+    Made(Box<dyn TokenSteps>),
 }
 
 impl Exchange {
@@ -116,6 +148,7 @@ impl Exchange {
                 Ok(Step::Send(vec![bearer::SEPARATOR]))
             }
             Self::OauthBearer { failure: Some(detail) } => Err(SaslError::Refused { detail: std::mem::take(detail) }),
+            Self::Made(steps) => steps.step(token),
         }
     }
 
@@ -123,7 +156,7 @@ impl Exchange {
     pub fn failure(&self) -> Option<&str> {
         match self {
             Self::OauthBearer { failure } => failure.as_deref(),
-            Self::Plain | Self::Scram(_) => None,
+            Self::Plain | Self::Scram(_) | Self::Made(_) => None,
         }
     }
 }

@@ -27,6 +27,9 @@ pub enum SaslError {
     /// There is no token, or it has run out.
     #[error("there is no valid token: {detail}")]
     NoToken { detail: String },
+    /// Who makes the tokens cannot.
+    #[error("{detail}")]
+    Failed { detail: String },
     /// The system gives no random bytes.
     #[error("the system gives no random bytes")]
     NoRandomness,

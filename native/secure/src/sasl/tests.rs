@@ -15,7 +15,7 @@ fn scram(username: &str) -> Credentials {
 }
 
 fn begun(username: &str) -> (Exchange, String) {
-    let (exchange, first) = scram(username).begin_with(NONCE, 0).unwrap();
+    let (exchange, first) = scram(username).begin_with(NONCE, "broker", 0).unwrap();
     (exchange, String::from_utf8(first).unwrap())
 }
 
@@ -88,7 +88,7 @@ fn a_name_cannot_add_an_attribute() {
 fn a_delegation_token_says_that_it_is_one() {
     let password = Secret::new("hmac".to_owned());
     let token = Credentials::Scram { hash: Hash::Sha512, username: "id".to_owned(), password, is_token: true };
-    let (_, first) = token.begin_with("abc", 0).unwrap();
+    let (_, first) = token.begin_with("abc", "broker", 0).unwrap();
     assert_eq!(first, b"n,,n=id,r=abc,tokenauth=true");
     assert_eq!(token.mechanism(), "SCRAM-SHA-512");
 }
@@ -96,7 +96,7 @@ fn a_delegation_token_says_that_it_is_one() {
 #[test]
 fn plain_ends_with_an_empty_token() {
     let plain = Credentials::Plain { username: "alice".to_owned(), password: Secret::new("s3cret".to_owned()) };
-    let (mut exchange, first) = plain.begin(0).unwrap();
+    let (mut exchange, first) = plain.begin("broker", 0).unwrap();
     assert_eq!(first, b"\0alice\0s3cret");
     assert_eq!(exchange.step(b"go on"), Err(SaslError::Endless { mechanism: "PLAIN" }));
     assert_eq!(exchange.step(b""), Ok(Step::Done));
@@ -106,23 +106,58 @@ fn plain_ends_with_an_empty_token() {
 fn a_bearer_token_is_sent_until_it_runs_out() {
     let cell = Arc::new(TokenCell::default());
     let credentials = Credentials::OauthBearer(Arc::clone(&cell));
-    assert!(matches!(credentials.begin(0), Err(SaslError::NoToken { .. })));
+    assert!(matches!(credentials.begin("broker", 0), Err(SaslError::NoToken { .. })));
     let extensions = vec![("logicalCluster".to_owned(), "lkc-1".to_owned())];
     cell.set(Some(Bearer::new(Secret::new("e.y.J".to_owned()), Some(1_000), extensions)));
-    let (mut exchange, first) = credentials.begin(999).unwrap();
+    let (mut exchange, first) = credentials.begin("broker", 999).unwrap();
     assert_eq!(first, b"n,,\x01auth=Bearer e.y.J\x01logicalCluster=lkc-1\x01\x01");
     assert_eq!(exchange.step(b""), Ok(Step::Done));
-    assert!(matches!(credentials.begin(1_000), Err(SaslError::NoToken { .. })));
+    assert!(matches!(credentials.begin("broker", 1_000), Err(SaslError::NoToken { .. })));
 }
 
 #[test]
 fn a_refused_bearer_token_is_acknowledged_once() {
     let cell = Arc::new(TokenCell::default());
     cell.set(Some(Bearer::new(Secret::new("t".to_owned()), None, Vec::new())));
-    let (mut exchange, _) = Credentials::OauthBearer(cell).begin(0).unwrap();
+    let (mut exchange, _) = Credentials::OauthBearer(cell).begin("broker", 0).unwrap();
     assert_eq!(exchange.step(b"{\"status\":\n\"invalid_token\"}"), Ok(Step::Send(vec![1])));
     assert_eq!(exchange.failure(), Some("{\"status\": \"invalid_token\"}"));
     assert!(matches!(exchange.step(b"more"), Err(SaslError::Refused { .. })));
+}
+
+/// Answers each token with itself, and ends with an empty one; the first token is the host.
+#[derive(Debug)]
+struct Echo;
+
+impl TokenMaker for Echo {
+    fn mechanism(&self) -> &'static str {
+        "ECHO"
+    }
+
+    fn begin(&self, host: &str) -> Result<(Box<dyn TokenSteps>, Vec<u8>), SaslError> {
+        match host {
+            "" => Err(SaslError::Failed { detail: "no host".to_owned() }),
+            _ => Ok((Box::new(Self), host.as_bytes().to_vec())),
+        }
+    }
+}
+
+impl TokenSteps for Echo {
+    fn step(&mut self, token: &[u8]) -> Result<Step, SaslError> {
+        Ok(if token.is_empty() { Step::Done } else { Step::Send(token.to_vec()) })
+    }
+}
+
+#[test]
+fn tokens_that_others_make_go_through_with_the_servers_host() {
+    let credentials = Credentials::Made(Arc::new(Echo));
+    assert_eq!(credentials.mechanism(), "ECHO");
+    let (mut exchange, first) = credentials.begin("broker", 0).unwrap();
+    assert_eq!(first, b"broker");
+    assert_eq!(exchange.step(b"more"), Ok(Step::Send(b"more".to_vec())));
+    assert_eq!((exchange.step(b""), exchange.failure()), (Ok(Step::Done), None));
+    let failed = credentials.begin("", 0).unwrap_err();
+    assert_eq!(failed.to_string(), "no host");
 }
 
 #[test]
@@ -132,7 +167,7 @@ fn no_debug_output_has_a_secret() {
     let password = Secret::new("s3cret".to_owned());
     let plain = Credentials::Plain { username: "alice".to_owned(), password: password.clone() };
     let scram = Credentials::Scram { hash: Hash::Sha256, username: "alice".to_owned(), password, is_token: false };
-    let begun = scram.begin(0).unwrap();
+    let begun = scram.begin("broker", 0).unwrap();
     let text = format!("{plain:?} {scram:?} {:?} {:?}", begun.0, Credentials::OauthBearer(cell));
     assert!(!text.contains("s3cret") && text.contains("alice"), "{text}");
 }

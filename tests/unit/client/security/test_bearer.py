@@ -69,7 +69,7 @@ def test_a_token_is_fetched_with_the_clients_id_and_secret(server: tuple[str, ty
     url, handler = server
     handler.answer = json.dumps({"access_token": "e.y.J", "expires_in": 600}).encode()
     made = credentials(**GRANT, **{"sasl.oauthbearer.token.endpoint.url": url})
-    assert made.begin()[1] == b"n,,\x01auth=Bearer e.y.J\x01\x01"
+    assert made.begin("h")[1] == b"n,,\x01auth=Bearer e.y.J\x01\x01"
     assert handler.seen == [("Basic bWU6czNjcmV0", "grant_type=client_credentials&scope=kafka")]
 
 
@@ -95,7 +95,7 @@ def test_a_server_of_tokens_that_gives_none_is_quoted(
 def test_a_token_lies_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("e.y.J\n")
     made = credentials(**{"sasl.oauthbearer.token.endpoint.url": f"file://{tmp_path}/token"})
-    assert b"Bearer e.y.J\x01" in made.begin()[1]
+    assert b"Bearer e.y.J\x01" in made.begin("h")[1]
 
 
 def test_a_token_is_renewed_before_it_ends() -> None:
@@ -106,17 +106,17 @@ def test_a_token_is_renewed_before_it_ends() -> None:
         return BearerToken(f"token{len(calls)}", time.time() + 1, {"logicalCluster": "a"})
 
     made = credentials(**{"sasl.oauthbearer.token.provider": provide})
-    assert b"Bearer token1\x01logicalCluster=a\x01" in made.begin()[1]
-    wait_until(lambda: b"Bearer token1\x01" not in made.begin()[1], within=5, what="the token is renewed")
+    assert b"Bearer token1\x01logicalCluster=a\x01" in made.begin("h")[1]
+    wait_until(lambda: b"Bearer token1\x01" not in made.begin("h")[1], within=5, what="the token is renewed")
 
 
 def test_a_token_that_ended_is_not_shown() -> None:
     made = native.SaslCredentials.oauthbearer()
     with pytest.raises(AuthenticationError, match="none was given"):
-        made.begin()
+        made.begin("h")
     made.set_token("t", 1, [])
     with pytest.raises(AuthenticationError, match="ran out"):
-        made.begin()
+        made.begin("h")
 
 
 def test_an_extension_cannot_take_the_tokens_place() -> None:

@@ -22,7 +22,7 @@ def first_token(mechanism: str, **properties: Any) -> bytes:
     credentials = settings.credentials
     assert credentials is not None
     assert credentials.mechanism == mechanism
-    return credentials.begin()[1]
+    return credentials.begin("h")[1]
 
 
 def test_a_user_stands_in_a_login_module_or_alone() -> None:
@@ -37,7 +37,7 @@ def test_a_delegation_token_says_that_it_is_one() -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({}, "GSSAPI .the default.: must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER: there is no Kerberos"),
+    ({"sasl.mechanism": "X"}, "sasl.mechanism=X: must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSS"),
     ({"sasl.mechanism": "PLAIN"}, "needs a username"),
     ({"sasl.mechanism": "PLAIN", "sasl.username": "alice"}, "needs a password"),
     ({"sasl.mechanism": "PLAIN", "sasl.jaas.config": f'{SCRAM} required username="a" password="s3cret";'}, "needs the"),
@@ -49,7 +49,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sasl.mechanism": "PLAIN", "sasl.username": "a", "sasl.password": "s3cret\0"}, "NUL"),
     ({"sasl.mechanism": "OAUTHBEARER"}, "sasl.oauthbearer.token.endpoint.url"),
     ({"sasl.mechanism": "PLAIN", "sasl.passwort": "s3cret"}, "no such setting"),
-    ({"sasl.kerberos.service.name": "kafka"}, "no Kerberos"),
 ]
 
 

@@ -1,0 +1,189 @@
+"""GSSAPI from the client's side (RFC 4752, by Kerberos alone): a ticket for the broker shows who connects.
+
+Owns which login module's options say where tickets come from, the messages around the security context, and the one use
+of the package `gssapi` (the extra `pybroker[gssapi]`) by clients. Tickets are fetched and renewed by the system's
+library. Must not know frames: native exchanges call this (`native.SaslCredentials.gssapi`), on the threads that sign
+connections in.
+"""
+
+from __future__ import annotations
+
+import uuid
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pybroker.client import native
+from pybroker.client.errors import AuthenticationError, SettingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pybroker.client.settings.security import SecuritySettings
+
+MODULE = "com.sun.security.auth.module.Krb5LoginModule"
+_NO_LAYER = 1
+"""The bit of RFC 4752 that says: what follows is sent as it is."""
+_OFFER_BYTES = 4
+
+
+class Context(Protocol):
+    """The initiating side of one security context. Calls raise AuthenticationError."""
+
+    def initiate(self, token: bytes | None) -> bytes:
+        """Take the broker's token, None at first; returns what is for the broker, which may be nothing."""
+
+    @property
+    def stands(self) -> bool:
+        """Whether both sides know each other."""
+
+    @property
+    def principal(self) -> str:
+        """Who connects."""
+
+    def wrap(self, message: bytes) -> bytes:
+        """Sign a message for the broker."""
+
+    def unwrap(self, token: bytes) -> bytes:
+        """Return what the broker has signed."""
+
+
+class Initiation:
+    """One exchange: tokens of the context, then the choice of no security layer."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._has_chosen = False
+
+    def step(self, token: bytes) -> bytes | None:
+        """Take a token of the broker's; returns the next one for it, None at the end. Raises AuthenticationError."""
+        if self._has_chosen:
+            if token:
+                raise AuthenticationError("the broker goes on where GSSAPI ends")
+            return None
+        if not self._context.stands:
+            return self._context.initiate(token)
+        offer = self._context.unwrap(token)
+        if len(offer) != _OFFER_BYTES or not offer[0] & _NO_LAYER:
+            raise AuthenticationError("the broker demands a security layer of GSSAPI's; Kafka's protocol has none")
+        self._has_chosen = True
+        return self._context.wrap(bytes((_NO_LAYER, 0, 0, 0)) + self._context.principal.encode())
+
+
+def open_kerberos(settings: SecuritySettings, options: Mapping[str, str]) -> native.SaslCredentials:
+    """Make credentials whose tokens are tickets; `options` are those of the login module. Raises SettingError."""
+    if find_spec("gssapi") is None:
+        raise SettingError(
+            f"sasl.mechanism=GSSAPI{settings.by_default}: it needs the package that speaks Kerberos: python -m pip "
+            f"install 'pybroker[gssapi]'"
+        )
+    service = _service(settings, options)
+    name, store = options.get("principal"), build_store(options)
+    return native.SaslCredentials.gssapi(build_begin(lambda host: InitiatedContext(service, host, name, store)))
+
+
+def build_begin(
+    open_context: Callable[[str], Context],
+) -> Callable[[str], tuple[Callable[[bytes], bytes | None], bytes]]:
+    """Return what begins an exchange with a host, as native exchanges call it."""
+
+    def begin(host: str) -> tuple[Callable[[bytes], bytes | None], bytes]:
+        context = open_context(host)
+        return Initiation(context).step, context.initiate(None)
+
+    return begin
+
+
+def _service(settings: SecuritySettings, options: Mapping[str, str]) -> str:
+    of_setting, of_module = settings.sasl_kerberos_service_name, options.get("serviceName")
+    if of_setting and of_module and of_setting != of_module:
+        raise SettingError(
+            f"sasl.kerberos.service.name={of_setting}: the login module's serviceName is {of_module}; give one of both"
+        )
+    service = of_setting or of_module
+    if not service:
+        raise SettingError(
+            f"sasl.mechanism=GSSAPI{settings.by_default} needs sasl.kerberos.service.name: the first part of the "
+            "brokers' principal, kafka"
+        )
+    return service
+
+
+def build_store(options: Mapping[str, str]) -> dict[str, str] | None:
+    """Return where tickets and keys are, in the names of the system's library; None: where it looks by itself.
+
+    Tickets for a key table's keys are kept in memory, apart from those of other clients. Raises SettingError.
+    """
+
+    def says(option: str) -> bool:
+        return options.get(option, "").lower() == "true"
+
+    if says("useKeyTab"):
+        keys = options.get("keyTab", "").removeprefix("file:")
+        store = {"ccache": f"MEMORY:pybroker-{uuid.uuid4().hex}"}
+        return store | ({"client_keytab": keys} if keys else {})
+    if options and not says("useTicketCache"):
+        raise SettingError(f"sasl.jaas.config: {MODULE} needs useKeyTab=true or useTicketCache=true: nobody is asked")
+    cache = options.get("ticketCache")
+    return {"ccache": cache} if cache else None
+
+
+class InitiatedContext:
+    """A context of the system's library."""
+
+    def __init__(self, service: str, host: str, principal: str | None, store: dict[str, str] | None) -> None:
+        """Raises AuthenticationError where there are neither tickets nor keys."""
+        try:
+            import gssapi  # of the extra `gssapi`, which not every client has
+        except (ImportError, OSError) as error:
+            raise AuthenticationError(f"the package gssapi cannot be used: {_described(error)}") from None
+        self._gssapi: Any = gssapi
+        kinds = gssapi.NameType
+        try:
+            name = None if principal is None else gssapi.Name(principal, kinds.kerberos_principal)
+            kerberos = gssapi.MechType.kerberos
+            credentials = gssapi.Credentials(name=name, usage="initiate", mechs=[kerberos], store=store)
+            flags = [gssapi.RequirementFlag.mutual_authentication, gssapi.RequirementFlag.integrity]
+            target = gssapi.Name(f"{service}@{host}", kinds.hostbased_service)
+            self._context: Any = gssapi.SecurityContext(
+                name=target, creds=credentials, usage="initiate", mech=kerberos, flags=flags
+            )
+        except gssapi.exceptions.GSSError as error:
+            raise AuthenticationError(_described(error)) from None
+
+    def initiate(self, token: bytes | None) -> bytes:
+        """As `Context.initiate`."""
+        answer: bytes | None = self._called(lambda: self._context.step(token))
+        # A failure that has a token for the broker is raised by the next look at the context.
+        self._called(lambda: self._context.complete)
+        return answer or b""
+
+    @property
+    def stands(self) -> bool:
+        """As `Context.stands`."""
+        return bool(self._called(lambda: self._context.complete))
+
+    @property
+    def principal(self) -> str:
+        """As `Context.principal`."""
+        return str(self._called(lambda: self._context.initiator_name))
+
+    def wrap(self, message: bytes) -> bytes:
+        """As `Context.wrap`."""
+        wrapped: bytes = self._called(lambda: self._context.wrap(message, False)).message
+        return wrapped
+
+    def unwrap(self, token: bytes) -> bytes:
+        """As `Context.unwrap`."""
+        message: bytes = self._called(lambda: self._context.unwrap(token)).message
+        return message
+
+    def _called(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except self._gssapi.exceptions.GSSError as error:
+            raise AuthenticationError(_described(error)) from None
+
+
+def _described(error: Exception) -> str:
+    """What the library says, in one line."""
+    return " ".join(str(error).split())
