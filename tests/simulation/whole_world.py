@@ -198,7 +198,7 @@ class World:
             audit.check({name: read_batches(log) for name, log in logs.items()}, offsets)
 
     def has_lost(self, topic: str) -> bool:
-        """Whether a topic's only partition was led by who may lack what was committed there.
+        """Whether a leader of a topic's only partition may have lacked what was committed there.
 
         Transactions lack what their coordinator does.
         """

@@ -59,6 +59,8 @@ mod secure;
 mod sending;
 mod settlements;
 #[cfg(feature = "simulation")]
+mod simulated_answers;
+#[cfg(feature = "simulation")]
 mod simulated_disk;
 #[cfg(feature = "simulation")]
 mod simulation;

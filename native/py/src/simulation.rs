@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use pybroker_net::{Served, SimulatedDataPlane, TransactionAsked};
+use pybroker_net::SimulatedDataPlane;
 use pybroker_record::Offset;
 use pybroker_replica::{BrokerId, FetcherSettings, LeaderEpoch, Waiter};
 use pybroker_storage::VerificationGuard;
@@ -16,14 +16,9 @@ use crate::error::{log_error, not_appended, not_become, read_error};
 use crate::events::into_python;
 use crate::partition::PyPartition;
 use crate::role::PyRole;
+use crate::simulated_answers::{Answered, Question, answered, question};
 use crate::topic_table::PyTopicTable;
 use crate::transactions::{Answer, beginning, ended, transaction_check, verified};
-
-/// The number of a request that waits, or its answer; neither where the connection is closed or no answer is wanted.
-type Answered<'py> = (Option<u64>, Option<Bound<'py, PyBytes>>);
-
-/// See `_native.pyi`.
-type Question = (u64, (String, i64, i16), i16, Vec<(String, i32)>);
 
 /// A data plane; see `_native.pyi`.
 #[pyclass(frozen, name = "SimulatedDataPlane", module = "pybroker._native")]
@@ -58,17 +53,14 @@ impl PySimulatedDataPlane {
         Ok(Self(Mutex::new(made.map_err(|error| PyOSError::new_err(error.to_string()))?)))
     }
 
-    #[pyo3(signature = (now_ms))]
     fn set_time(&self, now_ms: i64) {
         self.0.lock().set_time(now_ms);
     }
 
-    #[pyo3(signature = (broker_epoch))]
     fn set_broker_epoch(&self, broker_epoch: i64) {
         self.0.lock().set_broker_epoch(broker_epoch);
     }
 
-    #[pyo3(signature = (table))]
     fn publish(&self, table: &PyTopicTable) {
         self.0.lock().publish(Arc::clone(&table.inner));
     }
@@ -78,7 +70,6 @@ impl PySimulatedDataPlane {
         events.into_iter().map(|event| into_python(py, event)).collect()
     }
 
-    #[pyo3(signature = (partition, role))]
     fn become_role(&self, partition: &PyPartition, role: &PyRole) -> PyResult<()> {
         let mut plane = self.0.lock();
         let mut woken: Vec<Waiter> = Vec::new();
@@ -88,23 +79,19 @@ impl PySimulatedDataPlane {
         changed.map_err(not_become)
     }
 
-    #[pyo3(signature = (leader))]
     fn next_request<'py>(&self, py: Python<'py>, leader: i32) -> Option<Bound<'py, PyBytes>> {
         self.0.lock().next_request(BrokerId(leader)).map(|frame| PyBytes::new(py, &frame))
     }
 
-    #[pyo3(signature = (leader, frame))]
     fn take_response(&self, leader: i32, frame: &[u8]) -> PyResult<()> {
         let taken = self.0.lock().take_response(BrokerId(leader), frame);
         taken.map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    #[pyo3(signature = (leader))]
     fn disconnected(&self, leader: i32) {
         self.0.lock().disconnected(BrokerId(leader));
     }
 
-    #[pyo3(signature = (frame))]
     fn serve<'py>(&self, py: Python<'py>, frame: &[u8]) -> Answered<'py> {
         answered(py, self.0.lock().serve(frame.to_vec()))
     }
@@ -114,13 +101,11 @@ impl PySimulatedDataPlane {
         answers.into_iter().map(|(number, served)| (number, answered(py, served).1)).collect()
     }
 
-    #[pyo3(signature = (number))]
     fn expire<'py>(&self, py: Python<'py>, number: u64) -> Option<Bound<'py, PyBytes>> {
         let served = self.0.lock().expire(number)?;
         answered(py, served).1
     }
 
-    #[pyo3(signature = (partition, max_lag_ms, alive))]
     fn lagging(&self, partition: &PyPartition, max_lag_ms: i64, alive: Vec<i32>) -> Option<(i32, Vec<i32>)> {
         let alive: Vec<_> = alive.into_iter().map(BrokerId).collect();
         let mut plane = self.0.lock();
@@ -129,14 +114,12 @@ impl PySimulatedDataPlane {
         Some((lagging.0.0, lagging.1.into_iter().map(|replica| replica.0).collect()))
     }
 
-    #[pyo3(signature = (partition, replicas))]
     fn stop_joining(&self, partition: &PyPartition, replicas: Vec<i32>) {
         let replicas: Vec<_> = replicas.into_iter().map(BrokerId).collect();
         let mut plane = self.0.lock();
         partition.inner.stop_joining(&replicas, &mut |waiter| plane.wake(waiter));
     }
 
-    #[pyo3(signature = (partition, batches))]
     fn append(&self, partition: &PyPartition, batches: &[u8]) -> PyResult<(i64, i64)> {
         let mut plane = self.0.lock();
         let (now_ms, mut batches) = (plane.now_ms(), batches.to_vec());
@@ -172,7 +155,6 @@ impl PySimulatedDataPlane {
         Ok(guard.map_or(0, VerificationGuard::number))
     }
 
-    #[pyo3(signature = (partition, marker))]
     fn append_marker(&self, partition: &PyPartition, marker: (i64, i16, bool, i32, i8)) -> PyResult<(i64, i64)> {
         let (ended, mut plane) = (ended(marker.0, marker.1, marker.2, marker.3, marker.4), self.0.lock());
         let now_ms = plane.now_ms();
@@ -181,23 +163,17 @@ impl PySimulatedDataPlane {
     }
 
     fn questions(&self) -> Vec<Question> {
-        let producer =
-            |asked: &TransactionAsked| (asked.transactional_id.clone(), asked.producer_id, asked.producer_epoch);
-        let questions = self.0.lock().questions().into_iter();
-        questions.map(|(number, asked)| (number, producer(&asked), asked.api_version, asked.partitions)).collect()
+        self.0.lock().questions().into_iter().map(|(number, asked)| question(number, asked)).collect()
     }
 
-    #[pyo3(signature = (number, answers))]
     fn verified<'py>(&self, py: Python<'py>, number: u64, answers: Vec<Answer>) -> Answered<'py> {
         answered(py, self.0.lock().verified(number, answers.into_iter().map(verified).collect()))
     }
 
-    #[pyo3(signature = (partition, leader_epoch, end_offset))]
     fn has_settled(&self, partition: &PyPartition, leader_epoch: i32, end_offset: i64) -> bool {
         partition.inner.has_settled_since(LeaderEpoch(leader_epoch), end_offset)
     }
 
-    #[pyo3(signature = (partition, offset, max_bytes))]
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -210,17 +186,8 @@ impl PySimulatedDataPlane {
     }
 
     /// A fault to plant: a log is cut where no epoch says so.
-    #[pyo3(signature = (partition, offset))]
     fn cut(&self, partition: &PyPartition, offset: i64) -> PyResult<()> {
         let now_ms = self.0.lock().now_ms();
         partition.inner.log().truncate_to(Offset(offset), now_ms).map_err(log_error)
-    }
-}
-
-fn answered(py: Python<'_>, served: Served) -> Answered<'_> {
-    match served {
-        Served::Answer(frame) => (None, Some(PyBytes::new(py, &frame))),
-        Served::Waits(number) => (Some(number), None),
-        Served::Silent | Served::Closed(_) => (None, None),
     }
 }

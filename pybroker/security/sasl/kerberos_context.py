@@ -1,7 +1,7 @@
 """Security contexts of the system's Kerberos, by the package `gssapi` (the extra `pybroker[gssapi]`).
 
-Owns the broker's use of that package, and what its errors are called here. Must not know SASL's messages. Everything here
-may read files (key table, replay cache, krb5.conf), so it is called by threads alone.
+Owns the broker's use of that package, and what its errors are called here. Must not know SASL's messages. Everything
+here may read files (key table, replay cache, krb5.conf), so it is called by threads alone.
 """
 
 from __future__ import annotations
