@@ -1,4 +1,4 @@
-"""Logs of v0 and v1 messages, as an old Kafka left them, after compaction has made batches of what stays.
+"""Logs that another Kafka left, after compaction: of v0 and v1 messages, which become batches, and of transactions.
 
 What readers of every age and Kafka's dump tool make of them, and that Kafka's own cleaner leaves the same batches.
 """
@@ -22,8 +22,20 @@ from tests.conformance.conftest import leads_all
 from tests.conformance.dump_tool import kafkas, ours
 from tests.conformance.test_old_formats import ReadRecord, old_fetch
 from tests.conformance.test_old_formats import read as read_as_peers
+from tests.conformance.transactions import Seen, see
 from tests.support import programs
-from tests.support.batches import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, read_batches
+from tests.support.batches import (
+    GZIP,
+    LOG_APPEND_TIME,
+    LZ4,
+    SNAPPY,
+    TRANSACTIONAL,
+    Batch,
+    ReadBatch,
+    Record,
+    end_marker,
+    read_batches,
+)
 from tests.support.conditions import wait_until
 from tests.support.message_sets import OldMessage, message_set
 from tests.support.wire import Wire, fetch, fetched
@@ -54,6 +66,75 @@ KINDS = {
     "v1-gzip-stamped": Kind(1, GZIP, append_time=True),
 }
 """By the name of the topic that has them."""
+TRANSACTIONS = "transactions"
+"""The topic that has those."""
+NAMES = (*KINDS, TRANSACTIONS)
+
+
+class Written(NamedTuple):
+    """A batch of the topic of transactions."""
+
+    base_offset: int
+    data: bytes
+    records: dict[int, tuple[bytes, bytes | None]]
+    """By offset, key and value; none of a marker."""
+    producer: int
+    commits: bool | None = None
+    """Of a marker."""
+
+
+def transactions() -> list[Written]:
+    """What three producers write to few keys in turns, in transactions that commit or abort; none is open at last."""
+    dice, written, sequences, open_ones = random.Random(TRANSACTIONS), list[Written](), [0, 0, 0], set[int]()
+    while (offset := written[-1].base_offset + max(1, len(written[-1].records)) if written else 0) < END - 10:
+        producer = dice.randrange(3)
+        if producer in open_ones and dice.random() < 0.4:
+            open_ones.discard(producer)
+            commits = dice.random() < 0.6
+            written.append(_marker(offset, producer, commits))
+            continue
+        open_ones.add(producer)
+        keys = [b"key-%d" % dice.randrange(KEYS) for _ in range(dice.randrange(1, 4))]
+        values = [None if dice.random() < 0.1 else b"value-%d" % (offset + at) for at in range(len(keys))]
+        made = Batch(
+            tuple(Record(value, key) for value, key in zip(values, keys, strict=True)),
+            base_offset=offset,
+            leader_epoch=0,
+            attributes=TRANSACTIONAL,
+            base_timestamp=NOW + offset,
+            producer_id=producer,
+            producer_epoch=0,
+            base_sequence=sequences[producer],
+        )
+        sequences[producer] += len(keys)
+        records = dict(enumerate(zip(keys, values, strict=True), offset))
+        written.append(Written(offset, made.encode(), records, producer))
+    for producer in sorted(open_ones):
+        offset = written[-1].base_offset + max(1, len(written[-1].records))
+        written.append(_marker(offset, producer, commits=True))
+    plain = Batch((Record(b"last", b"end"),), base_offset=END, leader_epoch=0, base_timestamp=NOW + END)
+    return [*written, Written(END, plain.encode(), {END: (b"end", b"last")}, -1)]
+
+
+def _marker(offset: int, producer: int, commits: bool) -> Written:
+    data = end_marker(producer, 0, 3, commit=commits, base_offset=offset, leader_epoch=0, base_timestamp=NOW + offset)
+    return Written(offset, data, {}, producer, commits)
+
+
+def committed_state() -> dict[bytes, bytes]:
+    """Key and value of the last committed record of each key."""
+    waiting: dict[int, dict[int, tuple[bytes, bytes | None]]] = {}
+    committed: dict[int, tuple[bytes, bytes | None]] = {}
+    for one in transactions():
+        if one.producer < 0:
+            committed |= one.records
+        elif one.commits is None:
+            waiting.setdefault(one.producer, {}).update(one.records)
+        else:
+            ended = waiting.pop(one.producer, {})
+            committed |= ended if one.commits else {}
+    last = dict(committed[offset] for offset in sorted(committed))
+    return {key: value for key, value in last.items() if value is not None}
 
 
 def sets(kind: Kind) -> list[list[OldMessage]]:
@@ -96,19 +177,32 @@ def write_log(directory: Path, kind: Kind) -> None:
             file.write(message_set(kind.magic, kind.codec, some, append_time=append_time))
 
 
+def write_transactions(directory: Path) -> None:
+    """Put segments of transactions where an empty log was, without indexes."""
+    for path in directory.glob("0*"):
+        path.unlink()
+    segment, written = directory / f"{0:020}.log", transactions()
+    for place, one in enumerate(written):
+        if (place and place % (len(written) // SEGMENTS) == 0) or one is written[-1]:
+            segment = directory / f"{one.base_offset:020}.log"
+        with segment.open("ab") as file:
+            file.write(one.data)
+
+
 def create_topics(servers: str) -> None:
     config = [{"name": "cleanup.policy", "value": "compact"}]
-    topics = [{"name": name, "num_partitions": 1, "replication_factor": 1, "configs": config} for name in KINDS]
+    topics = [{"name": name, "num_partitions": 1, "replication_factor": 1, "configs": config} for name in NAMES]
     with Wire(servers) as wire:
         answer = wire.call("CreateTopics", 7, topics=topics, timeout_ms=20_000)
         assert {topic.error_code for topic in answer.topics} == {0}
-        wait_until(lambda: all(leads_all(wire, name, 1) for name in KINDS), within=20, what="the topics have leaders")
+        wait_until(lambda: all(leads_all(wire, name, 1) for name in NAMES), within=20, what="the topics have leaders")
 
 
 def write_logs(directory: Path) -> None:
     """Replace the logs of all topics, and let the next start find out what is in them."""
     for name, kind in KINDS.items():
         write_log(directory / f"{name}-0", kind)
+    write_transactions(directory / f"{TRANSACTIONS}-0")
     (directory / ".kafka_cleanshutdown").unlink()
 
 
@@ -118,7 +212,7 @@ def is_clean(directory: Path) -> bool:
         cleaned = read_checkpoint(directory / CLEANED_OFFSETS)
     except CorruptCheckpointError:  # Kafka makes it empty at first
         return False
-    return all(cleaned.get((name, 0), 0) >= END for name in KINDS)
+    return all(cleaned.get((name, 0), 0) >= END for name in NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +271,20 @@ def test_old_clients_read_it_in_every_version(broker: Broker, name: str, version
     assert found == expected
 
 
+def test_readers_of_what_is_committed_find_the_last_value_of_each_key(broker: Broker) -> None:
+    batches, aborted, offset = list[ReadBatch](), dict[tuple[int, int], None](), 0
+    with Wire(broker.bootstrap_servers) as wire:
+        while offset <= END:  # a Fetch gives what one segment has
+            seen = see(wire, TRANSACTIONS, offset=offset)
+            batches += seen.batches
+            aborted |= dict.fromkeys(seen.aborted or [])
+            offset = batches[-1].last_offset + 1
+    assert sorted(Seen(batches, [*aborted], offset, offset).committed) == sorted(committed_state().values())
+    ended = {one.commits for one in transactions()}
+    assert ended == {None, True, False}, "there are commits and aborts"
+    assert len(batches) < len(transactions()) / 2
+
+
 @pytest.mark.java
 def test_kafkas_dump_tool_finds_it_valid_and_shows_what_ours_does(broker: Broker, tmp_path: Path) -> None:
     programs.kafka_tools()
@@ -205,14 +313,15 @@ def test_kafkas_own_cleaner_leaves_the_same_batches(broker: Broker, tmp_path: Pa
     write_logs(kafka.log_directory)
     with Kafka(tmp_path, SETTINGS, ready_timeout_s=300) as kafka:
         wait_until(lambda: is_clean(kafka.log_directory), within=2 * PATIENCE_SECONDS, what="Kafka has compacted them")
-    kinds = [(name, kind) for name, kind in KINDS.items() for _ in range(2)]
-    directories = [Path(broker.directory), kafka.log_directory] * len(KINDS)
+    kinds = [(name, KINDS.get(name, Kind(2, 0))) for name in NAMES for _ in range(2)]
+    directories = [Path(broker.directory), kafka.log_directory] * len(NAMES)
     runs = [
         ["--deep-iteration", "--print-data-log", "--files", segments_of(directory, name)]
         for directory, (name, _) in zip(directories, kinds, strict=True)
     ]
     dumped = [comparable(kind, one.out) for (_, kind), one in zip(kinds, kafkas(runs, tmp_path), strict=True)]
-    assert dict(zip(KINDS, dumped[::2], strict=True)) == dict(zip(KINDS, dumped[1::2], strict=True))
+    assert dict(zip(NAMES, dumped[::2], strict=True)) == dict(zip(NAMES, dumped[1::2], strict=True))
+    assert {"COMMIT", "ABORT"} == {kind for line in dumped[-1] for kind in ("COMMIT", "ABORT") if kind in line}
     assert any("deleteHorizonMs: some" in line for lines in dumped for line in lines)
 
 

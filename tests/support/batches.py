@@ -81,12 +81,13 @@ def batch_of(*values: bytes, **header: int) -> bytes:
     return replace(Batch(tuple(Record(value) for value in values)), **header).encode()  # type: ignore[arg-type]
 
 
-def end_marker(producer_id: int, producer_epoch: int, coordinator_epoch: int, *, commit: bool) -> bytes:
+def end_marker(producer_id: int, producer_epoch: int, coordinator_epoch: int, *, commit: bool, **header: int) -> bytes:
     """The bytes of the control batch by which a transaction ends."""
     record = Record(struct.pack(">hi", 0, coordinator_epoch), struct.pack(">hh", 0, int(commit)))
-    return Batch(
+    marker = Batch(
         (record,), attributes=TRANSACTIONAL | CONTROL, producer_id=producer_id, producer_epoch=producer_epoch
-    ).encode()
+    )
+    return replace(marker, **header).encode()  # type: ignore[arg-type]
 
 
 def encode_record(record: Record, index: int) -> bytes:
