@@ -20,9 +20,9 @@ use crate::simulated_answers::{Answered, Question, answered, question};
 use crate::topic_table::PyTopicTable;
 use crate::transactions::{Answer, beginning, ended, transaction_check, verified};
 
-/// A data plane; see `_native.pyi`.
+/// A data plane; see `_native.pyi`. In a box, as it is aligned to more than Python's allocator gives.
 #[pyclass(frozen, name = "SimulatedDataPlane", module = "pybroker._native")]
-pub struct PySimulatedDataPlane(Mutex<SimulatedDataPlane>);
+pub struct PySimulatedDataPlane(Mutex<Box<SimulatedDataPlane>>);
 
 #[pymethods]
 impl PySimulatedDataPlane {
@@ -50,7 +50,7 @@ impl PySimulatedDataPlane {
         };
         let fetch_max_bytes = usize::try_from(response_max_bytes).unwrap_or(0);
         let made = SimulatedDataPlane::new(settings, fetch_max_bytes, session_slots);
-        Ok(Self(Mutex::new(made.map_err(|error| PyOSError::new_err(error.to_string()))?)))
+        Ok(Self(Mutex::new(Box::new(made.map_err(|error| PyOSError::new_err(error.to_string()))?))))
     }
 
     fn set_time(&self, now_ms: i64) {
