@@ -8,11 +8,13 @@ Usage: python -m tests.chaos.copier BOOTSTRAP GROUP INPUT OUTPUT TRANSACTIONAL_I
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
 _AT_ONCE = 50
+_PATIENCE_S = 30
 
 
 def main(bootstrap: str, group: str, source: str, target: str, transactional_id: str) -> None:
@@ -53,9 +55,13 @@ def copy(consumer: Consumer, producer: Producer, messages: list[Message], target
             producer.produce(target, key=one.key(), value=one.value().upper(), partition=one.partition())
             ends[one.topic(), one.partition()] = one.offset() + 1
         offsets = [TopicPartition(topic, partition, offset) for (topic, partition), offset in ends.items()]
-        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 30)
+        # Its timeout does not hold where the group's coordinator goes away (librdkafka 5456, 5511): this process ends.
+        signal.alarm(_PATIENCE_S + 5)
+        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), _PATIENCE_S)
+        signal.alarm(0)
         producer.commit_transaction(30)
     except KafkaException as error:
+        signal.alarm(0)
         fault = error.args[0]
         if fault.retriable():
             commit_again(producer)
