@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from pybroker.net.dispatch import Api, Prepared
 
 
+_MOST_CHARACTERS = 256
+"""Of a text in a span: spans wait by the thousand, and a client may name itself in 32 KB."""
+
+
 def traced(apis: Mapping[int, Api], spans: Spans, ratio: float) -> dict[int, Api]:
     """Return APIs that serve as these do, and leave a span of so many of their requests."""
     return {key: TracedApi(api, spans, ratio) for key, api in apis.items()}
@@ -96,14 +100,14 @@ class TracedApi:
         software = origin.software or ("", "")
         attributes: dict[str, str | int] = {
             "messaging.system": "kafka",
-            "messaging.client.id": origin.client_id or "",
+            "messaging.client.id": (origin.client_id or "")[:_MOST_CHARACTERS],
             "client.address": origin.peer_host,
             "client.port": origin.peer_port,
             "kafka.api.key": origin.api_key,
             "kafka.api.version": origin.api_version,
             "kafka.listener": origin.listener,
-            "kafka.client.software.name": software[0],
-            "kafka.client.software.version": software[1],
+            "kafka.client.software.name": software[0][:_MOST_CHARACTERS],
+            "kafka.client.software.version": software[1][:_MOST_CHARACTERS],
         }
-        words = None if error is None else f"{type(error).__name__}: {error}"
+        words = None if error is None else f"{type(error).__name__}: {error}"[:_MOST_CHARACTERS]
         self._spans.take(Span(self.name, began_ns, time.time_ns(), attributes, words))

@@ -148,3 +148,16 @@ def test_all_else_is_the_apis_own() -> None:
         "failed",
         b"unsupported",
     )
+
+
+def test_what_a_client_says_takes_little_room_while_spans_wait() -> None:
+    def refuse() -> Any:
+        raise ValueError("x" * 30_000)
+
+    long = vars(CONTEXT.origin) | {"client_id": "c" * 30_000, "software": ("s" * 30_000, "v" * 30_000)}
+    api, taken = made(refuse)
+    with pytest.raises(ValueError, match="x"):
+        api.handle(None, SimpleNamespace(origin=SimpleNamespace(**long)))
+    (span,) = taken
+    texts = [*span.attributes.values(), span.error]
+    assert max(len(text) for text in texts if isinstance(text, str)) == 256
