@@ -84,7 +84,7 @@ class Planner:
         described = self._describe(names, missing_ok)
         self.topic_ids = {topic.name: topic.topic_id for topic in described}
         if (moved := self._leaders.look(described)) is not None:
-            _log.warning("%s: reading goes on there", moved)
+            _log.warning("leaders changed, and reading goes on with the new ones: %s", moved)
         found = [TopicPartition(topic.name, partition.index) for topic in described for partition in topic.partitions]
         if topics.assigned:
             absent = topics.assigned - set(found)
