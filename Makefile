@@ -16,7 +16,8 @@ export UV_COMPILE_BYTECODE := 1
 # Every warning of the compiler is mended, not collected; the flag stays out of RUSTFLAGS, which would rebuild all crates.
 CLIPPY_DENIES := -D warnings
 
-# The cargo profile of the extension. `make EXTENSION_PROFILE=dev` shares its build with the Rust tests, and checks arithmetic; it is slower.
+# The cargo profile of the extension, from its next compile on. `make EXTENSION_PROFILE=dev` shares its build with the Rust tests, and checks
+# arithmetic and alignment; it is slower.
 EXTENSION_PROFILE ?= release
 export EXTENSION_PROFILE
 

@@ -96,7 +96,7 @@ def test_tickets_are_in_memory_for_a_key_table_and_where_the_library_looks_other
     assert first["client_keytab"] == "/k"
     assert first["ccache"].startswith("MEMORY:")
     assert first["ccache"] != second["ccache"]
-    assert build_store({"useTicketCache": "true", "ticketCache": "/tmp/cache"}) == {"ccache": "/tmp/cache"}
+    assert build_store({"useTicketCache": "true", "ticketCache": "tickets"}) == {"ccache": "tickets"}
     assert build_store({"useTicketCache": "true"}) is build_store({}) is None
 
 
