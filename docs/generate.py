@@ -1,4 +1,4 @@
-"""Writes docs/reference from the code: `python docs/generate.py`, or `--check` to only compare.
+"""Writes docs/reference, and the index of handlers, from the code: `python docs/generate.py`, `--check` to compare.
 
 Owns which page is made from what, and its form. Knows no content: configuration keys come from their declarations, the
 APIs from the handlers' registrations and data sheets, the diagrams from the machines' transition tables.
@@ -30,9 +30,11 @@ from pybroker.client.settings import (
 from pybroker.config import reference
 from pybroker.handlers import registry
 from pybroker.metrics.registry import METRICS, Kind
+from pybroker.security.operations import Operation
 from pybroker.security.requirements import NothingRequired, Requirements
 
-REFERENCE = Path(__file__).resolve().parent / "reference"
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "reference"
 PACKAGE = Path(pybroker.__file__).resolve().parent
 MADE_BY = "Made by `make docs`; do not edit.\n"
 
@@ -241,30 +243,65 @@ def metrics() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {
-    "apis.md": apis,
-    "client-settings.md": client_settings,
-    "commands.md": commands,
-    "configs.md": configs,
-    "metrics.md": metrics,
-    "states.md": states,
+INDEX_HEAD = '''\
+"""The APIs that this node answers, and all that is known of one without its handler.
+
+Made by `make docs` from what the handlers register; do not edit. `tests/house/test_docs.py` compares them.
+"""
+
+from pybroker.protocol.listener_role import ListenerRole
+
+_BROKER = (ListenerRole.BROKER,)
+_CONTROLLER = (ListenerRole.CONTROLLER,)
+_BOTH = (ListenerRole.BROKER, ListenerRole.CONTROLLER)
+
+APIS: tuple[tuple[int, str, str, int, int, tuple[ListenerRole, ...], bool, bool], ...] = (
+    # key, name, module, oldest and newest version, roles of the listeners, is forwarded, is asked by brokers alone
+'''
+
+
+def index() -> str:
+    """The module `pybroker.handlers.index`."""
+    rows = [
+        f'    ({api.key}, "{api.name}", "{api.module}", {api.min_version}, {api.max_version}, '
+        f"_{api.listeners.name}, {api.forwarded}, {_is_of_brokers(api.requires)}),"
+        for api in registry.every_api()
+    ]
+    return INDEX_HEAD + "\n".join(rows) + "\n)\n"
+
+
+def _is_of_brokers(requires: Requirements) -> bool:
+    """Whether nobody but brokers asks: CLUSTER_ACTION is all that an API needs. No client quota is about such a one."""
+    return not isinstance(requires, NothingRequired) and all(
+        one.operation is Operation.CLUSTER_ACTION for one in requires
+    )
+
+
+PAGES: dict[Path, Callable[[], str]] = {
+    REFERENCE / "apis.md": apis,
+    REFERENCE / "client-settings.md": client_settings,
+    REFERENCE / "commands.md": commands,
+    REFERENCE / "configs.md": configs,
+    REFERENCE / "metrics.md": metrics,
+    REFERENCE / "states.md": states,
+    PACKAGE / "handlers" / "index.py": index,
 }
 
 
 def main(arguments: list[str]) -> int:
     """Write every page; with `--check` write nothing and name the pages that differ."""
     stale = []
-    for name, build in PAGES.items():
-        path, content = REFERENCE / name, build()
+    for path, build in PAGES.items():
+        name, content = path.relative_to(ROOT), build()
         if path.exists() and path.read_text(encoding="utf-8") == content:
             continue
-        stale.append(name)
+        stale.append(str(name))
         if arguments != ["--check"]:
             path.parent.mkdir(exist_ok=True)
             path.write_text(content, encoding="utf-8")
-            print(f"docs/reference/{name}")
+            print(name)
     if arguments == ["--check"] and stale:
-        print(f"docs/reference is behind the code ({', '.join(stale)}): run make docs", file=sys.stderr)
+        print(f"what is made from the code is behind it ({', '.join(stale)}): run make docs", file=sys.stderr)
         return 1
     return 0
 

@@ -13,7 +13,7 @@ from pybroker.config.errors import ConfigError
 from pybroker.coordinator.transaction.events import ProducerIdentity
 from pybroker.handlers.context import Contexts, Services
 from pybroker.handlers.encoded_topics import EncodedTopics
-from pybroker.handlers.registry import registered_apis
+from pybroker.handlers.served import served_apis
 from pybroker.machine.clock import SYSTEM_CLOCK
 from pybroker.machine.slices import Slices
 from pybroker.net.dispatch import Dispatch
@@ -398,7 +398,7 @@ def build_controller_pipeline(
 
     return Pipeline(
         parts.data_plane,
-        Dispatch({}, traced(registered_apis(ListenerRole.CONTROLLER)), names),
+        Dispatch({}, traced(served_apis(ListenerRole.CONTROLLER)), names),
         new_context=contexts.build,
         decide=decide,
         directory_failed=lambda event: parts.failures.lose_directory(event.directory, event.error),

@@ -1,7 +1,7 @@
 """Registration of APIs: a handler declares its messages and versions, and where it is served, where it is defined.
 
-Owns the tables, one for each role of a listener, that dispatch, ApiVersions, metric labels and the documentation are
-derived from. Must not know any particular API.
+Owns the tables, one for each role of a listener, that the index (`pybroker.handlers.index`) and the documentation are
+made from. Must not know any particular API.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import pybroker.handlers
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.security import authorizer
-from pybroker.security.operations import Operation
 from pybroker.security.requirements import NothingRequired, Scope, actions_of
 
 if TYPE_CHECKING:
@@ -37,12 +36,14 @@ SUPPORT = frozenset(
         "context",
         "encoded_topics",
         "errors",
+        "index",
         "judging",
         "leaders",
         "metadata_log",
         "mutations",
         "own_requests",
         "registry",
+        "served",
         "telemetry_client",
         "token_requests",
         "topic_metadata",
@@ -89,6 +90,7 @@ class RegisteredApi(NamedTuple):
 
 
 _apis: dict[ListenerRole, dict[int, RegisteredApi]] = {role: {} for role in ListenerRole}
+_by_module: dict[str, RegisteredApi] = {}
 
 
 def handles(
@@ -223,6 +225,7 @@ def _register(api: RegisteredApi) -> None:
         if api.key in _apis[role]:
             raise AssertionError(f"API key {api.key} is registered twice for {role.name} listeners")
         _apis[role][api.key] = api
+    _by_module[api.module] = api
 
 
 def handler_modules() -> list[str]:
@@ -238,17 +241,12 @@ def registered_apis(role: ListenerRole = ListenerRole.BROKER) -> Mapping[int, Re
     return _apis[role]
 
 
-def asked_by_brokers() -> frozenset[int]:
-    """Return the keys of the APIs that need CLUSTER_ACTION as a whole: no client quota is about them."""
-    return frozenset(api.key for api in registered_apis().values() if _is_of_brokers(api.requires))
-
-
-def _is_of_brokers(requires: Requirements) -> bool:
-    if isinstance(requires, NothingRequired):
-        return False
-    return any(one.scope is Scope.REQUEST and one.operation is Operation.CLUSTER_ACTION for one in requires)
+def definition(module: str) -> RegisteredApi:
+    """Import one module of this package, and return the API that it registers."""
+    import_module(f"pybroker.handlers.{module}")
+    return _by_module[module]
 
 
 def every_api() -> list[RegisteredApi]:
-    """Return the APIs of all roles, each once, by key."""
+    """Import every handler and return the APIs of all roles, each once, by key."""
     return sorted({api.module: api for role in ListenerRole for api in registered_apis(role).values()}.values())

@@ -160,7 +160,11 @@ class ForwardedApi:
         self.name = api.name
         self.min_version = api.min_version
         self.max_version = api.max_version
-        self.request_type = api.request_type
+
+    @property
+    def request_type(self) -> type[Any]:
+        """The message that a request is decoded to."""
+        return self._api.request_type
 
     def prepare(self, request: Any, context: Any) -> Prepared | None:
         """Return what is left of a request that is to be forwarded; None for all of it."""

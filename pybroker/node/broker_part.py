@@ -33,7 +33,7 @@ from pybroker.coordinator.transaction.state_topic import STATE_TOPIC
 from pybroker.handlers.api_versions import encoded_answers
 from pybroker.handlers.context import Contexts
 from pybroker.handlers.own_requests import OwnRequests
-from pybroker.handlers.registry import asked_by_brokers, registered_apis
+from pybroker.handlers.served import asked_by_brokers, served_apis
 from pybroker.handlers.telemetry_client import TELEMETRY_KEYS
 from pybroker.net import descriptors
 from pybroker.net.api_versions import ApiVersionsPublisher
@@ -239,7 +239,7 @@ class BrokerPart:
         """Answer requests, once everything is open that the metadata has here; keep the logs in order."""
         source, publisher, partitions = self.source, self.publisher, self.partitions
         end = self._foundation.shut_down.add
-        apis = self._build_apis()  # imports the handlers, while the workers open logs
+        apis = self._build_apis()
         self.quotas.begin(asked_by_brokers())
         # Its registration is in the image then, and with it all that was committed before.
         await publisher.published(max(source.image.offset, self.registration.epoch))
@@ -340,7 +340,7 @@ class BrokerPart:
 
     def _build_apis(self) -> Mapping[int, Api]:
         """Return the APIs of this broker's listeners; what the active controller decides is forwarded to it."""
-        apis = registered_apis(ListenerRole.BROKER)
+        apis: Mapping[int, Api] = served_apis(ListenerRole.BROKER)
         if self.telemetry is None:
             apis = {key: api for key, api in apis.items() if key not in TELEMETRY_KEYS}
         channels, publisher, source = self.access.channels, self.publisher, self.source

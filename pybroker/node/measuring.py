@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybroker import __version__
-from pybroker.handlers.registry import every_api
+from pybroker.handlers.served import api_names
 from pybroker.metrics.registry import Histogram, Sample
 from pybroker.net.native import partition_states, work_counters
 from pybroker.protocol.errors import ErrorCode
@@ -138,7 +138,7 @@ class Measuring:
 
     def _name(self, api_key: int) -> str:
         if not self._names:
-            self._names = {api.key: api.name for api in every_api()}
+            self._names = api_names()
         return self._names.get(api_key, str(api_key))
 
     # ---------------------------------------------------------------------------------------------------- broker

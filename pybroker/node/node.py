@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.broker.life import Life
 from pybroker.broker.registration import RegistrationRefusedError
+from pybroker.broker.shut_down import Stage
 from pybroker.controller.errors import ControllerError
 from pybroker.machine.clock import SYSTEM_CLOCK
 from pybroker.metadata.errors import MetadataError
@@ -25,6 +26,7 @@ from pybroker.node.controller_access import ControllerAccess
 from pybroker.node.controller_part import ControllerPart
 from pybroker.node.exporting import begin_export
 from pybroker.node.foundation import Foundation
+from pybroker.node.late_imports import LateImports, late_modules
 from pybroker.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -266,6 +268,9 @@ class _Run:
         """Answer requests."""
         if self._broker is not None:
             await self._broker.serve()
+        modules = late_modules(broker=self._broker is not None, controller=self._controller is not None)
+        imports = LateImports(modules)
+        self._foundation.shut_down.add(Stage.UPKEEP, imports, imports.end)
 
     def reload(self, config: BrokerConfig) -> Reread:
         """Take what may change while the node runs; raises ConfigError."""

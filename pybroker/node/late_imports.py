@@ -1,0 +1,60 @@
+"""What a start has left out is imported right after it, a module at a time.
+
+Owns when that is. Nobody waits for these modules at a start, and the first request of an API does not wait for its
+handler long. All code of a node is read soon: an upgrade of the installed package under a running node changes nothing
+of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.served import handlers_of
+from pybroker.protocol.listener_role import ListenerRole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_FIRST_S = 0.25
+"""What asks for a broker as soon as it is there has the cores for itself."""
+_PAUSE_S = 0.01
+"""After each module, which takes a millisecond or two: requests go between them."""
+_COORDINATORS = (
+    "pybroker.coordinator.group.machine",
+    "pybroker.coordinator.transaction.machine",
+)
+_QUORUM = ("pybroker.controller.quorum.snapshot_fetch",)
+
+
+def late_modules(*, broker: bool, controller: bool) -> list[str]:
+    """Return the modules that nodes of these roles may need later on."""
+    of_broker = [*handlers_of(ListenerRole.BROKER), *_COORDINATORS] if broker else []
+    of_controller = [*handlers_of(ListenerRole.CONTROLLER), *_QUORUM] if controller else []
+    return [*of_broker, *of_controller]
+
+
+class LateImports:
+    """Imports modules that are not there yet, with pauses: on the loop, where the others of a node are imported."""
+
+    def __init__(self, modules: Iterable[str]) -> None:
+        """Begin, on the running loop."""
+        self._task = asyncio.ensure_future(_import(modules))
+
+    async def finished(self) -> None:
+        """Wait until all are there; raises what one of them did."""
+        await self._task
+
+    def end(self) -> None:
+        """Import no more; the rest comes with its first request."""
+        self._task.cancel()
+
+
+async def _import(modules: Iterable[str]) -> None:
+    await asyncio.sleep(_FIRST_S)
+    for name in modules:
+        if name not in sys.modules:
+            import_module(name)
+            await asyncio.sleep(_PAUSE_S)
