@@ -6,7 +6,9 @@ decide in which order parts are built: that is the node's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from pybroker.broker.transaction_verification import Producer, Wish
 from pybroker.config.errors import ConfigError
@@ -173,7 +175,7 @@ def build_tokens(
     return DelegationTokens(secret, lambda: image().delegation_tokens, wall_ms)
 
 
-class Users(NamedTuple):
+class Users(msgspec.Struct, frozen=True):
     """Who can log in: what the metadata has of users and of delegation tokens."""
 
     scram: Callable[[], ScramImage]

@@ -5,7 +5,9 @@ Owns the paths. A page is a status and the pieces of a text, which are made whil
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.metrics.exposition import CONTENT_TYPE, render
 
@@ -19,7 +21,7 @@ SERVED_METHODS = ("GET", "HEAD")
 _PLAIN = "text/plain; charset=utf-8"
 
 
-class Page(NamedTuple):
+class Page(msgspec.Struct, frozen=True):
     """An answer."""
 
     status: int

@@ -13,9 +13,10 @@ import contextlib
 import logging
 import socket
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import h11
+import msgspec
 
 from pybroker.admin_http.pages import SERVED_METHODS
 
@@ -37,7 +38,7 @@ _HEAVY_PAGES = 2
 """How many heavy pages are made at a time: each holds a row for every partition until its client has read it."""
 
 
-class Limits(NamedTuple):
+class Limits(msgspec.Struct, frozen=True):
     """How much may be asked."""
 
     connections: int

@@ -12,6 +12,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+import msgspec
+
 from pybroker.machine.transitions import Transitions
 
 
@@ -78,7 +80,7 @@ _LONGEST_LEAVING_MS = 5 * 60_000
 """Kafka's."""
 
 
-class LifecycleSettings(NamedTuple):
+class LifecycleSettings(msgspec.Struct, frozen=True):
     """The times of a broker's life."""
 
     heartbeat_interval_ms: int

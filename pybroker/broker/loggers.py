@@ -12,6 +12,8 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
+import msgspec
+
 from pybroker.protocol.errors import ErrorCode
 
 ROOT = "root"
@@ -53,7 +55,7 @@ KAFKA_NAMES = {
 _NAMES = (ROOT, *sorted({*KAFKA_NAMES.values(), "org.apache.kafka"}))
 
 
-class LevelChange(NamedTuple):
+class LevelChange(msgspec.Struct, frozen=True):
     """What is asked for one logger; no level takes its own one away."""
 
     name: str

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from pybroker.broker.directory_reports import DirectoryReports
 from pybroker.metadata.features import SUPPORTED_FEATURES
@@ -91,7 +93,7 @@ class Registrar(Protocol):
         """Give a broker a block of producer ids."""
 
 
-class Endpoints(NamedTuple):
+class Endpoints(msgspec.Struct, frozen=True):
     """What a broker registers for its clients."""
 
     listeners: Mapping[str, tuple[str, int]]
@@ -101,7 +103,7 @@ class Endpoints(NamedTuple):
     rack: str | None
 
 
-class Unreported(NamedTuple):
+class Unreported(msgspec.Struct, frozen=True):
     """What is to be done where no controller takes the report of a failed log directory."""
 
     within_ms: int

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -51,7 +53,7 @@ class Stage(IntEnum):
     """Locks are given back."""
 
 
-class _Part(NamedTuple):
+class _Part(msgspec.Struct, frozen=True):
     stage: Stage
     name: str
     end: Callable[[], Awaitable[object] | None]

@@ -12,7 +12,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.client.errors import ClientError
 from pybroker.protocol.errors import ErrorCode
@@ -75,7 +77,7 @@ def _wish(version: int, adds_from: int, abortable_from: int) -> Wish:
     return Wish.VERIFY if version >= abortable_from else Wish.VERIFY_OR_STATE
 
 
-class Producer(NamedTuple):
+class Producer(msgspec.Struct, frozen=True):
     """Who writes in a transaction."""
 
     transactional_id: str
@@ -192,7 +194,7 @@ class TransactionVerification:
                 )
 
 
-class _Question(NamedTuple):
+class _Question(msgspec.Struct, frozen=True):
     """One transaction's partitions, and who waits for the answer."""
 
     producer: Producer

@@ -10,7 +10,9 @@ back-references are refused as illegal patterns.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.config.key import integer, listing
 from pybroker.config.settings import Settings
@@ -34,7 +36,7 @@ _LEAST_INTERVAL_MS, _MOST_INTERVAL_MS = 100, 3_600_000
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
-class ClientMetricsFault(NamedTuple):
+class ClientMetricsFault(msgspec.Struct, frozen=True):
     """What is wrong, in Kafka's words."""
 
     message: str

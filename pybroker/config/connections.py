@@ -7,7 +7,9 @@ max.connections.per.ip.overrides. Must not know addresses of names.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.config.errors import ConfigError
 from pybroker.config.key import INT_MAX
@@ -21,7 +23,7 @@ _PER_IP, _OVERRIDES = "max.connections.per.ip", "max.connections.per.ip.override
 _HOST = re.compile(r"[0-9a-zA-Z\-%._:]*")
 
 
-class ListenerConnections(NamedTuple):
+class ListenerConnections(msgspec.Struct, frozen=True):
     """The limits of one listener."""
 
     max_connections: int

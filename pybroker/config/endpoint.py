@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from pybroker.config.errors import ConfigError, RefusedError
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class Endpoint(NamedTuple):
         return f"{self.name}://{host}:{self.port}"
 
 
-class Listener(NamedTuple):
+class Listener(msgspec.Struct, frozen=True):
     """Where to listen, what to advertise to clients (None: what they dialled), and how the connections are treated."""
 
     endpoint: Endpoint

@@ -6,7 +6,9 @@ on them. Kafka's keys of share and streams groups are unknown here, as those gro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError, UnknownKeyError
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 _PREFIX = "group."
 
 
-class Bound(NamedTuple):
+class Bound(msgspec.Struct, frozen=True):
     """A broker key that says how small, or how large, a group's value may be."""
 
     name: str

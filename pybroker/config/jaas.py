@@ -9,7 +9,9 @@ Source: Kafka's JaasConfig, and Java's StreamTokenizer, which reads for it.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,7 +33,7 @@ class JaasError(ValueError):
     """The text is no JAAS configuration; the words, which name no value of it, say why."""
 
 
-class LoginModule(NamedTuple):
+class LoginModule(msgspec.Struct, frozen=True):
     """One entry: the class of a login module, and its options."""
 
     name: str

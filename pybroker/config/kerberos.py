@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 import re
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.config.errors import ConfigError
 from pybroker.config.key import parse_list
@@ -39,7 +41,7 @@ _RULE = re.compile(
 _REFERENCE = re.compile(r"\$(\d*)")
 
 
-class LocalRule(NamedTuple):
+class LocalRule(msgspec.Struct, frozen=True):
     """A rule from a Kerberos principal to a user; without `format` it is DEFAULT."""
 
     text: str
@@ -59,7 +61,7 @@ class LocalRule(NamedTuple):
     """`L` for small letters, `U` for capital ones."""
 
 
-class KerberosSettings(NamedTuple):
+class KerberosSettings(msgspec.Struct, frozen=True):
     """Who a listener is to Kerberos, and who its clients are here."""
 
     principal: str

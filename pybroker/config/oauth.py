@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+import msgspec
+
 from pybroker.config.errors import ConfigError
 from pybroker.config.key import parse_list
 
@@ -45,7 +47,7 @@ class KeySource(NamedTuple):
     """File of the certificates that the https: address is held against; None for the system's."""
 
 
-class BearerSettings(NamedTuple):
+class BearerSettings(msgspec.Struct, frozen=True):
     """What tokens a listener takes."""
 
     keys: KeySource | None

@@ -8,7 +8,9 @@ Source: Kafka's ChannelBuilders and JaasContext (`JaasContext.Type.SERVER`), Kaf
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.config.errors import ConfigError, RefusedError
 from pybroker.config.jaas import JaasError, parse_jaas
@@ -40,7 +42,7 @@ _STORES = (
 _CHECKS_NAMES = "ssl.endpoint.identification.algorithm"
 
 
-class Way(NamedTuple):
+class Way(msgspec.Struct, frozen=True):
     """Where connections go."""
 
     listener: str

@@ -6,7 +6,9 @@ Must not know which keys exist.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.config.errors import PropertiesError
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-class Line(NamedTuple):
+class Line(msgspec.Struct, frozen=True):
     """A pair of a file, and where it stands there."""
 
     text: str

@@ -9,7 +9,9 @@ Source: Kafka's JaasContext, ChannelBuilders and SaslServerAuthenticator.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.config.errors import ConfigError
 from pybroker.config.jaas import JaasError, parse_jaas
@@ -42,7 +44,7 @@ _MODULES = {
 _USER = "user_"
 
 
-class ListenerSasl(NamedTuple):
+class ListenerSasl(msgspec.Struct, frozen=True):
     """What one listener offers."""
 
     mechanisms: tuple[str, ...]

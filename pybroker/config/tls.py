@@ -5,7 +5,9 @@ Owns which texts are in force for a listener, and what is refused before a file 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.config.errors import ConfigError
 from pybroker.config.key import parse_list
@@ -18,7 +20,7 @@ _TYPES = ("JKS", "PEM", "PKCS12")
 _VERSIONS = ("TLSv1.2", "TLSv1.3")
 
 
-class Store(NamedTuple):
+class Store(msgspec.Struct, frozen=True):
     """Where certificates come from: a file with its password, or PEM texts."""
 
     setting: str
@@ -37,7 +39,7 @@ class Store(NamedTuple):
         return bool(self.location or self.certificates)
 
 
-class ListenerTls(NamedTuple):
+class ListenerTls(msgspec.Struct, frozen=True):
     """The settings of one listener."""
 
     listener: str

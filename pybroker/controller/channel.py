@@ -6,7 +6,9 @@ image that holds them is published here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from pybroker.security.acl_filter import Filter
 
 
-class QuorumReplica(NamedTuple):
+class QuorumReplica(msgspec.Struct, frozen=True):
     """How far a voter or an observer has come."""
 
     node_id: int
@@ -55,7 +57,7 @@ class QuorumReplica(NamedTuple):
     """When it last had all that the leader had, ms since 1970; -1 for never."""
 
 
-class QuorumState(NamedTuple):
+class QuorumState(msgspec.Struct, frozen=True):
     """Who leads the quorum, since when, and how far its log goes."""
 
     leader_id: int

@@ -9,7 +9,9 @@ A heartbeat has as long as half a session, as with Kafka; all else is tried for 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import msgspec
 
 from pybroker.controller.cluster.events import CreatedTopic, HeartbeatResult, RegisteredBroker, Result
 from pybroker.controller.envelopes import build_envelope, open_answer
@@ -51,7 +53,7 @@ class Channel(Protocol):
         """Return the active controller's answer; raises a `ControllerError` when none comes in time."""
 
 
-class Patience(NamedTuple):
+class Patience(msgspec.Struct, frozen=True):
     """For how long the active controller is looked for."""
 
     heartbeat_ms: int

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from pybroker.controller.cluster.controllers import FIRST_METADATA_VERSION_WITH_CONTROLLERS
 from pybroker.metadata.features import METADATA_VERSION, SUPPORTED_FEATURES
@@ -41,7 +43,7 @@ class Registrar(Protocol):
         """Register a controller."""
 
 
-class Reachable(NamedTuple):
+class Reachable(msgspec.Struct, frozen=True):
     """Where other nodes reach this controller, by listener name."""
 
     listeners: Mapping[str, tuple[str, int]]

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from copy import copy
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
 
 from pybroker.controller.cluster.configs import RefusedConfigError, changed_configs
 from pybroker.handlers.errors import WireError
@@ -46,7 +48,7 @@ class ChangedResource(Protocol):
 R = TypeVar("R", bound=ChangedResource)
 
 
-class PartlyJudged(NamedTuple):
+class PartlyJudged(msgspec.Struct, frozen=True):
     """A request of which this broker refuses a part: the `Prepared` of the net package."""
 
     request: Any

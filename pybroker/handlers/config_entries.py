@@ -9,6 +9,8 @@ from __future__ import annotations
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.dynamic import key_of
 from pybroker.config.group import GroupConfig, group_synonym
@@ -33,7 +35,7 @@ _WITHOUT_DEFAULT = frozenset({"advertised.listeners", "controller.listener.names
 """Keys without a default in Kafka. What stands here in the place of one is shown where the key was not given."""
 
 
-class Synonym(NamedTuple):
+class Synonym(msgspec.Struct, frozen=True):
     """A place that gives the value, or would if those before it did not."""
 
     name: str

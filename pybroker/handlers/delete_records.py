@@ -29,7 +29,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.handlers.errors import ApiError, wire_error
 from pybroker.handlers.leaders import leading_partition, still_leads
@@ -95,7 +97,7 @@ async def delete_records(request: DeleteRecordsRequest, context: RequestContext)
     )
 
 
-class _Moved(NamedTuple):
+class _Moved(msgspec.Struct, frozen=True):
     """A log whose start was moved, or is there already."""
 
     partition: Partition

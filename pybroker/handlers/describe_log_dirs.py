@@ -27,6 +27,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
@@ -64,7 +66,7 @@ class _Replica(NamedTuple):
         return self.partition.topic
 
 
-class _Volume(NamedTuple):
+class _Volume(msgspec.Struct, frozen=True):
     """Bytes of the file system that a directory lies on."""
 
     total: int

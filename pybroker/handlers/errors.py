@@ -7,7 +7,8 @@ handler finds wrong itself it raises as `ApiError`, or writes into the part of t
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
+
+import msgspec
 
 from pybroker.config.errors import ConfigError
 from pybroker.controller.errors import (
@@ -36,7 +37,7 @@ from pybroker.storage.errors import (
 log = logging.getLogger("pybroker.handlers")
 
 
-class WireError(NamedTuple):
+class WireError(msgspec.Struct, frozen=True):
     """What a client receives: the code, and words where the response has room for them."""
 
     code: ErrorCode

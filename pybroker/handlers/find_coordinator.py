@@ -23,7 +23,9 @@ Not done
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.coordinator.group.offsets_topic import (
     OFFSETS_TOPIC,
@@ -60,7 +62,7 @@ _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _FIRST_VERSION_WITH_SHARE_GROUPS = 6
 
 
-class _Found(NamedTuple):
+class _Found(msgspec.Struct, frozen=True):
     """Where a key's coordinator is, or why it is nowhere."""
 
     key: str
@@ -70,7 +72,7 @@ class _Found(NamedTuple):
     error_code: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-class _Kind(NamedTuple):
+class _Kind(msgspec.Struct, frozen=True):
     """Where the coordinators of one type of keys are."""
 
     topic: str

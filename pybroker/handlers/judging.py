@@ -6,7 +6,7 @@ whose items do not stand in a list of the request judges them itself. Must not k
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -29,7 +29,7 @@ Handle = "Callable[[Any, RequestContext], Any]"
 Failed = "Callable[[Any, int, WireError], Any]"
 
 
-class _Items(NamedTuple):
+class _Items(msgspec.Struct, frozen=True):
     """Items of a request that a requirement is about."""
 
     requirement: Requirement

@@ -32,7 +32,9 @@ Not done
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.handlers.errors import ApiError, WireError, wire_error
 from pybroker.handlers.leaders import leading_partition, still_leads
@@ -73,7 +75,7 @@ _NOT_BY_END = frozenset({EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDI
 """Times that are looked up without regard to the high watermark."""
 
 
-class _Found(NamedTuple):
+class _Found(msgspec.Struct, frozen=True):
     timestamp: int
     offset: int
     leader_epoch: int

@@ -5,7 +5,9 @@ Owns what such a request's context is: this broker may ask everything, and no qu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from pybroker.handlers.context import RequestContext
 from pybroker.protocol.codec import decode
@@ -37,7 +39,7 @@ class Api(Protocol):
         """Return the response that reports an exception."""
 
 
-class OwnOrigin(NamedTuple):
+class OwnOrigin(msgspec.Struct, frozen=True):
     """The envelope that a request of this broker would have."""
 
     api_key: int

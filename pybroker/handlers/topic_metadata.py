@@ -6,7 +6,9 @@ when nothing is advertised, the one it dialled. Must not create anything.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
-class BrokerAddress(NamedTuple):
+class BrokerAddress(msgspec.Struct, frozen=True):
     """One broker as a client sees it."""
 
     node_id: int

@@ -32,7 +32,9 @@ Not done
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.handlers.errors import denial, wire_error
@@ -70,7 +72,7 @@ def _failed(request: WriteTxnMarkersRequest, _version: int, error: WireError) ->
     return _response(request, {place: error.code for place, _marker in _places(request)})
 
 
-class _Place(NamedTuple):
+class _Place(msgspec.Struct, frozen=True):
     """A partition of a marker: by the positions of marker and topic in the request, and its own number."""
 
     marker: int

@@ -26,7 +26,7 @@ class Timer(NamedTuple):
     """Whether a timer that is set already under the same key stays as it is."""
 
 
-class Parked(NamedTuple):
+class Parked(msgspec.Struct, frozen=True):
     """In place of a reply: the reply comes later, by the `Answer` of this or another outcome under the same key."""
 
     key: Hashable

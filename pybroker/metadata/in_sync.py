@@ -6,7 +6,7 @@ not know who decides: that is `controller.cluster`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from pybroker.protocol.errors import ErrorCode
 
@@ -14,7 +14,7 @@ NO_BROKER_EPOCH = -1
 """Stands for the epoch of an in-sync replica where the leader does not know it: it is not compared."""
 
 
-class InSyncChange(NamedTuple):
+class InSyncChange(msgspec.Struct, frozen=True):
     """The in-sync replicas that the leader of a partition wants, as of the epochs that it knows."""
 
     topic_id: bytes
@@ -27,7 +27,7 @@ class InSyncChange(NamedTuple):
     """1 while the leader recovers from an unclean election, else 0 (KIP-704)."""
 
 
-class InSyncResult(NamedTuple):
+class InSyncResult(msgspec.Struct, frozen=True):
     """What became of an `InSyncChange`: the partition as the controller has it, unless there is an error."""
 
     topic_id: bytes

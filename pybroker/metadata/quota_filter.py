@@ -6,7 +6,9 @@ values.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.metadata.quotas import CLIENT_ID, IP, USER
 
@@ -17,7 +19,7 @@ EXACT, DEFAULT, ANY = 0, 1, 2
 """How a part is matched: by its name, as the default entity, by its type alone."""
 
 
-class Component(NamedTuple):
+class Component(msgspec.Struct, frozen=True):
     """What one part of an entity has to be."""
 
     type: str
@@ -25,7 +27,7 @@ class Component(NamedTuple):
     match: str | None
 
 
-class QuotaFilter(NamedTuple):
+class QuotaFilter(msgspec.Struct, frozen=True):
     """What an entity has to have; a `strict` one matches those that have nothing else."""
 
     components: tuple[Component, ...]

@@ -10,7 +10,8 @@ time is in seconds.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+
+import msgspec
 
 
 class Kind(Enum):
@@ -24,7 +25,7 @@ class Kind(Enum):
     """How many observations were below each bound, and their sum; those of several brokers can be added."""
 
 
-class Metric(NamedTuple):
+class Metric(msgspec.Struct, frozen=True):
     """One metric; its series differ in the values of its labels."""
 
     name: str
@@ -47,7 +48,7 @@ class Metric(NamedTuple):
         return (self.name,)
 
 
-class Histogram(NamedTuple):
+class Histogram(msgspec.Struct, frozen=True):
     """The value of a histogram."""
 
     bounds: tuple[float, ...]
@@ -58,7 +59,7 @@ class Histogram(NamedTuple):
     """The sum of all observations."""
 
 
-class Sample(NamedTuple):
+class Sample(msgspec.Struct, frozen=True):
     """A value of one series."""
 
     value: float | Histogram

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.config.connections import ListenerConnections, parse_overrides
 from pybroker.config.key import INT_MAX
@@ -33,7 +35,7 @@ CREATION_RATE = "connection_creation_rate"
 _MOST_DELAYED = 1000  # sockets of addresses that are too fast, each for a second at most
 
 
-class ConnectionLimits(NamedTuple):
+class ConnectionLimits(msgspec.Struct, frozen=True):
     """What the data plane gets: `pybroker._native` reads these attributes. Rates are connections a second, or None."""
 
     max_connections: int

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import logging
 import resource
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
@@ -29,7 +31,7 @@ class TooFewDescriptorsError(Exception):
     """The limit is too low for a broker; the text is one line that says how to raise it."""
 
 
-class Shares(NamedTuple):
+class Shares(msgspec.Struct, frozen=True):
     """How many descriptors there are, and what they are for."""
 
     limit: int

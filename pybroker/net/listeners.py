@@ -9,6 +9,8 @@ import errno
 import socket
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from pybroker.config.endpoint import PROTOCOLS, Endpoint
 from pybroker.security.principals import ANONYMOUS, Principal
 
@@ -46,7 +48,7 @@ class ListenerSettings(NamedTuple):
     tls: tuple[ServerTls, int] | None
 
 
-class OpenListener(NamedTuple):
+class OpenListener(msgspec.Struct, frozen=True):
     """A listener with the port it got. `advertised` None: clients receive the address that they dialled."""
 
     name: str

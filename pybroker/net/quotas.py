@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from pybroker.net.native import count_request_time, set_client_quotas, set_quotas
 from pybroker.security.quotas import KEYS, REQUEST_PERCENTAGE, ClientLimits, RequestTime, limits_of
@@ -39,7 +41,7 @@ class Origin(Protocol):
         """Key of the API."""
 
 
-class QuotaWindow(NamedTuple):
+class QuotaWindow(msgspec.Struct, frozen=True):
     """What use is seen over."""
 
     samples: int

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from pybroker.security import authorizer
 from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
 from pybroker.security.principals import ANONYMOUS, Principal
@@ -35,7 +37,7 @@ class Verdict(NamedTuple):
     """Whether its client may write as the transactional id of the request."""
 
 
-class _Client(NamedTuple):
+class _Client(msgspec.Struct, frozen=True):
     """Who has sent an unresolved request."""
 
     principal: Principal

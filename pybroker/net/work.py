@@ -6,7 +6,7 @@ Owns the shapes, and what of an API is looked up once; `pipeline` says what beco
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.net")
 
 
-class Way(NamedTuple):
+class Way(msgspec.Struct, frozen=True):
     """How one version of an API is served."""
 
     api: Api

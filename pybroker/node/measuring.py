@@ -14,7 +14,9 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from pybroker import __version__
 from pybroker.handlers.served import api_names
@@ -230,7 +232,7 @@ def _sliced(part: Callable[[int, int], list[Any]], end: int = sys.maxsize) -> It
         pause()
 
 
-class _Survey(NamedTuple):
+class _Survey(msgspec.Struct, frozen=True):
     """What one look at all replicas finds."""
 
     topics: int

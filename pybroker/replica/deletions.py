@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class Deleted(NamedTuple):
     error_code: ErrorCode = ErrorCode.NONE
 
 
-class _Awaited(NamedTuple):
+class _Awaited(msgspec.Struct, frozen=True):
     """A partition whose live replicas are to start at an offset or later."""
 
     partition: Partition

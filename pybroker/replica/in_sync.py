@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.metadata.in_sync import NO_BROKER_EPOCH, InSyncChange
 from pybroker.protocol.errors import ErrorCode
@@ -48,7 +50,7 @@ Key = tuple[bytes, int]
 """Topic id and index."""
 
 
-class _Joining(NamedTuple):
+class _Joining(msgspec.Struct, frozen=True):
     """A replica that has caught up."""
 
     broker_epoch: int
@@ -57,7 +59,7 @@ class _Joining(NamedTuple):
     """At a newer one the high watermark waits for the replica no more: it may lack what is committed since."""
 
 
-class _Wish(NamedTuple):
+class _Wish(msgspec.Struct, frozen=True):
     """What is wanted of a partition, by its leader at an epoch."""
 
     leader_epoch: int

@@ -5,7 +5,9 @@ Arithmetic on the image. Must not know what a role does; `publisher` puts the pl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.metadata.image import NO_LEADER
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import BrokerRegistration, ClusterImage, PartitionImage, TopicImage
 
 
-class Leader(NamedTuple):
+class Leader(msgspec.Struct, frozen=True):
     """This broker leads the partition."""
 
     epoch: int
@@ -24,7 +26,7 @@ class Leader(NamedTuple):
     """Grows with each change of the partition."""
 
 
-class Follower(NamedTuple):
+class Follower(msgspec.Struct, frozen=True):
     """This broker has a replica of a partition that another one leads."""
 
     leader: int
@@ -33,7 +35,7 @@ class Follower(NamedTuple):
     """The leader epoch: what is fetched from the leader, and refused of an older one."""
 
 
-class NoRole(NamedTuple):
+class NoRole(msgspec.Struct, frozen=True):
     """The partition has no leader, or this broker has no replica of it."""
 
     epoch: int

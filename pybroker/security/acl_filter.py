@@ -5,7 +5,9 @@ Must not know who filters, nor why. Source: Kafka's ResourcePatternFilter and Ac
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.security.operations import (
     ANY,
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import AccessControlEntry
 
 
-class Filter(NamedTuple):
+class Filter(msgspec.Struct, frozen=True):
     """What entries have to be; 1 (ANY) and None match whatever there is."""
 
     resource_type: int

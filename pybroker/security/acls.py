@@ -9,7 +9,9 @@ Source: Kafka's StandardAuthorizerData (KIP-801), KIP-290 for prefixes, KIP-679 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.security.operations import (
     ALL,
@@ -40,7 +42,7 @@ _IMPLIED_BY = {
 """Operations that imply another, where they are allowed; nothing is denied by implication."""
 
 
-class Decision(NamedTuple):
+class Decision(msgspec.Struct, frozen=True):
     """Whether something is allowed, and by which rule, in the words of Kafka's audit log."""
 
     allowed: bool

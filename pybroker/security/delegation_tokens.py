@@ -14,7 +14,9 @@ from __future__ import annotations
 import hmac
 from base64 import b64encode
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.metadata.image import ScramCredential
 from pybroker.security.scram import LEAST_ITERATIONS, salted_password, server_key, stored_key
@@ -30,7 +32,7 @@ _SALT_BYTES = 24
 _USER = "User:"
 
 
-class TokenLogin(NamedTuple):
+class TokenLogin(msgspec.Struct, frozen=True):
     """What a login by a token is held against."""
 
     credential: Callable[[], ScramCredential]

@@ -6,7 +6,9 @@ Owns the reading of stores, and what is said of one that cannot be read. Must no
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 from pybroker.config.errors import ConfigError
 from pybroker.security.native import ServerTls, pem_certificates, pem_key, read_pkcs12
@@ -22,7 +24,7 @@ _JKS = b"\xfe\xed\xfe\xed"
 _PEM = b"-----BEGIN "
 
 
-class Material(NamedTuple):
+class Material(msgspec.Struct, frozen=True):
     """What a store holds, each certificate in DER; `key` None where it holds none."""
 
     chain: tuple[bytes, ...]

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import logging
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from pybroker.security.principals import Principal
 
@@ -27,7 +29,7 @@ log = logging.getLogger("pybroker.security")
 DEFAULT = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 
 
-class Proof(NamedTuple):
+class Proof(msgspec.Struct, frozen=True):
     """What a connection has proved."""
 
     listener: str

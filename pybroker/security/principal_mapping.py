@@ -9,7 +9,9 @@ certificate has; what it does not know of Java's syntax (back references, lookin
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     import re2
@@ -28,7 +30,7 @@ class NoRuleError(ValueError):
     """No rule is for a name."""
 
 
-class Rule(NamedTuple):
+class Rule(msgspec.Struct, frozen=True):
     """One rule; without a pattern it is DEFAULT, which takes every name as it is."""
 
     pattern: str | None

@@ -51,7 +51,7 @@ class ClientLimits(NamedTuple):
     request: Limit | None
 
 
-class _Level(NamedTuple):
+class _Level(msgspec.Struct, frozen=True):
     """One of the entities that could bind a client."""
 
     limits: Mapping[str, float]

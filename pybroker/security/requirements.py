@@ -17,6 +17,8 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from pybroker.protocol.schema import ZERO_UUID, fields_of
 from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
 
@@ -34,7 +36,7 @@ class Scope(Enum):
     ANSWER = "what the answer names"
 
 
-class Requirement(NamedTuple):
+class Requirement(msgspec.Struct, frozen=True):
     """An operation that a request needs on resources of one type."""
 
     scope: Scope
@@ -49,7 +51,7 @@ class Requirement(NamedTuple):
     """When it is needed, where that is not to be seen in the request alone: its handler has to ask."""
 
 
-class NothingRequired(NamedTuple):
+class NothingRequired(msgspec.Struct, frozen=True):
     """What an API declares that is answered to everybody."""
 
     reason: str
@@ -111,7 +113,7 @@ def resources_of(requirement: Requirement, request: Struct, version: int) -> Ite
                 yield found
 
 
-class Step(NamedTuple):
+class Step(msgspec.Struct, frozen=True):
     """One field of a path."""
 
     field: FieldSpec | None

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import NamedTuple
+
+import msgspec
 
 
-class ScramMechanism(NamedTuple):
+class ScramMechanism(msgspec.Struct, frozen=True):
     """One of the two mechanisms."""
 
     name: str

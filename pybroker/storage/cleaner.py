@@ -15,7 +15,9 @@ import logging
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.config.key import LONG_MAX
 from pybroker.storage.checkpoint import CLEANED_OFFSETS, read_checkpoint, write_checkpoint
@@ -65,7 +67,7 @@ _LARGEST_MAP = 2**31 - 1
 _STANDSTILL = 1024.0
 
 
-class LogToClean(NamedTuple):
+class LogToClean(msgspec.Struct, frozen=True):
     """A compacted log, and what a pass over it would have to do."""
 
     partition: Partition

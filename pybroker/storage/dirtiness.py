@@ -12,7 +12,9 @@ with a record younger than min.compaction.lag.ms. Owns these equations and nothi
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from pybroker.config.topic import TopicConfig
 
 
-class Segment(NamedTuple):
+class Segment(msgspec.Struct, frozen=True):
     """What the decision looks at of one segment."""
 
     base_offset: int
@@ -29,7 +31,7 @@ class Segment(NamedTuple):
     """In ms; -1 when no record has one."""
 
 
-class CompactionPolicy(NamedTuple):
+class CompactionPolicy(msgspec.Struct, frozen=True):
     """What a topic says of compaction."""
 
     compact: bool
@@ -50,7 +52,7 @@ class CompactionPolicy(NamedTuple):
         )
 
 
-class Bytes(NamedTuple):
+class Bytes(msgspec.Struct, frozen=True):
     """The bytes of a log by what compaction thinks of them; the uncleanable ones count for neither."""
 
     clean: int

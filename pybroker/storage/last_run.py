@@ -7,7 +7,9 @@ where a log lies now: callers say it.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.storage.checkpoint import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, read_checkpoint
 from pybroker.storage.errors import CorruptCheckpointError
@@ -26,7 +28,7 @@ Key = tuple[str, int]
 _UNKNOWN = -1
 
 
-class LastOffsets(NamedTuple):
+class LastOffsets(msgspec.Struct, frozen=True):
     """What is known of one log; a recovery point or a log start of -1 is not known."""
 
     recovery_point: int = 0
@@ -34,7 +36,7 @@ class LastOffsets(NamedTuple):
     high_watermark: int = 0
 
 
-class LastRun(NamedTuple):
+class LastRun(msgspec.Struct, frozen=True):
     """What a directory's files say."""
 
     clean: bool

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from pybroker.storage.native import advance_log_start, delete_old_segments, forget_producers
 
@@ -32,7 +34,7 @@ class Later(Protocol):
         """Take the work; what has not begun when the broker stops is not done."""
 
 
-class Limits(NamedTuple):
+class Limits(msgspec.Struct, frozen=True):
     """What a log is held to; None is no limit."""
 
     retention_ms: int | None

@@ -11,7 +11,9 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.storage.checkpoint import (
     CLEANED_OFFSETS,
@@ -41,7 +43,7 @@ _WRITTEN_AT_STOP = (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS)
 Key = tuple[str, int]
 
 
-class Finding(NamedTuple):
+class Finding(msgspec.Struct, frozen=True):
     """One thing that is wrong, or worth a word."""
 
     path: Path
@@ -50,7 +52,7 @@ class Finding(NamedTuple):
     text: str
 
 
-class Verification(NamedTuple):
+class Verification(msgspec.Struct, frozen=True):
     """Everything that was found, and how much was looked at."""
 
     findings: list[Finding]
@@ -70,7 +72,7 @@ class Verification(NamedTuple):
         return all(finding.severity != UNREADABLE for finding in self.findings)
 
 
-class _Checkpoints(NamedTuple):
+class _Checkpoints(msgspec.Struct, frozen=True):
     """What the checkpoint files of one directory say; None of one that says nothing."""
 
     points: Mapping[Key, int] | None
@@ -79,7 +81,7 @@ class _Checkpoints(NamedTuple):
     cleaned: Mapping[Key, int] | None
 
 
-class _Log(NamedTuple):
+class _Log(msgspec.Struct, frozen=True):
     """A log that is to be looked over."""
 
     path: Path

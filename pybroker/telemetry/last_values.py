@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -35,7 +35,7 @@ _INTERVALS_KEPT = 3
 _Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
-class Value(NamedTuple):
+class Value(msgspec.Struct, frozen=True):
     """The last value of a metric."""
 
     name: str
@@ -46,7 +46,7 @@ class Value(NamedTuple):
     """Whether it only grows; otherwise it is what was the case at the push."""
 
 
-class ClientValues(NamedTuple):
+class ClientValues(msgspec.Struct, frozen=True):
     """What a client has pushed."""
 
     client: Client

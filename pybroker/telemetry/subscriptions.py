@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from pybroker.config.client_metrics import ALL_METRICS, DEFAULT_INTERVAL_MS, ClientMetricsConfig
 from pybroker.telemetry.native import crc32c
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from pybroker.telemetry.client import Client
 
 
-class Subscription(NamedTuple):
+class Subscription(msgspec.Struct, frozen=True):
     """One resource of type client-metrics."""
 
     metrics: tuple[str, ...]

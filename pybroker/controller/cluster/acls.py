@@ -8,7 +8,9 @@ Source: Kafka's AclControlManager; `Filter` is its AclBindingFilter.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.controller.cluster.events import Result
 from pybroker.machine.machine import Outcome
@@ -38,7 +40,7 @@ _FIRST_CONCRETE = 2
 """Of resource types and operations; before it are UNKNOWN and ANY."""
 
 
-class CreateAcls(NamedTuple):
+class CreateAcls(msgspec.Struct, frozen=True):
     """Make entries, each by itself. Answered by a `Result` for each, in their order."""
 
     entries: Sequence[AccessControlEntry]
@@ -46,14 +48,14 @@ class CreateAcls(NamedTuple):
     """A fresh id for each entry."""
 
 
-class DeletedAcls(NamedTuple):
+class DeletedAcls(msgspec.Struct, frozen=True):
     """What became of one filter."""
 
     result: Result
     entries: tuple[AccessControlEntry, ...] = ()
 
 
-class DeleteAcls(NamedTuple):
+class DeleteAcls(msgspec.Struct, frozen=True):
     """Delete what filters match. Answered by `DeletedAcls` for each, in their order."""
 
     filters: Sequence[Filter]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from pybroker.machine.machine import Outcome
 from pybroker.metadata.quotas import CLIENT_ID, IP, USER
 from pybroker.protocol.errors import ErrorCode
@@ -46,7 +48,7 @@ class QuotaAlteration(NamedTuple):
     """Whether the request names the entity more than once."""
 
 
-class AlterClientQuotas(NamedTuple):
+class AlterClientQuotas(msgspec.Struct, frozen=True):
     """Change limits. Answered by an `AlteredQuotas` for each entity, in their order."""
 
     alterations: Sequence[QuotaAlteration]

@@ -8,7 +8,9 @@ Source: Kafka's DelegationTokenControlManager (KIP-48, KIP-373, KIP-900).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.controller.cluster.settings import NEVER
 from pybroker.machine.machine import Outcome, Timer
@@ -29,7 +31,7 @@ _ERROR = -1
 """The time that an error answers."""
 
 
-class CreateToken(NamedTuple):
+class CreateToken(msgspec.Struct, frozen=True):
     """Make a token. Answered by the `DelegationToken`."""
 
     token_id: str
@@ -42,7 +44,7 @@ class CreateToken(NamedTuple):
     wall_ms: int
 
 
-class RenewToken(NamedTuple):
+class RenewToken(msgspec.Struct, frozen=True):
     """Have a token live longer. Answered by `TokenEnd`."""
 
     token_id: str
@@ -53,7 +55,7 @@ class RenewToken(NamedTuple):
     wall_ms: int
 
 
-class ExpireToken(NamedTuple):
+class ExpireToken(msgspec.Struct, frozen=True):
     """Have a token end. Answered by `TokenEnd`."""
 
     token_id: str
@@ -64,14 +66,14 @@ class ExpireToken(NamedTuple):
     wall_ms: int
 
 
-class RemoveEndedTokens(NamedTuple):
+class RemoveEndedTokens(msgspec.Struct, frozen=True):
     """Remove the tokens that have ended. It is the machine's own."""
 
     epoch_ms: int
     """What the machine's clock lacks to the time of day. A clock that is set while a controller leads is not seen."""
 
 
-class TokenEnd(NamedTuple):
+class TokenEnd(msgspec.Struct, frozen=True):
     """When a token ends, or why nothing was changed."""
 
     error_code: ErrorCode

@@ -17,6 +17,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from pybroker.metadata.image import NO_LEADER
 from pybroker.metadata.replica_directories import UNASSIGNED_DIRECTORY, directory_of
 
@@ -40,7 +42,7 @@ class Election(Enum):
     """Anybody who is there, where nobody is without loss."""
 
 
-class ElectionRules(NamedTuple):
+class ElectionRules(msgspec.Struct, frozen=True):
     """What a topic's settings and the cluster's features say about the elections of its partitions."""
 
     min_isr: int = 1

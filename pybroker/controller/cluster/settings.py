@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -33,7 +35,7 @@ class ConfigRules(Protocol):
         """Return `unclean.leader.election.enable` of a topic with these configurations of its own."""
 
 
-class TokenSettings(NamedTuple):
+class TokenSettings(msgspec.Struct, frozen=True):
     """How long delegation tokens live."""
 
     max_lifetime_ms: int = NEVER

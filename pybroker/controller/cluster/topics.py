@@ -6,7 +6,9 @@ order. Reads the image, changes nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.controller.cluster.events import CreatedTopic, CreateTopics, DeletedTopic, DeleteTopics, NewTopic
 from pybroker.controller.cluster.partitions import (
@@ -39,7 +41,7 @@ __all__ = ["NewTopic", "create_topics", "delete_topics"]
 METADATA_TOPIC = "__cluster_metadata"
 
 
-class _Plan(NamedTuple):
+class _Plan(msgspec.Struct, frozen=True):
     replicas: list[tuple[int, ...]]
     records: list[Message]
 

@@ -5,7 +5,7 @@ Owns the shape alone. Must not know what records say.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 TOPIC_NAME = "__cluster_metadata"
 """Kafka's name of the topic that the metadata log counts as."""
@@ -13,7 +13,7 @@ DIRECTORY_NAME = "__cluster_metadata-0"
 """Kafka's name of the directory that holds the metadata log and its snapshots."""
 
 
-class Batch(NamedTuple):
+class Batch(msgspec.Struct, frozen=True):
     """Committed records, in the order of the log; none for a batch that speaks to the quorum."""
 
     last_offset: int

@@ -16,7 +16,9 @@ import asyncio
 import logging
 import random
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from pybroker.controller.errors import ControllerError, NotControllerError
 from pybroker.controller.quorum.election_times import election_pause_s, tick_seconds
@@ -46,7 +48,7 @@ _ANNOUNCE_S = 0.5
 _NOT_LEADING = "this node does not lead the metadata quorum"
 
 
-class DriverEvents(NamedTuple):
+class DriverEvents(msgspec.Struct, frozen=True):
     """Whom the driver calls, always on the loop's thread."""
 
     apply: Callable[[Sequence[tuple[Committed, Any]]], None]
@@ -63,7 +65,7 @@ class DriverEvents(NamedTuple):
     """The connection to a voter ended, and its port refuses another one."""
 
 
-class _Proposal(NamedTuple):
+class _Proposal(msgspec.Struct, frozen=True):
     term: int
     what: Any
     committed: asyncio.Future[None]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.control_records import kraft_versions
 from pybroker.controller.quorum.native import parse_metadata_batches
@@ -28,7 +30,7 @@ class Position(NamedTuple):
     """Leader epoch of the last batch that it has, -1 for none."""
 
 
-class FetchedBatch(NamedTuple):
+class FetchedBatch(msgspec.Struct, frozen=True):
     """One batch that was fetched."""
 
     last_offset: int
@@ -39,7 +41,7 @@ class FetchedBatch(NamedTuple):
     """The level of kraft.version that the batch says, None for none."""
 
 
-class Leader(NamedTuple):
+class Leader(msgspec.Struct, frozen=True):
     """Who leads, as an answer says."""
 
     node_id: int
@@ -47,7 +49,7 @@ class Leader(NamedTuple):
     endpoint: tuple[str, int] | None
 
 
-class Fetched(NamedTuple):
+class Fetched(msgspec.Struct, frozen=True):
     """What an answer brings: an error, or a snapshot to fetch, or a log that diverges, or batches."""
 
     error: int

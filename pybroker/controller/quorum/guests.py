@@ -7,7 +7,9 @@ whose election is news to a replica is one as well.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from pybroker.controller.quorum.voter_set import VoterEndpoint
@@ -18,7 +20,7 @@ STAY_S = 10.0
 """A guest that says nothing for so long is forgotten."""
 
 
-class Guest(NamedTuple):
+class Guest(msgspec.Struct, frozen=True):
     """One replica."""
 
     node_id: int

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import logging
 import shutil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.controller.errors import ControllerError, MetadataLogError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
@@ -37,7 +39,7 @@ _INDEX_BYTES = 1 << 16
 _INDEX_INTERVAL_BYTES = 4096
 
 
-class Restored(NamedTuple):
+class Restored(msgspec.Struct, frozen=True):
     """What a copy holds."""
 
     loader: Loader

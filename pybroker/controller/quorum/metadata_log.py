@@ -15,6 +15,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+import msgspec
+
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.hard_state import HardState, read_hard_state, write_hard_state
@@ -43,7 +45,7 @@ _SHORTEST = 61
 T = TypeVar("T")
 
 
-class StoredBatch(NamedTuple):
+class StoredBatch(msgspec.Struct, frozen=True):
     """A batch as the log holds it."""
 
     base_offset: int

@@ -15,7 +15,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.client.errors import AuthenticationError, ClientError
 from pybroker.protocol.codec import decode, encode
@@ -41,7 +43,7 @@ _REFUSED_BACKOFF_S = 2.0
 _CORRELATION_ID = 4
 
 
-class PeerEvents(NamedTuple):
+class PeerEvents(msgspec.Struct, frozen=True):
     """Whom a peer reports to; peers are named by their keys."""
 
     connected: Callable[[int], None]
@@ -54,7 +56,7 @@ class PeerEvents(NamedTuple):
     """The peer says where the leader is reached."""
 
 
-class PeerAddress(NamedTuple):
+class PeerAddress(msgspec.Struct, frozen=True):
     """Where a replica is reached."""
 
     node_id: int

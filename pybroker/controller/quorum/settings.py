@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
 from pybroker.controller.quorum.voter_set import VoterEndpoint, VoterNode, VoterSet
 
@@ -28,7 +30,7 @@ RETRY_BACKOFF_MS = 20
 """Kafka's default of controller.quorum.retry.backoff.ms."""
 
 
-class VoterAddress(NamedTuple):
+class VoterAddress(msgspec.Struct, frozen=True):
     """Where the controller listener of a voter is reached."""
 
     node_id: int

@@ -6,7 +6,9 @@ and right. Must not know who is asked, nor when. Every piece is awaited for as l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from pybroker.client.connection import Connection
 from pybroker.client.errors import ClientError
@@ -33,7 +35,7 @@ MOST_BYTES = 4 << 30
 """No snapshot is larger; a leader that says so is not believed."""
 
 
-class SnapshotSource(NamedTuple):
+class SnapshotSource(msgspec.Struct, frozen=True):
     """Whom to ask, and as whom."""
 
     server: str

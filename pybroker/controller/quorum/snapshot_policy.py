@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -32,7 +34,7 @@ class SnapshotPolicy(NamedTuple):
     """-1 for any."""
 
 
-class Stored(NamedTuple):
+class Stored(msgspec.Struct, frozen=True):
     """What a snapshot on disk takes."""
 
     size: int

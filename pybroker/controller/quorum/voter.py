@@ -18,7 +18,9 @@ from __future__ import annotations
 import logging
 from array import array
 from bisect import bisect_left
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.batches import Batch
@@ -49,7 +51,7 @@ _KEPT_BYTES = 8 << 20
 _LAST_OFFSET_DELTA = slice(23, 27)
 
 
-class Change(NamedTuple):
+class Change(msgspec.Struct, frozen=True):
     """A change of voters in the log."""
 
     raft_index: int
@@ -57,7 +59,7 @@ class Change(NamedTuple):
     voters: VoterSet
 
 
-class Committed(NamedTuple):
+class Committed(msgspec.Struct, frozen=True):
     """A committed entry, its batch not read yet."""
 
     raft_index: int
@@ -71,7 +73,7 @@ class Committed(NamedTuple):
         return Batch(self.last_offset, self.term, () if is_control else values)
 
 
-class Step(NamedTuple):
+class Step(msgspec.Struct, frozen=True):
     """What there is to do: send, write, apply."""
 
     messages: Sequence[tuple[int, bytes]]
@@ -82,7 +84,7 @@ class Step(NamedTuple):
     """Whether other voters are in force than before."""
 
 
-class SnapshotMark(NamedTuple):
+class SnapshotMark(msgspec.Struct, frozen=True):
     """A checkpoint and its place in the Raft log."""
 
     raft_index: int

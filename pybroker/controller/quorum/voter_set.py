@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from pybroker.controller.errors import MetadataLogError
 from pybroker.protocol.messages.records.voters import Endpoint, KRaftVersionFeature, Voter, VotersRecord
 from pybroker.storage.meta_properties import id_text
@@ -74,7 +76,7 @@ class VoterNode(NamedTuple):
         return shown_replica(self.node_id, self.directory_id)
 
 
-class VoterSet(NamedTuple):
+class VoterSet(msgspec.Struct, frozen=True):
     """All voters, by rising node id; each node id once."""
 
     voters: tuple[VoterNode, ...] = ()

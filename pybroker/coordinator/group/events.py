@@ -106,13 +106,13 @@ class CompleteTransaction(msgspec.Struct, frozen=True, gc=False):
     transaction_version: int
 
 
-class DeleteOffsets(NamedTuple):
+class DeleteOffsets(msgspec.Struct, frozen=True):
     """Answered by an `OffsetDeleteResponse`. Every partition exists."""
 
     request: OffsetDeleteRequest
 
 
-class ListGroups(NamedTuple):
+class ListGroups(msgspec.Struct, frozen=True):
     """Answered by a list of `ListedGroup`."""
 
     states: Collection[str] = ()
@@ -120,38 +120,38 @@ class ListGroups(NamedTuple):
     types: Collection[str] = ()
 
 
-class DescribeGroups(NamedTuple):
+class DescribeGroups(msgspec.Struct, frozen=True):
     """Answered by a list of `DescribedGroup`."""
 
     group_ids: Sequence[str]
     version: int
 
 
-class DeleteGroups(NamedTuple):
+class DeleteGroups(msgspec.Struct, frozen=True):
     """Answered by a list of `DeletableGroupResult`."""
 
     group_ids: Sequence[str]
 
 
-class ExpireOffsets(NamedTuple):
+class ExpireOffsets(msgspec.Struct, frozen=True):
     """Offsets whose retention is over go, and groups without any. Answered by None."""
 
 
-class TopicsDeleted(NamedTuple):
+class TopicsDeleted(msgspec.Struct, frozen=True):
     """Topics are gone, and with them the offsets committed for them. Answered by None."""
 
     topics: Sequence[tuple[str, bytes]]
     """Name and id."""
 
 
-class SessionOver(NamedTuple):
+class SessionOver(msgspec.Struct, frozen=True):
     """A member of a classic group was silent for its session timeout."""
 
     group_id: GroupId
     member_id: MemberId
 
 
-class InitialDelayOver(NamedTuple):
+class InitialDelayOver(msgspec.Struct, frozen=True):
     """A new group has waited for more members."""
 
     group_id: GroupId
@@ -160,20 +160,20 @@ class InitialDelayOver(NamedTuple):
     """How much longer it may wait, when one has come meanwhile."""
 
 
-class JoinPhaseOver(NamedTuple):
+class JoinPhaseOver(msgspec.Struct, frozen=True):
     """Members of a classic group had their rebalance timeout to join again."""
 
     group_id: GroupId
 
 
-class SyncPhaseOver(NamedTuple):
+class SyncPhaseOver(msgspec.Struct, frozen=True):
     """Members of a classic group had their rebalance timeout to ask for their assignment."""
 
     group_id: GroupId
     generation: int
 
 
-class DescribeConsumerGroups(NamedTuple):
+class DescribeConsumerGroups(msgspec.Struct, frozen=True):
     """Answered by a list of `DescribedGroup`."""
 
     group_ids: Sequence[str]

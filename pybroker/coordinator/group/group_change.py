@@ -5,7 +5,9 @@ Owns the two shapes. Must not know why a group changes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
 
 from pybroker.coordinator.group.records import GroupRecord
 from pybroker.coordinator.group.transactional_records import Marker, TransactionalRecord
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.view import Group
 
 
-class GroupChange(NamedTuple):
+class GroupChange(msgspec.Struct, frozen=True):
     """A group has changed in a way that is not written down."""
 
     group_id: GroupId

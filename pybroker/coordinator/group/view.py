@@ -6,7 +6,9 @@ Owns the shapes alone. Whatever takes a `GroupView` reads it and changes nothing
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitValue
 
 
-class TopicInfo(NamedTuple):
+class TopicInfo(msgspec.Struct, frozen=True):
     """A topic, as far as groups care."""
 
     topic_id: bytes
@@ -29,7 +31,7 @@ class TopicInfo(NamedTuple):
     """Of the replicas of each partition; empty where no broker has a rack."""
 
 
-class Topics(NamedTuple):
+class Topics(msgspec.Struct, frozen=True):
     """The cluster's topics at one moment; never written after it is made."""
 
     by_name: Mapping[str, TopicInfo] = {}

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -26,7 +28,7 @@ log = logging.getLogger("pybroker.coordinator.runtime")
 _PROGRESS_S = 1.0
 
 
-class Source(NamedTuple):
+class Source(msgspec.Struct, frozen=True):
     """What is loaded."""
 
     name: str

@@ -5,7 +5,9 @@ Owns the shapes alone. Must not know what a record means, nor where the log lies
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +71,7 @@ class TransactionalLog(PartitionLog, Protocol):
         """Return the guard that a transaction's first batch here is to be appended with; 0 where it is open already."""
 
 
-class Chunk(NamedTuple):
+class Chunk(msgspec.Struct, frozen=True):
     """What whole batches at the front of a buffer hold."""
 
     records: list[tuple[Any, Any]]

@@ -5,7 +5,9 @@ Owns the shape alone, and the event with which the life of every machine begins.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
 
 from pybroker.machine.machine import Machine
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 Record = TypeVar("Record")
 
 
-class Loaded(NamedTuple):
+class Loaded(msgspec.Struct, frozen=True):
     """The partition's log is replayed: the first event of a machine. Answered by None."""
 
 

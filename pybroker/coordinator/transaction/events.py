@@ -87,17 +87,17 @@ class TimedOut(NamedTuple):
     """Whether more are due than are aborted at a time."""
 
 
-class ExpireTransactionalIds(NamedTuple):
+class ExpireTransactionalIds(msgspec.Struct, frozen=True):
     """Transactional ids that were silent for too long are forgotten. Answered by None."""
 
 
-class DescribeTransaction(NamedTuple):
+class DescribeTransaction(msgspec.Struct, frozen=True):
     """Answered by the `TransactionMetadata`; raises `TransactionalIdNotFoundError`."""
 
     transactional_id: str
 
 
-class ListTransactions(NamedTuple):
+class ListTransactions(msgspec.Struct, frozen=True):
     """Answered by a list of (transactional id, `TransactionMetadata`)."""
 
     producer_ids: Collection[int] = ()

@@ -15,7 +15,9 @@ import hmac
 import re
 from base64 import b64decode, b64encode
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from pybroker.metadata.image import ScramCredential
 from pybroker.security.delegation_tokens import ITERATIONS as TOKEN_ITERATIONS
@@ -55,7 +57,7 @@ class TokenLogins(Protocol):
         """Return what a login is held against; None for a token that there is not, or that has ended."""
 
 
-class _Begun(NamedTuple):
+class _Begun(msgspec.Struct, frozen=True):
     """What the second message is held against."""
 
     name: str

@@ -6,19 +6,21 @@ it is made with.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Challenge(NamedTuple):
+class Challenge(msgspec.Struct, frozen=True):
     """The exchange goes on: this is for the client, which answers it."""
 
     token: bytes
 
 
-class Proved(NamedTuple):
+class Proved(msgspec.Struct, frozen=True):
     """The client is who it says."""
 
     name: str
@@ -31,7 +33,7 @@ class Proved(NamedTuple):
     """Whether a delegation token stood for the user's password."""
 
 
-class Refused(NamedTuple):
+class Refused(msgspec.Struct, frozen=True):
     """The client is not who it says, or says it wrongly. The exchange is over."""
 
     reason: str
@@ -40,7 +42,7 @@ class Refused(NamedTuple):
     """For the client; None for those that say nothing of why, as the reason could say which users there are."""
 
 
-class Work(NamedTuple):
+class Work(msgspec.Struct, frozen=True):
     """What is decided takes too long for the loop, or waits for others: a worker thread is to call this."""
 
     decide: Callable[[], Challenge | Proved | Refused]

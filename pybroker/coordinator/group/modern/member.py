@@ -6,7 +6,7 @@ Owns its shape, the states of its reconciliation and which may follow which. Dec
 from __future__ import annotations
 
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -63,14 +63,14 @@ Owned: TypeAlias = "Mapping[bytes, frozenset[int]]"
 """Partitions by topic id."""
 
 
-class ClassicProtocol(NamedTuple):
+class ClassicProtocol(msgspec.Struct, frozen=True):
     """An assignor that a member of the classic protocol offers."""
 
     name: str
     metadata: bytes
 
 
-class ClassicMember(NamedTuple):
+class ClassicMember(msgspec.Struct, frozen=True):
     """What only a member has that speaks the classic protocol."""
 
     session_timeout_ms: int

@@ -18,7 +18,7 @@ an argument.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -35,7 +35,7 @@ class UnknownStateError(Exception):
     """The member's state is one of a newer broker, and it has not given everything back yet."""
 
 
-class Goal(NamedTuple):
+class Goal(msgspec.Struct, frozen=True):
     """Where a member is to come."""
 
     epoch: int

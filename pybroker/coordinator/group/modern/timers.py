@@ -5,7 +5,9 @@ Owns the names alone. The code that sets a timer also sets it again; a timer die
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.machine.machine import Timer
 
@@ -13,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
 
-class MemberSilent(NamedTuple):
+class MemberSilent(msgspec.Struct, frozen=True):
     """A member was silent for its session timeout, or did not ask for its assignment in time."""
 
     group_id: str
     member_id: str
 
 
-class RevocationOverdue(NamedTuple):
+class RevocationOverdue(msgspec.Struct, frozen=True):
     """A member has not given its partitions back within its rebalance timeout."""
 
     group_id: str

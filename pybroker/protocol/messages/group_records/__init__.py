@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
+
+import msgspec
 
 if TYPE_CHECKING:
     from pybroker.protocol.schema import Message
@@ -34,7 +36,7 @@ versions cannot carry. A reader takes type 0 as type 1: both keys have the same 
 LEGACY_OFFSET_COMMIT = 0
 
 
-class RecordClasses(NamedTuple):
+class RecordClasses(msgspec.Struct, frozen=True):
     """The declarations of one record type."""
 
     key: type[Message]
