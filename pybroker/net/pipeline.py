@@ -386,12 +386,18 @@ class Pipeline:
             self._complete(work, outcome, None)
 
     def _new_way(self, event: ControlRequest) -> Way | None:
-        """Return how a version of an API is served, None where it is not; raises RefusedError for an unknown API."""
+        """Return how a version of an API is served, None where it is not; raises RefusedError for one that is unknown,
+        or whose handler cannot be read now.
+        """
         api, served = self._dispatch.find(event)
         if not served:
             return None
         counts = self.counts.of(api.name, event.api_version)
-        way = self._ways[self._dispatch.key(event)] = build_way(api, event.api_key, event.api_version, counts)
+        try:
+            way = build_way(api, event.api_key, event.api_version, counts)
+        except OSError as error:  # the first request of an API has its handler read: no descriptor may be left
+            raise RefusedError(f"{api.name} cannot be served now: {error}") from error
+        self._ways[self._dispatch.key(event)] = way
         return way
 
     def _complete(self, work: Work, response: Any, error: Exception | None) -> None:

@@ -8,6 +8,7 @@ of it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -18,10 +19,13 @@ from pybroker.protocol.listener_role import ListenerRole
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+log = logging.getLogger("pybroker")
+
 _FIRST_S = 0.25
 """What asks for a broker as soon as it is there has the cores for itself."""
 _PAUSE_S = 0.01
 """After each module, which takes a millisecond or two: requests go between them."""
+_AGAIN_S = 1
 _COORDINATORS = (
     "pybroker.coordinator.group.machine",
     "pybroker.coordinator.transaction.machine",
@@ -55,6 +59,11 @@ class LateImports:
 async def _import(modules: Iterable[str]) -> None:
     await asyncio.sleep(_FIRST_S)
     for name in modules:
-        if name not in sys.modules:
-            import_module(name)
-            await asyncio.sleep(_PAUSE_S)
+        while name not in sys.modules:
+            try:
+                import_module(name)
+            except OSError as error:  # no descriptor is left: there will be
+                log.warning("%s is read again in %d s: %s", name, _AGAIN_S, error)
+                await asyncio.sleep(_AGAIN_S)
+            else:
+                await asyncio.sleep(_PAUSE_S)

@@ -20,7 +20,7 @@ from tests.support.wire import Wire, fetch, fetched, produce, produced, request
 
 pytestmark = pytest.mark.process
 
-NONE, NOT_LEADER, STORAGE_ERROR = 0, 6, 56
+NONE, UNKNOWN, NOT_LEADER, STORAGE_ERROR = 0, 3, 6, 56
 RETRIABLE = {NOT_LEADER, STORAGE_ERROR}
 PATIENCE_SECONDS = 30
 # The index of such a segment is full at once: every append begins another one.
@@ -217,6 +217,8 @@ def test_a_topic_deleted_without_descriptors_can_be_made_anew(tmp_path: Path) ->
     with broker_with(tmp_path, 1024) as broker, Wire(broker.bootstrap_servers) as wire:
         assert create(wire, "gone", 2).error_code == NONE
         assert append(wire, "gone", 0, b"x") == 0
+        # The handler is read with its first request, if not before: that takes a descriptor.
+        assert wire.call("DeleteTopics", 4, topic_names=["none"], timeout_ms=10_000).responses[0].error_code == UNKNOWN
         with famine(broker):
             deletion = request("DeleteTopics", 4, topic_names=["gone"], timeout_ms=10_000)
             correlation_id = wire.send(deletion)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import threading
 from collections import deque
@@ -15,6 +16,7 @@ from pybroker.machine.reply import Reply
 from pybroker.net import pipeline
 from pybroker.net.dispatch import Dispatch
 from pybroker.net.rights import Verdict
+from pybroker.net.work import build_way
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import TooManyElements
 from pybroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -277,6 +279,24 @@ async def test_a_body_that_cannot_be_read_closes_its_connection_with_one_line(
     assert running.data_plane.done == [("close", 1)]
     assert len(caplog.records) == 1
     assert "closing connection from peer:1" in caplog.text
+
+
+async def test_a_handler_that_cannot_be_read_now_is_read_for_the_next_request(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*arguments: Any) -> Any:
+        if reads.pop():
+            raise OSError(errno.EMFILE, "Too many open files")
+        return build_way(*arguments)
+
+    reads = [False, True]
+    monkeypatch.setattr(pipeline, "build_way", read)
+    running = Running(Api(answer))
+    running.pipeline.start()
+    running.data_plane.happen(Request(1, 1), Request(2, 1))
+    await running.until(lambda: len(running.data_plane.done) == 2)
+    assert running.data_plane.done == [("close", 1), ("respond", 2, 1, EMPTY)]
+    assert "ApiVersions cannot be served now: [Errno 24] Too many open files" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -35,6 +38,24 @@ def test_modules_are_imported_one_after_the_other(modules: list[str]) -> None:
 
     asyncio.run(run())
     assert sys.modules.keys() >= set(modules)
+
+
+def test_a_module_that_cannot_be_read_now_is_read_later(modules: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(name: str) -> ModuleType:
+        if failures:
+            raise failures.pop()
+        return import_module(name)
+
+    failures = [OSError(errno.EMFILE, "Too many open files")] * 2
+    monkeypatch.setattr(late_imports, "import_module", read)
+    monkeypatch.setattr(late_imports, "_AGAIN_S", 0)
+
+    async def run() -> None:
+        await LateImports(modules).finished()
+
+    asyncio.run(run())
+    assert sys.modules.keys() >= set(modules)
+    assert failures == []
 
 
 def test_a_node_that_stops_imports_no_more(modules: list[str]) -> None:
