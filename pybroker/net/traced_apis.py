@@ -90,16 +90,16 @@ class TracedApi:
         return watched
 
     async def _wait(self, outcome: Awaitable[Any], context: Any, began_ns: int) -> Any:
-        failure: Exception | None = None
+        failure: BaseException | None = None
         try:
             return await outcome
-        except Exception as error:
+        except BaseException as error:  # a request that is given up has no answer, and says so
             failure = error
             raise
         finally:
             self._note(context, began_ns, failure)
 
-    def _note(self, context: Any, began_ns: int, error: Exception | None) -> None:
+    def _note(self, context: Any, began_ns: int, error: BaseException | None) -> None:
         origin = context.origin
         software = origin.software or ("", "")
         attributes: dict[str, str | int] = {

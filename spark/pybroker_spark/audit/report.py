@@ -170,7 +170,8 @@ class Report:
         if self.unstamped:
             lines.append(f"{self.unstamped:,} records have no stamp and were not judged")
         if self.leader_changes:
-            lines.append(f"leaders changed {self.leader_changes:,} times while it was read")
+            often = "once" if self.leader_changes == 1 else f"{self.leader_changes:,} times"
+            lines.append(f"leaders changed {often} while it was read")
         verdict = "every record is there once" if self.is_exactly_once else "NOT exactly once"
         verdict = verdict if self.findings else "nothing was judged"
         lines.append(

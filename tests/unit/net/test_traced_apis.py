@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -125,6 +126,16 @@ async def test_a_failure_in_each_form_is_that_of_the_span_too() -> None:
     reply(None, error)
     assert watched.error is error
     assert [span.error for span in taken] == ["ValueError: why"]
+
+
+async def test_a_request_that_is_given_up_is_a_failure() -> None:
+    api, taken = made(asyncio.get_running_loop().create_future)
+    waiting = asyncio.ensure_future(api.handle(None, CONTEXT))
+    asyncio.get_running_loop().call_soon(waiting.cancel)
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    (span,) = taken
+    assert (span.error or "").startswith("CancelledError")
 
 
 def test_a_request_that_is_not_chosen_is_handled_as_it_was() -> None:
