@@ -17,7 +17,7 @@ from pybroker.cli.perf import consumer_perf, formats
 from pybroker.cli.perf.options import ToolError, check_settings, warn_of_unknown
 from pybroker.cli.perf.progress import ProgressBar
 from pybroker.client import EARLIEST, LATEST, Admin, TopicPartition
-from pybroker.client.settings import ConsumerSettings, FetcherSettings
+from pybroker.client.settings import AdminSettings, ConsumerSettings, FetcherSettings
 
 if TYPE_CHECKING:
     from pybroker_spark.load import LoadPlan, Result
@@ -50,14 +50,14 @@ def main(options: argparse.Namespace) -> int:
         plan = build_plan(options, properties, held, tasks, wanted)
         with ProgressBar("records read", wanted) as bar:
             follower = Follower("consumer", bar, options.reporting_interval / 1000, options.waits)
-            result = load.run(spark, plan, follower, channel_tls=options.channel_tls)
+            result = load.run(spark, plan, follower, **spark_options.ways(options))
     return report(result, options, properties, (wanted, word))
 
 
 def find_held(options: argparse.Namespace, properties: dict[str, str]) -> dict[TopicPartition, tuple[int, int]]:
     """By partition, its first offset and how many records it holds. Raises ToolError or BrokerError."""
     partitions = consumer_perf.find_partitions(options, properties)
-    with Admin(options.bootstrap_server) as admin:
+    with Admin(options.bootstrap_server, AdminSettings.acting(properties)) as admin:
         ends = admin.list_offsets(dict.fromkeys(partitions, LATEST))
         begins = ends if options.from_latest else admin.list_offsets(dict.fromkeys(partitions, EARLIEST))
     return {each: (begins[each].offset, ends[each].offset - begins[each].offset) for each in partitions}

@@ -18,7 +18,7 @@ from pybroker.cli.perf.e2e_latency import have_topic
 from pybroker.cli.perf.options import ToolError, add_json_option, check_settings, read_config_file, warn_of_unknown
 from pybroker.cli.perf.progress import ProgressBar
 from pybroker.client import LATEST, Admin, TopicPartition
-from pybroker.client.settings import FetcherSettings, ProducerSettings
+from pybroker.client.settings import AdminSettings, FetcherSettings, ProducerSettings
 
 if TYPE_CHECKING:
     from pybroker_spark.load import LoadPlan, Result
@@ -63,7 +63,7 @@ def main(options: argparse.Namespace) -> int:
         plan = build_plan(options, properties, partitions, tasks)
         with ProgressBar("records read", options.num_records) as bar:
             follower = Follower("consumer", bar, options.reporting_interval / 1000, options.waits)
-            result = load.run(spark, plan, follower, channel_tls=options.channel_tls)
+            result = load.run(spark, plan, follower, **spark_options.ways(options))
     return report(result, options, properties)
 
 
@@ -83,7 +83,7 @@ def check(options: argparse.Namespace) -> None:
 def build_plan(options: argparse.Namespace, properties: dict[str, str], partitions: list[int], tasks: int) -> LoadPlan:
     """Producers and consumers, dealt to the tasks in turns; consumers begin where the partitions end now."""
     load = spark_options.import_load()
-    with Admin(options.bootstrap_server) as admin:
+    with Admin(options.bootstrap_server, AdminSettings.acting(properties)) as admin:
         where = [TopicPartition(options.topic, index) for index in partitions]
         ends = {each: found.offset for each, found in admin.list_offsets(dict.fromkeys(where, LATEST)).items()}
     common = {"bootstrap_servers": options.bootstrap_server, "topic": options.topic, "warm_up_s": options.warm_up}

@@ -20,7 +20,7 @@ from pybench.spark_output import write_files
 from pybroker.cli.perf.options import add_json_option, check_settings, read_command_properties, read_config_file
 from pybroker.cli.perf.progress import ProgressBar
 from pybroker.client import LATEST, Admin, BrokerError, NewTopic, TopicPartition
-from pybroker.client.settings import ConsumerSettings, ProducerSettings
+from pybroker.client.settings import AdminSettings, ConsumerSettings, ProducerSettings
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ def main(options: argparse.Namespace) -> int:
         properties = {**read_config_file(options.command_config), **read_command_properties(options.command_property)}
         check_settings(ProducerSettings, properties)
         check_settings(ConsumerSettings, properties)
-        ends = have_topics(options.bootstrap_server, scenario.topics)
-        place_groups(options.bootstrap_server, scenario, ends)
+        with Admin(options.bootstrap_server, AdminSettings.acting(properties)) as admin:
+            ends = have_topics(admin, scenario.topics)
+            place_groups(admin, scenario, ends)
         with spark_options.open_session(options) as spark:
             plan = mix.build_plan(
                 scenario,
@@ -65,42 +66,40 @@ def main(options: argparse.Namespace) -> int:
             )
             with ProgressBar("records sent", count_planned(scenario)) as bar:
                 follower = Follower("producer", bar, options.reporting_interval / 1000, options.waits)
-                result = load.run(spark, plan, follower, channel_tls=options.channel_tls)
+                result = load.run(spark, plan, follower, **spark_options.ways(options))
     return report(result, scenario, options, properties)
 
 
-def have_topics(servers: str, topics: tuple[Topic, ...]) -> dict[str, list[int]]:
+def have_topics(admin: Admin, topics: tuple[Topic, ...]) -> dict[str, list[int]]:
     """By topic, where each of its partitions ends now; topics that are missing are made."""
     ends: dict[str, list[int]] = {}
-    with Admin(servers) as admin:
-        for topic in topics:
-            try:
-                (found,) = admin.describe_topics([topic.name])
-            except BrokerError as error:
-                if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    raise
-                wanted = NewTopic(topic.name, topic.partitions, topic.replication_factor, topic.build_config())
-                admin.create_topics([wanted])
-                found = admin.wait_for_leaders(topic.name)
-            if len(found.partitions) != topic.partitions:
-                print(
-                    f"WARNING: topic {topic.name} is there with {len(found.partitions)} partitions, not with the"
-                    f" scenario's {topic.partitions}: the load runs on those that are there",
-                    file=sys.stderr,
-                )
-            where = [TopicPartition(topic.name, partition.index) for partition in found.partitions]
-            listed = admin.list_offsets(dict.fromkeys(where, LATEST))
-            ends[topic.name] = [listed[each].offset for each in sorted(where, key=lambda each: each.partition)]
+    for topic in topics:
+        try:
+            (found,) = admin.describe_topics([topic.name])
+        except BrokerError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            wanted = NewTopic(topic.name, topic.partitions, topic.replication_factor, topic.build_config())
+            admin.create_topics([wanted])
+            found = admin.wait_for_leaders(topic.name)
+        if len(found.partitions) != topic.partitions:
+            print(
+                f"WARNING: topic {topic.name} is there with {len(found.partitions)} partitions, not with the"
+                f" scenario's {topic.partitions}: the load runs on those that are there",
+                file=sys.stderr,
+            )
+        where = [TopicPartition(topic.name, partition.index) for partition in found.partitions]
+        listed = admin.list_offsets(dict.fromkeys(where, LATEST))
+        ends[topic.name] = [listed[each].offset for each in sorted(where, key=lambda each: each.partition)]
     return ends
 
 
-def place_groups(servers: str, scenario: Scenario, ends: dict[str, list[int]]) -> None:
+def place_groups(admin: Admin, scenario: Scenario, ends: dict[str, list[int]]) -> None:
     """Have groups begin where the partitions end now, however late their members join."""
-    with Admin(servers) as admin:
-        for consumers in scenario.consumers:
-            if consumers.group:
-                offsets = {TopicPartition(consumers.topic, p): end for p, end in enumerate(ends[consumers.topic])}
-                admin.alter_group_offsets(consumers.group, offsets)
+    for consumers in scenario.consumers:
+        if consumers.group:
+            offsets = {TopicPartition(consumers.topic, p): end for p, end in enumerate(ends[consumers.topic])}
+            admin.alter_group_offsets(consumers.group, offsets)
 
 
 def count_planned(scenario: Scenario) -> int:

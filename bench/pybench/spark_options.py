@@ -41,7 +41,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="Encrypt what the tasks report to the driver, by TLS with a certificate that is made for this run.",
     )
+    add(
+        "--delegation-token",
+        action="store_true",
+        help="Have the tasks sign in by a delegation token, which ends with the load, in place of credentials.",
+    )
     parser.set_defaults(waits=Waits(), spark_version="")
+
+
+def ways(options: argparse.Namespace) -> dict[str, bool]:
+    """How a load's tasks reach the driver and the brokers, as `load.run` takes it."""
+    return {"channel_tls": options.channel_tls, "delegation_token": options.delegation_token}
 
 
 def check(options: argparse.Namespace) -> None:

@@ -17,6 +17,7 @@ import pybroker
 from pybroker.cli.perf.options import ToolError, write_json
 from pybroker.cli.perf.producer_perf import QUANTILES, figures
 from pybroker.client import Admin, ClientError
+from pybroker.client.settings import AdminSettings
 
 if TYPE_CHECKING:
     import pyarrow
@@ -65,7 +66,9 @@ def _versions(result: Result) -> dict[str, str]:
     """Of what took part beside Spark. A broker reports no version but the levels of its cluster's features."""
     found = {"pybroker": pybroker.__version__, "python": platform.python_version()}
     limits = {"default.api.timeout.ms": _PATIENCE_MS, "request.timeout.ms": _PATIENCE_MS}
-    with contextlib.suppress(ClientError), Admin(result.plan.clients[0].bootstrap_servers, limits) as admin:
+    client = result.plan.clients[0]
+    given = {**AdminSettings.acting(client.properties), **limits}
+    with contextlib.suppress(ClientError), Admin(client.bootstrap_servers, given) as admin:
         features = admin.describe_features()
         levels = ", ".join(f"{name} {feature.level}" for name, feature in sorted(features.items()) if feature.level)
         found["broker"] = levels or "of before metadata.version"

@@ -18,7 +18,7 @@ from pybroker.cli.perf import producer_perf
 from pybroker.cli.perf.options import ToolError, check_settings, warn_of_unknown
 from pybroker.cli.perf.progress import ProgressBar
 from pybroker.client import Producer
-from pybroker.client.settings import ProducerSettings
+from pybroker.client.settings import ConnectionSettings, ProducerSettings
 
 if TYPE_CHECKING:
     from pybroker_spark.load import LoadPlan, Result
@@ -51,13 +51,13 @@ def main(options: argparse.Namespace) -> int:
         warn_of_unknown(ProducerSettings, properties)
     servers = properties.pop("bootstrap.servers")
     load = spark_options.import_load()
-    partitions = find_partitions(options, servers)
+    partitions = find_partitions(options, servers, properties)
     with spark_options.reported_errors(), spark_options.open_session(options) as spark:
         tasks = spark_options.choose_tasks(options, spark, options.num_records)
         plan = build_plan(options, servers, properties, partitions, tasks)
         with ProgressBar("records sent", options.num_records) as bar:
             follower = Follower("producer", bar, options.reporting_interval / 1000, options.waits)
-            result = load.run(spark, plan, follower, channel_tls=options.channel_tls)
+            result = load.run(spark, plan, follower, **spark_options.ways(options))
     return report(result, options, properties)
 
 
@@ -73,9 +73,10 @@ def check(options: argparse.Namespace) -> None:
         raise ToolError("--print-metrics: the tasks' metrics are not collected; use --json")
 
 
-def find_partitions(options: argparse.Namespace, servers: str) -> tuple[int, ...]:
+def find_partitions(options: argparse.Namespace, servers: str, properties: dict[str, str]) -> tuple[int, ...]:
     """The partitions to go round in; the topic is made where the broker makes topics by itself."""
-    with Producer(servers) as producer:
+    # Of what one producer is given, only how it connects matters here.
+    with Producer(servers, ConnectionSettings.acting(properties)) as producer:
         known = producer.partitions(options.topic)
     if options.partition >= known:
         raise ToolError(f"--partition {options.partition}: the topic {options.topic} has {known} partitions")

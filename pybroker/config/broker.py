@@ -49,8 +49,8 @@ _HOUR_MS = 3_600_000
 _CLEANER_THREAD_BYTES = 1024**2
 _PER_LISTENER = ("listener.name.", ".congestion.control")
 _OF_MECHANISM = re.compile(
-    r"(?:plain|scram-sha-256|scram-sha-512|oauthbearer)\."
-    r"(?:sasl\.jaas\.config|connections\.max\.reauth\.ms|sasl\.server\.callback\.handler\.class)"
+    r"(?:plain|scram-sha-256|scram-sha-512|oauthbearer|gssapi)\."
+    r"(?:sasl\.jaas\.config|connections\.max\.reauth\.ms|sasl\.(?:server|login)\.callback\.handler\.class)"
 )
 
 

@@ -73,8 +73,8 @@ class NodeKeys(Settings):
     )
     sasl_enabled_mechanisms = listing(
         ("GSSAPI",),
-        "SASL mechanisms that listeners offer: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. The default cannot be honoured, so "
-        "a listener of SASL wants this key; listener.name.<name>.sasl.enabled.mechanisms sets it for one.",
+        "SASL mechanisms that listeners offer: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI (with "
+        "pybroker[gssapi]); listener.name.<name>.sasl.enabled.mechanisms sets it for one.",
         dynamic=True,
     )
     auto_leader_rebalance_enable = boolean(True, "Whether leadership returns to preferred replicas by itself.")

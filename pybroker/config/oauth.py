@@ -27,6 +27,16 @@ SECURED_CLASS = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidat
 UNSECURED_CLASS = (
     "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 )
+LOGIN_HANDLER = "sasl.login.callback.handler.class"
+LOGIN_CLASS = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+"""Fetches tokens."""
+UNSECURED_LOGIN_CLASS = (
+    "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
+)
+"""Makes tokens that nobody signs, of the options of the login module that begin with `UNSECURED_LOGIN`."""
+LOGIN_HANDLERS = (LOGIN_CLASS, UNSECURED_LOGIN_CLASS)
+UNSECURED_LOGIN = "unsecuredLogin"
+TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
 _PREFIX = "sasl.oauthbearer."
 _NUMBERS = {
     "jwks.endpoint.refresh.ms": 3_600_000,

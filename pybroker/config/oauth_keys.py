@@ -1,16 +1,26 @@
-"""Keys of tokens of OAUTHBEARER: who signs them, and what they have to say.
+"""Keys of tokens of OAUTHBEARER: who signs them, what they have to say, and where a node's own come from.
 
-Owns that they are taken as Kafka takes them; they are read for each listener (`config.oauth`). Must not know listeners.
+Owns that they are taken as Kafka takes them; they are read for each listener (`config.oauth`, `config.outbound`). Must
+not know listeners.
 """
 
 from __future__ import annotations
 
-from pybroker.config.key import integer, listing, long, optional_string, string
+from pybroker.config.key import (
+    boolean,
+    integer,
+    listing,
+    long,
+    optional_integer,
+    optional_string,
+    password,
+    string,
+)
 from pybroker.config.settings import Settings
 
 
 class OAuthKeys(Settings):
-    """What a broker holds tokens against (KIP-768)."""
+    """What a broker holds tokens against, and how a node gets its own (KIP-768)."""
 
     sasl_oauthbearer_jwks_endpoint_url = optional_string(
         "Where the keys are that tokens of OAUTHBEARER are signed with (JWKS): an https: or file: address. It needs "
@@ -30,3 +40,23 @@ class OAuthKeys(Settings):
     sasl_oauthbearer_clock_skew_seconds = integer(
         30, "By how many seconds the clocks of broker and issuer may differ.", at_least=0
     )
+    sasl_oauthbearer_token_endpoint_url = optional_string(
+        "Where a node gets the token that shows other nodes who it is: an https: or http: address that is asked with "
+        "the client's id and secret, or a file: that has it."
+    )
+    sasl_oauthbearer_client_credentials_client_id = optional_string(
+        "The node's id there; clientId of the login module says the same."
+    )
+    sasl_oauthbearer_client_credentials_client_secret = password(
+        "The node's secret there; clientSecret of the login module says the same.", acts=True
+    )
+    sasl_oauthbearer_scope = optional_string("The scope that is asked for there.")
+    sasl_oauthbearer_header_urlencode = boolean(False, "Whether id and secret are encoded there as RFC 6749 has it.")
+    sasl_login_connect_timeout_ms = optional_integer(
+        "The longest wait, in ms, for the server of tokens to take a connection."
+    )
+    sasl_login_read_timeout_ms = optional_integer("The longest wait, in ms, for its answer.")
+    sasl_login_retry_backoff_ms = long(
+        100, "Pause, in ms, before a token is asked for again; it doubles with each further attempt."
+    )
+    sasl_login_retry_backoff_max_ms = long(10_000, "Longest such pause, in ms.")

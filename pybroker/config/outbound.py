@@ -1,7 +1,8 @@
 """How a node's connections to other nodes are secured: the settings of a listener, seen from the side that connects.
 
 Owns which key speaks: those of the listener that is connected to, as Kafka has it, so that one key store is what a node
-shows to both sides. The result are the keys of Kafka's clients. Must not read a file.
+shows to both sides, and that a mechanism is refused by which this node could not say who it is. The result are the
+keys of Kafka's clients. Must not read a file.
 
 Source: Kafka's ChannelBuilders and JaasContext (`JaasContext.Type.SERVER`), KafkaConfig's rules of mechanisms.
 """
@@ -13,18 +14,43 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pybroker.config.errors import ConfigError, RefusedError
-from pybroker.config.jaas import JaasError, parse_jaas
-from pybroker.config.sasl import JAAS_KEY, PLAIN, SCRAM, ListenerTexts
+from pybroker.config.kerberos import GSSAPI, SERVICE
+from pybroker.config.oauth import (
+    LOGIN_CLASS,
+    LOGIN_HANDLER,
+    OAUTHBEARER,
+    TOKEN_URL,
+    UNSECURED_LOGIN,
+    UNSECURED_LOGIN_CLASS,
+)
+from pybroker.config.sasl import JAAS_KEY, PLAIN, SUPPORTED, ListenerTexts, login_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pybroker.config.jaas import LoginModule
     from pybroker.config.sasl import ListenerSasl
 
 BETWEEN_BROKERS = "sasl.mechanism.inter.broker.protocol"
 TO_CONTROLLERS = "sasl.mechanism.controller.protocol"
-_MECHANISMS = (PLAIN, *SCRAM)
-_DEFAULT_MECHANISM = "GSSAPI"
+_DEFAULT_MECHANISM = GSSAPI
+_PACKAGE = "org.apache.kafka.common.security"
+_OF_TOKENS = (
+    TOKEN_URL,
+    "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.header.urlencode",
+    "sasl.login.connect.timeout.ms",
+    "sasl.login.read.timeout.ms",
+    "sasl.login.retry.backoff.ms",
+    "sasl.login.retry.backoff.max.ms",
+    "sasl.login.refresh.buffer.seconds",
+    "sasl.login.refresh.min.period.seconds",
+    "sasl.login.refresh.window.factor",
+    "sasl.login.refresh.window.jitter",
+)
+"""What says where a token comes from, and when it is renewed."""
 _STORES = (
     "ssl.keystore.type",
     "ssl.keystore.location",
@@ -67,10 +93,10 @@ def build_client_properties(way: Way, texts: Mapping[str, str]) -> dict[str, str
             found[_CHECKS_NAMES] = checks[1].strip()
     if way.protocol.startswith("SASL_"):
         mechanism = texts.get(way.mechanism_key, _DEFAULT_MECHANISM).strip()
-        if mechanism not in _MECHANISMS:
-            raise ConfigError(way.mechanism_key, mechanism, f"one of {', '.join(_MECHANISMS)} between nodes")
+        if mechanism not in SUPPORTED:
+            raise ConfigError(way.mechanism_key, mechanism, f"one of {', '.join(SUPPORTED)}")
         found["sasl.mechanism"] = mechanism
-        found[JAAS_KEY] = _credentials(way, of_listener, mechanism)
+        found |= _login(way, of_listener, mechanism, is_default=way.mechanism_key not in texts)
     return found
 
 
@@ -89,19 +115,55 @@ def check_mechanism(way: Way, texts: Mapping[str, str], offered: Mapping[str, Li
         raise RefusedError(way.mechanism_key, mechanism, sentence)
 
 
-def _credentials(way: Way, texts: ListenerTexts, mechanism: str) -> str:
-    """Return the JAAS text with the user that this node is; raises ConfigError."""
+def _login(way: Way, texts: ListenerTexts, mechanism: str, *, is_default: bool) -> dict[str, str]:
+    """Return what says who this node is: the JAAS text, and what a mechanism has beside it; raises ConfigError."""
+    module = login_module(way.listener, texts, mechanism)
+    found = {} if module is None else {JAAS_KEY: _text(texts, JAAS_KEY, mechanism)}
     name = f"listener.name.{way.listener.lower()}.{mechanism.lower()}.{JAAS_KEY}"
-    said = texts.get(JAAS_KEY, mechanism)
-    module = "plain.PlainLoginModule" if mechanism == PLAIN else "scram.ScramLoginModule"
-    example = f'org.apache.kafka.common.security.{module} required username="broker" password="secret";'
-    expected = f"the user that this node is for others, as in {example}"
-    if said is None or not said[1].strip():
-        raise ConfigError(name, "", expected)
-    try:
-        modules = parse_jaas(said[1])
-    except JaasError as error:
-        raise ConfigError(name, "[hidden]", f"a JAAS configuration: {error}") from None
-    if len(modules) != 1 or not modules[0].options.get("username") or "password" not in modules[0].options:
-        raise ConfigError(name, "[hidden]", expected)
-    return said[1]
+    if mechanism == OAUTHBEARER:
+        return found | _token_source(name, texts, {} if module is None else module.options)
+    if mechanism == GSSAPI:
+        if module is None and is_default:
+            words = f"one of {', '.join(SUPPORTED)}; GSSAPI, the default, wants this node's key in {name}"
+            raise ConfigError(way.mechanism_key, mechanism, words)
+        return found | _kerberos_service(name, texts, module)
+    if module is None or not module.options.get("username") or "password" not in module.options:
+        kind = "plain.PlainLoginModule" if mechanism == PLAIN else "scram.ScramLoginModule"
+        example = f'{_PACKAGE}.{kind} required username="broker" password="secret";'
+        words = f"the user that this node is for others, as in {example}"
+        raise ConfigError(name, "" if module is None else "[hidden]", words)
+    return found
+
+
+def _token_source(name: str, texts: ListenerTexts, options: Mapping[str, str]) -> dict[str, str]:
+    """Return where this node's tokens come from: a server or a file, or it makes them and nobody signs them."""
+    found = {key: text for key in _OF_TOKENS if (text := _text(texts, key, OAUTHBEARER))}
+    makes_own = any(option.startswith(UNSECURED_LOGIN) for option in options)
+    if (TOKEN_URL in found) == makes_own:
+        example = f'{_PACKAGE}.oauthbearer.OAuthBearerLoginModule required {UNSECURED_LOGIN}StringClaim_sub="broker";'
+        words = (
+            f"where this node's tokens come from: an address as {TOKEN_URL}; or, for listeners that take tokens which "
+            f"nobody has signed, {example}"
+        )
+        raise ConfigError(name, "[hidden]" if options else "", f"one of both: {words}" if makes_own else words)
+    handler, right = _text(texts, LOGIN_HANDLER, OAUTHBEARER), UNSECURED_LOGIN_CLASS if makes_own else LOGIN_CLASS
+    if handler not in ("", right):
+        raise ConfigError(LOGIN_HANDLER, handler, f"{right}, or nothing")
+    return found
+
+
+def _kerberos_service(name: str, texts: ListenerTexts, module: LoginModule | None) -> dict[str, str]:
+    """Return the service that this node asks for tickets of."""
+    if module is None:
+        example = 'required useKeyTab=true storeKey=true keyTab="/etc/kafka.keytab" principal="kafka/host@REALM";'
+        raise ConfigError(name, "", f"this node's key, as in com.sun.security.auth.module.Krb5LoginModule {example}")
+    service = _text(texts, SERVICE, GSSAPI)
+    if not service and not module.options.get("serviceName"):
+        raise ConfigError(SERVICE, "", "the first part of the nodes' principals, by which they ask for tickets: kafka")
+    return {SERVICE: service} if service else {}
+
+
+def _text(texts: ListenerTexts, key: str, mechanism: str) -> str:
+    """Return what speaks for a key; empty where nothing does."""
+    found = texts.get(key, mechanism)
+    return "" if found is None else found[1].strip()

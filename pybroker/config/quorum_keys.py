@@ -89,5 +89,7 @@ class QuorumKeys(Settings):
     )
     controller_quota_window_size_seconds = integer(1, "Time in seconds that each of these samples spans.", at_least=1)
     sasl_mechanism_controller_protocol = string(
-        "GSSAPI", "How a node shows who it is to the listeners of controllers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512."
+        "GSSAPI",
+        "How a node shows who it is to the listeners of controllers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, "
+        "GSSAPI.",
     )

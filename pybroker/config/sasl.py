@@ -17,7 +17,7 @@ from pybroker.config.errors import ConfigError
 from pybroker.config.jaas import JaasError, parse_jaas
 from pybroker.config.kerberos import GSSAPI, build_kerberos
 from pybroker.config.key import parse_list
-from pybroker.config.oauth import HANDLER, OAUTHBEARER, build_bearer
+from pybroker.config.oauth import HANDLER, LOGIN_HANDLER, LOGIN_HANDLERS, OAUTHBEARER, build_bearer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ SUPPORTED = (PLAIN, *SCRAM, OAUTHBEARER, GSSAPI)
 ENABLED_KEY = "sasl.enabled.mechanisms"
 JAAS_KEY = "sasl.jaas.config"
 REAUTH_KEY = "connections.max.reauth.ms"
-_CALLBACKS = ("sasl.server.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class")
+_CALLBACKS = (HANDLER, LOGIN_HANDLER, "sasl.login.class")
 _MODULES = {
     PLAIN: "PlainLoginModule",
     **dict.fromkeys(SCRAM, "ScramLoginModule"),
@@ -99,27 +99,34 @@ def _of_listener(listener: str, texts: ListenerTexts) -> ListenerSasl:
     for name in _CALLBACKS:
         for mechanism in mechanisms:
             found = texts.get(name, mechanism)
-            if found is not None and found[1].strip() and (name, mechanism) != (HANDLER, OAUTHBEARER):
+            if found is not None and not _is_known_class(name, mechanism, found[1].strip()):
                 raise ConfigError(f"listener.name.{listener.lower()}: {found[0]}", found[1], "no class: none is loaded")
     plain_users = _plain_users(listener, texts) if PLAIN in mechanisms else {}
     for mechanism in SCRAM:
         if mechanism in mechanisms:
-            _module(listener, texts, mechanism)
+            login_module(listener, texts, mechanism)
     bearer = None
     if OAUTHBEARER in mechanisms:
-        module = _module(listener, texts, OAUTHBEARER)
+        module = login_module(listener, texts, OAUTHBEARER)
         bearer = build_bearer(listener, texts, {} if module is None else module.options)
     kerberos = None
     if GSSAPI in mechanisms:
-        module = _module(listener, texts, GSSAPI)
+        module = login_module(listener, texts, GSSAPI)
         kerberos = build_kerberos(listener, texts, None if module is None else module.options)
     return ListenerSasl(
         mechanisms, plain_users, {one: _max_reauth_ms(listener, texts, one) for one in mechanisms}, bearer, kerberos
     )
 
 
+def _is_known_class(name: str, mechanism: str, text: str) -> bool:
+    """Return whether a class is none, or one that this version does the work of; that of HANDLER is judged later."""
+    if mechanism == OAUTHBEARER and name == LOGIN_HANDLER:
+        return text in ("", *LOGIN_HANDLERS)
+    return not text or (name, mechanism) == (HANDLER, OAUTHBEARER)
+
+
 def _plain_users(listener: str, texts: ListenerTexts) -> dict[str, str]:
-    module = _module(listener, texts, PLAIN)
+    module = login_module(listener, texts, PLAIN)
     options = {} if module is None else module.options
     users = {name.removeprefix(_USER): text for name, text in options.items() if name.startswith(_USER)}
     if not users:
@@ -132,8 +139,11 @@ def _plain_users(listener: str, texts: ListenerTexts) -> dict[str, str]:
     return users
 
 
-def _module(listener: str, texts: ListenerTexts, mechanism: str) -> LoginModule | None:
-    """Return the login module for a mechanism; None where the key is not given. Users of SCRAM need none."""
+def login_module(listener: str, texts: ListenerTexts, mechanism: str) -> LoginModule | None:
+    """Return the login module for a mechanism; None where the key is not given. Users of SCRAM need none.
+
+    Raises ConfigError.
+    """
     found = texts.get(JAAS_KEY, mechanism)
     if found is None or not found[1].strip():
         return None

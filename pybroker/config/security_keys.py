@@ -65,21 +65,19 @@ class SecurityKeys(Settings):
         0.8, "Part of a ticket's life after which it is renewed.", at_least=None, acts=False, dynamic=True
     )
     sasl_login_refresh_buffer_seconds = short(
-        300, "Seconds before a credential's end by which it is renewed.", acts=False, dynamic=True
+        300, "Seconds before the end of a node's own token of OAUTHBEARER by which it is renewed.", dynamic=True
     )
-    sasl_login_refresh_min_period_seconds = short(
-        60, "Least seconds between renewals of a credential.", acts=False, dynamic=True
-    )
+    sasl_login_refresh_min_period_seconds = short(60, "Least seconds between renewals of that token.", dynamic=True)
     sasl_login_refresh_window_factor = double(
-        0.8, "Part of a credential's life after which it is renewed.", at_least=None, acts=False, dynamic=True
+        0.8, "Part of that token's life after which it is renewed: from 0.5 to 1.", at_least=None, dynamic=True
     )
     sasl_login_refresh_window_jitter = double(
-        0.05, "Random part added to that time.", at_least=None, acts=False, dynamic=True
+        0.05, "Largest random part added to that time: from 0 to 0.25.", at_least=None, dynamic=True
     )
     sasl_mechanism_inter_broker_protocol = string(
         "GSSAPI",
-        "How a broker shows who it is to other brokers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. The user is that of "
-        "listener.name.<name>.<mechanism>.sasl.jaas.config.",
+        "How a broker shows who it is to other brokers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI. "
+        "User, token or key are those of listener.name.<name>.<mechanism>.sasl.jaas.config.",
         dynamic=True,
     )
     ssl_cipher_suites = listing((), "Cipher suites offered.", dynamic=True)

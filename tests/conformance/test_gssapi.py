@@ -14,9 +14,10 @@ from pybench.peers.java import run_java_tool
 from pybroker.client import Admin, NewTopic, Producer
 from pybroker.client.acl_admin import Acl, AclPattern
 from pybroker.client.errors import AuthenticationError
-from pybroker.testing import Broker
+from pybroker.testing import Broker, Cluster
 from tests.conformance.sasl_clients import NONE, SASL_AUTHENTICATION_FAILED, free_ports, handshake, token
 from tests.support import kdc, programs
+from tests.support.conditions import wait_until
 from tests.support.kdc import REALM, Realm
 from tests.support.wire import Wire
 
@@ -183,6 +184,42 @@ def test_this_projects_clients_log_in_by_a_ticket(server: Server) -> None:
     refused = pytest.raises(AuthenticationError, match=r"authentication by GSSAPI failed: .*nobody")
     with Admin(server.address, wrong) as admin, refused:
         admin.list_topics()
+
+
+@pytest.mark.process
+def test_nodes_sign_in_to_each_other_by_tickets(server: Server) -> None:
+    """Voters, brokers that ask them, and followers; again before their sessions end."""
+    keys = server.realm.key_table("kafka/127.0.0.1")
+    login = f'{MODULE} keyTab="{keys}" principal="kafka/127.0.0.1@{REALM}";'
+    client = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "GSSAPI",
+        "sasl.kerberos.service.name": "kafka",
+        "sasl.jaas.config": login,
+    }
+    nodes = {
+        "security.inter.broker.protocol": "SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "GSSAPI",
+        "sasl.kerberos.service.name": "kafka",
+        "gssapi.sasl.jaas.config": login,
+        "connections.max.reauth.ms": "3000",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:kafka",
+    }
+    with Cluster(3, properties=nodes, client=client) as cluster, Admin(cluster.bootstrap_servers, client) as admin:
+        admin.create_topics([NewTopic("kept", 3, 3, configs={"min.insync.replicas": "3"})])
+        admin.wait_for_leaders("kept")
+        with Producer(cluster.bootstrap_servers, {**client, "acks": "all"}) as producer:
+            for partition in range(3):
+                assert producer.send("kept", b"x", partition=partition).result(30).offset == 0
+        for listener in ("SASL_PLAINTEXT", "CONTROLLER"):
+            words = f"is User:kafka again, by GSSAPI on {listener}"
+            wait_until(lambda words=words: said_by_any(cluster, words), within=30, what=words)  # type: ignore[misc]
+        cluster.wait_in_sync("kept", 0)
+
+
+def said_by_any(cluster: Cluster, words: str) -> bool:
+    return any(words in cluster.log(node) for node in cluster.brokers)
 
 
 @pytest.mark.java

@@ -127,7 +127,7 @@ impl PySaslCredentials {
     /// Kerberos, whose tokens functions of Python make.
     #[staticmethod]
     fn gssapi(begin: Py<PyAny>) -> Self {
-        Self { inner: Credentials::Made(Arc::new(Kerberos::new(begin))) }
+        Self { inner: Credentials::Library(Arc::new(Kerberos::new(begin))) }
     }
 
     #[pyo3(signature = (token, expires_ms, extensions))]

@@ -2,6 +2,7 @@
 
 Owns the client credentials grant (RFC 6749, 4.4; KIP-768), tokens of files and of the program's own function, and one
 thread for each client that fetches the next token before the last one ends. That thread ends with the credentials.
+Tokens that nobody signs are `unsecured`'s.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.client import native
 from pybroker.client.errors import AuthenticationError, SettingError
+from pybroker.client.security import unsecured
 
 if TYPE_CHECKING:
     import urllib.request
@@ -62,6 +64,13 @@ def _source(settings: SecuritySettings, options: Mapping[str, str]) -> Callable[
     if settings.token_provider is not None:
         return settings.token_provider
     url = settings.sasl_oauthbearer_token_endpoint_url
+    if unsecured.makes_own(options):
+        if url is not None:
+            raise SettingError(
+                f"sasl.oauthbearer.token.endpoint.url={url}: the login module in sasl.jaas.config says that the client "
+                f"makes its tokens itself (unsecuredLogin...); give one of both"
+            )
+        return lambda: _made(options)
     if url is None:
         raise SettingError(
             "sasl.mechanism=OAUTHBEARER needs a token: sasl.oauthbearer.token.endpoint.url, or a function as "
@@ -86,6 +95,11 @@ def _source(settings: SecuritySettings, options: Mapping[str, str]) -> Callable[
     request = _grant(url, client_id, secret, scope, encoded=settings.sasl_oauthbearer_header_urlencode)
     wait_ms = settings.sasl_login_read_timeout_ms or settings.sasl_login_connect_timeout_ms
     return lambda: _ask(request, extensions, wait_ms / 1000 if wait_ms else _DEFAULT_TIMEOUT_S)
+
+
+def _made(options: Mapping[str, str]) -> BearerToken:
+    claims = unsecured.build_claims(options, time.time())
+    return BearerToken(unsecured.encode(claims), claims["exp"], unsecured.extensions_of(options))
 
 
 def _grant(url: str, client_id: str, secret: str, scope: str | None, *, encoded: bool) -> urllib.request.Request:

@@ -1,7 +1,7 @@
 """GSSAPI from the client's side (RFC 4752, by Kerberos alone): a ticket for the broker shows who connects.
 
-Owns which login module's options say where tickets come from, the messages around the security context, and the one use
-of the package `gssapi` (the extra `pybroker[gssapi]`) by clients. Tickets are fetched and renewed by the system's
+Owns which login module's options say where tickets come from, the messages around the security context, and clients'
+use of the package `gssapi` (`pybroker.security.kerberos_library`). Tickets are fetched and renewed by the system's
 library. Must not know frames: native exchanges call this (`native.SaslCredentials.gssapi`), on the threads that sign
 connections in.
 """
@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import uuid
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pybroker.client import native
 from pybroker.client.errors import AuthenticationError, SettingError
+from pybroker.security.kerberos_library import LibraryContext, in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -127,16 +128,13 @@ def build_store(options: Mapping[str, str]) -> dict[str, str] | None:
     return {"ccache": cache} if cache else None
 
 
-class InitiatedContext:
+class InitiatedContext(LibraryContext):
     """A context of the system's library."""
 
     def __init__(self, service: str, host: str, principal: str | None, store: dict[str, str] | None) -> None:
         """Raises AuthenticationError where there are neither tickets nor keys."""
-        try:
-            import gssapi  # of the extra `gssapi`, which not every client has
-        except (ImportError, OSError) as error:
-            raise AuthenticationError(f"the package gssapi cannot be used: {_described(error)}") from None
-        self._gssapi: Any = gssapi
+        super().__init__(AuthenticationError)
+        gssapi = self._gssapi
         kinds = gssapi.NameType
         try:
             name = None if principal is None else gssapi.Name(principal, kinds.kerberos_principal)
@@ -144,11 +142,11 @@ class InitiatedContext:
             credentials = gssapi.Credentials(name=name, usage="initiate", mechs=[kerberos], store=store)
             flags = [gssapi.RequirementFlag.mutual_authentication, gssapi.RequirementFlag.integrity]
             target = gssapi.Name(f"{service}@{host}", kinds.hostbased_service)
-            self._context: Any = gssapi.SecurityContext(
+            self._context = gssapi.SecurityContext(
                 name=target, creds=credentials, usage="initiate", mech=kerberos, flags=flags
             )
         except gssapi.exceptions.GSSError as error:
-            raise AuthenticationError(_described(error)) from None
+            raise AuthenticationError(in_one_line(error)) from None
 
     def initiate(self, token: bytes | None) -> bytes:
         """As `Context.initiate`."""
@@ -158,32 +156,6 @@ class InitiatedContext:
         return answer or b""
 
     @property
-    def stands(self) -> bool:
-        """As `Context.stands`."""
-        return bool(self._called(lambda: self._context.complete))
-
-    @property
     def principal(self) -> str:
         """As `Context.principal`."""
         return str(self._called(lambda: self._context.initiator_name))
-
-    def wrap(self, message: bytes) -> bytes:
-        """As `Context.wrap`."""
-        wrapped: bytes = self._called(lambda: self._context.wrap(message, False)).message
-        return wrapped
-
-    def unwrap(self, token: bytes) -> bytes:
-        """As `Context.unwrap`."""
-        message: bytes = self._called(lambda: self._context.unwrap(token)).message
-        return message
-
-    def _called(self, call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        except self._gssapi.exceptions.GSSError as error:
-            raise AuthenticationError(_described(error)) from None
-
-
-def _described(error: Exception) -> str:
-    """What the library says, in one line."""
-    return " ".join(str(error).split())

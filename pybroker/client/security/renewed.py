@@ -1,7 +1,8 @@
 """What connections are secured with that are made while a process lives: stores are read again when they change.
 
-Owns when that is looked at: before a connection is made. One that is open stays as it began. Must not know who
-connects, nor where to.
+Owns when that is looked at: before a connection is made. One that is open stays as it began. Credentials are made anew
+only where the settings that say who connects have changed: a token or a ticket has its own renewal, and a server of
+tokens is asked at the start and by a thread, never by the loop. Must not know who connects, nor where to.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING
 from pybroker.client.errors import ClientError
 from pybroker.client.security import open_security
 from pybroker.client.settings.security import SecuritySettings
-from pybroker.config.errors import RefusedError
+from pybroker.config.errors import ConfigError, RefusedError
+from pybroker.config.oauth import TOKEN_URL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +38,7 @@ class RenewedSecurity:
         self._what = what
         self._properties = dict(properties)
         self._stamp = _stamp(self._properties)
-        self._settings = _read(what, self._properties)
+        self._settings = _read(what, self._properties, None)
 
     @property
     def tls(self) -> native.ClientTls | None:
@@ -66,17 +68,32 @@ class RenewedSecurity:
     def _renew(self, properties: dict[str, str]) -> None:
         # The stamp is taken first: what changes while it is read is read again.
         self._stamp = _stamp(properties)
+        is_same = _login_of(properties) == _login_of(self._properties)
         try:
-            self._settings = _read(self._what, properties)
-        except RefusedError as error:
+            if not is_same and _asks_a_server(properties):
+                words = "no other one while a node runs: a server of tokens is asked for the first one at the start"
+                raise ConfigError(TOKEN_URL, properties[TOKEN_URL], words)
+            self._settings = _read(self._what, properties, self._settings.credentials if is_same else None)
+        except ConfigError as error:
             log.error("%s go on with what they were secured by: %s", self._what, error)
             return
         self._properties = properties
         log.info("%s: new ones are secured by what was read now", self._what)
 
 
-def _read(what: str, properties: Mapping[str, str]) -> SecuritySettings:
+def _login_of(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return what says who connects."""
+    return {key: text for key, text in properties.items() if not key.startswith("ssl.")}
+
+
+def _asks_a_server(properties: Mapping[str, str]) -> bool:
+    return properties.get(TOKEN_URL, "").startswith(("http:", "https:"))
+
+
+def _read(what: str, properties: Mapping[str, str], kept: native.SaslCredentials | None) -> SecuritySettings:
+    """Read what properties name, but for credentials that are kept. Raises ConfigError."""
     settings = SecuritySettings(properties)
+    settings.__dict__["credentials"] = kept
     settings.__dict__["named"] = frozenset(properties)
     settings.__dict__["token_provider"] = None
     try:

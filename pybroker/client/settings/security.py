@@ -26,6 +26,7 @@ from pybroker.config.key import (
     short,
     string,
 )
+from pybroker.config.oauth import LOGIN_HANDLERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,8 +123,8 @@ class SecuritySettings(ClientSettings):
     sasl_client_callback_handler_class = fixed(None, "A Java class with credentials.", because=_NO_JVM)
     sasl_login_callback_handler_class = fixed(
         None,
-        "A Java class with credentials; Kafka's for OAUTHBEARER does what this client does without.",
-        only=("org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",),
+        "A Java class with credentials; Kafka's two for OAUTHBEARER do what this client does without.",
+        only=LOGIN_HANDLERS,
         because=_NO_JVM,
     )
     sasl_login_class = fixed(None, "A Java class that signs in.", because=_NO_JVM)

@@ -1,31 +1,27 @@
-"""Security contexts of the system's Kerberos, by the package `gssapi` (the extra `pybroker[gssapi]`).
+"""The accepting side of Kerberos: the broker's use of the system's library (`pybroker.security.kerberos_library`).
 
-Owns the broker's use of that package, and what its errors are called here. Must not know SASL's messages. Everything
-here may read files (key table, replay cache, krb5.conf), so it is called by threads alone.
+Owns which keys are used, and that nothing but Kerberos is negotiated. Must not know SASL's messages. Everything here
+may read files (key table, replay cache, krb5.conf), so it is called by threads alone.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pybroker.security.kerberos_library import LibraryContext, in_one_line
 from pybroker.security.sasl.kerberos import ContextError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pybroker.config.kerberos import KerberosSettings
 
 
-class AcceptedContext:
+class AcceptedContext(LibraryContext):
     """One client's context, for the broker's keys. Keys are read for each: a changed key table holds from then on."""
 
     def __init__(self, settings: KerberosSettings) -> None:
         """Raises ContextError where the keys, or the library, cannot be had."""
-        try:
-            import gssapi  # of the extra `gssapi`, which not every broker has
-        except (ImportError, OSError) as error:
-            raise ContextError(f"the package gssapi cannot be used: {_described(error)}") from None
-        self._gssapi: Any = gssapi
+        super().__init__(ContextError)
+        gssapi = self._gssapi
         store = None if settings.key_table is None else {"keytab": settings.key_table}
         try:
             name = gssapi.Name(settings.principal, gssapi.NameType.kerberos_principal)
@@ -33,9 +29,9 @@ class AcceptedContext:
             kerberos = [gssapi.MechType.kerberos]
             credentials = gssapi.Credentials(name=name, usage="accept", mechs=kerberos, store=store)
             self._realm = str(credentials.name).rpartition("@")[2]
-            self._context: Any = gssapi.SecurityContext(creds=credentials, usage="accept")
+            self._context = gssapi.SecurityContext(creds=credentials, usage="accept")
         except gssapi.exceptions.GSSError as error:
-            raise ContextError(f"the broker's own keys of {settings.principal}: {_described(error)}") from None
+            raise ContextError(f"the broker's own keys of {settings.principal}: {in_one_line(error)}") from None
 
     def accept(self, token: bytes) -> bytes:
         """As `Context.accept`."""
@@ -46,11 +42,6 @@ class AcceptedContext:
         return answer or b""
 
     @property
-    def stands(self) -> bool:
-        """As `Context.stands`."""
-        return bool(self._called(lambda: self._context.complete))
-
-    @property
     def initiator(self) -> str:
         """As `Context.initiator`."""
         return str(self._called(lambda: self._context.initiator_name))
@@ -59,24 +50,3 @@ class AcceptedContext:
     def realm(self) -> str:
         """As `Context.realm`."""
         return self._realm
-
-    def wrap(self, message: bytes) -> bytes:
-        """As `Context.wrap`."""
-        wrapped: bytes = self._called(lambda: self._context.wrap(message, False)).message
-        return wrapped
-
-    def unwrap(self, token: bytes) -> bytes:
-        """As `Context.unwrap`."""
-        message: bytes = self._called(lambda: self._context.unwrap(token)).message
-        return message
-
-    def _called(self, call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        except self._gssapi.exceptions.GSSError as error:
-            raise ContextError(_described(error)) from None
-
-
-def _described(error: Exception) -> str:
-    """What the library says, in one line."""
-    return " ".join(str(error).split())

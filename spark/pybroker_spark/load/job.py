@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING
 
 from pybroker.client import LATEST, Admin, ClientError, TopicPartition
 from pybroker.client.settings import AdminSettings
+from pybroker_spark.delegation import DelegationError, delegated_plan
 from pybroker_spark.load import slots
 from pybroker_spark.load.board import ENDED, FAILED, LOST, READY, RUNNING, Board
 from pybroker_spark.load.channel import Address, Listener, Received
 from pybroker_spark.load.channel_tls import make_identity
 from pybroker_spark.load.errors import LoadError, TooFewSlotsError
-from pybroker_spark.load.plan import ConsumerPlan, LoadPlan
+from pybroker_spark.load.plan import CONFLUENT, ConsumerPlan, LoadPlan, ProducerPlan
 from pybroker_spark.load.result import Result
 from pybroker_spark.load.task import run_task
 from pybroker_spark.spark_errors import python_error
@@ -51,11 +52,25 @@ def run(
     watch: Watch = lambda _board, _elapsed_s: None,
     *,
     channel_tls: bool = False,
+    delegation_token: bool = False,
 ) -> Result:
     """Run a load to its end. Raises TooFewSlotsError before anything is started, LoadError when it cannot begin.
 
-    With `channel_tls` tasks report by TLS, with a certificate made for this run; that needs `pybroker-spark[tls]`.
+    With `channel_tls` tasks report by TLS, with a certificate made for this run; that needs `pybroker-spark[tls]`. With
+    `delegation_token` their clients sign in by tokens, and the credentials of the plan stay in this program.
     """
+    if not delegation_token:
+        return _run(spark, plan, watch, channel_tls=channel_tls)
+    if any(isinstance(client, ProducerPlan) and client.engine == CONFLUENT for client in plan.clients):
+        raise LoadError(f"librdkafka cannot sign in by a delegation token: leave out {CONFLUENT}, or the token")
+    try:
+        with delegated_plan(plan) as delegated:
+            return _run(spark, delegated, watch, channel_tls=channel_tls)
+    except DelegationError as error:
+        raise LoadError(str(error)) from error
+
+
+def _run(spark: SparkSession, plan: LoadPlan, watch: Watch, *, channel_tls: bool) -> Result:
     identity = make_identity() if channel_tls else None
     context = slots.context_of(spark)
     slots.require_slots(context, plan.tasks)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from pybroker.client import ClientError
+from pybroker_spark.delegation import Delegation, DelegationError
 from pybroker_spark.pipelines import failures, kinds, streams, topics
 from pybroker_spark.pipelines.errors import JobError, UsageError
 from pybroker_spark.session import MasterError, SessionError, session
@@ -48,6 +50,11 @@ def main(job: Job, arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--command-property", action="append", default=[], type=kinds.pair, metavar="K=V", help="a client setting"
     )
+    parser.add_argument(
+        "--delegation-token",
+        action="store_true",
+        help="tasks sign in by a delegation token, which ends with the job; passwords stay in this program",
+    )
     parser.add_argument("--master", help="where Spark runs, unless spark-submit says it; local[*] if nobody does")
     job.add_arguments(parser)
     parsed = parser.parse_args(arguments)
@@ -58,7 +65,8 @@ def main(job: Job, arguments: list[str] | None = None) -> int:
         job.check(parsed)
         streams.check(parsed)
         topics.check(parsed)
-        print(f"{job.name}: {_in_session(job, parsed)}", flush=True)
+        with _delegation(parsed):
+            print(f"{job.name}: {_in_session(job, parsed)}", flush=True)
     except JobError as error:
         return _failed(job, error, error.status)
     except SessionError as error:
@@ -68,6 +76,23 @@ def main(job: Job, arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+@contextmanager
+def _delegation(parsed: argparse.Namespace) -> Iterator[None]:
+    """Have the tasks' clients sign in by a token, where that is asked for. Raises JobError."""
+    if not parsed.delegation_token:
+        yield
+        return
+    kind: type[JobError] = UsageError
+    try:
+        delegation = Delegation(parsed.bootstrap_server, dict(parsed.command_property))
+        kind = JobError
+        with delegation as token:
+            parsed.command_property = list(token.properties.items())
+            yield
+    except DelegationError as error:
+        raise kind(f"--delegation-token: {error}") from None
 
 
 def _failed(job: Job, error: Exception, status: int) -> int:

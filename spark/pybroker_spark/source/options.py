@@ -64,6 +64,7 @@ _OF_SPARK: Final = ("path", "checkpointLocation", "queryName", "mergeSchema")
 """Options that Spark reads itself and hands on to the format."""
 _NEAR: Final = 0.5
 """How alike two names are, from 0 to 1, of which one may be a slip of the other."""
+_TOKEN: Final = "delegation.token"
 _OF_SPARK_BEGIN: Final = ("asyncprogresstracking", "_")
 _ENDINGS: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 _OF_STREAMS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxBytesPerTrigger", "maxTriggerDelay")
@@ -249,6 +250,8 @@ class _Given:
         read = {name.lower() for name in (*_READ, *_WRITE, *_OF_SPARK)}
         by_lower = {name.lower(): name for name in (*known, f"{_KAFKA}{_SERVERS}")}
         for name in self.values:
+            if name.endswith(_TOKEN):
+                raise OptionError(f"{name}: no option makes a token; pybroker_spark.delegated gives options with one")
             if name not in read and not name.startswith((_KAFKA, *_OF_SPARK_BEGIN)):
                 near = difflib.get_close_matches(name, by_lower, n=1, cutoff=_NEAR)
                 advice = f"did you mean {by_lower[near[0]]}?" if near else f"there are {', '.join(by_lower.values())}"

@@ -21,7 +21,8 @@ OURS = {
     "node.id": "1",
     "replica.socket.receive.buffer.bytes": "-1",
 }
-# Kafka reads connections.max.reauth.ms, sasl.server.max.receive.size and telemetry.max.bytes, and describes none.
+# Kafka reads connections.max.reauth.ms, sasl.server.max.receive.size, telemetry.max.bytes and what says where a node's
+# tokens come from, and describes none of them.
 NOT_IN_KAFKA = {
     "control.thread.slice.us",
     "network.thread.slice.us",
@@ -44,7 +45,16 @@ NOT_IN_KAFKA = {
     "leader.imbalance.per.broker.percentage",
     "queued.max.response.bytes",
     "queued.max.response.bytes.per.connection",
+    "sasl.login.connect.timeout.ms",
+    "sasl.login.read.timeout.ms",
+    "sasl.login.retry.backoff.max.ms",
+    "sasl.login.retry.backoff.ms",
     "sasl.mechanism.controller.protocol",
+    "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.oauthbearer.header.urlencode",
+    "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.token.endpoint.url",
     "sasl.server.max.receive.size",
     "socket.request.max.elements",
     "super.users",

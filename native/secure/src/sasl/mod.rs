@@ -66,8 +66,8 @@ pub enum Credentials {
     Scram { hash: Hash, username: String, password: Secret, is_token: bool },
     /// RFC 7628.
     OauthBearer(Arc<TokenCell>),
-    /// Kerberos (RFC 4752).
-    Made(Arc<dyn TokenMaker>),
+    /// Kerberos (RFC 4752), whose tokens the system's library makes.
+    Library(Arc<dyn TokenMaker>),
 }
 
 impl Credentials {
@@ -77,7 +77,7 @@ impl Credentials {
             Self::Plain { .. } => "PLAIN",
             Self::Scram { hash, .. } => hash.mechanism(),
             Self::OauthBearer(_) => "OAUTHBEARER",
-            Self::Made(maker) => maker.mechanism(),
+            Self::Library(maker) => maker.mechanism(),
         }
     }
 
@@ -112,9 +112,9 @@ impl Credentials {
                 bearer.check(now_ms)?;
                 Ok((Exchange::OauthBearer { failure: None }, bearer.first_token()))
             }
-            Self::Made(maker) => {
+            Self::Library(maker) => {
                 let (steps, token) = maker.begin(host)?;
-                Ok((Exchange::Made(steps), token))
+                Ok((Exchange::Library(steps), token))
             }
         }
     }
@@ -129,7 +129,7 @@ pub enum Exchange {
     OauthBearer {
         failure: Option<String>,
     },
-    Made(Box<dyn TokenSteps>),
+    Library(Box<dyn TokenSteps>),
 }
 
 impl Exchange {
@@ -148,7 +148,7 @@ impl Exchange {
                 Ok(Step::Send(vec![bearer::SEPARATOR]))
             }
             Self::OauthBearer { failure: Some(detail) } => Err(SaslError::Refused { detail: std::mem::take(detail) }),
-            Self::Made(steps) => steps.step(token),
+            Self::Library(steps) => steps.step(token),
         }
     }
 
@@ -156,7 +156,7 @@ impl Exchange {
     pub fn failure(&self) -> Option<&str> {
         match self {
             Self::OauthBearer { failure } => failure.as_deref(),
-            Self::Plain | Self::Scram(_) | Self::Made(_) => None,
+            Self::Plain | Self::Scram(_) | Self::Library(_) => None,
         }
     }
 }

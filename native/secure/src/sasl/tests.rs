@@ -150,7 +150,7 @@ impl TokenSteps for Echo {
 
 #[test]
 fn tokens_that_others_make_go_through_with_the_servers_host() {
-    let credentials = Credentials::Made(Arc::new(Echo));
+    let credentials = Credentials::Library(Arc::new(Echo));
     assert_eq!(credentials.mechanism(), "ECHO");
     let (mut exchange, first) = credentials.begin("broker", 0).unwrap();
     assert_eq!(first, b"broker");

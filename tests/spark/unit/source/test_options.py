@@ -79,6 +79,7 @@ def test_a_delay_is_read_as_spark_reads_times(text: str, seconds: float) -> None
         ({"startingOffsetsByTimestampStrategy": "first"}, "startingOffsetsByTimestampStrategy=first: must be error or"),
         ({"startingOffset": "latest"}, "startingoffset: there is no such option; did you mean startingOffsets?"),
         ({"header": "true"}, "header: there is no such option; did you mean includeHeaders?"),
+        ({"a.delegation.token": "true"}, "a.delegation.token: no option makes a token; pybroker_spark.delegated gives"),
         ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset=latest: not supported; set startingOffsets"),
         ({"kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit=true: not supported"),
         ({"kafka.interceptor.classes": "a.B"}, "kafka.interceptor.classes=a.B: not supported"),

@@ -16,6 +16,8 @@ from pybroker.client import native
 from pybroker.client.errors import AuthenticationError, SettingError
 from pybroker.client.security import BearerToken, open_security
 from pybroker.client.settings import AdminSettings
+from pybroker.config.oauth import BearerSettings
+from pybroker.security.sasl.web_tokens import Validator
 from tests.support.conditions import wait_until
 
 
@@ -122,3 +124,41 @@ def test_a_token_that_ended_is_not_shown() -> None:
 def test_an_extension_cannot_take_the_tokens_place() -> None:
     with pytest.raises(SettingError, match="extension 'auth'"):
         credentials(**{"sasl.oauthbearer.token.provider": lambda: BearerToken("t", None, {"auth": "Bearer other"})})
+
+
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+
+
+def test_a_client_makes_tokens_that_nobody_signs_of_its_login_module() -> None:
+    options = (
+        "unsecuredLoginStringClaim_user=alice unsecuredLoginPrincipalClaimName=user unsecuredLoginLifetimeSeconds=9 "
+        'unsecuredLoginListClaim_scope="|read|write" unsecuredLoginNumberClaim_level=2 unsecuredLoginExtension_trace=on'
+    )
+    made = credentials(**{"sasl.jaas.config": f"{MODULE} {options};"})
+    head, token, extension, *_ = made.begin("h")[1].split(b"\x01")
+    assert (head, extension) == (b"n,,", b"trace=on")
+    bearer = BearerSettings(None, user_claim="user", scopes=("read",))
+    now = time.time()
+    checked = Validator(bearer, lambda: int(now * 1000)).check(token.removeprefix(b"auth=Bearer ").decode())
+    assert checked.user == "alice"
+    assert now + 7 < checked.expires_ms / 1000 <= now + 9
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("unsecuredLoginStringClaim_user=a", "needs unsecuredLoginStringClaim_sub"),
+        ("unsecuredLoginStringClaim_sub=a unsecuredLoginLifetimeSeconds=-1", "must be a number above 0"),
+        ("unsecuredLoginStringClaim_sub=a unsecuredLoginNumberClaim_level=high", "level=high: must be a number"),
+        ("unsecuredLoginStringClaim_sub=a unsecuredLoginNumberClaim_exp=1", "the claim exp follows from"),
+    ],
+)
+def test_a_token_that_would_say_nothing_is_refused(options: str, words: str) -> None:
+    with pytest.raises(SettingError, match=words):
+        credentials(**{"sasl.jaas.config": f"{MODULE} {options};"})
+
+
+def test_a_token_comes_from_one_place() -> None:
+    given = {"sasl.jaas.config": f"{MODULE} unsecuredLoginStringClaim_sub=a;"}
+    with pytest.raises(SettingError, match="give one of both"):
+        credentials(**given, **{"sasl.oauthbearer.token.endpoint.url": "file:///t"})

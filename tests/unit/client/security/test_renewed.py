@@ -62,3 +62,21 @@ def test_changed_settings_hold_for_what_comes(store: Path) -> None:
 def test_a_store_that_is_not_there_is_said_before_anything_is_begun(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"connections: ssl\.truststore\.location=.*No such file"):
         RenewedSecurity("connections", properties(tmp_path / "none.pem"))
+
+
+def test_a_token_is_not_asked_for_again_because_a_store_has_changed(
+    store: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = "sasl.oauthbearer.token.endpoint.url"
+    (tmp_path / "token").write_text("e.y.J")
+    login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", url: f"file://{tmp_path}/token"}
+    given = {**properties(store), **login}
+    security = RenewedSecurity("connections", given)
+    tls, credentials = security.tls, security.credentials
+    (tmp_path / "token").unlink()
+    replace(store, Authority().pem)
+    assert security.tls is not tls
+    assert security.credentials is credentials
+    security.reconfigure({**given, url: "https://localhost:1/token"})
+    assert security.credentials is credentials
+    assert "no other one while a node runs: a server of tokens is asked" in caplog.text

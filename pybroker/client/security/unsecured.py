@@ -1,0 +1,77 @@
+"""Tokens of OAUTHBEARER that a client makes itself and nobody signs, of a login module's options `unsecuredLogin*`.
+
+Owns those options and their rules. Such a token says what its bearer likes: listeners take it only where their settings
+name the class that does (`pybroker/config/oauth.py`), which is for tests and for networks that others cannot reach.
+
+Source: Kafka's OAuthBearerUnsecuredLoginCallbackHandler.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING, Any
+
+from pybroker.client.errors import SettingError
+from pybroker.config.oauth import UNSECURED_LOGIN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_STRING, _NUMBER, _LIST = (f"{UNSECURED_LOGIN}{kind}Claim_" for kind in ("String", "Number", "List"))
+_EXTENSION = f"{UNSECURED_LOGIN}Extension_"
+_LIFETIME = f"{UNSECURED_LOGIN}LifetimeSeconds"
+_PRINCIPAL = f"{UNSECURED_LOGIN}PrincipalClaimName"
+_DEFAULT_LIFETIME = "3600"
+_OF_TIME = ("iat", "exp")
+
+
+def makes_own(options: Mapping[str, str]) -> bool:
+    """Whether the options of a login module say that the client makes its tokens."""
+    return any(name.startswith(UNSECURED_LOGIN) for name in options)
+
+
+def build_claims(options: Mapping[str, str], now_s: float) -> dict[str, Any]:
+    """Return what a token of that moment, in seconds of Unix time, says. Raises SettingError."""
+    claims: dict[str, Any] = {}
+    for name, text in options.items():
+        if name.startswith(_STRING):
+            claims[name.removeprefix(_STRING)] = text
+        elif name.startswith(_NUMBER):
+            claims[name.removeprefix(_NUMBER)] = _number(name, text)
+        elif name.startswith(_LIST):
+            # The first character is what stands between the items.
+            claims[name.removeprefix(_LIST)] = text[1:].split(text[0]) if len(text) > 1 else []
+    user = options.get(_PRINCIPAL) or "sub"
+    if not isinstance(claims.get(user), str) or not claims[user].strip():
+        raise SettingError(f"sasl.jaas.config: the login module needs {_STRING}{user}: who the client is")
+    for name in _OF_TIME:
+        if name in claims:
+            raise SettingError(f"sasl.jaas.config: the claim {name} follows from {_LIFETIME}, leave it out")
+    lifetime_s = _number(_LIFETIME, options.get(_LIFETIME) or _DEFAULT_LIFETIME)
+    if lifetime_s <= 0:
+        raise SettingError(f"sasl.jaas.config: {_LIFETIME}={lifetime_s:g}: must be a number above 0")
+    # A listener may take no token of a later time than its own.
+    return {"iat": int(now_s), "exp": int(now_s) + lifetime_s, **claims}
+
+
+def encode(claims: Mapping[str, Any]) -> str:
+    """Return a token with these claims and no signature (RFC 7519, 6)."""
+    parts = (json.dumps(part, separators=(",", ":")).encode() for part in ({"alg": "none"}, claims))
+    return ".".join(urlsafe_b64encode(part).decode().rstrip("=") for part in parts) + "."
+
+
+def extensions_of(options: Mapping[str, str]) -> dict[str, str]:
+    """Return what is sent beside the token (KIP-342)."""
+    return {name.removeprefix(_EXTENSION): text for name, text in options.items() if name.startswith(_EXTENSION)}
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise SettingError(f"sasl.jaas.config: {name}={text}: must be a number")
+    return number

@@ -1,0 +1,226 @@
+"""Delegation tokens for tasks (KIP-48): credentials stay in the driver's program, and tasks sign in by a token.
+
+Owns one token of one cluster: it is made, and known to every broker, before a task needs it, renewed by a thread of the
+driver's program, and ended when the work is done. Source, sink and load get it as settings of their clients and must
+not know where it comes from. No message, line of the log or `repr` shows its secret, nor the credentials.
+
+A source that is written in Python has no process of its own that lives as long as its query (`docs/adr/0091`): the
+program that begins the query has, so the token is that program's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+
+from pybroker.client import Admin, ClientError
+from pybroker.client.errors import AuthenticationError, UnreachableError
+from pybroker.client.settings import AdminSettings
+
+if TYPE_CHECKING:
+    from pybroker.client.token_admin import Token
+    from pybroker_spark.load.plan import LoadPlan
+
+_log = logging.getLogger(__name__)
+
+MECHANISMS: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256")
+_PROTOCOLS: Final = ("SASL_SSL", "SASL_PLAINTEXT")
+_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+_OWN: Final = ("sasl.", "ssl.keystore.", "ssl.key.", "ssl.certificate.")
+"""How settings begin that are the driver's credentials, or say how it gets them."""
+_SECURITY: Final = ("security.", "sasl.", "ssl.")
+_SERVERS: Final = "bootstrap.servers"
+_RENEWED_AT: Final = 0.75
+"""The share of a token's time after which it is renewed, as Spark renews its own (spark.security.credentials.*)."""
+_KNOWN_S: Final = 10.0
+"""How long brokers may take to learn of a token."""
+_LOOK_S: Final = 0.05
+_ASK_MS: Final = 5_000
+_LONGEST_REST_S, _SHORTEST_REST_S = 60.0, 1.0
+_LEAVE_S: Final = 10.0
+LONGEST: Final = -1
+"""As long as brokers let a token live: their delegation.token.max.lifetime.ms."""
+
+
+class DelegationError(Exception):
+    """There is no token for tasks; the text says why, and what would be right."""
+
+
+class Delegation:
+    """A token while it is open (`with`), in the driver's program; to tasks travel its `options` or `properties`."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        properties: Mapping[str, Any],
+        *,
+        mechanism: str = MECHANISMS[0],
+        max_lifetime_ms: int = LONGEST,
+    ) -> None:
+        """As `pybroker_spark.delegated`. Raises DelegationError."""
+        protocol = str(properties.get("security.protocol", "PLAINTEXT")).upper()
+        if protocol not in _PROTOCOLS:
+            raise DelegationError(
+                f"security.protocol={protocol}: tasks sign in by SASL with a delegation token: must be one of "
+                f"{', '.join(_PROTOCOLS)}"
+            )
+        if mechanism not in MECHANISMS:
+            raise DelegationError(f"mechanism {mechanism}: tokens are shown by {' or '.join(MECHANISMS)}")
+        self.bootstrap_servers = bootstrap_servers
+        self._given = {key: value for key, value in properties.items() if key != _SERVERS}
+        self._mechanism, self._max_lifetime_ms = mechanism, max_lifetime_ms
+        self._token: Token | None = None
+        self._renewal: _Renewal | None = None
+
+    def __repr__(self) -> str:
+        return f"Delegation({self.bootstrap_servers!r}, {self._token!r})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Delegation has the driver's credentials and stays there: hand its options to tasks")
+
+    def __enter__(self) -> Self:
+        """Have the token made, and wait until brokers know it. Raises DelegationError."""
+        begun_s = time.time()
+        try:
+            with self._admin() as admin:
+                self._token = admin.create_token(max_lifetime_ms=self._max_lifetime_ms)
+                self._wait_until_known(admin)
+        except ClientError as error:
+            self._end()
+            raise DelegationError(f"{self.bootstrap_servers}: no delegation token for tasks: {error}") from error
+        except BaseException:
+            self._end()
+            raise
+        self._renewal = _Renewal(self._admin, self._token, begun_s)
+        self._renewal.thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the token. Where that fails the log says until when it can be used."""
+        if self._renewal is not None:
+            self._renewal.stop()
+        self._end()
+
+    @property
+    def token_id(self) -> str:
+        """What brokers call the token; it is no secret. Empty while there is none."""
+        return "" if self._token is None else self._token.token_id
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """The properties that were given, with the token in place of the credentials. Raises DelegationError."""
+        return self.properties_of(self._given)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The same as options of the format `pybroker`: `kafka.*`, the servers included. Raises DelegationError."""
+        given = {f"kafka.{key}": str(value) for key, value in self.properties.items()}
+        return {f"kafka.{_SERVERS}": self.bootstrap_servers, **given}
+
+    def properties_of(self, properties: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a client's properties with the token in place of credentials. Raises DelegationError."""
+        if self._token is None:
+            raise DelegationError("the delegation token is not made yet, or has ended: use it inside of `with`")
+        kept = {key: value for key, value in properties.items() if not key.startswith(_OWN)}
+        words = f'username="{self._token.token_id}" password="{self._token.password}" tokenauth="true"'
+        return {**kept, "sasl.mechanism": self._mechanism, "sasl.jaas.config": f"{_MODULE} required {words};"}
+
+    def _admin(self) -> Admin:
+        return Admin(self.bootstrap_servers, AdminSettings.acting(self._given))
+
+    def _wait_until_known(self, admin: Admin) -> None:
+        """Sign in by the token at every broker: one learns of it a moment after the controller has made it."""
+        deadline = time.monotonic() + _KNOWN_S
+        by_token = AdminSettings.acting(self.properties)
+        asking = {**by_token, "default.api.timeout.ms": str(_ASK_MS), "request.timeout.ms": str(_ASK_MS)}
+        for broker in admin.describe_cluster().brokers:
+            while True:
+                try:
+                    with Admin(f"{broker.host}:{broker.port}", asking) as asked:
+                        asked.describe_cluster()
+                    break
+                except UnreachableError:
+                    break  # It is away, and learns of the token before it serves anybody again.
+                except AuthenticationError:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(_LOOK_S)
+
+    def _end(self) -> None:
+        token, self._token = self._token, None
+        if token is None:
+            return
+        try:
+            with self._admin() as admin:
+                admin.expire_token(token.hmac)
+        except ClientError as error:
+            _log.warning("delegation token %s is not ended, and ends by itself: %s", token.token_id, error)
+
+
+@contextmanager
+def delegated_plan(plan: LoadPlan) -> Iterator[LoadPlan]:
+    """A load whose clients sign in by tokens, one for each cluster and user, which end with it.
+
+    Raises DelegationError.
+    """
+    with ExitStack() as stack:
+        made: dict[object, Delegation] = {}
+        clients = []
+        for client in plan.clients:
+            login = sorted((key, str(value)) for key, value in client.properties.items() if key.startswith(_SECURITY))
+            key = (client.bootstrap_servers, tuple(login))
+            if key not in made:
+                made[key] = stack.enter_context(Delegation(client.bootstrap_servers, client.properties))
+            clients.append(dataclasses.replace(client, properties=made[key].properties_of(client.properties)))
+        yield dataclasses.replace(plan, clients=tuple(clients))
+
+
+class _Renewal:
+    """Renews a token while it is open, until it ends for good."""
+
+    def __init__(self, admin: Any, token: Token, begun_s: float) -> None:
+        self._admin, self._token = admin, token
+        self._ahead_s = begun_s - token.issued_ms / 1000
+        """By how much this machine's clock is ahead of the brokers'."""
+        self._stopped = threading.Event()
+        self.thread = threading.Thread(target=self._run, name="delegation-token", daemon=True)
+
+    def stop(self) -> None:
+        """Renew no more."""
+        self._stopped.set()
+        self.thread.join(_LEAVE_S)
+
+    def _run(self) -> None:
+        expires_ms = self._token.expires_ms
+        pause = self._left_s(expires_ms) * _RENEWED_AT
+        while expires_ms < self._token.ends_ms and not self._stopped.wait(max(pause, 0.0)):
+            try:
+                with self._admin() as admin:
+                    expires_ms = admin.renew_token(self._token.hmac)
+            except ClientError as error:
+                if self._stopped.is_set():
+                    return
+                left = self._left_s(expires_ms)
+                pause = min(max(left / 4, _SHORTEST_REST_S), _LONGEST_REST_S)
+                _log.warning("delegation token %s: not renewed, %.0f s are left: %s", self._token.token_id, left, error)
+                continue
+            pause = self._left_s(expires_ms) * _RENEWED_AT
+        if not self._stopped.is_set():
+            ends = datetime.fromtimestamp(self._token.ends_ms / 1000, UTC).isoformat(timespec="seconds")
+            _log.warning(
+                "delegation token %s ends for good at %s: a query that goes on beyond has to be started again",
+                self._token.token_id,
+                ends,
+            )
+
+    def _left_s(self, expires_ms: int) -> float:
+        return expires_ms / 1000 + self._ahead_s - time.time()
