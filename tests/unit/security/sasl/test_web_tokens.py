@@ -141,20 +141,26 @@ class Issuer:
         self.keys: dict[str | None, dict[str, Any]] | None = {"r": {"kty": "RSA"}}
         monkeypatch.setattr(web_tokens, "read_keys", self._read)
         self.store = Keys(source, lambda: self.now)
+        self.answers = threading.Event()
+        self.answers.set()
 
     def _read(self, _source: KeySource) -> dict[str | None, dict[str, Any]]:
         self.asked += 1
+        assert self.answers.wait(10)
         if self.keys is None:
             raise OSError("nobody there")
         return self.keys
 
     def has(self, key_id: str) -> bool:
-        """Whether a key is found; what asks for keys meanwhile has ended."""
+        """Whether a key is found, among those that are there by then; what asks for keys meanwhile has ended."""
+        if self.store._keys is not None:
+            self.answers.clear()
         try:
             self.store.find(key_id)
         except TokenError:
             return False
         finally:
+            self.answers.set()
             end = time.monotonic() + 10
             while self.store._fetch is not None:
                 assert time.monotonic() < end
