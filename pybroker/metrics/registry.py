@@ -464,6 +464,24 @@ METRICS: tuple[Metric, ...] = (
     _raft("current-epoch", "Epoch of the metadata quorum."),
     _raft("high-watermark", "End of what is committed of the metadata log."),
     _raft("log-end-offset", "End of this voter's metadata log."),
+    Metric(
+        "kafka_server_raft_metrics_commit_latency_seconds",
+        _H,
+        "From when the active controller proposed a batch of records to when a majority of the voters had it and it "
+        "was published here.",
+        (),
+        "seconds",
+        "kafka.server:type=raft-metrics,name=commit-latency-avg",
+    ),
+    Metric(
+        "kafka_controller_controllereventmanager_event_seconds",
+        _H,
+        "From when a request's event was handed to the active controller to when what it came to was committed and "
+        "published: Kafka's EventQueueTimeMs and EventQueueProcessingTimeMs, and the commit.",
+        (),
+        "seconds",
+        "kafka.controller:type=ControllerEventManager,name=EventQueueProcessingTimeMs",
+    ),
     # ---------------------------------------------------------------------------------------------- the process
     Metric(
         "kafka_server_kafkaserver_brokerstate",

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybroker import __version__
+from pybroker.controller.measured import MeasuredController
 from pybroker.handlers.registry import every_api
 from pybroker.metrics.client_use import of_clients
 from pybroker.metrics.registry import Histogram, Sample
@@ -329,6 +330,10 @@ def _of_quorum(controller: Controller) -> Iterator[Family]:
     yield f"{prefix}_current_epoch", [Sample(controller.leader_epoch)]
     yield f"{prefix}_high_watermark", [Sample(controller.committed_offset)]
     yield f"{prefix}_log_end_offset", [Sample(controller.next_offset)]
+    if isinstance(controller, MeasuredController):
+        yield f"{prefix}_commit_latency_seconds", [Sample(controller.commit_times.histogram())]
+        events = controller.event_times.histogram()
+        yield "kafka_controller_controllereventmanager_event_seconds", [Sample(events)]
 
 
 def _of_process() -> Iterator[Family]:
