@@ -14,6 +14,7 @@ import confluent_kafka
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from pybroker.cli.top.clients import Client, ask_clients
 from pybroker.client import NewTopic
 from pybroker.client.admin import Admin
 from pybroker.config.broker import BrokerConfig
@@ -207,6 +208,8 @@ def use_quotas(servers: str, address: tuple[str, int]) -> tuple[Series, dict[str
                 waits[name] = wire.ask(produce("orders", batch_of(b"x" * size))).throttle_time_ms
                 if name == "calm":
                     fetched(wire.ask(fetch("orders", partition_max_bytes=200_000)))
+        seen = ask_clients([address])
+        assert seen[Client("", "busy")].bytes_in > seen[Client("", "calm")].bytes_in > 0
         return scrape(address), waits
 
 
