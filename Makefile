@@ -28,7 +28,7 @@ TEST_PROCESSES ?= 4
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
 .DEFAULT_GOAL := all
-.PHONY: all acl-oracle audit help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak chaos exactly-once upgrade audit-large simulate fuzz micro changelog clean
+.PHONY: all acl-oracle audit help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak chaos exactly-once upgrade moving audit-large simulate fuzz micro changelog clean
 
 all: fmt build lint test ## Format, build, lint and test: the round before every commit
 
@@ -101,6 +101,9 @@ soak: build $(STAMPS)/test ## Ten minutes of churn with flat memory; then kill a
 chaos: build $(STAMPS)/test ## Disturb a cluster under load and check what its clients saw: make chaos SECONDS=600 SEED=7 BROKERS=3 (long)
 	PYBROKER_CHAOS_SECONDS=$(or $(SECONDS),600) PYBROKER_CHAOS_SEED=$(or $(SEED),0) PYBROKER_CHAOS_BROKERS=$(or $(BROKERS),3) \
 		$(BIN)/pytest tests/chaos
+
+moving: build $(STAMPS)/test ## Move three nodes of Apache Kafka onto pybroker and back, also with a metadata log that has lost its beginning (long)
+	PYBROKER_MOVING=1 $(BIN)/pytest tests/conformance/test_moving_nodes.py
 
 exactly-once: build $(STAMPS)/test ## Consume, transform and produce in transactions under kills: four kinds of copiers, make exactly-once SECONDS=600 SEED=7 (long)
 	PYBROKER_EXACTLY_ONCE_SECONDS=$(or $(SECONDS),600) PYBROKER_CHAOS_SEED=$(or $(SEED),7) \

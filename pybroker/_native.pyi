@@ -508,6 +508,30 @@ class ProcessorCounters:
 _TopicCounts = tuple[int, int, int, int, int, int, int, int]
 """Bytes in, out and rejected, records in, partitions of Produces, those that failed, of Fetches, those that failed."""
 
+_ClientUse = tuple[str, str, int, int]
+"""User and client id, empty where all share the quota; bytes, or nanoseconds of a thread; milliseconds to wait."""
+
+def client_uses(data_plane: DataPlane, most: int) -> ClientUses:
+    """What those have used whom a quota or a limit binds, since they are known: of each quota the `most` that used the
+    most. Any thread may ask."""
+
+@final
+class ClientUses:
+    """What clients have used of their quotas; each with the number of those that are left out."""
+
+    @property
+    def produce(self) -> tuple[list[_ClientUse], int]:
+        """Bytes of Produce requests, by user and client id."""
+    @property
+    def fetch(self) -> tuple[list[_ClientUse], int]:
+        """Bytes of answers to Fetch."""
+    @property
+    def request(self) -> tuple[list[_ClientUse], int]:
+        """Nanoseconds of threads."""
+    @property
+    def addresses(self) -> tuple[list[tuple[str, int]], int]:
+        """Connections accepted, by address; those that have a limit of connections a second."""
+
 def work_counters(data_plane: DataPlane) -> WorkCounters:
     """What a data plane has counted since its start, beside the requests of APIs. Any thread may ask."""
 
@@ -543,8 +567,10 @@ class WorkCounters:
     def system_threads(self) -> list[int]:
         """The processors' threads as the system numbers them, 0 for one that does not run yet."""
     @property
-    def listeners(self) -> list[tuple[str, int, int]]:
-        """Of each listener to which somebody came: its name, open connections, connections accepted since the start."""
+    def listeners(self) -> list[tuple[str, int, int, int, int]]:
+        """Of each listener to which somebody came: its name, open connections, connections accepted since the start,
+        milliseconds in which connections waited as they came too fast, and those that connections of addresses that
+        were too fast had to wait, one by one, before they were closed."""
 
 @final
 class RequestTimes:

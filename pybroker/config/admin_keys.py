@@ -43,6 +43,13 @@ class AdminKeys(Settings):
         at_least=0,
         ours=True,
     )
+    metrics_clients_max = integer(
+        1000,
+        "Users and client ids that have series of their own in /metrics for a quota that binds them, and addresses "
+        "that have a limit of connections a second: those that used most. Of those beyond the number is shown.",
+        at_least=0,
+        ours=True,
+    )
 
 
 def parse_address(key: str, text: str) -> tuple[str, int]:

@@ -309,6 +309,7 @@ class Controller:
         named = None if snapshot is None or snapshot.voters is None else VoterSet.from_record(snapshot.voters)
         mark = None if snapshot is None else mark_of(snapshot, named or self._quorum.configured, self._quorum.node_id)
         if snapshot is not None and mark is not None:
+            self._checkpointer.found(snapshot)
             for batch in read_snapshot(snapshot.path):
                 self._load(batch)
         return Voter.open(self._quorum, now_ms=_wall_clock_ms, replay=self._load, snapshot=mark, voters=named)
@@ -419,13 +420,9 @@ class Controller:
     def _lead(self) -> None:
         """Begin to decide, from the newest image on: this voter was elected."""
         image = self._loader.image
-        log.info(
-            "leading cluster %s in epoch %d: %d topics at offset %d",
-            self._quorum.cluster_id,
-            self._voter.term,
-            len(image.topics.by_id),
-            image.offset,
-        )
+        cluster_id, topics = self._quorum.cluster_id, len(image.topics.by_id)
+        words = "leading cluster %s in epoch %d: %d topics at offset %d"
+        log.info(words, cluster_id, self._voter.term, topics, image.offset)
         machine = ClusterMachine(self.settings, image)
         runner = Runner(machine, self._append, now=_now_ms, max_records=MAX_RECORDS_PER_BATCH)
         now = _now_ms()

@@ -61,7 +61,7 @@ async def within_quota(
         if is_taken and result.error_code != ErrorCode.NONE:
             charge.give_back(weight)
         results.append(result)
-    return results, charge.wait_ms
+    return results, charge.finish()
 
 
 def _exceeded(result: Any) -> Any:

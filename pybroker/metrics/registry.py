@@ -125,6 +125,22 @@ def _raft(name: str, words: str) -> Metric:
     )
 
 
+def _clients(name: str, kind: str, attribute: str, words: str, unit: str = "", *, is_gauge: bool = False) -> Metric:
+    """Return a metric of those whom a quota binds."""
+    return Metric(
+        f"kafka_server_{kind.lower()}_{name}",
+        _G if is_gauge else _C,
+        words,
+        ("user", "client_id"),
+        unit,
+        f"kafka.server:type={kind},user=(.*),client-id=(.*),name={attribute}",
+    )
+
+
+def _throttled(kind: str, words: str) -> Metric:
+    return _clients("throttle_time_seconds", kind, "throttle-time", words, "seconds")
+
+
 def _log(name: str, words: str, unit: str = "") -> Metric:
     end = f"_{unit}" if unit else ""
     return Metric(
@@ -286,6 +302,61 @@ METRICS: tuple[Metric, ...] = (
         kafka="kafka.server:type=socket-server-metrics,listener=([-.\\w]+),name=connection-close-total",
     ),
     Metric(
+        "kafka_server_socket_server_metrics_connection_accept_throttle_time_seconds",
+        _C,
+        "How long connections waited to be accepted by a listener, as they came faster than "
+        "max.connection.creation.rate.",
+        ("listener",),
+        "seconds",
+        "kafka.server:type=socket-server-metrics,listener=([-.\\w]+),name=connection-accept-throttle-time",
+    ),
+    Metric(
+        "kafka_server_socket_server_metrics_ip_connection_accept_throttle_time_seconds",
+        _C,
+        "How long connections to a listener were kept, one by one, before they were closed, as their address was "
+        "faster than its connection_creation_rate.",
+        ("listener",),
+        "seconds",
+        "kafka.server:type=socket-server-metrics,listener=([-.\\w]+),name=ip-connection-accept-throttle-time",
+    ),
+    Metric(
+        "kafka_server_socket_server_metrics_ip_connection_accept",
+        _C,
+        "Connections accepted from an address that has a connection_creation_rate.",
+        ("ip",),
+        kafka="kafka.server:type=socket-server-metrics,ip=(.+),name=connection-accept-rate",
+    ),
+    # ------------------------------------------------------------------------------- clients that have a quota
+    _clients("bytes", "Produce", "byte-rate", "Bytes of Produce requests of those whom a quota binds.", "bytes"),
+    _throttled("Produce", "How long they were to wait for producer_byte_rate."),
+    _clients("bytes", "Fetch", "byte-rate", "Bytes of answers to Fetch of those whom a quota binds.", "bytes"),
+    _throttled("Fetch", "How long they were to wait for consumer_byte_rate."),
+    _clients(
+        "request_time_seconds",
+        "Request",
+        "request-time",
+        "How long threads worked for those whom a quota of that binds.",
+        "seconds",
+    ),
+    _throttled("Request", "How long they were to wait for request_percentage."),
+    _clients(
+        "tokens",
+        "ControllerMutation",
+        "tokens",
+        "Partitions that those whom a quota of that binds may have made and deleted now, at the node that decides "
+        "about topics; negative where it was too many.",
+        is_gauge=True,
+    ),
+    _clients("partitions", "ControllerMutation", "rate", "Partitions that they had made and deleted."),
+    _throttled("ControllerMutation", "How long they were to wait for controller_mutation_rate."),
+    Metric(
+        "pybroker_metrics_clients_omitted",
+        _G,
+        "Those beyond metrics.clients.max, who used least: users and client ids by the quota that binds them, and "
+        "addresses as ip. They have no series of their own.",
+        ("quota",),
+    ),
+    Metric(
         "kafka_network_processor_cpu_seconds",
         _C,
         "CPU time of a network thread. One that grows by a second each second is never idle (Kafka's IdlePercent is "
@@ -394,6 +465,24 @@ METRICS: tuple[Metric, ...] = (
     _raft("current-epoch", "Epoch of the metadata quorum."),
     _raft("high-watermark", "End of what is committed of the metadata log."),
     _raft("log-end-offset", "End of this voter's metadata log."),
+    Metric(
+        "kafka_server_raft_metrics_commit_latency_seconds",
+        _H,
+        "From when the active controller proposed a batch of records to when a majority of the voters had it and it "
+        "was published here.",
+        (),
+        "seconds",
+        "kafka.server:type=raft-metrics,name=commit-latency-avg",
+    ),
+    Metric(
+        "kafka_controller_controllereventmanager_event_seconds",
+        _H,
+        "From when a request's event was handed to the active controller to when what it came to was committed and "
+        "published: Kafka's EventQueueTimeMs and EventQueueProcessingTimeMs, and the commit.",
+        (),
+        "seconds",
+        "kafka.controller:type=ControllerEventManager,name=EventQueueProcessingTimeMs",
+    ),
     # ---------------------------------------------------------------------------------------------- the process
     Metric(
         "kafka_server_kafkaserver_brokerstate",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pybroker._native import (
     AppendSettled,
+    ClientUses,
     ConnectionClosed,
     ControlRequest,
     DataPlane,
@@ -21,6 +22,7 @@ from pybroker._native import (
     UnresolvedRequest,
     WorkCounters,
     append_markers,
+    client_uses,
     confirm_transaction,
     count_request_time,
     mute,
@@ -54,6 +56,7 @@ Event = (
 
 __all__ = [
     "AppendSettled",
+    "ClientUses",
     "ConnectionClosed",
     "ControlRequest",
     "DataPlane",
@@ -73,6 +76,7 @@ __all__ = [
     "UnresolvedRequest",
     "WorkCounters",
     "append_markers",
+    "client_uses",
     "confirm_transaction",
     "count_request_time",
     "mute",

@@ -39,7 +39,8 @@ def build_admin(
     from pybroker.admin_http.server import AdminServer, Limits
     from pybroker.node.measuring import Measuring
 
-    measuring = Measuring(broker, controller, state=state, max_topics=config.metrics_topics_max)
+    most = {"max_topics": config.metrics_topics_max, "max_clients": config.metrics_clients_max}
+    measuring = Measuring(broker, controller, state=state, **most)
     pages = Pages(measuring.families, lambda: _not_ready(broker, controller, state()))
     limits = Limits(config.admin_http_max_connections, config.admin_http_timeout_ms / 1000)
     try:

@@ -111,8 +111,13 @@ class ControllerPart:
 
     def build(self) -> Controller:
         """Build the controller, which is not open."""
-        failures = self.failures
-        self.controller = Controller(
+        failures, kind = self.failures, Controller
+        if self.config.is_measured:
+            # Its histograms are not imported where nobody reads them.
+            from pybroker.controller.measured import MeasuredController
+
+            kind = MeasuredController
+        self.controller = kind(
             build_cluster_settings(self.config, self.live),
             self._quorum_settings(),
             lambda error: failures.end(f"the metadata log failed: {error}"),

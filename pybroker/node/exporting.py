@@ -38,7 +38,8 @@ def begin_export(
     from pybroker.net.traced_apis import traced
     from pybroker.node.measuring import Measuring
 
-    measuring = Measuring(broker, controller, state=state, max_topics=config.metrics_topics_max)
+    most = {"max_topics": config.metrics_topics_max, "max_clients": config.metrics_clients_max}
+    measuring = Measuring(broker, controller, state=state, **most)
     sender = Sender(settings, cluster_id=foundation.cluster_id, node_id=config.node_id)
     export = Export(sender, measuring.families, settings.interval_s)
     foundation.shut_down.add(Stage.DIRECTORIES, export, lambda: asyncio.to_thread(export.close))

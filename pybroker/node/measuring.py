@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pybroker import __version__
+from pybroker.controller.measured import MeasuredController
 from pybroker.handlers.served import api_names
+from pybroker.metrics.client_use import of_clients
 from pybroker.metrics.registry import Histogram, Sample
-from pybroker.net.native import partition_states, work_counters
+from pybroker.net.native import client_uses, partition_states, work_counters
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from pybroker.net.native import DataPlane, PartitionStates, WorkCounters
     from pybroker.node.broker_part import BrokerPart
     from pybroker.node.controller_part import ControllerPart
+    from pybroker.security.mutation_quotas import MutationQuotas
     from pybroker.storage.cleaner import CleanerCounts
 
     Family = tuple[str, Iterable[Sample]]
@@ -74,12 +77,14 @@ class Measuring:
         *,
         state: Callable[[], BrokerState],
         max_topics: int,
+        max_clients: int,
     ) -> None:
-        """`max_topics` is how many topics have series of their own."""
+        """`max_topics` and `max_clients` are how many topics, and users or clients, have series of their own."""
         self._broker = broker
         self._controller = controller
         self._state = state
         self._max_topics = max_topics
+        self._max_clients = max_clients
         self._names: dict[int, str] = {}
 
     def families(self) -> Iterator[Family]:
@@ -92,6 +97,7 @@ class Measuring:
         if broker is not None:
             yield from self._of_broker(broker, dict(works).get(broker))
         yield from _of_listeners(parts, [work for _, work in works])
+        yield from self._of_clients(broker, parts[0].mutations)
         source = getattr(broker, "source", None)
         if controller is not None and controller.is_open:
             yield from _of_metadata(controller.controller.image)
@@ -181,6 +187,12 @@ class Measuring:
             states = sorted(transactions.states().items())
             yield "kafka_coordinator_transaction_transactions", [Sample(count, (state,)) for state, count in states]
 
+    def _of_clients(self, broker: BrokerPart | None, mutations: MutationQuotas) -> Iterator[Family]:
+        most = self._max_clients
+        uses = client_uses(broker.data_plane, most) if broker is not None and hasattr(broker, "data_plane") else None
+        pause()
+        yield from of_clients(uses, mutations.uses(most, time.monotonic()))
+
     def _of_partitions(self, data_plane: DataPlane, work: WorkCounters) -> Iterator[Family]:
         states = partition_states(data_plane)
         prefix = "kafka_server_brokertopicmetrics"
@@ -209,9 +221,12 @@ class Measuring:
 def _of_listeners(parts: Sequence[BrokerPart | ControllerPart], works: Iterable[WorkCounters]) -> Iterator[Family]:
     found = [one for work in works for one in work.listeners]
     prefix = "kafka_server_socket_server_metrics_connection"
-    yield f"{prefix}_count", [Sample(opened, (name,)) for name, opened, _ in found]
-    yield f"{prefix}_creation", [Sample(accepted, (name,)) for name, _, accepted in found]
-    yield f"{prefix}_close", [Sample(accepted - opened, (name,)) for name, opened, accepted in found]
+    yield f"{prefix}_count", [Sample(opened, (name,)) for name, opened, *_ in found]
+    yield f"{prefix}_creation", [Sample(accepted, (name,)) for name, _, accepted, *_ in found]
+    yield f"{prefix}_close", [Sample(accepted - opened, (name,)) for name, opened, accepted, *_ in found]
+    prefix = "kafka_server_socket_server_metrics_{}connection_accept_throttle_time_seconds"
+    yield prefix.format(""), [Sample(waited_ms / 1000, (name,)) for name, *_, waited_ms, _ in found]
+    yield prefix.format("ip_"), [Sample(waited_ms / 1000, (name,)) for name, *_, waited_ms in found]
     now = datetime.now(UTC)
     ends = [item for part in parts if hasattr(part, "tls") for item in part.tls.expiries().items()]
     yield (
@@ -317,6 +332,10 @@ def _of_quorum(controller: Controller) -> Iterator[Family]:
     yield f"{prefix}_current_epoch", [Sample(controller.leader_epoch)]
     yield f"{prefix}_high_watermark", [Sample(controller.committed_offset)]
     yield f"{prefix}_log_end_offset", [Sample(controller.next_offset)]
+    if isinstance(controller, MeasuredController):
+        yield f"{prefix}_commit_latency_seconds", [Sample(controller.commit_times.histogram())]
+        events = controller.event_times.histogram()
+        yield "kafka_controller_controllereventmanager_event_seconds", [Sample(events)]
 
 
 def _of_process() -> Iterator[Family]:

@@ -12,7 +12,7 @@ Source: Kafka's ControllerMutationQuotaManager and TokenBucket.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from pybroker.security.quotas import limit_of
 
@@ -31,16 +31,42 @@ _FEW_BUCKETS = 10_000
 """Buckets that are remembered before those that are full, which are as if they were new, are forgotten."""
 
 
+_SHOWN_FOR_S = 3600.0
+"""Kafka's `INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS`: who has asked for nothing for so long is not shown."""
+
+
+class MutationUse(NamedTuple):
+    """What an entity has used of its quota."""
+
+    user: str
+    """Empty where users share the quota."""
+    client_id: str
+    """Empty where client ids share the quota."""
+    tokens: float
+    """Partitions that may be made or deleted now; negative where it was too many."""
+    partitions: int
+    """Partitions made and deleted since the entity is known."""
+    throttled_ms: int
+    """How long its clients were to wait."""
+
+
 class _Bucket:
-    __slots__ = ("tokens", "updated")
+    __slots__ = ("most", "partitions", "rate", "throttled_ms", "tokens", "updated")
 
     def __init__(self, tokens: float, now: float) -> None:
         self.tokens = tokens
         self.updated = now
+        self.rate = self.most = 0.0
+        # Both only grow: what is shown.
+        self.partitions = 0
+        self.throttled_ms = 0
 
     def refill(self, now: float, rate: float, most: float) -> None:
-        self.tokens = min(most, self.tokens + max(now - self.updated, 0.0) * rate)
-        self.updated = now
+        self.tokens = self.tokens_at(now, rate, most)
+        self.updated, self.rate, self.most = now, rate, most
+
+    def tokens_at(self, now: float, rate: float, most: float) -> float:
+        return min(most, self.tokens + max(now - self.updated, 0.0) * rate)
 
 
 class MutationQuotas:
@@ -69,6 +95,22 @@ class MutationQuotas:
         bucket.refill(now, limit.per_second, most)
         return MutationCharge(bucket, limit.per_second, most, is_strict=is_strict)
 
+    def uses(self, most: int, now: float) -> tuple[list[MutationUse], int]:
+        """Return what entities have used, the `most` that used most, and how many others there are; from any thread."""
+        buckets = [one for one in list(self._buckets.items()) if now - one[1].updated < _SHOWN_FOR_S]
+        buckets.sort(key=lambda one: one[1].partitions, reverse=True)
+        uses = [
+            MutationUse(
+                user or "",
+                client_id or "",
+                bucket.tokens_at(now, bucket.rate, bucket.most),
+                bucket.partitions,
+                bucket.throttled_ms,
+            )
+            for (user, client_id), bucket in buckets[:most]
+        ]
+        return uses, len(buckets) - len(uses)
+
     def _forget(self, now: float) -> None:
         """Forget buckets that nobody has taken from for the whole span: at whatever rate, they are full."""
         self._buckets = {
@@ -82,13 +124,14 @@ class MutationQuotas:
 class MutationCharge:
     """What one request takes of a bucket. It is decided about at one moment."""
 
-    __slots__ = ("_bucket", "_is_strict", "_most", "_rate", "wait_ms")
+    __slots__ = ("_bucket", "_is_strict", "_most", "_partitions", "_rate", "wait_ms")
 
     def __init__(self, bucket: _Bucket, rate: float, most: float, *, is_strict: bool) -> None:
         self._bucket = bucket
         self._rate = rate
         self._most = most
         self._is_strict = is_strict
+        self._partitions = 0
         self.wait_ms = 0
         """How long the client is to wait; 0 where it asked for no more than it may."""
 
@@ -99,6 +142,7 @@ class MutationCharge:
             self._throttle()
             return False
         bucket.tokens -= partitions
+        self._partitions += partitions
         if not self._is_strict and bucket.tokens < 0:
             self._throttle()
         return True
@@ -106,6 +150,13 @@ class MutationCharge:
     def give_back(self, partitions: int) -> None:
         """Count partitions no more: they were neither made nor deleted."""
         self._bucket.tokens = min(self._most, self._bucket.tokens + partitions)
+        self._partitions -= partitions
+
+    def finish(self) -> int:
+        """Show what the request has come to, once; return how many milliseconds the client is to wait."""
+        self._bucket.partitions += self._partitions
+        self._bucket.throttled_ms += self.wait_ms
+        return self.wait_ms
 
     def _throttle(self) -> None:
         self.wait_ms = round(-self._bucket.tokens / self._rate * 1000)

@@ -14,6 +14,8 @@ import confluent_kafka
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from pybroker.cli.top.clients import Client, ask_clients
+from pybroker.client import NewTopic
 from pybroker.client.admin import Admin
 from pybroker.config.broker import BrokerConfig
 from pybroker.metrics.registry import BY_NAME
@@ -21,12 +23,13 @@ from pybroker.node import Node
 from pybroker.node.node import NodeError
 from tests.support.batches import batch_of
 from tests.support.conditions import wait_until
-from tests.support.wire import Wire, produce
+from tests.support.wire import Wire, fetch, fetched, produce
 
 RECORDS = 30
 TOPICS = "kafka_server_brokertopicmetrics"
 REQUESTS = "kafka_network_requestmetrics"
 LEADERS = "kafka_server_replicamanager_leadercount"
+REQUEST_TIME = "kafka_server_request_request_time_seconds"
 RUNNING = 3
 TOPIC_COUNT = int(os.environ.get("PYBROKER_METRICS_TOPICS", "2000"))
 """`make soak` has 10,000."""
@@ -149,6 +152,9 @@ async def test_what_a_client_did_is_what_prometheus_reads(tmp_path: Path) -> Non
     assert value(after, "kafka_controller_kafkacontroller_activecontrollercount") == 1
     assert value(after, "kafka_controller_kafkacontroller_globaltopiccount") == 3
     assert value(after, "kafka_server_raft_metrics_high_watermark") > 0
+    commits = value(after, "kafka_server_raft_metrics_commit_latency_seconds_count")
+    assert 0 < commits <= value(after, "kafka_server_raft_metrics_high_watermark")
+    assert value(after, "kafka_controller_controllereventmanager_event_seconds_sum") > 0
     assert value(after, "kafka_server_kafkaserver_brokerstate") == RUNNING
     assert value(after, "process_resident_memory_bytes") > 0
     assert value(after, "kafka_log_logcleanermanager_uncleanable_partitions_count") == 0
@@ -184,6 +190,54 @@ def create_and_scrape(servers: str, address: tuple[str, int], begin: int, end: i
             admin.create_topics([f"t{number:05}" for number in range(first, min(first + 2000, end))])
     wait_until(lambda: value(scrape(address), LEADERS) == end, within=60, what=f"{end} partitions have a leader")
     return text_and_series(address)
+
+
+def use_quotas(servers: str, address: tuple[str, int]) -> tuple[Series, dict[str, int]]:
+    """Clients with quotas produce, fetch and create; the series, and the throttle times of the produces."""
+    sizes = {"busy": 150_000, "calm": 1_000, **{f"idle-{number}": 10 for number in range(5)}}
+    waits = {}
+    with Admin(servers) as admin:
+        admin.create_topics(["orders"])
+        admin.wait_for_leaders("orders")
+        limits = {"producer_byte_rate": 10_000.0, "consumer_byte_rate": 1e9, "request_percentage": 1e6}
+        admin.alter_client_quotas({"client-id": None}, limits)
+        admin.alter_client_quotas({"user": "ANONYMOUS"}, {"controller_mutation_rate": 2.0})
+        admin.create_topics([NewTopic("more", 3)])
+        for name, size in sizes.items():
+            with Wire(servers, client_id=name) as wire:
+                waits[name] = wire.ask(produce("orders", batch_of(b"x" * size))).throttle_time_ms
+                if name == "calm":
+                    fetched(wire.ask(fetch("orders", partition_max_bytes=200_000)))
+        seen = ask_clients([address])
+        assert seen[Client("", "busy")].bytes_in > seen[Client("", "calm")].bytes_in > 0
+        return scrape(address), waits
+
+
+async def test_what_clients_use_of_their_quotas_is_what_prometheus_reads(tmp_path: Path) -> None:
+    node = Node(config(tmp_path, metrics_clients_max="2"))
+    (listener,) = await node.start()
+    try:
+        address = node.admin_address
+        assert address is not None
+        servers = f"127.0.0.1:{listener.bound.port}"
+        series, waits = await asyncio.to_thread(use_quotas, servers, address)
+    finally:
+        await node.stop()
+    busy, calm = ({"user": "", "client_id": name} for name in ("busy", "calm"))
+    assert 150_000 < value(series, "kafka_server_produce_bytes_total", **busy) < 151_000
+    assert 1_000 < value(series, "kafka_server_produce_bytes_total", **calm) < 2_000
+    waited = value(series, "kafka_server_produce_throttle_time_seconds_total", **busy)
+    assert waited == waits["busy"] / 1000
+    assert waited > 4, "150 kB are 15 s at 10 kB a second, of which 10 count as passed"
+    assert value(series, "kafka_server_produce_throttle_time_seconds_total", **calm) == 0
+    assert 150_000 < value(series, "kafka_server_fetch_bytes_total", **calm) < 160_000
+    shown = [dict(labels)["client_id"] for name, labels in series if name == "kafka_server_produce_bytes_total"]
+    assert sorted(shown) == ["busy", "calm"], "those that used most"
+    assert value(series, "pybroker_metrics_clients_omitted", quota="Produce") >= 5
+    assert sum(number for (name, _), number in series.items() if name == f"{REQUEST_TIME}_total") > 0
+    anonymous = {"user": "ANONYMOUS", "client_id": ""}
+    assert value(series, "kafka_server_controllermutation_partitions_total", **anonymous) == 3
+    assert 19 <= value(series, "kafka_server_controllermutation_tokens", **anonymous) <= 22
 
 
 async def test_a_port_that_is_taken_keeps_the_node_from_starting_by_name(tmp_path: Path) -> None:

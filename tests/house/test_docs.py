@@ -76,7 +76,7 @@ def test_the_file_map_has_every_room_and_nothing_else() -> None:
 def test_a_reserved_room_is_not_there_yet_and_its_neighbours_are() -> None:
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", repository.section(ARCHITECTURE, RESERVED), re.M)
     reserved = {path for _what, where, _beside in rows for path in PATH.findall(where)}
-    assert len(reserved) > len(rows) / 2, "the table has lost its paths"
+    assert len(reserved) >= len(rows) / 2, "the table has lost its paths"
     built = sorted(path for path in reserved if (ROOT / path).exists())
     assert built == [], "it is there: describe it in the file map, and take it out of the reserved rooms"
     lost = [path for *_, beside in rows for path in PATH.findall(beside) if not (ROOT / path).exists()]

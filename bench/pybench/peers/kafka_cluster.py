@@ -72,6 +72,11 @@ class KafkaCluster:
         return ",".join(f"127.0.0.1:{node.controller_port}" for node in self._nodes.values())
 
     @property
+    def voters(self) -> str:
+        """What `controller.quorum.voters` says."""
+        return ",".join(f"{one.node_id}@127.0.0.1:{one.controller_port}" for one in self._nodes.values())
+
+    @property
     def pids(self) -> tuple[int, ...]:
         """The processes that run, by id."""
         return tuple(node.process.pid for node in self._nodes.values() if node.process is not None)
@@ -161,13 +166,12 @@ class KafkaCluster:
             raise StartError(f"Kafka's storage tool refused {config}: {said}")
 
     def _properties(self, node: _Node) -> dict[str, str]:
-        voters = ",".join(f"{one.node_id}@127.0.0.1:{one.controller_port}" for one in self._nodes.values())
         return {
             "process.roles": "broker,controller",
             "node.id": str(node.node_id),
             "listeners": f"PLAINTEXT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}",
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{node.port}",
-            "controller.quorum.voters": voters,
+            "controller.quorum.voters": self.voters,
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "log.dirs": str(node.directory / "data"),

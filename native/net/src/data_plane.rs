@@ -5,6 +5,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::io;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -33,10 +34,10 @@ use super::markers::AppendedMarkers;
 use super::open_connections::OpenConnections;
 use super::partition_states::{self, PartitionState};
 use super::processor::Processor;
-use super::quota::{ClientLimits, QuotaSettings, Quotas};
+use super::quota::{ClientLimits, QuotaKind, QuotaSettings, QuotaUse, Quotas};
 use super::reactor::Reactor;
 use super::request_memory::RequestMemory;
-use super::room::Room;
+use super::room::{ListenerCounts, Room};
 use super::settings::{FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
 use super::verification::Verified;
 use pybroker_replica::{
@@ -313,9 +314,20 @@ impl DataPlane {
         self.reactor.counters.work()
     }
 
-    /// Of each listener: its name, open connections, and those accepted since the start.
-    pub fn listeners(&self) -> Vec<(Arc<str>, usize, u64)> {
+    /// Of each listener to which somebody came: its connections since the start.
+    pub fn listeners(&self) -> Vec<ListenerCounts> {
         self.reactor.room.of_listeners()
+    }
+
+    /// Connections accepted from addresses that have a rate, `most` of them; and how many other such addresses there are.
+    pub fn addresses(&self, most: usize) -> (Vec<(IpAddr, u64)>, usize) {
+        self.reactor.room.of_addresses(most)
+    }
+
+    /// What has been used of a quota by those whom it binds, `most` of them; and how many others there are.
+    pub fn quota_uses(&self, kind: QuotaKind, most: usize) -> (Vec<QuotaUse>, usize) {
+        let Some(quotas) = self.reactor.hot_path.quotas.get() else { return (Vec::new(), 0) };
+        quotas.uses(kind, most, self.reactor.clock.now())
     }
 
     /// Bytes of records that were fetched from leaders and appended.

@@ -63,7 +63,8 @@ pub use identity::Identity;
 pub use interception::Decision;
 pub use markers::AppendedMarkers;
 pub use partition_states::PartitionState;
-pub use quota::{ClientLimits, Metering, QuotaLimit, QuotaSettings, Quotas, Window};
+pub use quota::{ClientLimits, Metering, QuotaKind, QuotaLimit, QuotaSettings, QuotaUse, Quotas, Window};
+pub use room::ListenerCounts;
 pub use settings::{FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
 #[cfg(feature = "simulation")]
 pub use simulation::{Served, SimulatedDataPlane};

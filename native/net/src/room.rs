@@ -1,6 +1,7 @@
 //! Room for connections: how many are open and how fast they came, by listener and by address, against the limits in
 //! force; and the wake-up of the acceptor that waits for one to close.
 
+use std::cmp::Reverse;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -40,18 +41,51 @@ pub enum Entry {
     TooFast(u64),
 }
 
+/// What has come to a listener since the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerCounts {
+    /// The listener.
+    pub name: Arc<str>,
+    /// Connections that are open.
+    pub open: usize,
+    /// Connections that came in, those turned away at once left out.
+    pub accepted: u64,
+    /// Milliseconds in which connections waited in the system's queue, as they came too fast.
+    pub waited_ms: u64,
+    /// Milliseconds that connections of addresses that were too fast had to wait, one by one, before they were closed.
+    pub addresses_waited_ms: u64,
+}
+
+/// What has come to one listener since the start.
+#[derive(Debug, Default)]
+struct Came {
+    accepted: u64,
+    waited_ms: u64,
+    addresses_waited_ms: u64,
+    /// Since when a connection may not come, as others came too fast.
+    waits_since: Option<u64>,
+}
+
+/// What has come from an address that has a rate.
+#[derive(Debug, Default)]
+struct OfAddress {
+    rate: ConnectionRate,
+    accepted: u64,
+}
+
 #[derive(Debug, Default)]
 struct Counts {
     total: usize,
-    /// Connections that came in since the start, those turned away at once left out.
-    accepted: FxHashMap<Arc<str>, u64>,
+    came: FxHashMap<Arc<str>, Came>,
     of_listener: FxHashMap<Arc<str>, usize>,
     of_address: FxHashMap<IpAddr, usize>,
     rate: ConnectionRate,
     rate_of_listener: FxHashMap<Arc<str>, ConnectionRate>,
-    rate_of_address: FxHashMap<IpAddr, ConnectionRate>,
+    rate_of_address: FxHashMap<IpAddr, OfAddress>,
     /// How many rates of addresses there may be before the idle ones are dropped.
     next_sweep: usize,
+    /// Listeners whose next connection waits, as others came too fast.
+    waiting: usize,
 }
 
 /// See the module.
@@ -91,42 +125,47 @@ impl Room {
         self.counts.lock().total
     }
 
-    /// Of each listener to which somebody came: its name, the connections that are open, and those accepted since the start.
-    pub fn of_listeners(&self) -> Vec<(Arc<str>, usize, u64)> {
+    /// Of each listener to which somebody came, by name.
+    pub fn of_listeners(&self) -> Vec<ListenerCounts> {
         let counts = self.counts.lock();
-        let open = |listener| counts.of_listener.get(listener).copied().unwrap_or(0);
-        let mut found: Vec<_> =
-            counts.accepted.iter().map(|(listener, all)| (Arc::clone(listener), open(listener), *all)).collect();
-        found.sort_unstable();
+        let mut found: Vec<_> = counts
+            .came
+            .iter()
+            .map(|(name, came)| ListenerCounts {
+                name: Arc::clone(name),
+                open: counts.of_listener.get(name).copied().unwrap_or(0),
+                accepted: came.accepted,
+                waited_ms: came.waited_ms,
+                addresses_waited_ms: came.addresses_waited_ms,
+            })
+            .collect();
+        found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         found
+    }
+
+    /// Connections that came in from addresses that have a rate, from the `most` of which the most came; and how many such
+    /// addresses there are beside. An address is forgotten when nobody comes from it for the span of a rate and there are
+    /// many.
+    pub fn of_addresses(&self, most: usize) -> (Vec<(IpAddr, u64)>, usize) {
+        let counts = self.counts.lock();
+        let mut found: Vec<_> =
+            counts.rate_of_address.iter().map(|(address, counted)| (*address, counted.accepted)).collect();
+        drop(counts);
+        found.sort_unstable_by_key(|(address, accepted)| (Reverse(*accepted), *address));
+        let left_out = found.len().saturating_sub(most);
+        found.truncate(most);
+        (found, left_out)
     }
 
     /// Whether the next connection of a listener may be accepted, before anything is known of it.
     pub fn admission(&self, listener: &Arc<str>, now: u64) -> Admission {
-        let limits = self.limits.load();
-        let own = limits.listeners.get(&**listener);
-        let is_protected = own.is_some_and(|own| own.is_protected);
         let mut counts = self.counts.lock();
-        if let Some(own) = own
-            && counts.of_listener.get(listener).copied().unwrap_or(0) >= own.max_connections
-        {
-            let name = listener.to_lowercase();
-            let (max, key) = (own.max_connections, format!("listener.name.{name}.max.connections"));
-            return Admission::Full(format!("{max} connections are open at listener {listener} ({key})"));
+        let admission = counts.admission(listener, now, &self.limits.load());
+        let waits = matches!(admission, Admission::Later(_));
+        if waits || counts.waiting > 0 {
+            counts.note_wait(listener, waits, now);
         }
-        if !is_protected && counts.total >= limits.max_connections {
-            let (max, reason) = (limits.max_connections, &limits.max_connections_reason);
-            return Admission::Full(format!("{max} connections are open ({reason})"));
-        }
-        let mut wait = 0;
-        if let Some(limit) = limits.creation_rate.filter(|_| !is_protected) {
-            wait = counts.rate.wait_ms(now, limit, limits.windows);
-        }
-        if let Some(limit) = own.and_then(|own| own.creation_rate) {
-            let rate = counts.rate_of_listener.entry(Arc::clone(listener)).or_default();
-            wait = wait.max(rate.wait_ms(now, limit, limits.windows));
-        }
-        if wait > 0 { Admission::Later(wait) } else { Admission::Now }
+        admission
     }
 
     /// Takes a place for a connection that was accepted, unless its address may have no more.
@@ -135,12 +174,14 @@ impl Room {
         let mut counts = self.counts.lock();
         if let Some(limit) = limits.rate_of(address) {
             counts.sweep(now, &limits);
-            let rate = counts.rate_of_address.entry(address).or_default();
-            let wait = rate.wait_ms(now, limit, limits.windows);
+            let of_address = counts.rate_of_address.entry(address).or_default();
+            let wait = of_address.rate.wait_ms(now, limit, limits.windows);
             if wait > 0 {
+                counts.came(listener).addresses_waited_ms += wait;
                 return Entry::TooFast(wait);
             }
-            rate.record(now, limits.windows);
+            of_address.rate.record(now, limits.windows);
+            of_address.accepted += 1;
         }
         let max = limits.max_of(address);
         // As in Kafka, one that is turned away counts among those that came.
@@ -149,7 +190,7 @@ impl Room {
             return Entry::TooMany(max);
         }
         counts.total += 1;
-        *counts.accepted.entry(Arc::clone(listener)).or_default() += 1;
+        counts.came(listener).accepted += 1;
         *counts.of_listener.entry(Arc::clone(listener)).or_default() += 1;
         *counts.of_address.entry(address).or_default() += 1;
         Entry::Taken
@@ -189,6 +230,44 @@ impl Room {
 }
 
 impl Counts {
+    fn admission(&mut self, listener: &Arc<str>, now: u64, limits: &ConnectionLimits) -> Admission {
+        let own = limits.listeners.get(&**listener);
+        let is_protected = own.is_some_and(|own| own.is_protected);
+        if let Some(own) = own
+            && self.of_listener.get(listener).copied().unwrap_or(0) >= own.max_connections
+        {
+            let name = listener.to_lowercase();
+            let (max, key) = (own.max_connections, format!("listener.name.{name}.max.connections"));
+            return Admission::Full(format!("{max} connections are open at listener {listener} ({key})"));
+        }
+        if !is_protected && self.total >= limits.max_connections {
+            let (max, reason) = (limits.max_connections, &limits.max_connections_reason);
+            return Admission::Full(format!("{max} connections are open ({reason})"));
+        }
+        let mut wait = 0;
+        if let Some(limit) = limits.creation_rate.filter(|_| !is_protected) {
+            wait = self.rate.wait_ms(now, limit, limits.windows);
+        }
+        if let Some(limit) = own.and_then(|own| own.creation_rate) {
+            let rate = self.rate_of_listener.entry(Arc::clone(listener)).or_default();
+            wait = wait.max(rate.wait_ms(now, limit, limits.windows));
+        }
+        if wait > 0 { Admission::Later(wait) } else { Admission::Now }
+    }
+
+    fn came(&mut self, listener: &Arc<str>) -> &mut Came {
+        self.came.entry(Arc::clone(listener)).or_default()
+    }
+
+    /// Notes whether the next connection of a listener waits from now on, and how long it has waited where it has.
+    fn note_wait(&mut self, listener: &Arc<str>, waits: bool, now: u64) {
+        let came = self.came(listener);
+        let before = came.waits_since;
+        came.waits_since = waits.then_some(now);
+        came.waited_ms += before.map_or(0, |since| now.saturating_sub(since));
+        self.waiting = self.waiting + usize::from(waits) - usize::from(before.is_some());
+    }
+
     fn record(&mut self, listener: &Arc<str>, now: u64, limits: &ConnectionLimits) {
         let own = limits.listeners.get(&**listener);
         if limits.creation_rate.is_some() && !own.is_some_and(|own| own.is_protected) {
@@ -202,7 +281,7 @@ impl Counts {
     /// Forgets addresses that nobody came from of late, before there are too many.
     fn sweep(&mut self, now: u64, limits: &ConnectionLimits) {
         if self.rate_of_address.len() >= self.next_sweep {
-            self.rate_of_address.retain(|_, rate| !rate.is_idle(now, limits.windows));
+            self.rate_of_address.retain(|_, counted| !counted.rate.is_idle(now, limits.windows));
             self.next_sweep = (2 * self.rate_of_address.len()).max(FEW_RATES);
         }
     }

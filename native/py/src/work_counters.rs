@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pybroker_net::{PartitionState, TimesOfKind, WorkCounters, bounds_us};
+use pybroker_net::{ListenerCounts, PartitionState, QuotaKind, QuotaUse, TimesOfKind, WorkCounters, bounds_us};
 use pybroker_replica::TopicCounts;
 use pyo3::prelude::*;
 
@@ -11,9 +11,11 @@ use crate::data_plane::PyDataPlane;
 
 /// The classes and functions of this file.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyClientUses>()?;
     m.add_class::<PyPartitionStates>()?;
     m.add_class::<PyRequestTimes>()?;
     m.add_class::<PyWorkCounters>()?;
+    m.add_function(wrap_pyfunction!(client_uses, m)?)?;
     m.add_function(wrap_pyfunction!(work_counters, m)?)?;
     m.add_function(wrap_pyfunction!(partition_states, m)?)
 }
@@ -26,10 +28,45 @@ fn work_counters(py: Python<'_>, data_plane: &PyDataPlane) -> PyWorkCounters {
 }
 
 #[pyfunction]
+#[pyo3(signature = (data_plane, most))]
+fn client_uses(py: Python<'_>, data_plane: &PyDataPlane, most: usize) -> PyClientUses {
+    let inner = &data_plane.inner;
+    py.detach(|| {
+        let of = |kind| uses_of(inner.quota_uses(kind, most));
+        let (addresses, left_out) = inner.addresses(most);
+        let addresses = addresses.into_iter().map(|(address, accepted)| (address.to_string(), accepted)).collect();
+        PyClientUses {
+            produce: of(QuotaKind::Produce),
+            fetch: of(QuotaKind::Fetch),
+            request: of(QuotaKind::Request),
+            addresses: (addresses, left_out),
+        }
+    })
+}
+
+#[pyfunction]
 #[pyo3(signature = (data_plane))]
 fn partition_states(py: Python<'_>, data_plane: &PyDataPlane) -> PyPartitionStates {
     let inner = &data_plane.inner;
     py.detach(|| PyPartitionStates::new(inner.partition_states(), inner.topic_counts()))
+}
+
+/// User, client id, what was used, milliseconds to wait; and how many are left out.
+type Uses = (Vec<(String, String, u64, u64)>, usize);
+
+fn uses_of(found: (Vec<QuotaUse>, usize)) -> Uses {
+    let (uses, left_out) = found;
+    let row = |QuotaUse { user, client_id, used, throttled_ms }| (user, client_id, used, throttled_ms);
+    (uses.into_iter().map(row).collect(), left_out)
+}
+
+/// See `_native.pyi`.
+#[pyclass(frozen, get_all, name = "ClientUses", module = "pybroker._native")]
+pub struct PyClientUses {
+    produce: Uses,
+    fetch: Uses,
+    request: Uses,
+    addresses: (Vec<(String, u64)>, usize),
 }
 
 /// How long requests of one kind took; see `_native.pyi`.
@@ -70,13 +107,14 @@ pub struct PyWorkCounters {
     times: Vec<PyRequestTimes>,
     bounds_us: Vec<u64>,
     system_threads: Vec<i32>,
-    listeners: Vec<(String, usize, u64)>,
+    listeners: Vec<(String, usize, u64, u64, u64)>,
 }
 
 impl PyWorkCounters {
-    pub fn new(work: WorkCounters, listeners: Vec<(Arc<str>, usize, u64)>, replication_bytes_in: u64) -> Self {
+    pub fn new(work: WorkCounters, listeners: Vec<ListenerCounts>, replication_bytes_in: u64) -> Self {
         let WorkCounters { topics, replication_bytes_out, waiting, expired, times, system_threads } = work;
-        let listener = |(name, open, accepted): (Arc<str>, _, _)| (name.to_string(), open, accepted);
+        let listener =
+            |it: ListenerCounts| (it.name.to_string(), it.open, it.accepted, it.waited_ms, it.addresses_waited_ms);
         Self {
             topics: counts_of(topics),
             replication_bytes_in,

@@ -1,11 +1,12 @@
-"""`pybroker top`: what a cluster is doing now: topics and partitions by records a second, groups by lag.
+"""`pybroker top`: what a cluster is doing now: topics and partitions by records a second, groups by lag, clients.
 
 sampling   what is asked of the cluster at one time
+clients    what is asked of the brokers' admin listeners
 rates      what two samples say
 screen     the live view of a terminal (rich)
 
 Owns options, and when it samples. Works against any Kafka, by Admin alone: rates are those of offsets, so records that
-transactions mark their ends with count, too.
+transactions mark their ends with count, too. Clients are known to pybroker's admin listeners alone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from pybroker.cli.errors import CommandError
 from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.cli.tables import table_lines
-from pybroker.cli.top.rates import GROUP_HEAD, PARTITION_HEAD, TOPIC_HEAD, View, build_view, summary
+from pybroker.cli.top.clients import ask_clients, parse_addresses
+from pybroker.cli.top.rates import CLIENT_HEAD, GROUP_HEAD, PARTITION_HEAD, TOPIC_HEAD, View, build_view, summary
 from pybroker.cli.top.sampling import take_sample
 from pybroker.client.errors import ClientError
 from pybroker.config.errors import ConfigError
@@ -30,8 +32,9 @@ if TYPE_CHECKING:
     from pybroker.client.admin import Admin
 
 DESCRIPTION = (
-    "Show what a cluster is doing now: topics and partitions by records a second, groups by lag. It goes on until "
-    "Ctrl-C; with --once it looks for one interval and ends. The live view needs rich (pip install 'pybroker[cli]')."
+    "Show what a cluster is doing now: topics and partitions by records a second, groups by lag, and with --metrics "
+    "clients that have a quota, by bytes a second. It goes on until Ctrl-C; with --once it looks for one interval and "
+    "ends. The live view needs rich (pip install 'pybroker[cli]')."
 )
 JSON = {
     "": {
@@ -63,6 +66,15 @@ JSON = {
             }
         ],
         "groupsLeftOut": "integer",
+        "clients": [
+            {
+                "user": "string",
+                "clientId": "string",
+                "bytesInPerSecond": "number",
+                "bytesOutPerSecond": "number",
+                "throttledSecondsPerSecond": "number",
+            }
+        ],
     }
 }
 
@@ -76,6 +88,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, default=15, metavar="N", help="most rows of a table (default: %(default)s)")
     parser.add_argument(
         "--most-groups", type=int, default=100, metavar="N", help="groups to ask about (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--metrics",
+        metavar="HOST:PORT,...",
+        help="admin listeners of brokers (admin.http.listener), to show what clients use of their quotas",
     )
     parser.add_argument("--internal", action="store_true", help="internal topics too")
     parser.add_argument("--once", action="store_true", help="look for one interval, print and end")
@@ -110,7 +127,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _sample(admin: Admin, arguments: argparse.Namespace) -> Sample:
-    return take_sample(admin, time.monotonic, internal=arguments.internal, most_groups=arguments.most_groups)
+    sample = take_sample(admin, time.monotonic, internal=arguments.internal, most_groups=arguments.most_groups)
+    if arguments.metrics is None:
+        return sample
+    return sample._replace(clients=ask_clients(parse_addresses(arguments.metrics)))
 
 
 def _print(view: View, arguments: argparse.Namespace) -> None:
@@ -122,6 +142,7 @@ def _print(view: View, arguments: argparse.Namespace) -> None:
         (TOPIC_HEAD, [row.cells() for row in view.topics]),
         (PARTITION_HEAD, [row.cells() for row in view.partitions]),
         (GROUP_HEAD, [row.cells() for row in view.groups]),
+        (CLIENT_HEAD, [row.cells() for row in view.clients]),
     )
     for head, rows in tables:
         if rows:

@@ -1,4 +1,5 @@
-"""What two samples of a cluster say: records a second of topics and partitions, lag of groups and what they make of it.
+"""What two samples of a cluster say: records a second of topics and partitions, lag of groups and what they make of it,
+bytes a second of clients.
 
 Owns the arithmetic and the order of rows: what is busy first, what lags first. Must not ask, print or know terminals.
 """
@@ -8,14 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from pybroker.cli.top.clients import Client, ClientUse
     from pybroker.cli.top.sampling import Sample
     from pybroker.client.topics import TopicPartition
 
 TOPIC_HEAD = ("TOPIC", "PARTITIONS", "RECORDS/S", "RECORDS")
 PARTITION_HEAD = ("TOPIC", "PARTITION", "LEADER", "RECORDS/S", "END-OFFSET")
 GROUP_HEAD = ("GROUP", "STATE", "PARTITIONS", "RECORDS/S", "LAG", "BEHIND")
+CLIENT_HEAD = ("USER", "CLIENT-ID", "BYTES-IN/S", "BYTES-OUT/S", "THROTTLED")
 _LEAST_S = 1e-3
 
 
@@ -72,6 +75,24 @@ class GroupRow(NamedTuple):
         return self.group, self.state, str(self.partitions), rate_text(self.rate), str(self.lag), shown
 
 
+class ClientRow(NamedTuple):
+    """Those who share a quota."""
+
+    user: str
+    client_id: str
+    bytes_in: float
+    """Bytes a second of Produce requests."""
+    bytes_out: float
+    """Bytes a second of answers to Fetch."""
+    throttled: float
+    """Seconds that they were to wait for each second; several connections can come to more than one."""
+
+    def cells(self) -> tuple[str, ...]:
+        """The row as text."""
+        names = self.user or "*", self.client_id or "*"
+        return *names, rate_text(self.bytes_in), rate_text(self.bytes_out), f"{self.throttled:.0%}"
+
+
 class View(NamedTuple):
     """What there is to show."""
 
@@ -83,6 +104,7 @@ class View(NamedTuple):
     partitions: Sequence[PartitionRow]
     groups: Sequence[GroupRow]
     groups_left_out: int
+    clients: Sequence[ClientRow] = ()
 
     @property
     def rate(self) -> float:
@@ -130,6 +152,16 @@ class View(NamedTuple):
                 for row in self.groups
             ],
             "groupsLeftOut": self.groups_left_out,
+            "clients": [
+                {
+                    "user": row.user,
+                    "clientId": row.client_id,
+                    "bytesInPerSecond": round(row.bytes_in, 3),
+                    "bytesOutPerSecond": round(row.bytes_out, 3),
+                    "throttledSecondsPerSecond": round(row.throttled, 3),
+                }
+                for row in self.clients
+            ],
         }
 
 
@@ -168,7 +200,21 @@ def build_view(before: Sample, now: Sample) -> View:
         sorted(partitions, key=lambda row: (-row.rate, row.topic, row.partition)),
         sorted(groups, key=lambda row: (-row.lag, -row.rate, row.group)),
         now.groups_left_out,
+        sorted(
+            _client_rows(before.clients or {}, now.clients or {}, seconds),
+            key=lambda row: (-row.bytes_in - row.bytes_out, -row.throttled, row.user, row.client_id),
+        ),
     )
+
+
+def _client_rows(
+    before: Mapping[Client, ClientUse], now: Mapping[Client, ClientUse], seconds: float
+) -> Iterator[ClientRow]:
+    """Yield each client's rates, 0 for what is new, or went back as a broker has begun anew."""
+    for client, use in now.items():
+        earlier = before.get(client, use)
+        rates = (max(0.0, last - first) / seconds for first, last in zip(earlier, use, strict=True))
+        yield ClientRow(client.user, client.client_id, *rates)
 
 
 def _rate(

@@ -13,6 +13,7 @@ from pybroker.client.topics import LATEST, TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pybroker.cli.top.clients import Client, ClientUse
     from pybroker.client.admin import Admin
 
 
@@ -37,6 +38,8 @@ class Sample(NamedTuple):
     under_replicated: int
     groups: Mapping[str, GroupSample]
     groups_left_out: int
+    clients: Mapping[Client, ClientUse] | None = None
+    """What clients have used of their quotas; None where nobody was asked."""
 
 
 def take_sample(admin: Admin, clock: Callable[[], float], *, internal: bool, most_groups: int) -> Sample:

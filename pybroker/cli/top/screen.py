@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from pybroker.cli.errors import CommandError
-from pybroker.cli.top.rates import GROUP_HEAD, PARTITION_HEAD, TOPIC_HEAD, View, build_view, summary
+from pybroker.cli.top.rates import CLIENT_HEAD, GROUP_HEAD, PARTITION_HEAD, TOPIC_HEAD, View, build_view, summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 
     from pybroker.cli.top.sampling import Sample
 
-_NUMBERS = {"PARTITIONS", "PARTITION", "LEADER", "RECORDS/S", "RECORDS", "END-OFFSET", "LAG", "BEHIND"}
+_NUMBERS = {
+    "PARTITIONS",
+    "PARTITION",
+    "LEADER",
+    "RECORDS/S",
+    "RECORDS",
+    "END-OFFSET",
+    "LAG",
+    "BEHIND",
+    *CLIENT_HEAD[2:],
+}
 
 
 def show_live(
@@ -54,6 +64,7 @@ def render(view: View, *, rows: int, title: str) -> Group:
         _table(TOPIC_HEAD, [row.cells() for row in view.topics[:rows]]),
         _table(PARTITION_HEAD, [row.cells() for row in view.partitions[:rows]]),
         _table(GROUP_HEAD, [row.cells() for row in view.groups[:rows]]),
+        _table(CLIENT_HEAD, [row.cells() for row in view.clients[:rows]]),
     )
     return Group(head, *(table for table in tables if table.row_count))
 

@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pybroker.controller.errors import MetadataLogError
+from pybroker.controller.quorum.snapshot_header import UNKNOWN
 from pybroker.controller.quorum.snapshot_policy import SnapshotPace, Stored, may_go
 from pybroker.controller.quorum.snapshots import (
     SnapshotId,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
+    from pybroker.controller.quorum.snapshots import SnapshotFile
     from pybroker.metadata.image import MetadataImage
     from pybroker.protocol.messages.records.voters import VotersRecord
 
@@ -56,6 +58,11 @@ class Checkpointer:
         self._now_ms = now_ms
         self._pace = SnapshotPace(policy, now_ms())
         self._is_at_work = False
+
+    def found(self, newest: SnapshotFile) -> None:
+        """Note the snapshot that a voter begins with: behind one of Kafka's, one that others can use is made soon."""
+        if newest.raft_index == UNKNOWN:
+            self._pace.hasten()
 
     def note(self, size: int) -> None:
         """Note that so many bytes of batches were committed."""

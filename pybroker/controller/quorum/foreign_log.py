@@ -11,14 +11,18 @@ import re
 from typing import TYPE_CHECKING
 
 from pybroker.controller.errors import MetadataLogError
+from pybroker.controller.quorum.batches import DIRECTORY_NAME
+from pybroker.controller.quorum.native import verify_log
 from pybroker.controller.quorum.snapshot_header import UNKNOWN
 from pybroker.controller.quorum.voter import SnapshotMark
+from pybroker.controller.quorum.voter_set import NO_DIRECTORY
 
 if TYPE_CHECKING:
     from pybroker.controller.quorum.snapshots import SnapshotFile
     from pybroker.controller.quorum.voter_set import VoterSet
     from pybroker.metadata.loader import Loader
 
+_EPOCHS = "leader-epoch-checkpoint"
 _SEGMENT = re.compile(r"(\d{20})\.log")
 
 
@@ -35,10 +39,16 @@ def mark_of(snapshot: SnapshotFile, voters: VoterSet, node_id: int) -> SnapshotM
     if snapshot.end_offset == 0 or begin == 0:
         return None
     if voters.node_ids != (node_id,):
+        epoch, end = _log_end(snapshot)
+        alone = "Start it as the only one (controller.quorum.voters)"
+        if any(voter.directory_id != NO_DIRECTORY for voter in voters.voters):
+            alone = "Start Kafka once more, have kafka-metadata-quorum remove-controller leave that one, start it here"
         raise MetadataLogError(
             f"{snapshot.path} is a snapshot of Apache Kafka's, and the log beside it begins at offset {begin}: several "
-            "voters cannot count its entries alike. Start with this node as the only voter (controller.quorum.voters), "
-            "and add the others with empty metadata directories"
+            f"voters cannot count its entries alike. The log ends in epoch {epoch} at offset {end}. Of the voters take "
+            f"the one whose log ends in the highest epoch, and of these at the highest offset. {alone} "
+            "and stop it: it makes a snapshot that says what is missing. Give the others a "
+            f"copy of its {DIRECTORY_NAME} in place of theirs, and start all"
         )
     return SnapshotMark(snapshot.end_offset, snapshot.id)
 
@@ -50,6 +60,24 @@ def check_whole(loader: Loader) -> None:
             "the metadata log ends inside of a transaction of Apache Kafka's controller: start Kafka on it once, which "
             "ends the transaction"
         )
+
+
+def _log_end(snapshot: SnapshotFile) -> tuple[int, int]:
+    """Return the epoch of the last entry beside a snapshot, and the offset behind it; raises `OSError`."""
+    directory = snapshot.path.parent
+    found = verify_log(
+        str(directory),
+        clean_shutdown=True,
+        recovery_point=-1,
+        log_start_offset=-1,
+        high_watermark=0,
+        compacted_to=0,
+        is_partition=False,
+    )
+    words = (directory / _EPOCHS).read_text(encoding="ascii").split() if (directory / _EPOCHS).exists() else []
+    # Version, count, and an epoch with its first offset for each.
+    epoch = int(words[-2]) if len(words) > 2 and words[-2].isdecimal() else snapshot.epoch
+    return max(epoch, snapshot.epoch), max(found.log_end_offset, snapshot.end_offset)
 
 
 def _first_offset(snapshot: SnapshotFile) -> int:

@@ -54,6 +54,10 @@ class SnapshotPace:
         """Note that so many bytes of batches were committed."""
         self._bytes += size
 
+    def hasten(self) -> None:
+        """Have one made as soon as something is committed."""
+        self._bytes = self._policy.bytes_between
+
     def is_due(self, now_ms: int) -> bool:
         """Return whether a snapshot is to be made: of new records that are many, or whose like have waited long."""
         policy = self._policy

@@ -143,6 +143,8 @@ class Voter:
         self._offered_voters: VoterSet | None = None
         # What `quorum-state` holds, or is about to.
         self._hard_state = HardState(0, None)
+        # The newest term whose leader `quorum-state` names, or is about to.
+        self._named_term = -1
         self._quorum: Quorum
 
     @classmethod
@@ -369,11 +371,17 @@ class Voter:
             self._ends.append(self.next_offset + int.from_bytes(payload[_LAST_OFFSET_DELTA]) + 1)
         if ready.hard_state is not None:
             self._hard_state = HardState(*ready.hard_state, self._hard_state.voters_offset)
+        # A Kafka that has this directory next takes who has voted for itself, and names no leader, for a candidate, and
+        # ends itself over entries of that term (its `QuorumState.initialize`).
+        names = bool(entries) and self._hard_state.vote == self.key and self._named_term < self.term
+        is_written, leader = ready.hard_state is not None or names, self.leader
+        if is_written and leader is not None:
+            self._named_term = self.term
         return Writing(
             number=ready.number,
             restart_at=restart_at,
-            hard_state=None if ready.hard_state is None else self._hard_state,
-            leader=self.leader,
+            hard_state=self._hard_state if is_written else None,
+            leader=leader,
             voters=self.voters.node_ids,
             cut_at=cut_at,
             entries=[(term, payload) for _, term, payload in entries],

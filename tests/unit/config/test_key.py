@@ -29,6 +29,7 @@ NOT_IN_KAFKA = {
     "admin.http.listener",
     "admin.http.max.connections",
     "admin.http.timeout.ms",
+    "metrics.clients.max",
     "metrics.topics.max",
     "opentelemetry.endpoint",
     "opentelemetry.headers",

@@ -81,3 +81,16 @@ def test_full_buckets_are_forgotten_before_there_are_too_many() -> None:
         assert charge is not None
         assert charge.take(1)
     assert len(buckets._buckets) <= 10_000
+
+
+def test_what_is_shown_grows_with_requests_that_are_done_and_those_who_used_most_come_first() -> None:
+    buckets, quotas = MutationQuotas(11, 1), image({"user": None})
+    for user, partitions, given_back in (("ann", 3, 1), ("bob", 20, 0), ("cid", 1, 1)):
+        charge = buckets.charge(quotas, user, "c", 0.0, is_strict=False)
+        assert charge is not None
+        charge.take(partitions)
+        assert buckets.uses(10, 0.0)[0][-1].partitions == 0, "it is not done yet"
+        charge.give_back(given_back)
+        assert charge.finish() == (9_000 if user == "bob" else 0)
+    assert buckets.uses(2, 5.0) == ([("bob", "", -4.0, 20, 9_000), ("ann", "", 11.0, 2, 0)], 1)
+    assert buckets.uses(2, 3600.0) == ([], 0), "nobody came for an hour"

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::QuotaSettings;
+use super::entity::Entity;
 use super::metered::{ClientQuotas, Limited, Meter};
 
 /// A keyed hash of a client or an entity.
@@ -57,10 +58,16 @@ impl Clients {
     }
 
     /// A limit, and what its entity has used.
-    pub fn limited(&mut self, entity: Key, per_second: f64, now_ms: u64) -> Limited {
+    pub fn limited(&mut self, key: Key, per_second: f64, now_ms: u64, entity: impl FnOnce() -> Entity) -> Limited {
         let window = self.settings.window;
-        let meter = self.meters.entry(entity).or_insert_with(|| Arc::new(Meter::new(window, now_ms)));
+        let meter = self.meters.entry(key).or_insert_with(|| Arc::new(Meter::new(entity(), window, now_ms)));
         Limited { per_second, meter: Arc::clone(meter) }
+    }
+
+    /// What entities have used that are not to be forgotten yet.
+    pub fn meters(&self, now_ms: u64) -> Vec<Arc<Meter>> {
+        let is_known = |meter: &&Arc<Meter>| meter.idle_ms(now_ms) < self.settings.forgotten_after_ms;
+        self.meters.values().filter(is_known).map(Arc::clone).collect()
     }
 
     /// How many clients and how many entities are remembered.

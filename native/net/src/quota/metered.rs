@@ -8,14 +8,21 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::entity::Entity;
 use super::rate::{Rate, Window};
 
 /// What an entity has used of one quota. Shared by all connections that it binds.
 #[derive(Debug)]
 pub struct Meter {
+    /// Whose it is.
+    pub(super) entity: Entity,
     window: Window,
     rate: Mutex<Rate>,
     used_ms: AtomicU64,
+    /// What was used since the entity is known: bytes, or nanoseconds of a thread. It never falls.
+    used: AtomicU64,
+    /// How long clients were to wait for this quota, in milliseconds.
+    throttled_ms: AtomicU64,
 }
 
 /// A quota, and what has been used of it.
@@ -55,8 +62,25 @@ pub struct Metered {
 }
 
 impl Meter {
-    pub(super) fn new(window: Window, now_ms: u64) -> Self {
-        Self { window, rate: Mutex::new(Rate::default()), used_ms: AtomicU64::new(now_ms) }
+    pub(super) fn new(entity: Entity, window: Window, now_ms: u64) -> Self {
+        Self {
+            entity,
+            window,
+            rate: Mutex::new(Rate::default()),
+            used_ms: AtomicU64::new(now_ms),
+            used: AtomicU64::new(0),
+            throttled_ms: AtomicU64::new(0),
+        }
+    }
+
+    /// Bytes, or nanoseconds of a thread, since the entity is known.
+    pub(super) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Milliseconds that clients were to wait.
+    pub(super) fn throttled_ms(&self) -> u64 {
+        self.throttled_ms.load(Ordering::Relaxed)
     }
 
     /// Whether a client's quotas have it.
@@ -90,9 +114,20 @@ impl Limited {
     }
 }
 
+/// Adds to what is shown of a quota; who has none has nothing to show.
+fn show(limited: Option<&Limited>, used: u64) {
+    if let Some(limited) = limited {
+        limited.meter.used.fetch_add(used, Ordering::Relaxed);
+    }
+}
+
 /// As [`Limited::count_and_wait`]; who is not limited does not wait.
 fn wait_ms(limited: Option<&Limited>, value: f64, now_ms: u64) -> f64 {
     limited.map_or(0.0, |limited| limited.count_and_wait(value, now_ms))
+}
+
+fn nanoseconds(spent: Duration) -> u64 {
+    u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Percent of a thread's second.
@@ -113,18 +148,32 @@ impl ClientQuotas {
 
     /// Counts the time that a request took, and says how long its client is to wait for that: a quota's window at most.
     pub fn spend(&self, spent: Duration, now_ms: u64) -> Throttle {
-        Throttle::new(self.spend_ms(spent, now_ms), now_ms)
+        self.wait(None, 0.0, self.spend_ms(spent, now_ms), now_ms)
     }
 
     /// Counts time for which nobody waits.
     pub fn spend_quietly(&self, spent: Duration, now_ms: u64) {
         if let Some(request) = &self.request {
             request.count(percent(spent), now_ms);
+            show(Some(request), nanoseconds(spent));
         }
+    }
+
+    /// The longer of two waits, for bytes and for time, which counts as one for that quota alone, as in Kafka.
+    fn wait(&self, of_bytes: Option<&Limited>, for_bytes: f64, for_time: f64, now_ms: u64) -> Throttle {
+        let throttle = Throttle::new(for_bytes.max(for_time), now_ms);
+        let cause = if for_bytes > for_time { of_bytes } else { self.request.as_ref() };
+        if throttle.time_ms > 0
+            && let Some(cause) = cause
+        {
+            cause.meter.throttled_ms.fetch_add(throttle.time_ms.unsigned_abs().into(), Ordering::Relaxed);
+        }
+        throttle
     }
 
     fn spend_ms(&self, spent: Duration, now_ms: u64) -> f64 {
         let Some(request) = &self.request else { return 0.0 };
+        show(Some(request), nanoseconds(spent));
         // Kafka's `maxThrottleTimeMs` of this quota alone.
         request.count_and_wait(percent(spent), now_ms).min(request.meter.window.sample_ms as f64)
     }
@@ -168,19 +217,22 @@ impl Metered {
 
     /// Counts a Produce that is done. Without an answer its time does not make the client wait, as in Kafka.
     pub fn produced(&self, is_answered: bool, now_ms: u64) -> Throttle {
-        let for_bytes = wait_ms(self.quotas.produce.as_ref(), self.bytes as f64, now_ms);
+        let of_bytes = self.quotas.produce.as_ref();
+        let for_bytes = wait_ms(of_bytes, self.bytes as f64, now_ms);
+        show(of_bytes, self.bytes as u64);
         let for_time = if is_answered { self.quotas.spend_ms(self.spent(), now_ms) } else { 0.0 };
-        Throttle::new(for_bytes.max(for_time), now_ms)
+        self.quotas.wait(of_bytes, for_bytes, for_time, now_ms)
     }
 
     /// Counts a Fetch whose answer has `bytes`. Where the client is to wait it gets none of them, and they do not count.
     pub fn fetched(&self, bytes: usize, now_ms: u64) -> Throttle {
         let for_time = self.quotas.spend_ms(self.spent(), now_ms);
-        let for_bytes = wait_ms(self.quotas.fetch.as_ref(), bytes as f64, now_ms);
-        let throttle = Throttle::new(for_bytes.max(for_time), now_ms);
-        if throttle.time_ms > 0
-            && let Some(fetch) = &self.quotas.fetch
-        {
+        let of_bytes = self.quotas.fetch.as_ref();
+        let for_bytes = wait_ms(of_bytes, bytes as f64, now_ms);
+        let throttle = self.quotas.wait(of_bytes, for_bytes, for_time, now_ms);
+        if throttle.time_ms == 0 {
+            show(of_bytes, bytes as u64);
+        } else if let Some(fetch) = of_bytes {
             fetch.count(-(bytes as f64), now_ms);
         }
         throttle

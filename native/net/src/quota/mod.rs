@@ -6,9 +6,11 @@
 //! principal with a client id, and again when a quota has changed.
 
 mod clients;
+mod entity;
 mod metered;
 mod metering;
 mod rate;
+mod uses;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -18,9 +20,11 @@ use parking_lot::Mutex;
 
 use super::identity::Identity;
 use clients::{Clients, Key};
+use entity::Entity;
 pub use metered::{ClientQuotas, Metered, Throttle};
 pub use metering::Metering;
 pub use rate::Window;
+pub use uses::QuotaUse;
 
 /// What quotas are measured by; complete, nothing has a default here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,10 +111,10 @@ impl Quotas {
     /// Remembers what the control plane has said of a client by quotas of `version`.
     fn note(&self, client: Key, version: u64, limits: &ClientLimits, now_ms: u64) -> Option<Arc<ClientQuotas>> {
         let mut clients = self.clients.lock();
-        let mut bound = |kind, limit: &Option<QuotaLimit>| {
-            let QuotaLimit { per_second, user, client_id } = limit.as_ref()?;
-            let entity = self.key(&(kind, user, client_id));
-            Some(clients.limited(entity, *per_second, now_ms))
+        let mut bound = |kind: QuotaKind, limit: &Option<QuotaLimit>| {
+            let limit: &QuotaLimit = limit.as_ref()?;
+            let key = self.key(&(kind, &limit.user, &limit.client_id));
+            Some(clients.limited(key, limit.per_second, now_ms, || Entity::new(kind, limit, key.1)))
         };
         let quotas = ClientQuotas {
             produce: bound(QuotaKind::Produce, &limits.produce),

@@ -149,3 +149,54 @@ fn a_client_id_of_any_length_takes_no_memory_of_a_connection_and_keeps_its_quota
     assert!(!metering.is_client(1, &long) && metering.knows(&quotas, &identity("alice"), &long, 0));
     assert!(produced(&metering, 1_000, 0) > 0);
 }
+
+#[test]
+fn what_is_shown_of_a_quota_grows_by_what_was_used_and_waited_for() {
+    let quotas = Quotas::new(SETTINGS);
+    quotas.set_version(1);
+    let (mut alice, mut bob) = (Metering::default(), Metering::default());
+    let limits = |user: &str| ClientLimits {
+        produce: limit(1000.0, Some(user), None),
+        fetch: limit(1000.0, None, Some("c")),
+        request: limit(10.0, Some(user), Some("c")),
+    };
+    ask(&quotas, &mut alice, "alice", "c", &limits("alice"));
+    ask(&quotas, &mut bob, "bob", "c", &limits("bob"));
+    assert_eq!(produced(&alice, 15_000, 0), 5_000);
+    assert_eq!(produced(&bob, 1, 0), 0);
+    let fetched = |bytes, now_ms| alice.begin(0).map(|metered| metered.fetched(bytes, now_ms).time_ms);
+    assert_eq!((fetched(9_000, 0), fetched(2_000, 0), fetched(500, 2_000)), (Some(0), Some(1_000), Some(0)));
+    assert_eq!(bob.spend(Duration::from_millis(1_050), 0).time_ms, 500);
+    let rows = |kind| {
+        let (uses, left_out) = quotas.uses(kind, 10, 0);
+        assert_eq!(left_out, 0);
+        let row = |it: QuotaUse| (it.user, it.client_id, it.used, it.throttled_ms);
+        uses.into_iter().map(row).collect::<Vec<_>>()
+    };
+    let row = |user: &str, client_id: &str, used, waited| (user.to_owned(), client_id.to_owned(), used, waited);
+    assert_eq!(rows(QuotaKind::Produce), [row("alice", "", 15_000, 5_000), row("bob", "", 1, 0)]);
+    assert_eq!(rows(QuotaKind::Fetch), [row("", "c", 9_500, 1_000)], "what was not sent was not used");
+    let (of_alice, of_bob) = (rows(QuotaKind::Request)[0].clone(), rows(QuotaKind::Request)[1].clone());
+    assert_eq!((of_alice.0.as_str(), of_alice.3), ("alice", 0), "its waits were for bytes");
+    assert!((1_050_000_000..1_150_000_000).contains(&of_bob.2) && of_bob.3 == 500, "{of_bob:?}");
+}
+
+#[test]
+fn those_that_used_the_most_are_shown_under_names_of_their_own() {
+    let quotas = Quotas::new(SETTINGS);
+    quotas.set_version(1);
+    let long = |last: &str| format!("x{}{last}", "\u{fc}".repeat(100));
+    for (at, client_id) in [long("a"), long("b"), "short".to_owned(), "idle".to_owned()].iter().enumerate() {
+        let mut metering = Metering::default();
+        let limits = ClientLimits { produce: limit(1.0, None, Some(client_id)), ..ClientLimits::default() };
+        ask(&quotas, &mut metering, "alice", client_id, &limits);
+        let used = if client_id == "idle" { 0 } else { 100 - at };
+        assert!(used == 0 || produced(&metering, used, 0) > 0);
+    }
+    let (uses, left_out) = quotas.uses(QuotaKind::Produce, 3, 0);
+    assert_eq!((uses.len(), left_out), (3, 1));
+    assert!(uses.iter().all(|it| it.client_id != "idle" && it.client_id.len() < 160), "{uses:?}");
+    assert_ne!(uses[1].client_id, uses[2].client_id, "what is cut differs");
+    assert_eq!(quotas.uses(QuotaKind::Produce, 0, 0), (vec![], 4));
+    assert_eq!(quotas.uses(QuotaKind::Produce, 3, 3_600_000), (vec![], 0), "nobody came for an hour");
+}

@@ -70,6 +70,13 @@ fn a_listener_waits_for_the_longer_of_its_rate_and_that_of_all() {
     };
     assert_eq!((count(&clients), count(&brokers)), (10, 5));
     assert_eq!(room.admission(&clients, 0), Admission::Later(1000));
+    assert_eq!(room.admission(&clients, 400), Admission::Later(600), "a connection that closes has it looked at again");
+    assert_eq!(room.admission(&clients, 11_000), Admission::Now);
+    assert_eq!(room.admission(&brokers, 12_000), Admission::Now);
+    assert_eq!(room.admission(&clients, 19_000), Admission::Now, "nobody waits any more");
+    let waited: Vec<_> =
+        room.of_listeners().into_iter().map(|it| (it.name, it.open, it.accepted, it.waited_ms)).collect();
+    assert_eq!(waited, [(brokers, 5, 5, 12_000), (clients, 10, 10, 11_000)]);
 }
 
 #[test]
@@ -83,6 +90,9 @@ fn an_address_that_is_too_fast_is_counted_nowhere_and_another_is_not_touched() {
     assert_eq!(room.enter(&clients, address(1), 0), Entry::TooFast(1000));
     assert_eq!(room.taken(), 30);
     assert_eq!(room.enter(&clients, address(1), 11_000), Entry::Taken);
+    assert_eq!(room.of_addresses(5), (vec![(address(2), 20), (address(1), 11)], 0));
+    assert_eq!(room.of_addresses(1), (vec![(address(2), 20)], 1));
+    assert_eq!(room.of_listeners()[0].addresses_waited_ms, 41 * 1000 + 30 * 500, "each that was refused");
 }
 
 #[test]

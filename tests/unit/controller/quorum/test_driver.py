@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pybroker.controller.cluster.events import NewTopic
 from pybroker.controller.errors import NotControllerError
 from pybroker.controller.quorum import driver
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
+from pybroker.controller.quorum.hard_state import FILE_NAME
 from pybroker.controller.quorum.peers import PeerAddress
 from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
 from pybroker.controller.quorum.voter import SnapshotMark
@@ -54,6 +56,17 @@ async def test_one_of_three_leads_and_the_others_follow(tmp_path: Path) -> None:
         assert [voter.node_id for voter in state.voters] == [0, 1, 2]
         assert all(voter.last_fetch_ms > 0 for voter in state.voters)
         assert leader.leads == [True]
+
+
+async def test_the_file_of_a_leader_names_it_before_its_log_has_entries_of_its_epoch(tmp_path: Path) -> None:
+    """Kafka takes who has voted for itself and names no leader for a candidate, and ends itself over such a log."""
+    async with quorum_of(tmp_path, 3) as quorum:
+        leader = await quorum.elected()
+        await quorum.agreed()
+        files = [tmp_path / str(number) / DIRECTORY_NAME / FILE_NAME for number in range(3)]
+        await until(lambda: json.loads(files[leader.node_id].read_text())["leaderId"] == leader.node_id)
+        for number, state in enumerate(json.loads(file.read_text()) for file in files):
+            assert state["leaderId"] >= 0 or state["votedId"] != number
 
 
 async def test_after_the_end_of_the_leader_another_one_has_all_that_was_answered(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ import pytest
 from pybroker.controller.cluster.events import NewTopic
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
-from pybroker.controller.quorum.foreign_log import check_whole
+from pybroker.controller.quorum.foreign_log import check_whole, mark_of
 from pybroker.controller.quorum.metadata_log import MetadataLog
 from pybroker.controller.quorum.settings import QuorumSettings
 from pybroker.controller.quorum.snapshots import newest_snapshot, write_snapshot
+from pybroker.controller.quorum.voter_set import VoterNode, VoterSet
 from pybroker.metadata.delta import MetadataDelta
 from pybroker.metadata.features import INITIAL_LEVELS
 from pybroker.metadata.loader import Loader
@@ -57,8 +58,27 @@ async def test_several_voters_are_refused_with_what_helps(tmp_path: Path) -> Non
     await leave_as_kafka_would(tmp_path)
     snapshot = newest_snapshot(tmp_path / DIRECTORY_NAME)
     assert snapshot is not None
-    with pytest.raises(MetadataLogError, match=rf"{snapshot.path} is a snapshot of Apache Kafka's.* only voter"):
+    end = f"The log ends in epoch {snapshot.epoch} at offset {snapshot.end_offset}"
+    with pytest.raises(
+        MetadataLogError, match=rf"{snapshot.path} is a snapshot of Apache Kafka's.* {end}\. .* the only one"
+    ):
         await build(tmp_path, voters=(1, 2)).controller.open()
+    named = VoterSet.of([VoterNode(1, b"1" * 16), VoterNode(2, b"2" * 16)])
+    with pytest.raises(MetadataLogError, match="remove-controller leave that one"):
+        mark_of(snapshot, named, 1)
+
+
+async def test_who_has_led_alone_leaves_a_snapshot_that_several_voters_begin_with(tmp_path: Path) -> None:
+    await leave_as_kafka_would(tmp_path)
+    async with running(tmp_path):
+        pass
+    made = newest_snapshot(tmp_path / DIRECTORY_NAME)
+    assert made is not None
+    mark = mark_of(made, VoterSet.of([VoterNode(1), VoterNode(2)]), 2)
+    assert mark is not None
+    assert mark.raft_index == made.end_offset, (
+        "entries are counted from the end of Kafka's snapshot, and hold one record"
+    )
 
 
 def test_a_log_that_ends_inside_of_a_transaction_is_kafkas_to_end() -> None:

@@ -36,6 +36,16 @@ def test_the_file_is_kafkas_data_version_0(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("key", [2, (5 << 32) | 2])
+def test_who_voted_for_itself_and_lost_is_no_candidate_for_kafka(tmp_path: Path, key: int) -> None:
+    write_hard_state(tmp_path, HardState(3, key), None, [1, 2])
+    assert json.loads((tmp_path / FILE_NAME).read_text())["votedId"] == 2
+    write_hard_state(tmp_path, HardState(3, key), 1, [1, 2])
+    fields = json.loads((tmp_path / FILE_NAME).read_text())
+    assert (fields["leaderId"], fields["votedId"]) == (1, -1)
+    assert read_hard_state(tmp_path) == HardState(3, key), "the vote is given, and given once"
+
+
 def test_a_newer_data_version_of_kafka_is_understood(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text(
         '{"leaderId":1,"leaderEpoch":5,"votedId":1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'

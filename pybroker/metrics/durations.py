@@ -1,0 +1,36 @@
+"""How long something took in the control plane, as a histogram.
+
+Owns its bounds, which are those of the data plane's histograms (`native/net/src/times.rs:bounds_us`): the powers of two
+of microseconds from 16 µs to 67 s. Must not know what is timed. One thread notes, and any may read.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from pybroker.metrics.registry import Histogram
+
+_FIRST, _LAST = 4, 26
+"""Powers of two, in microseconds, of the first bound and of the last."""
+BOUNDS = tuple((1 << power) / 1e6 for power in range(_FIRST, _LAST + 1))
+_NANOSECONDS = 1e9
+
+
+class Durations:
+    """What was noted since the start."""
+
+    __slots__ = ("_counts", "_total_ns")
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(BOUNDS) + 1)
+        self._total_ns = 0
+
+    def note(self, duration_ns: int) -> None:
+        """Note one, in nanoseconds."""
+        bits = (duration_ns // 1000).bit_length()
+        self._counts[min(max(bits, _FIRST), _LAST + 1) - _FIRST] += 1
+        self._total_ns += duration_ns
+
+    def histogram(self) -> Histogram:
+        """Return all of them."""
+        return Histogram(BOUNDS, tuple(accumulate(self._counts)), self._total_ns / _NANOSECONDS)
