@@ -30,8 +30,6 @@ AT_START = frozenset(
     {
         "listeners",
         "listener.security.protocol.map",
-        "num.network.threads",
-        "num.recovery.threads.per.data.dir",
         "principal.builder.class",
     }
 )
@@ -39,8 +37,9 @@ AT_START = frozenset(
 
 _THREADS = (
     "background.threads",
-    "log.cleaner.threads",
     "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
     "remote.log.manager.copier.thread.pool.size",
     "remote.log.manager.expiration.thread.pool.size",
@@ -210,12 +209,17 @@ def _fault(static: BrokerConfig, name: str, text: str, *, is_own: bool) -> str |
 
 
 def _thread_fault(current: BrokerConfig, made: BrokerConfig) -> str | None:
-    """Hold a number of threads to Kafka's steps: at most doubled, at most halved at a time."""
+    """Hold a number of threads to Kafka's steps: at most doubled, at most halved at a time, the half rounded down."""
+    before, after = current.log_cleaner_threads, made.log_cleaner_threads
+    if after < before // 2:
+        return f"Log cleaner threads cannot be reduced to less than half the current value {before}"
+    if after > before * 2:
+        return f"Log cleaner threads cannot be increased to more than double the current value {before}"
     for name in _THREADS:
         attribute = current.keys[name].attribute
         before, after = getattr(current, attribute), getattr(made, attribute)
         said = f"Dynamic thread count update validation failed for {name}={after}"
-        if after < before / 2:
+        if after < before // 2:
             return f"{said}, value should be at least half the current value {before}"
         if after > before * 2:
             return f"{said}, value should not be greater than double the current value {before}"

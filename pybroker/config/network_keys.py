@@ -41,8 +41,10 @@ class NetworkKeys(Settings):
     )
     num_network_threads = integer(
         3,
-        "Threads that serve connections. Each has its own connections and answers Produce and Fetch itself.",
+        "Threads that serve connections. Each has its own connections and answers Produce and Fetch itself. A change "
+        "ends no connection: those of threads that are removed go to the others.",
         at_least=1,
+        at_most=64,
         dynamic=True,
     )
     socket_send_buffer_bytes = integer(

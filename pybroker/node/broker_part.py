@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -44,6 +43,7 @@ from pybroker.net.dispatch import Dispatch
 from pybroker.net.forwarding import Forwarding
 from pybroker.net.listeners import OpenListener, open_listeners
 from pybroker.net.native import DataPlane, append_markers, verify_transactions
+from pybroker.net.network_threads import serve_by_threads
 from pybroker.net.quotas import Quotas, QuotaWindow
 from pybroker.net.rights import Rights
 from pybroker.net.tls import TlsListeners
@@ -68,6 +68,7 @@ from pybroker.serving import (
 from pybroker.storage.native import PartitionLog
 from pybroker.storage.partitions import Partitions
 from pybroker.storage.upkeep import Upkeep
+from pybroker.storage.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -168,6 +169,7 @@ class BrokerPart:
             unauthenticated_max_bytes=config.sasl_server_max_receive_size,
             tls=self.tls,
         )
+        self.live.subscribe(partial(serve_by_threads, data_plane))
         self.connection_quotas = ConnectionQuotas(data_plane, config, self._foundation.shares)
         end(Stage.ACCEPTING, self.connection_quotas, self.connection_quotas.stop)
         self.live.subscribe(self.connection_quotas.reconfigure)
@@ -201,6 +203,7 @@ class BrokerPart:
         access.follow(lambda: publisher.offset_in_force, publisher.published)
         failures.on_lost_directory(publisher.directory_failed)
         failures.on_survived(registration.report_failed_directories)
+        live.subscribe(self._size_workers)
         live.subscribe(publisher.reconfigure)
         live.subscribe(lambda config: self.groups.reconfigure(build_settings(config)))
         live.subscribe(self._verify_transactions)
@@ -358,8 +361,8 @@ class BrokerPart:
     def _build_replicas(self) -> PartitionPublisher:
         config, directories = self.config, self._foundation.directories
         end, clock = self._foundation.shut_down.add, self._foundation.clock
-        threads = config.num_recovery_threads_per_data_dir
-        workers = self._workers = ThreadPoolExecutor(threads * len(directories.logs), "pybroker-storage")
+        threads = self.live.current.num_recovery_threads_per_data_dir
+        workers = self._workers = Workers(threads * len(directories.logs))
         end(Stage.WORKERS, workers, workers.shutdown)
         partitions = self.partitions = Partitions(directories, clock.wall_ms, self.failures.report_directory)
         end(Stage.LOGS, "closing of the logs, which the next start recovers", self._close_logs)
@@ -395,6 +398,10 @@ class BrokerPart:
         end(Stage.ROLES, publisher, publisher.stop)
         return publisher
 
+    def _size_workers(self, config: BrokerConfig) -> None:
+        """Have as many threads open logs as the settings say, from the next logs on."""
+        self._workers.resize(config.num_recovery_threads_per_data_dir * len(self._foundation.directories.logs))
+
     def _verify_transactions(self, config: BrokerConfig) -> None:
         verify_transactions(self.data_plane, config.transaction_partition_verification_enable)
 
@@ -410,7 +417,7 @@ class BrokerPart:
         return await self.brokers.markers.send(broker, request, WriteTxnMarkersResponse, timeout_ms=timeout_ms)
 
     async def _close_logs(self) -> None:
-        threads, epoch = self.config.num_recovery_threads_per_data_dir, self.registration.epoch
+        threads, epoch = self.live.current.num_recovery_threads_per_data_dir, self.registration.epoch
         clean = self._foundation.shut_down.is_clean
         await asyncio.to_thread(self.partitions.close, threads, epoch, clean=clean)
 

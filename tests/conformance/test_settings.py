@@ -142,8 +142,6 @@ REFUSED_HERE_ONLY: list[tuple[str, Configs, str]] = [
 REFUSED_WHATEVER_THE_VALUE = {
     "listeners": "read at the start",
     "listener.security.protocol.map": "read at the start",
-    "num.network.threads": "read at the start",
-    "num.recovery.threads.per.data.dir": "read at the start",
     "config.providers": "none can be loaded, and Kafka goes on without them",
     "principal.builder.class": "read at the start",
 }
