@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pybroker.config.connections import MAX, RATE, listener_limit
 from pybroker.config.errors import ConfigError, UnknownKeyError
 from pybroker.config.key import Kind
+from pybroker.config.listening import listener_fault
 from pybroker.config.security_keys import LISTENER_ONLY, SecurityKeys
 from pybroker.config.topic import TopicConfig, broker_suggestion
 
@@ -26,13 +27,7 @@ PER_BROKER = frozenset(
 )
 """What Kafka lets change for one broker only, as each broker has listeners of its own."""
 
-AT_START = frozenset(
-    {
-        "listeners",
-        "listener.security.protocol.map",
-        "principal.builder.class",
-    }
-)
+AT_START = frozenset({"principal.builder.class"})
 """What Kafka lets change while a broker runs, and this one reads once, when it starts."""
 
 _THREADS = (
@@ -152,7 +147,7 @@ def dynamic_fault(
         TopicConfig({}, made)
     except ConfigError as error:
         return str(error)
-    return _thread_fault(current, made)
+    return listener_fault(current, made) or _thread_fault(current, made)
 
 
 def value_fault(static: BrokerConfig, configs: Mapping[str, str]) -> str | None:

@@ -12,7 +12,8 @@ class NetworkKeys(Settings):
     listeners = listing(
         ("PLAINTEXT://:9092",),
         "Where to listen, as NAME://host:port, the port from 0 to 65535. An empty host, as in the default, is every "
-        "interface, port 0 any free port. Those that controller.listener.names names are for controllers.",
+        "interface, port 0 any free port. Those that controller.listener.names names are for controllers. While a "
+        "broker runs its others may come and go, but for that between brokers.",
         dynamic=True,
     )
     advertised_listeners = listing(
