@@ -565,7 +565,7 @@ class WorkCounters:
         """The bounds of the histograms in `times`, in microseconds, rising."""
     @property
     def system_threads(self) -> list[int]:
-        """The processors' threads as the system numbers them, 0 for one that does not run yet."""
+        """The processors' threads as the system numbers them, 0 for one that does not run or is a guest."""
     @property
     def listeners(self) -> list[tuple[str, int, int, int, int]]:
         """Of each listener to which somebody came: its name, open connections, connections accepted since the start,
@@ -1189,6 +1189,18 @@ def move_count(directory: str) -> int:
 
 def prepare_move(partition: Partition, future: str) -> None:
     """Makes the directory of a future replica, durably. `OSError` with its errno and the file's name."""
+
+# ----------------------------------------------------------------------------------------- network_threads.rs
+
+def unlisten(data_plane: DataPlane, listener: str) -> bool:
+    """Closes a listener; its connections end when what they have in work is answered. False where there is none."""
+
+def network_threads(data_plane: DataPlane) -> int:
+    """Threads that serve connections."""
+
+def set_network_threads(data_plane: DataPlane, count: int) -> None:
+    """Has so many threads serve, 1 to 64. Connections stay, and what they have in work. `OSError` when threads or
+    descriptors run out: then there are as many as could be begun."""
 
 # ----------------------------------------------------------------------------------------------- partition.rs
 

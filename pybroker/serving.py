@@ -189,12 +189,12 @@ def build_sasl_server(
     data_plane: DataPlane,
     users: Users,
     wall_ms: Callable[[], int],
-    listeners: Iterable[Listener],
+    listeners_of: Callable[[BrokerConfig], Iterable[Listener]],
 ) -> SaslServer | None:
     """Return what exchanges of SASL on these listeners are held with; None where none of them asks for it."""
-    names = frozenset(one.endpoint.name for one in listeners)
 
     def offered(config: BrokerConfig) -> dict[str, ListenerSasl]:
+        names = {one.endpoint.name for one in listeners_of(config)}
         return {name: one for name, one in config.sasl_of_listeners().items() if name in names}
 
     found = offered(live.current)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.client_metrics import ClientMetricsConfig
 from pybroker.config.dynamic import build_dynamic, dynamic_fault, is_fixed, masked, value_fault
+from pybroker.config.errors import RefusedError
 from pybroker.config.group import group_fault
 from pybroker.config.key import Kind
+from pybroker.config.listening import listener_fault
 from pybroker.config.topic import TopicConfig, topic_fault
 from pybroker.metadata.image import CLIENT_METRICS_RESOURCE, TOPIC_RESOURCE
 
@@ -76,8 +78,12 @@ class LiveConfig:
         taken = tuple(name for name in differing if name not in left)
         if taken:
             kept = {name: text for name, text in before.items() if name not in taken}
-            self._static = BrokerConfig({**kept, **{name: now[name] for name in taken if name in now}})
-            self.current = build_dynamic(self._static, self._default, self._own).config
+            static = BrokerConfig({**kept, **{name: now[name] for name in taken if name in now}})
+            made = build_dynamic(static, self._default, self._own).config
+            fault = listener_fault(self.current, made)
+            if fault is not None:
+                raise RefusedError("listeners", now.get("listeners"), fault)
+            self._static, self.current = static, made
             for callback in self._subscribers:
                 callback(self.current)
         return Reread(taken, left)

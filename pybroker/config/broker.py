@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pybroker.config.admin_keys import AdminKeys, parse_address
 from pybroker.config.connections import ListenerConnections, build_connections, check_per_ip
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 _HOUR_MS = 3_600_000
 _CLEANER_THREAD_BYTES = 1024**2
 _PER_LISTENER = ("listener.name.", ".congestion.control")
+_MAP = "listener.security.protocol.map"
 _OF_MECHANISM = re.compile(
     r"(?:plain|scram-sha-256|scram-sha-512|oauthbearer|gssapi)\."
     r"(?:sasl\.jaas\.config|connections\.max\.reauth\.ms|sasl\.(?:server|login)\.callback\.handler\.class)"
@@ -77,6 +78,8 @@ class BrokerConfig(
     """Every listener that the node opens; those of controllers say so."""
     security_protocols: Mapping[str, str]
     """The protocol behind each listener name, also of those that only other nodes have."""
+    _congestion_controls: Mapping[str, str | None]
+    """By listener name, the empty name standing for all others."""
     quorum_voters: tuple[QuorumVoter, ...]
     """The voters by rising id; empty where they are not given."""
     quorum_bootstrap_servers: tuple[tuple[str, int], ...]
@@ -109,19 +112,29 @@ class BrokerConfig(
             quorum_bootstrap_servers=parse_bootstrap_servers(self.controller_quorum_bootstrap_servers),
         )
         check_required(self)
-        congestion_control = self._congestion_control(given)
+        values["_congestion_controls"] = self._congestion_control(given)
+        self._take_listeners(_MAP in self.given)
+        self._check_parts()
+
+    def overlaid(self, texts: Mapping[str, str]) -> Self:
+        """Return a copy in which these texts are in force, listeners included; raises ConfigError."""
+        made = super().overlaid(texts)
+        if "listeners" in texts or _MAP in texts:
+            made._take_listeners(_MAP in self.given or _MAP in texts)
+        return made
+
+    def _take_listeners(self, map_is_given: bool) -> None:
         endpoints = parse_endpoints("listeners", self.listeners)
         advertised = parse_endpoints("advertised.listeners", self.advertised_listeners)
-        values["security_protocols"] = self._security_protocols(endpoints)
+        protocols = parse_protocols(parse_list(self.listener_security_protocol_map))
+        if not map_is_given:
+            protocols = with_controllers(protocols, endpoints, self.controller_listener_names)
+        values = self.__dict__
+        values["security_protocols"] = protocols
         values["endpoints"] = build_listeners(
-            endpoints,
-            advertised,
-            self.security_protocols,
-            self.controller_listener_names,
-            congestion_control,
+            endpoints, advertised, protocols, self.controller_listener_names, self._congestion_controls
         )
         check_roles(self, tuple(endpoints), tuple(advertised))
-        self._check_parts()
 
     def _congestion_control(self, given: Mapping[str, str]) -> dict[str, str | None]:
         congestion_control = {"": self.congestion_control}
@@ -135,12 +148,6 @@ class BrokerConfig(
         taken = self.of_listeners.keys() | self.of_mechanisms.keys()
         self.__dict__["unknown"] = tuple(name for name in self.unknown if name not in taken)
         return congestion_control
-
-    def _security_protocols(self, endpoints: Iterable[str]) -> dict[str, str]:
-        protocols = parse_protocols(parse_list(self.listener_security_protocol_map))
-        if "listener.security.protocol.map" in self.given:
-            return protocols
-        return with_controllers(protocols, endpoints, self.controller_listener_names)
 
     @classmethod
     def from_properties(cls, path: Path | None, overrides: Iterable[str] = ()) -> BrokerConfig:

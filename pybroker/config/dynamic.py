@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pybroker.config.connections import MAX, RATE, listener_limit
 from pybroker.config.errors import ConfigError, UnknownKeyError
 from pybroker.config.key import Kind
+from pybroker.config.listening import listener_fault
 from pybroker.config.security_keys import LISTENER_ONLY, SecurityKeys
 from pybroker.config.topic import TopicConfig, broker_suggestion
 
@@ -26,21 +27,14 @@ PER_BROKER = frozenset(
 )
 """What Kafka lets change for one broker only, as each broker has listeners of its own."""
 
-AT_START = frozenset(
-    {
-        "listeners",
-        "listener.security.protocol.map",
-        "num.network.threads",
-        "num.recovery.threads.per.data.dir",
-        "principal.builder.class",
-    }
-)
+AT_START = frozenset({"principal.builder.class"})
 """What Kafka lets change while a broker runs, and this one reads once, when it starts."""
 
 _THREADS = (
     "background.threads",
-    "log.cleaner.threads",
     "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
     "remote.log.manager.copier.thread.pool.size",
     "remote.log.manager.expiration.thread.pool.size",
@@ -153,7 +147,7 @@ def dynamic_fault(
         TopicConfig({}, made)
     except ConfigError as error:
         return str(error)
-    return _thread_fault(current, made)
+    return listener_fault(current, made) or _thread_fault(current, made)
 
 
 def value_fault(static: BrokerConfig, configs: Mapping[str, str]) -> str | None:
@@ -210,12 +204,17 @@ def _fault(static: BrokerConfig, name: str, text: str, *, is_own: bool) -> str |
 
 
 def _thread_fault(current: BrokerConfig, made: BrokerConfig) -> str | None:
-    """Hold a number of threads to Kafka's steps: at most doubled, at most halved at a time."""
+    """Hold a number of threads to Kafka's steps: at most doubled, at most halved at a time, the half rounded down."""
+    before, after = current.log_cleaner_threads, made.log_cleaner_threads
+    if after < before // 2:
+        return f"Log cleaner threads cannot be reduced to less than half the current value {before}"
+    if after > before * 2:
+        return f"Log cleaner threads cannot be increased to more than double the current value {before}"
     for name in _THREADS:
         attribute = current.keys[name].attribute
         before, after = getattr(current, attribute), getattr(made, attribute)
         said = f"Dynamic thread count update validation failed for {name}={after}"
-        if after < before / 2:
+        if after < before // 2:
             return f"{said}, value should be at least half the current value {before}"
         if after > before * 2:
             return f"{said}, value should not be greater than double the current value {before}"

@@ -168,7 +168,10 @@ class LogKeys(Settings):
         at_least=1,
     )
     num_recovery_threads_per_data_dir = integer(
-        2, "Threads per directory that open logs at start and flush them at stop.", at_least=1, dynamic=True
+        2,
+        "Threads per directory that open logs, at the start and later, and flush them at stop.",
+        at_least=1,
+        dynamic=True,
     )
     num_replica_alter_log_dirs_threads = optional_integer(
         "Logs that are moved to another log directory at a time; without it one for each log directory.", at_least=1

@@ -12,7 +12,8 @@ class NetworkKeys(Settings):
     listeners = listing(
         ("PLAINTEXT://:9092",),
         "Where to listen, as NAME://host:port, the port from 0 to 65535. An empty host, as in the default, is every "
-        "interface, port 0 any free port. Those that controller.listener.names names are for controllers.",
+        "interface, port 0 any free port. Those that controller.listener.names names are for controllers. While a "
+        "broker runs its others may come and go, but for that between brokers.",
         dynamic=True,
     )
     advertised_listeners = listing(
@@ -41,8 +42,10 @@ class NetworkKeys(Settings):
     )
     num_network_threads = integer(
         3,
-        "Threads that serve connections. Each has its own connections and answers Produce and Fetch itself.",
+        "Threads that serve connections. Each has its own connections and answers Produce and Fetch itself. A change "
+        "ends no connection: those of threads that are removed go to the others.",
         at_least=1,
+        at_most=64,
         dynamic=True,
     )
     socket_send_buffer_bytes = integer(

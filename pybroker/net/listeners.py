@@ -1,4 +1,4 @@
-"""Opening the listeners, and saying where they are.
+"""Opening the listeners, at the start and while a broker runs, and saying where they are.
 
 Owns the binding of configured endpoints and the words of the errors of doing so. Must not accept or read a connection.
 """
@@ -6,22 +6,27 @@ Owns the binding of configured endpoints and the words of the errors of doing so
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from pybroker.config.endpoint import PROTOCOLS, Endpoint
+from pybroker.config.errors import ConfigError
+from pybroker.net.native import unlisten
 from pybroker.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pybroker.config.broker import BrokerConfig
     from pybroker.config.endpoint import Listener
     from pybroker.net.native import DataPlane
     from pybroker.net.tls import TlsListeners
     from pybroker.security.native import ServerTls
 
+log = logging.getLogger("pybroker.net")
 
 ANY_HOST = "0.0.0.0"  # what an empty host in `listeners` stands for
 AUTHENTICATION_TIMEOUT_MS = 30_000
@@ -114,6 +119,62 @@ def open_listeners(
         bound = endpoint._replace(host=endpoint.host or ANY_HOST, port=port)
         opened.append(OpenListener(endpoint.name, bound, listener.advertised, listener.protocol))
     return tuple(opened)
+
+
+class BrokerListeners:
+    """The listeners of a broker, which are opened and closed while it runs. Used from the event loop."""
+
+    def __init__(self, data_plane: DataPlane, config: BrokerConfig, tls: TlsListeners) -> None:
+        """Open those of the settings; raises ListenError."""
+        self._data_plane = data_plane
+        self._tls = tls
+        self._settings = {one.endpoint.name: one for one in config.broker_endpoints}
+        self.all = self._open(config, config.broker_endpoints)
+
+    def reconfigure(self, config: BrokerConfig) -> bool:
+        """Close what the settings have no more, and open what they have beside; return whether something has changed.
+
+        What cannot be opened is logged, and tried again with the next change. A listener whose address or protocol has
+        changed stays as it is.
+        """
+        wanted = {one.endpoint.name: one for one in config.broker_endpoints}
+        gone = [name for name in self._settings if name not in wanted]
+        for name in gone:
+            unlisten(self._data_plane, name)
+            self._tls.close(name)
+            del self._settings[name]
+            log.info("listener %s is closed; its connections end when they are answered", name)
+        opened: list[OpenListener] = []
+        for name, listener in wanted.items():
+            if name not in self._settings:
+                opened += self._open_beside(config, listener)
+            elif listener != self._settings[name]:
+                log.warning("listener %s stays as it is until the next start", name)
+        self.all = (*(one for one in self.all if one.name not in gone), *opened)
+        return bool(gone or opened)
+
+    def _open_beside(self, config: BrokerConfig, listener: Listener) -> tuple[OpenListener, ...]:
+        name = listener.endpoint.name
+        try:
+            if listener.is_encrypted:
+                self._tls.open(name, config.tls_of_listeners()[name])
+            opened = self._open(config, (listener,))
+        except (ConfigError, ListenError) as error:
+            self._tls.close(name)
+            log.error("listener %s is not opened: %s", name, error)
+            return ()
+        self._settings[name] = listener
+        log.info("listener %s is open at %s", name, opened[0].bound)
+        return opened
+
+    def _open(self, config: BrokerConfig, listeners: Iterable[Listener]) -> tuple[OpenListener, ...]:
+        return open_listeners(
+            self._data_plane,
+            listeners,
+            backlog=config.socket_listen_backlog_size,
+            unauthenticated_max_bytes=config.sasl_server_max_receive_size,
+            tls=self._tls,
+        )
 
 
 def _reason(error: OSError, listener: Listener) -> str:

@@ -66,6 +66,18 @@ class TlsListeners:
             self._say_expiry(now())
             self._watch = asyncio.get_running_loop().create_task(self._look_on(now))
 
+    def open(self, name: str, settings: ListenerTls) -> None:
+        """Read what a listener needs that is opened while others are; raises ConfigError."""
+        stamp, rules, made = _stamp(settings), _rules(settings), build_server_tls(settings)
+        self._settings[name], self._rules[name], self._stamps[name], self._made[name] = settings, rules, stamp, made
+        if self._watch is None and self._data_plane is not None:
+            self.start(self._data_plane)
+
+    def close(self, name: str) -> None:
+        """Forget a listener that is closed."""
+        for known in (self._settings, self._rules, self._stamps, self._made, self._said):
+            known.pop(name, None)
+
     def on_renewed(self, callback: Callable[[], None]) -> None:
         """Have `callback` called when what a listener shows, or whom it trusts, was read again."""
         self._callbacks.append(callback)
@@ -91,7 +103,7 @@ class TlsListeners:
 
     def name_peer(self, event: PeerCertificate) -> None:
         """Say who has shown a certificate; a connection whose certificate no rule is for is closed."""
-        if self._data_plane is None:
+        if self._data_plane is None or event.listener not in self._rules:  # The listener was closed.
             return
         try:
             principal = self._principal_of(event)

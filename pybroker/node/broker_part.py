@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from pybroker.broker.lifecycle import LifecycleSettings
 from pybroker.broker.moved_clients import MovedClients
 from pybroker.broker.producer_ids import ProducerIds
 from pybroker.broker.registration import Endpoints, Registration, Unreported
+from pybroker.broker.renewal import Renewal
 from pybroker.broker.shut_down import Stage
 from pybroker.broker.suspects import Suspects
 from pybroker.broker.transaction_verification import TransactionVerification
@@ -42,8 +42,9 @@ from pybroker.net.connection_limits import ConnectionQuotas
 from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.dispatch import Dispatch
 from pybroker.net.forwarding import Forwarding
-from pybroker.net.listeners import OpenListener, open_listeners
+from pybroker.net.listeners import BrokerListeners, OpenListener
 from pybroker.net.native import DataPlane, append_markers, verify_transactions
+from pybroker.net.network_threads import serve_by_threads
 from pybroker.net.quotas import Quotas, QuotaWindow
 from pybroker.net.rights import Rights
 from pybroker.net.tls import TlsListeners
@@ -68,6 +69,7 @@ from pybroker.serving import (
 from pybroker.storage.native import PartitionLog
 from pybroker.storage.partitions import Partitions
 from pybroker.storage.upkeep import Upkeep
+from pybroker.storage.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -116,6 +118,8 @@ class BrokerPart:
         self.sasl: SaslServer | None = None
         # None in a single node: its controller lives as long as it does.
         self._heartbeats: Heartbeats | None = None
+        # None before the broker is registered.
+        self._renewal: Renewal | None = None
 
     @property
     def cluster_id(self) -> str:
@@ -161,19 +165,16 @@ class BrokerPart:
             {one.endpoint.name: tls[one.endpoint.name] for one in config.broker_endpoints if one.is_encrypted},
             self._foundation.principal_builder,
         )
-        self.listeners = open_listeners(
-            data_plane,
-            config.broker_endpoints,
-            backlog=config.socket_listen_backlog_size,
-            unauthenticated_max_bytes=config.sasl_server_max_receive_size,
-            tls=self.tls,
-        )
+        self._open_listeners = BrokerListeners(data_plane, config, self.tls)
+        self.listeners = self._open_listeners.all
+        self.live.subscribe(partial(serve_by_threads, data_plane))
         self.connection_quotas = ConnectionQuotas(data_plane, config, self._foundation.shares)
         end(Stage.ACCEPTING, self.connection_quotas, self.connection_quotas.stop)
         self.live.subscribe(self.connection_quotas.reconfigure)
         self.tls.start(data_plane)
         end(Stage.ACCEPTING, self.tls, self.tls.stop)
         self.live.subscribe(lambda changed: self.tls.reconfigure(changed.tls_of_listeners()))
+        self.live.subscribe(self._listen_anew)
 
     def build(self, source: MetadataSource, access: ControllerAccess) -> list[Publisher]:
         """Build what follows the metadata, and return it in the order in which it has to follow."""
@@ -201,6 +202,7 @@ class BrokerPart:
         access.follow(lambda: publisher.offset_in_force, publisher.published)
         failures.on_lost_directory(publisher.directory_failed)
         failures.on_survived(registration.report_failed_directories)
+        live.subscribe(self._size_workers)
         live.subscribe(publisher.reconfigure)
         live.subscribe(lambda config: self.groups.reconfigure(build_settings(config)))
         live.subscribe(self._verify_transactions)
@@ -220,20 +222,43 @@ class BrokerPart:
 
     async def register(self) -> None:
         """Become a broker of the cluster; partitions are opened meanwhile."""
-        endpoints = Endpoints(
-            {one.name: one.reachable for one in self.listeners},
-            {one.name: one.protocol_number for one in self.listeners},
-            self.config.broker_rack,
-        )
+        endpoints = self._endpoints()
         if self._heartbeats is None:
             await self.registration.register(endpoints)
         else:
             await self._heartbeats.register(endpoints)
             self.publisher.release(self.registration.epoch)
         self._replicate(self.live.current)
+        renewal = self._renewal = Renewal(self._register_anew, ControllerError)
+        self._foundation.shut_down.add(Stage.REPORTS, renewal, renewal.stop)
+        if endpoints != self._endpoints():
+            renewal.want()
         self.live.subscribe(self._replicate)
         # The stores of the listener between brokers are those that this broker connects with.
         self.tls.on_renewed(lambda: self._replicate(self.live.current))
+
+    def _endpoints(self) -> Endpoints:
+        """Return where clients find the broker."""
+        return Endpoints(
+            {one.name: one.reachable for one in self.listeners},
+            {one.name: one.protocol_number for one in self.listeners},
+            self.config.broker_rack,
+        )
+
+    def _listen_anew(self, config: BrokerConfig) -> None:
+        """Open and close listeners as the settings say, and have the controller know."""
+        if self._open_listeners.reconfigure(config):
+            self.listeners = self._open_listeners.all
+            if self._renewal is not None:
+                self._renewal.want()
+
+    async def _register_anew(self) -> None:
+        """Register this run of the broker with the listeners that it has now: its epoch is another then."""
+        endpoints = self._endpoints()
+        await self.registration.register(endpoints, fenced=self._heartbeats is not None)
+        names = ", ".join(sorted(endpoints.listeners))
+        log.info("registered anew, with epoch %d and the listeners %s", self.registration.epoch, names)
+        self._replicate(self.live.current)
 
     async def serve(self) -> None:
         """Answer requests, once everything is open that the metadata has here; keep the logs in order."""
@@ -251,7 +276,7 @@ class BrokerPart:
         wall_ms, config, live = self._foundation.clock.wall_ms, self.config, self.live
         self.tokens = build_tokens(config, lambda: source.image, wall_ms)
         users = Users(lambda: source.image.scram, self.tokens, self._foundation.principal_builder)
-        self.sasl = build_sasl_server(live, self.data_plane, users, wall_ms, config.broker_endpoints)
+        self.sasl = build_sasl_server(live, self.data_plane, users, wall_ms, lambda changed: changed.broker_endpoints)
         if self.sasl is not None:
             end(Stage.WORKERS, self.sasl, self.sasl.close)
         contexts = Contexts(build_services(self))
@@ -358,8 +383,8 @@ class BrokerPart:
     def _build_replicas(self) -> PartitionPublisher:
         config, directories = self.config, self._foundation.directories
         end, clock = self._foundation.shut_down.add, self._foundation.clock
-        threads = config.num_recovery_threads_per_data_dir
-        workers = self._workers = ThreadPoolExecutor(threads * len(directories.logs), "pybroker-storage")
+        threads = self.live.current.num_recovery_threads_per_data_dir
+        workers = self._workers = Workers(threads * len(directories.logs))
         end(Stage.WORKERS, workers, workers.shutdown)
         partitions = self.partitions = Partitions(directories, clock.wall_ms, self.failures.report_directory)
         end(Stage.LOGS, "closing of the logs, which the next start recovers", self._close_logs)
@@ -395,6 +420,10 @@ class BrokerPart:
         end(Stage.ROLES, publisher, publisher.stop)
         return publisher
 
+    def _size_workers(self, config: BrokerConfig) -> None:
+        """Have as many threads open logs as the settings say, from the next logs on."""
+        self._workers.resize(config.num_recovery_threads_per_data_dir * len(self._foundation.directories.logs))
+
     def _verify_transactions(self, config: BrokerConfig) -> None:
         verify_transactions(self.data_plane, config.transaction_partition_verification_enable)
 
@@ -410,7 +439,7 @@ class BrokerPart:
         return await self.brokers.markers.send(broker, request, WriteTxnMarkersResponse, timeout_ms=timeout_ms)
 
     async def _close_logs(self) -> None:
-        threads, epoch = self.config.num_recovery_threads_per_data_dir, self.registration.epoch
+        threads, epoch = self.live.current.num_recovery_threads_per_data_dir, self.registration.epoch
         clean = self._foundation.shut_down.is_clean
         await asyncio.to_thread(self.partitions.close, threads, epoch, clean=clean)
 

@@ -144,7 +144,9 @@ class ControllerPart:
             wall_ms, config = self._foundation.clock.wall_ms, self.config
             tokens = build_tokens(config, lambda: controller.image, wall_ms)
             users = Users(lambda: controller.scram, tokens, self._foundation.principal_builder)
-            self.sasl = build_sasl_server(self.live, self.data_plane, users, wall_ms, config.controller_endpoints)
+            self.sasl = build_sasl_server(
+                self.live, self.data_plane, users, wall_ms, lambda changed: changed.controller_endpoints
+            )
             if self.sasl is not None:
                 end(Stage.WORKERS, self.sasl, self.sasl.close)
             pipeline = build_controller_pipeline(self, self._foundation.traced)

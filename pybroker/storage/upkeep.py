@@ -18,7 +18,7 @@ from pybroker.storage.retention import Retention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Executor
     from pathlib import Path
 
     from pybroker.config.broker import BrokerConfig
@@ -37,7 +37,7 @@ class Upkeep:
         self,
         partitions: Partitions,
         directories: Directories,
-        workers: ThreadPoolExecutor,
+        workers: Executor,
         clock: Clock,
         *,
         config_of: Callable[[], BrokerConfig],
@@ -138,7 +138,7 @@ class Upkeep:
 class _Later:
     """Runs blocking work on a worker, some time from now."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, workers: ThreadPoolExecutor) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, workers: Executor) -> None:
         self._loop = loop
         self._clock = clock
         self._workers = workers

@@ -195,6 +195,28 @@ def test_the_number_of_fetchers_is_changed_while_the_broker_runs(cluster: Cluste
         produce_everywhere(cluster, "dealt", 12)
 
 
+def test_a_broker_that_opens_a_listener_is_registered_anew_and_replicates_on(cluster: Cluster) -> None:
+    with Admin(cluster.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("renewed", 6, 3)])
+        admin.wait_for_leaders("renewed")
+        broker = cluster.brokers[0]
+        own = admin.describe_configs(str(broker), BROKER)
+        before = {name: own[name].value or "" for name in ("listeners", "listener.security.protocol.map")}
+        added = ("BESIDE://127.0.0.1:0", "BESIDE:PLAINTEXT")
+        changes = [
+            ConfigChange(name, f"{text},{more}", SET) for (name, text), more in zip(before.items(), added, strict=True)
+        ]
+        admin.alter_configs(str(broker), changes, BROKER)
+        wait_until(lambda: "listeners BESIDE" in cluster.log(broker), within=WAIT_S, what="it is registered anew")
+        produce_everywhere(cluster, "renewed", 6)
+        admin.alter_configs(str(broker), [ConfigChange(name, None, DELETE) for name in before], BROKER)
+        wait_until(
+            lambda: cluster.log(broker).count("registered anew") == 2, within=WAIT_S, what="it is registered as before"
+        )
+        produce_everywhere(cluster, "renewed", 6)
+        assert " fenced:" not in cluster.log(broker)
+
+
 def produce_everywhere(cluster: Cluster, topic: str, partitions: int) -> None:
     """Have a record acknowledged by all replicas of each partition."""
     producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all"})

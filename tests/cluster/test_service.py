@@ -66,7 +66,7 @@ def test_a_daemon_is_ready_reloaded_and_stopped(tmp_path: Path, manager: socket.
         assert pid_file.read_text() == f"{pid}\n"
 
         with properties.open("a") as file:
-            file.write("message.max.bytes=54321\nnum.network.threads=5\n")
+            file.write("message.max.bytes=54321\nnum.network.threads=2\nsocket.listen.backlog.size=7\n")
         log.rename(tmp_path / "moved.log")
         os.kill(pid, signal.SIGHUP)
         assert manager.recv(1000).startswith(b"RELOADING=1")
@@ -76,8 +76,9 @@ def test_a_daemon_is_ready_reloaded_and_stopped(tmp_path: Path, manager: socket.
             (result,) = wire.call("DescribeConfigs", 4, resources=asked).results
             assert [(one.value, one.config_source) for one in result.configs] == [("54321", 4)]
         words = [line["message"] for line in log_of(log)]
-        assert "SIGHUP: the log is reopened; settings taken: message.max.bytes" in words
-        assert "SIGHUP: these settings wait for the next start: num.network.threads" in words
+        assert "SIGHUP: the log is reopened; settings taken: message.max.bytes, num.network.threads" in words
+        assert "2 network threads serve, in place of 3" in words
+        assert "SIGHUP: these settings wait for the next start: socket.listen.backlog.size" in words
 
         os.kill(pid, signal.SIGTERM)
         assert manager.recv(1000).startswith(b"STOPPING=1")

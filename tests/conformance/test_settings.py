@@ -111,6 +111,11 @@ REFUSED_AS_ALL_CHANGES: list[tuple[str, Configs]] = [
     ("own", {"cordoned.log.dirs": "/no/such/directory"}),
     ("default", {"cordoned.log.dirs": ""}),
     ("own", {"socket.request.max.bytes": "1048576"}),
+    ("own", {"listeners": "PLAINTEXT://:9092"}),
+    ("own", {"listeners": "PLAINTEXT://:9092,CONTROLLER://:9093,NEW://:9094"}),
+    ("own", {"listeners": "CONTROLLER://:9093"}),
+    ("own", {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT"}),
+    ("own", {"advertised.listeners": "PLAINTEXT://host:9092"}),
 ]
 TAKEN_AS_ALL_CHANGES: list[tuple[str, Configs]] = [
     ("own", {"sasl.kerberos.service.name": "kafka", "sasl.kerberos.kinit.cmd": "/bin/kinit"}),
@@ -120,6 +125,13 @@ TAKEN_AS_ALL_CHANGES: list[tuple[str, Configs]] = [
     ("own", {f"{_OF_ONE_LISTENER}{name}": "x" for name in ("ssl.keystore.location", "ssl.key.password")}),
     ("own", {f"{_OF_ONE_LISTENER}plain.sasl.jaas.config": "x", "listener.name.nobody.ssl.truststore.type": "PEM"}),
     ("own", {"cordoned.log.dirs": ""}),
+    (
+        "own",
+        {
+            "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093,NEW://:9094",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,NEW:PLAINTEXT",
+        },
+    ),
     ("default", {"remote.fetch.max.wait.ms": "1", "transaction.partition.verification.enable": "false"}),
     ("default", {"group.coordinator.cached.buffer.max.bytes": "524288", "group.share.assignment.interval.ms": "15000"}),
     ("default", {"metric.reporters": "", "config.providers": ""}),
@@ -140,10 +152,6 @@ REFUSED_HERE_ONLY: list[tuple[str, Configs, str]] = [
 ]
 # Dynamic keys of which Kafka takes a value of their type that is refused here, and why.
 REFUSED_WHATEVER_THE_VALUE = {
-    "listeners": "read at the start",
-    "listener.security.protocol.map": "read at the start",
-    "num.network.threads": "read at the start",
-    "num.recovery.threads.per.data.dir": "read at the start",
     "config.providers": "none can be loaded, and Kafka goes on without them",
     "principal.builder.class": "read at the start",
 }
@@ -152,7 +160,7 @@ VALUES = {
     "compression.type": "zstd",
     "cordoned.log.dirs": "",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "listeners": "PLAINTEXT://:9092",
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
     "log.cleanup.policy": "compact",
     "log.cleaner.dedupe.buffer.size": "134217728",
     "log.cleaner.max.compaction.lag.ms": "9223372036854775807",
@@ -172,12 +180,22 @@ VALUES = {
 }
 OF_TYPE = {"INT": "9", "LONG": "900000", "SHORT": "9", "DOUBLE": "0.5", "BOOLEAN": "true", "LIST": "a"}
 
+# The node that the oracle asks about changes.
+NODE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.quorum.voters": "1@localhost:9093",
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+}
+
 
 def fault(kind: str, configs: Configs) -> str | None:
     """What this broker says is wrong."""
     try:
         if kind in ("own", "default"):
-            return dynamic_fault(BrokerConfig({}), BrokerConfig({}), configs, is_own=kind == "own")
+            return dynamic_fault(BrokerConfig(NODE), BrokerConfig(NODE), configs, is_own=kind == "own")
         if kind == "change":
             return dynamic_fault(BrokerConfig({}), BrokerConfig({}), configs, is_own=True)
         if kind == "broker":

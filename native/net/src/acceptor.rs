@@ -1,23 +1,21 @@
 //! The acceptor: one thread that listens, sets the socket up and hands it to the next processor.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, OwnedFd};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use rustix::event::{Timespec, epoll};
-use socket2::{Domain, Protocol, Socket, Type};
 
 use super::accepted::Accepted;
 use super::clock::Clock;
 use super::events::{EventQueue, Level};
-use super::identity::Authentication;
 use super::inbox::Message;
 use super::inboxes::Inboxes;
+use super::listener::{ListenError, Listener};
 use super::room::{Admission, Entry, Room};
 use super::settings::{ListenerSettings, ListenerTls, Settings};
 use super::transport::Transport;
@@ -28,60 +26,6 @@ const EXHAUSTED_PAUSE_MS: u64 = 100;
 const SAY_EVERY_MS: u64 = 60_000;
 /// The epoll token of the wake-up; listeners count from zero.
 const WAKE: u64 = u64::MAX;
-
-/// Why a listener could not be bound.
-#[derive(Debug, thiserror::Error)]
-pub enum ListenError {
-    /// The host has no address.
-    #[error("listener {name}: {host}:{port} has no address: {source}")]
-    Resolve {
-        /// The listener.
-        name: String,
-        /// The host asked for.
-        host: String,
-        /// The port asked for.
-        port: u16,
-        /// The resolver's error.
-        source: io::Error,
-    },
-    /// The system refused.
-    #[error("listener {name}: cannot listen on {host}:{port}: {source}")]
-    Bind {
-        /// The listener.
-        name: String,
-        /// The host asked for.
-        host: String,
-        /// The port asked for.
-        port: u16,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The congestion control is not available.
-    #[error("listener {name}: the congestion control {algorithm} is not available: {source}")]
-    Congestion {
-        /// The listener.
-        name: String,
-        /// The algorithm asked for.
-        algorithm: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The data plane is shutting down.
-    #[error("the data plane no longer accepts connections")]
-    Stopped,
-}
-
-#[derive(Debug)]
-struct Listener {
-    socket: TcpListener,
-    name: Arc<str>,
-    control_only: bool,
-    authentication: Authentication,
-    unauthenticated_max_bytes: usize,
-    authentication_timeout_ms: u64,
-    /// How its connections are encrypted from now on.
-    tls: ArcSwapOption<ListenerTls>,
-}
 
 /// What the acceptor works with.
 #[derive(Debug)]
@@ -103,7 +47,8 @@ struct State {
     placing: Placing,
     epoll: OwnedFd,
     stop: AtomicBool,
-    listeners: Mutex<Vec<Arc<Listener>>>,
+    /// By token; one that was closed leaves its place to the next.
+    listeners: Mutex<Vec<Option<Arc<Listener>>>>,
 }
 
 /// The thread and its listeners.
@@ -126,74 +71,40 @@ impl Acceptor {
     }
 
     /// Binds a listener; the port that it got.
-    pub fn listen(&self, listener: &ListenerSettings) -> Result<u16, ListenError> {
-        let (name, host, port) = (&listener.name, &listener.host, listener.port);
-        let bind = |source| ListenError::Bind { name: name.clone(), host: host.clone(), port, source };
-        let address = resolve(host, port).map_err(|source| ListenError::Resolve {
-            name: name.clone(),
-            host: host.clone(),
-            port,
-            source,
-        })?;
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).map_err(bind)?;
-        socket.set_reuse_address(true).map_err(bind)?;
-        self.set_up(&socket, listener)?;
-        socket.bind(&address.into()).map_err(bind)?;
-        socket.listen(listener.backlog).map_err(bind)?;
-        socket.set_nonblocking(true).map_err(bind)?;
-        let socket: TcpListener = socket.into();
-        let port = socket.local_addr().map_err(bind)?.port();
+    pub fn listen(&self, settings: &ListenerSettings) -> Result<u16, ListenError> {
+        let (listener, port) = Listener::bind(&self.state.placing.settings, settings)?;
         let mut listeners = self.state.listeners.lock();
-        let token = epoll::EventData::new_u64(listeners.len() as u64);
-        epoll::add(&self.state.epoll, &socket, token, epoll::EventFlags::IN).map_err(|error| bind(error.into()))?;
-        listeners.push(Arc::new(Listener {
-            socket,
-            name: name.as_str().into(),
-            control_only: listener.control_only,
-            authentication: Authentication::of_listener(listener.identity.as_ref()),
-            unauthenticated_max_bytes: listener.unauthenticated_max_bytes,
-            authentication_timeout_ms: listener.authentication_timeout_ms,
-            tls: ArcSwapOption::from_pointee(listener.tls.clone()),
-        }));
+        let at = listeners.iter().position(Option::is_none).unwrap_or(listeners.len());
+        let token = epoll::EventData::new_u64(at as u64);
+        epoll::add(&self.state.epoll, &listener.socket, token, epoll::EventFlags::IN)
+            .map_err(|error| settings.cannot_bind(error.into()))?;
+        if at == listeners.len() {
+            listeners.push(None);
+        }
+        listeners[at] = Some(Arc::new(listener));
         Ok(port)
+    }
+
+    /// Closes a listener, so that its address is free; the name by which its connections know it, `None` where there is no
+    /// such listener.
+    pub fn unlisten(&self, name: &str) -> Option<Arc<str>> {
+        let mut listeners = self.state.listeners.lock();
+        let at = listeners.iter().position(|it| it.as_ref().is_some_and(|it| &*it.name == name))?;
+        let listener = listeners[at].take()?;
+        let _ = epoll::delete(&self.state.epoll, &listener.socket);
+        listener.close();
+        Some(Arc::clone(&listener.name))
     }
 
     /// Changes how connections that come to an encrypted listener from now on are encrypted; whether there is such a one.
     pub fn set_tls(&self, name: &str, tls: &ListenerTls) -> bool {
         let listeners = self.state.listeners.lock();
         let encrypted = |it: &&Arc<Listener>| &*it.name == name && it.tls.load().is_some();
-        let found = listeners.iter().find(encrypted);
+        let found = listeners.iter().flatten().find(encrypted);
         if let Some(listener) = found {
             listener.tls.store(Some(Arc::new(tls.clone())));
         }
         found.is_some()
-    }
-
-    /// Buffers and congestion control are set on the listening socket: accepted connections inherit them.
-    fn set_up(&self, socket: &Socket, listener: &ListenerSettings) -> Result<(), ListenError> {
-        let settings = &self.state.placing.settings;
-        let bind = |source| ListenError::Bind {
-            name: listener.name.clone(),
-            host: listener.host.clone(),
-            port: listener.port,
-            source,
-        };
-        if let Ok(bytes) = usize::try_from(settings.socket_send_buffer_bytes) {
-            socket.set_send_buffer_size(bytes).map_err(bind)?;
-        }
-        if let Ok(bytes) = usize::try_from(settings.socket_receive_buffer_bytes) {
-            socket.set_recv_buffer_size(bytes).map_err(bind)?;
-        }
-        if let Some(algorithm) = &listener.congestion_control {
-            rustix::net::sockopt::set_tcp_congestion(socket.as_fd(), algorithm).map_err(|error| {
-                ListenError::Congestion {
-                    name: listener.name.clone(),
-                    algorithm: algorithm.clone(),
-                    source: error.into(),
-                }
-            })?;
-        }
-        Ok(())
     }
 
     /// Closes the listeners and ends the thread.
@@ -202,12 +113,6 @@ impl Acceptor {
         self.state.placing.room.wake();
         let _ = self.thread.join();
     }
-}
-
-fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
-    let host = if host.is_empty() { "0.0.0.0" } else { host };
-    let mut addresses = (host, port).to_socket_addrs()?;
-    addresses.next().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the name resolves to nothing"))
 }
 
 impl State {
@@ -243,7 +148,7 @@ impl State {
     }
 
     fn listener(&self, token: u64) -> Option<Arc<Listener>> {
-        usize::try_from(token).ok().and_then(|at| self.listeners.lock().get(at).cloned())
+        usize::try_from(token).ok().and_then(|at| self.listeners.lock().get(at).cloned().flatten())
     }
 
     /// Leaves those who want to connect in the system's queue, as Kafka's acceptor does, until they may come.
@@ -372,6 +277,10 @@ impl State {
         };
         self.placing.inboxes.deal(*count, Message::Accept(accepted));
         *count += 1;
+        if listener.is_closed() {
+            // Who closed it may have asked the processors before this connection had come to one.
+            self.placing.inboxes.post_to_all(|| Message::CloseListener(Arc::clone(&listener.name)));
+        }
     }
 }
 

@@ -3,6 +3,9 @@
 /// Bits of a connection number that name its processor; the rest count connections.
 const PROCESSOR_BITS: u32 = 8;
 
+/// Most processors that there may be: so many bits has the word in which `Inboxes::post_many` notes whom to wake.
+pub const MOST_PROCESSORS: usize = 64;
+
 /// Stands for a connection where the control plane itself waits.
 pub const CONTROL_PLANE: u64 = u64::MAX;
 

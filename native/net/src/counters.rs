@@ -5,8 +5,10 @@
 //! prefix and without a cache line that another thread writes. Answers that the control plane's threads send themselves
 //! ([`super::cross_thread`]) have one more set, with atomic adds. A snapshot sums them. Must not know what requests mean.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
+use super::connection_number::MOST_PROCESSORS;
 pub use super::times::API_KEYS;
 use super::times::{RequestTimes, ThreadTimes, TimesOfKind};
 use pybroker_replica::{Topic, TopicCounts, TopicLine};
@@ -49,9 +51,9 @@ pub struct ThreadCounters {
     /// Bytes of records in answers to followers.
     replicated: AtomicU64,
     times: ThreadTimes,
-    /// Which of how many threads it is that writes these.
+    /// Which thread it is that writes these, and with how many the data plane has begun.
     thread: (usize, usize),
-    /// The number of that thread in the system; 0 before it runs.
+    /// The number of that thread in the system; 0 where it has none of its own.
     system_thread: AtomicI32,
 }
 
@@ -171,7 +173,7 @@ impl ThreadCounters {
         self.times.record(times, now_ns);
     }
 
-    /// Says which thread of the system it is that writes these.
+    /// Says which thread of the system it is that writes these; 0: one that writes others beside.
     pub fn runs_on(&self, system_thread: i32) {
         self.system_thread.store(system_thread, Relaxed);
     }
@@ -180,7 +182,10 @@ impl ThreadCounters {
 /// The counts of all threads.
 #[derive(Debug)]
 pub struct Counters {
-    of_processor: Box<[ThreadCounters]>,
+    /// Of every processor that there has been, by number.
+    of_processor: Box<[OnceLock<Box<ThreadCounters>>]>,
+    /// How many there were at the start.
+    first: usize,
     of_control_plane: ThreadCounters,
 }
 
@@ -240,14 +245,22 @@ pub struct CountersSnapshot {
 impl Counters {
     /// Nothing counted.
     pub fn new(processors: usize) -> Self {
+        let of_processor = (0..MOST_PROCESSORS).map(|_| OnceLock::new()).collect();
         // The control plane's threads count nothing of topics.
-        let of_processor = (0..processors).map(|index| ThreadCounters::new(index, processors)).collect();
-        Self { of_processor, of_control_plane: ThreadCounters::new(0, 0) }
+        let counters = Self { of_processor, first: processors, of_control_plane: ThreadCounters::new(0, 0) };
+        for index in 0..processors {
+            counters.of(index);
+        }
+        counters
     }
 
     /// The counts that processor number `index` writes, and nobody else.
     pub fn of(&self, index: usize) -> &ThreadCounters {
-        &self.of_processor[index]
+        self.of_processor[index].get_or_init(|| Box::new(ThreadCounters::new(index, self.first)))
+    }
+
+    fn of_processors(&self) -> impl Iterator<Item = &ThreadCounters> + Clone {
+        self.of_processor.iter().filter_map(|slot| slot.get().map(|counters| &**counters))
     }
 
     /// A request was answered by a thread of the control plane. Of these there may be several.
@@ -264,7 +277,7 @@ impl Counters {
 
     /// What else has been counted so far.
     pub fn work(&self) -> WorkCounters {
-        let threads = || self.of_processor.iter();
+        let threads = || self.of_processors();
         let waits = |api: usize, count: fn(&Waits) -> &AtomicU64| -> u64 {
             threads().map(|thread| count(&thread.waits[api]).load(Relaxed)).sum()
         };
@@ -289,16 +302,16 @@ impl Counters {
         let total = |thread: &ThreadCounters, count: fn(&Api) -> &AtomicU64| {
             thread.apis.iter().map(|api| count(api).load(Relaxed)).sum()
         };
-        let processor = |thread| ProcessorCounters {
+        let processor = |thread: &ThreadCounters| ProcessorCounters {
             requests: total(thread, |api| &api.begun),
             bytes_in: total(thread, |api| &api.bytes_in),
             bytes_out: total(thread, |api| &api.bytes_out),
         };
-        CountersSnapshot { apis, processors: self.of_processor.iter().map(processor).collect() }
+        CountersSnapshot { apis, processors: self.of_processors().map(processor).collect() }
     }
 
     fn api(&self, key: usize) -> ApiCounters {
-        let threads = || self.of_processor.iter().chain([&self.of_control_plane]);
+        let threads = || self.of_processors().chain([&self.of_control_plane]);
         let total =
             |count: fn(&Api) -> &AtomicU64| threads().map(|thread| count(&thread.apis[key]).load(Relaxed)).sum();
         // What has ended is looked at before what has begun: an answer in between never makes it negative.
@@ -364,7 +377,16 @@ mod tests {
     #[test]
     fn threads_share_no_cache_line() {
         let counters = Counters::new(2);
-        let distance = std::ptr::from_ref(counters.of(1)).addr() - std::ptr::from_ref(counters.of(0)).addr();
-        assert_eq!((std::ptr::from_ref(counters.of(0)).addr() % 128, distance % 128), (0, 0));
+        let places = [0, 1, MOST_PROCESSORS - 1].map(|index| std::ptr::from_ref(counters.of(index)).addr() % 128);
+        assert_eq!((places, size_of::<ThreadCounters>() % 128), ([0; 3], 0));
+    }
+
+    #[test]
+    fn a_processor_that_comes_later_counts_with_the_others() {
+        let counters = Counters::new(1);
+        counters.of(0).begun(ApiKey(0), 100);
+        counters.of(1).begun(ApiKey(0), 20);
+        let snapshot = counters.snapshot();
+        assert_eq!((snapshot.apis[0].bytes_in, snapshot.processors.len()), (120, 2));
     }
 }

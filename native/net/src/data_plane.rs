@@ -8,13 +8,12 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 
-use super::acceptor::{Acceptor, ListenError, Placing};
+use super::acceptor::{Acceptor, Placing};
 use super::api_versions::ApiVersionsTable;
 use super::clock::{Clock, NANOSECONDS_OF_MS};
 use super::connection_limits::ConnectionLimits;
@@ -30,10 +29,11 @@ use super::identity::{Authentication, Identity};
 use super::inbox::Message;
 use super::inboxes::Inboxes;
 use super::interception::{Decision, InterceptedApis};
+use super::listener::ListenError;
 use super::markers::AppendedMarkers;
 use super::open_connections::OpenConnections;
 use super::partition_states::{self, PartitionState};
-use super::processor::Processor;
+use super::processor::threads::NetworkThreads;
 use super::quota::{ClientLimits, QuotaKind, QuotaSettings, QuotaUse, Quotas};
 use super::reactor::Reactor;
 use super::request_memory::RequestMemory;
@@ -50,7 +50,7 @@ use pybroker_replica::{
 pub struct DataPlane {
     reactor: Arc<Reactor>,
     acceptor: Mutex<Option<Acceptor>>,
-    processors: Mutex<Vec<JoinHandle<()>>>,
+    threads: Mutex<NetworkThreads>,
     fetchers: ReplicaFetchers,
 }
 
@@ -60,21 +60,12 @@ impl DataPlane {
     /// # Errors
     /// When threads or file descriptors run out, or `network_threads` is not in 1..=64.
     pub fn start(settings: Settings) -> io::Result<Self> {
-        if !(1..=64).contains(&settings.network_threads) {
-            let text = format!("num.network.threads is {}; it has to be 1 to 64", settings.network_threads);
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        }
         let reactor = Arc::new(reactor(Arc::new(settings))?);
-        let mut processors = Vec::new();
-        for index in 0..reactor.settings.network_threads {
-            let processor = Processor::new(index, Arc::clone(&reactor))?;
-            let name = format!("network-{index}");
-            processors.push(std::thread::Builder::new().name(name).spawn(move || processor.run())?);
-        }
+        let threads = NetworkThreads::start(Arc::clone(&reactor), reactor.settings.network_threads)?;
         let acceptor = Acceptor::start(placing(&reactor))?;
         let (inboxes, events) = (Arc::clone(&reactor.inboxes), Arc::clone(&reactor.events));
         let fetchers = ReplicaFetchers::new(inboxes, events, Arc::clone(&reactor.clock), reactor.settings.thread_slice);
-        Ok(Self { reactor, acceptor: Mutex::new(Some(acceptor)), processors: Mutex::new(processors), fetchers })
+        Ok(Self { reactor, acceptor: Mutex::new(Some(acceptor)), threads: Mutex::new(threads), fetchers })
     }
 
     /// The event queue.
@@ -88,6 +79,28 @@ impl DataPlane {
             Some(acceptor) => acceptor.listen(listener),
             None => Err(ListenError::Stopped),
         }
+    }
+
+    /// Closes a listener; its connections end when what they have in work is answered. Whether there is such a one.
+    pub fn unlisten(&self, listener: &str) -> bool {
+        let closed = self.acceptor.lock().as_ref().and_then(|acceptor| acceptor.unlisten(listener));
+        if let Some(name) = &closed {
+            self.reactor.inboxes.post_to_all(|| Message::CloseListener(Arc::clone(name)));
+        }
+        closed.is_some()
+    }
+
+    /// Network threads that serve.
+    pub fn network_threads(&self) -> usize {
+        self.threads.lock().count()
+    }
+
+    /// Has so many network threads serve; connections stay, and what they have in work.
+    ///
+    /// # Errors
+    /// As [`NetworkThreads::resize`].
+    pub fn set_network_threads(&self, count: usize) -> io::Result<()> {
+        self.threads.lock().resize(count)
     }
 
     /// Answers a control request: `payload` is everything after the correlation id. On this thread, where that is cheap.
@@ -378,12 +391,7 @@ impl DataPlane {
     pub fn shut_down(&self, grace_ms: u64) {
         self.stop_accepting();
         self.fetchers.stop();
-        let processors = std::mem::take(&mut *self.processors.lock());
-        self.reactor.inboxes.post_to_all(|| Message::Stop { grace_ms });
-        for processor in processors {
-            // A processor that panicked has said so on stderr; the others are still to be joined.
-            let _ = processor.join();
-        }
+        self.threads.lock().stop(grace_ms);
         self.reactor.hot_path.group_flush.stop();
     }
 }
@@ -398,7 +406,7 @@ impl Drop for DataPlane {
 fn reactor(settings: Arc<Settings>) -> io::Result<Reactor> {
     let clock = Arc::new(Clock::start());
     let events = Arc::new(EventQueue::new()?);
-    let inboxes = Arc::new(Inboxes::new(settings.network_threads, Arc::clone(&events))?);
+    let inboxes = Arc::new(Inboxes::new(Arc::clone(&events)));
     let outcomes = FlushOutcomes {
         inboxes: Arc::clone(&inboxes),
         events: Arc::clone(&events),
@@ -423,7 +431,7 @@ fn reactor(settings: Arc<Settings>) -> io::Result<Reactor> {
         api_versions: ArcSwap::from_pointee(ApiVersionsTable::default()),
         intercepted: InterceptedApis::default(),
         counters: Counters::new(settings.network_threads),
-        open: OpenConnections::new(settings.network_threads),
+        open: OpenConnections::new(),
         control: ControlRoom::new(settings.queued_max_requests),
         request_memory: RequestMemory::new(settings.queued_request_bytes),
         response_memory: AtomicU64::new(0),

@@ -90,6 +90,10 @@ pub enum Message {
         /// What becomes of it.
         decision: Decision,
     },
+    /// A listener was closed: its connections end, each when what it has in work is answered.
+    CloseListener(Arc<str>),
+    /// The thread of this processor has orders (`processor::threads`).
+    Orders,
     /// Every connection is to end at once.
     CloseAll,
     /// Answer what is in work, then close everything; what is not done by then (milliseconds) is dropped.

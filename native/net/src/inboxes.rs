@@ -1,9 +1,10 @@
 //! The inboxes of all processors, and the wake-up of the owner of a request that waits.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use super::connection_number::{CONTROL_PLANE, processor_of};
+use super::connection_number::{CONTROL_PLANE, MOST_PROCESSORS, processor_of};
 use super::events::{Event, EventQueue};
 use super::inbox::{Inbox, Message};
 use pybroker_replica::Waiter;
@@ -11,28 +12,47 @@ use pybroker_replica::Waiter;
 /// See the module.
 #[derive(Debug)]
 pub struct Inboxes {
-    of_processor: Vec<Inbox>,
+    /// Of every processor that there has been: an inbox stays with its processor, whichever thread serves that.
+    of_processor: Box<[OnceLock<Inbox>]>,
+    /// How many processors new connections are dealt to: the first ones.
+    dealt_to: AtomicUsize,
     /// Where its own settled appends are reported to the control plane.
     events: Arc<EventQueue>,
 }
 
 impl Inboxes {
-    /// One inbox for each of `processors`.
+    /// No inbox: each processor opens its own.
+    pub fn new(events: Arc<EventQueue>) -> Self {
+        let of_processor = (0..MOST_PROCESSORS).map(|_| OnceLock::new()).collect();
+        Self { of_processor, dealt_to: AtomicUsize::new(0), events }
+    }
+
+    /// The inbox of a processor, made where there is none yet.
     ///
     /// # Errors
-    /// When the process has no file descriptor left.
-    pub fn new(processors: usize, events: Arc<EventQueue>) -> io::Result<Self> {
-        Ok(Self { of_processor: (0..processors).map(|_| Inbox::new()).collect::<io::Result<_>>()?, events })
+    /// When the process has no file descriptor left, or there may be no such processor.
+    pub fn open(&self, processor: usize) -> io::Result<&Inbox> {
+        let slot = self.of_processor.get(processor).ok_or(io::ErrorKind::InvalidInput)?;
+        if let Some(inbox) = slot.get() {
+            return Ok(inbox);
+        }
+        let made = Inbox::new()?;
+        Ok(slot.get_or_init(|| made))
     }
 
     /// A processor's own inbox.
-    pub fn of(&self, processor: usize) -> &Inbox {
-        &self.of_processor[processor]
+    pub fn of(&self, processor: usize) -> Option<&Inbox> {
+        self.of_processor.get(processor)?.get()
     }
 
     /// Posts a message to the processor that owns a connection.
     pub fn post(&self, connection: u64, message: Message) {
-        if let Some(inbox) = self.of_processor.get(processor_of(connection)) {
+        self.post_to(processor_of(connection), message);
+    }
+
+    /// Posts a message to a processor.
+    pub fn post_to(&self, processor: usize, message: Message) {
+        if let Some(inbox) = self.of(processor) {
             inbox.post(message);
         }
     }
@@ -43,25 +63,32 @@ impl Inboxes {
         let mut waiting = 0_u64;
         for (connection, message) in messages {
             let processor = processor_of(connection);
-            if let Some(inbox) = self.of_processor.get(processor) {
+            if let Some(inbox) = self.of(processor) {
                 inbox.push(message);
                 waiting |= 1 << processor;
             }
         }
         while waiting != 0 {
-            self.of_processor[waiting.trailing_zeros() as usize].wake();
+            if let Some(inbox) = self.of(waiting.trailing_zeros() as usize) {
+                inbox.wake();
+            }
             waiting &= waiting - 1;
         }
     }
 
     /// Posts to the processor whose turn it is: the `count`th message of this kind.
     pub fn deal(&self, count: usize, message: Message) {
-        self.of_processor[count % self.of_processor.len()].post(message);
+        self.post_to(count % self.dealt_to.load(Ordering::Relaxed).max(1), message);
+    }
+
+    /// Has new connections dealt to the first `processors`.
+    pub fn deal_to(&self, processors: usize) {
+        self.dealt_to.store(processors, Ordering::Relaxed);
     }
 
     /// Posts a message to every processor.
     pub fn post_to_all(&self, message: impl Fn() -> Message) {
-        for inbox in &self.of_processor {
+        for inbox in self.of_processor.iter().filter_map(OnceLock::get) {
             inbox.post(message());
         }
     }

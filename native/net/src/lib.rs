@@ -31,6 +31,7 @@ mod identity;
 mod inbox;
 mod inboxes;
 mod interception;
+mod listener;
 mod markers;
 mod open_connections;
 mod partition_states;
@@ -50,7 +51,6 @@ mod transport;
 mod verification;
 mod wake_up;
 
-pub use acceptor::ListenError;
 pub use api_versions::Software;
 pub use connection_limits::{ConnectionLimits, ListenerLimits, Windows};
 pub use counters::{ApiCounters, CountersSnapshot, ProcessorCounters, WorkCounters};
@@ -61,6 +61,7 @@ pub use events::{
 pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS, Right, Rights, Verdict, Who};
 pub use identity::Identity;
 pub use interception::Decision;
+pub use listener::ListenError;
 pub use markers::AppendedMarkers;
 pub use partition_states::PartitionState;
 pub use quota::{ClientLimits, Metering, QuotaKind, QuotaLimit, QuotaSettings, QuotaUse, Quotas, Window};

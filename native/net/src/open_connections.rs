@@ -9,7 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
 use super::connection::Connection;
-use super::connection_number::processor_of;
+use super::connection_number::{MOST_PROCESSORS, processor_of};
 
 /// Open connections, in one map for each processor: only its owner writes to it.
 #[derive(Debug)]
@@ -18,9 +18,9 @@ pub struct OpenConnections {
 }
 
 impl OpenConnections {
-    /// No connections, for `processors` owners.
-    pub fn new(processors: usize) -> Self {
-        Self { of_processor: (0..processors).map(|_| RwLock::default()).collect() }
+    /// No connections, for as many owners as there may be.
+    pub fn new() -> Self {
+        Self { of_processor: (0..MOST_PROCESSORS).map(|_| RwLock::default()).collect() }
     }
 
     /// The connection with this number, while it is open.

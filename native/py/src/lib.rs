@@ -37,6 +37,7 @@ mod measured_producer;
 #[cfg(feature = "load")]
 mod micro;
 mod moves;
+mod network_threads;
 mod partition;
 mod partition_log;
 mod partition_metadata;
@@ -126,6 +127,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(quorum_ready::changes_voters, m)?)?;
     m.add_function(wrap_pyfunction!(control_batch::build_control_batch, m)?)?;
     m.add_function(wrap_pyfunction!(control_batch::parse_control_batch, m)?)?;
+    network_threads::add(m)?;
     quotas::add(m)?;
     m.add_class::<record_table::RecordTable>()?;
     m.add_class::<recovery_progress::PyRecoveryProgress>()?;

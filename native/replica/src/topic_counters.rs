@@ -101,21 +101,44 @@ impl TopicCounts {
     }
 }
 
+/// The lines of so many threads, and of those that came later: as many again, and so on.
+#[derive(Debug)]
+struct Lines {
+    own: Box<[TopicLine]>,
+    more: OnceLock<Box<Lines>>,
+}
+
+impl Lines {
+    fn new(threads: usize) -> Self {
+        Self { own: (0..threads).map(|_| TopicLine::default()).collect(), more: OnceLock::new() }
+    }
+}
+
 /// The lines of one topic; they outlive changes of the table.
 #[derive(Debug, Default)]
 pub struct TopicCounters {
-    lines: OnceLock<Box<[TopicLine]>>,
+    lines: OnceLock<Lines>,
 }
 
 impl TopicCounters {
-    /// The line that thread number `thread` of `threads` writes, and nobody else. All callers name the same `threads`.
+    /// The line that thread number `thread` writes, and nobody else. `threads` are those that there were at the start; all
+    /// callers name the same, which is not 0.
     pub fn of(&self, thread: usize, threads: usize) -> &TopicLine {
-        &self.lines.get_or_init(|| (0..threads).map(|_| TopicLine::default()).collect())[thread]
+        let mut lines = self.lines.get_or_init(|| Lines::new(threads));
+        let (mut at, mut made) = (thread, threads);
+        while at >= lines.own.len() {
+            at -= lines.own.len();
+            lines = lines.more.get_or_init(|| Box::new(Lines::new(made)));
+            made *= 2;
+        }
+        &lines.own[at]
     }
 
     /// What was counted; `None` where nothing was.
     pub fn counts(&self) -> Option<TopicCounts> {
-        self.lines.get().map(|lines| TopicCounts::of(lines.iter()))
+        let first = self.lines.get()?;
+        let chain = std::iter::successors(Some(first), |lines| lines.more.get().map(|more| &**more));
+        Some(TopicCounts::of(chain.flat_map(|lines| lines.own.iter())))
     }
 }
 
@@ -146,6 +169,18 @@ mod tests {
             failed_fetches: 1,
         };
         assert_eq!(topic.counts(), Some(expected));
+    }
+
+    #[test]
+    fn threads_that_come_later_have_lines_of_their_own() {
+        let topic = TopicCounters::default();
+        for thread in 0..64 {
+            topic.of(thread, 3).sent(1 << (thread % 8));
+        }
+        assert_eq!(topic.counts().unwrap().bytes_out, 8 * 255);
+        let places: std::collections::BTreeSet<_> =
+            (0..64).map(|thread| std::ptr::from_ref(topic.of(thread, 3)).addr()).collect();
+        assert_eq!(places.len(), 64);
     }
 
     #[test]

@@ -112,11 +112,19 @@ def test_what_is_wrong_with_a_topics_or_a_groups_own_settings_is_said(stage: Sta
 
 def test_a_file_that_is_read_again_changes_what_may_change(stage: Stage) -> None:
     stage.publish(image({"log.cleaner.threads": "2"}, {}))
-    read = BrokerConfig({"message.max.bytes": "40", "num.network.threads": "5", "log.cleaner.threads": "1"})
-    assert stage.live.reread(read) == (("log.cleaner.threads", "message.max.bytes"), ("num.network.threads",))
+    given = {"num.network.threads": "5", "socket.listen.backlog.size": "7", "log.cleaner.threads": "1"}
+    read = BrokerConfig({"message.max.bytes": "40", **given})
+    assert stage.live.reread(read) == (
+        ("log.cleaner.threads", "message.max.bytes", "num.network.threads"),
+        ("socket.listen.backlog.size",),
+    )
     current = stage.received[-1]
-    assert (current.message_max_bytes, current.num_network_threads) == (40, 3)
+    assert (current.message_max_bytes, current.num_network_threads, current.socket_listen_backlog_size) == (40, 5, 50)
     assert current.log_cleaner_threads == 2, "what the metadata holds stands over the file"
     assert stage.live.reread(read).taken == ()
-    assert stage.live.reread(BrokerConfig({})).taken == ("log.cleaner.threads", "message.max.bytes")
+    assert stage.live.reread(BrokerConfig({})).taken == (
+        "log.cleaner.threads",
+        "message.max.bytes",
+        "num.network.threads",
+    )
     assert stage.live.current.message_max_bytes == BrokerConfig.message_max_bytes.default

@@ -14,7 +14,7 @@ ONE_AT_LEAST = "a whole number from 1 to 2147483647"
     [
         (
             ["--override", "num.network.threads=0"],
-            f"num.network.threads=0: expected {ONE_AT_LEAST}",
+            "num.network.threads=0: expected a whole number from 1 to 64",
         ),
         (["--override", "node.id"], "--override node.id: expected key=value"),
         (

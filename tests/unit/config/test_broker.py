@@ -31,10 +31,11 @@ def test_overrides_win_over_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("num.network.threads", "0", "num.network.threads=0: expected a whole number from 1 to 2147483647"),
+        ("num.network.threads", "0", "num.network.threads=0: expected a whole number from 1 to 64"),
         ("transaction.two.phase.commit.enable", "true", "transaction.two.phase.commit.enable=true: expected false"),
-        ("num.network.threads", "three", "num.network.threads=three: expected a whole number from 1 to 2147483647"),
-        ("num.network.threads", "1_0", "num.network.threads=1_0: expected a whole number from 1 to 2147483647"),
+        ("num.network.threads", "65", "num.network.threads=65: expected a whole number from 1 to 64"),
+        ("num.network.threads", "three", "num.network.threads=three: expected a whole number from 1 to 64"),
+        ("num.network.threads", "1_0", "num.network.threads=1_0: expected a whole number from 1 to 64"),
         ("delete.topic.enable", "yes", "delete.topic.enable=yes: expected true or false"),
         ("log.message.timestamp.type", "x", "expected one of CreateTime, LogAppendTime"),
         ("log.cleanup.policy", "delete,burn", "expected a comma-separated list of delete, compact"),

@@ -6,7 +6,8 @@ from pybroker.config.broker import BrokerConfig
 from pybroker.config.dynamic import AT_START, PER_BROKER, build_dynamic, dynamic_fault
 
 STATIC = BrokerConfig({"log.retention.hours": "2", "log.segment.bytes": "2097152"})
-THREADS = "Dynamic thread count update validation failed for num.io.threads"
+STEPS = "Dynamic thread count update validation failed for"
+THREADS = f"{STEPS} num.io.threads"
 
 
 def fault(configs: dict[str, str], *, is_own: bool = True, current: BrokerConfig = STATIC) -> str | None:
@@ -53,8 +54,17 @@ def test_a_stored_change_that_is_not_understood_is_left_out_and_reported() -> No
             "Unknown broker config name: log.retension.ms; is log.retention.ms meant?",
         ),
         (
-            {"num.network.threads": "4"},
-            "num.network.threads=4: this version reads it when a broker starts, set it in the broker's properties file",
+            {"num.network.threads": "7"},
+            f"{STEPS} num.network.threads=7, value should not be greater than double the current value 3",
+        ),
+        ({"num.network.threads": "65"}, "num.network.threads=65: expected a whole number from 1 to 64"),
+        (
+            {"num.recovery.threads.per.data.dir": "5"},
+            f"{STEPS} num.recovery.threads.per.data.dir=5, value should not be greater than double the current value 2",
+        ),
+        (
+            {"log.cleaner.threads": "3"},
+            "Log cleaner threads cannot be increased to more than double the current value 1",
         ),
         (
             {"log.cleaner.min.compaction.lag.ms": "10", "log.cleaner.max.compaction.lag.ms": "5"},
@@ -78,6 +88,16 @@ def test_a_stored_change_that_is_not_understood_is_left_out_and_reported() -> No
 def test_what_is_wrong_is_said(configs: dict[str, str], words: str) -> None:
     assert fault(configs) == words
     assert fault(configs, is_own=False) == words
+
+
+def test_a_number_of_threads_may_be_halved_and_doubled_the_half_rounded_down() -> None:
+    for count in ("1", "2", "6"):
+        assert fault({"num.network.threads": count}) is None
+    current = build_dynamic(STATIC, {"log.cleaner.threads": "5", "num.network.threads": "6"}, {}).config
+    assert fault({"log.cleaner.threads": "2", "num.network.threads": "12"}, current=current) is None
+    words = "Log cleaner threads cannot be reduced to less than half the current value 5"
+    assert fault({"log.cleaner.threads": "1"}, current=current, is_own=False) == words
+    assert "at least half the current value 6" in (fault({"num.network.threads": "2"}, current=current) or "")
 
 
 def test_what_is_right_is_taken() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -110,3 +111,20 @@ def test_a_certificate_that_is_about_to_end_is_said_once_a_day(
     assert lines(ends - left) == said
     assert lines(ends - left + timedelta(hours=23)) == []
     assert len(lines(ends - left + timedelta(hours=25))) == len(said)
+
+
+def test_a_listener_that_is_opened_later_has_its_own_certificate_and_is_forgotten_when_closed() -> None:
+    made, plane = listeners()
+    (later,) = build_tls(["IN"], listener_settings(AUTHORITY.sign("later"))).values()
+    event = cast(
+        "PeerCertificate", SimpleNamespace(connection=8, listener="OUT", peer="192.0.2.1:1", certificate=ALICE.der)
+    )
+    made._watch = cast("asyncio.Task[None]", object())
+    assert made.of("OUT") is None
+    made.open("OUT", later)
+    made.name_peer(event)
+    assert (made.of("OUT") is not None, sorted(made.expiries())) == (True, ["IN", "OUT"])
+    made.close("OUT")
+    made.name_peer(event)
+    assert (made.of("OUT"), sorted(made.expiries())) == (None, ["IN"])
+    assert plane.said == [(8, Principal("User", "CN=alice"))]

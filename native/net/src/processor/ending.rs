@@ -1,5 +1,6 @@
 //! Ending: one connection, those that hold too much memory, all of them.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{Deadline, End, Processor};
@@ -72,16 +73,31 @@ impl Processor {
     pub(super) fn stop(&mut self, grace_ms: u64) {
         self.stop_at = Some(self.reactor.clock.now() + grace_ms);
         for number in self.reactor.open.numbers(self.index) {
-            let Some(open) = self.reactor.open.get(number) else { continue };
-            let waiting = open.lock().waiting_requests();
-            for request in waiting {
-                self.expire(Deadline::Waiting(Waiter { connection: number, request }));
-            }
-            self.serve_woken();
-            let mut connection = open.lock();
-            if self.reactor.open.get(number).is_some() {
-                connection.closing = Some(Closing::WhenAnswered);
-                self.settle(&mut connection, Ok(()));
+            self.close_when_answered(number);
+        }
+    }
+
+    /// Answers waiting fetches of a connection with what there is, and lets it go when all that it has in work is answered.
+    fn close_when_answered(&mut self, number: u64) {
+        let Some(open) = self.reactor.open.get(number) else { return };
+        let waiting = open.lock().waiting_requests();
+        for request in waiting {
+            self.expire(Deadline::Waiting(Waiter { connection: number, request }));
+        }
+        self.serve_woken();
+        let mut connection = open.lock();
+        if self.reactor.open.get(number).is_some() {
+            connection.closing = Some(Closing::WhenAnswered);
+            self.settle(&mut connection, Ok(()));
+        }
+    }
+
+    /// Lets the connections of a listener go that was closed; those of another with the same name stay.
+    pub(super) fn close_listener(&mut self, name: &Arc<str>) {
+        for number in self.reactor.open.numbers(self.index) {
+            let came_by = self.reactor.open.get(number).map(|open| Arc::clone(&open.lock().accepted.listener));
+            if came_by.is_some_and(|listener| Arc::ptr_eq(&listener, name)) {
+                self.close_when_answered(number);
             }
         }
     }

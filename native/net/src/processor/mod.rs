@@ -2,13 +2,14 @@
 //!
 //! The life of a request here: bytes are read, a frame is cut, its head decides whether it stays on the hot path
 //! (Produce, Fetch) or goes up; the answer is queued behind those before it and written at once. Nothing here blocks but
-//! `epoll_wait`. Each file has one job: reading, serving, answering, timing, ending.
+//! `epoll_wait`. Each file has one job: reading, serving, answering, timing, ending, and which threads serve.
 
 mod answering;
 mod ending;
 mod metering;
 mod reading;
 mod serving;
+pub mod threads;
 mod timing;
 
 use std::collections::VecDeque;
@@ -16,20 +17,21 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::event::epoll;
+use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
 use super::connection::Connection;
+use super::connection_number::MOST_PROCESSORS;
 use super::counters::ThreadCounters;
-use super::events::Level;
 use super::inbox::Message;
 use super::reactor::Reactor;
 use super::timer_wheel::TimerWheel;
 use pybroker_replica::Waiter;
-use pybroker_sys::scheduling;
 
 /// The epoll token of the inbox; connections use their number, which never reaches it.
 const INBOX: u64 = u64::MAX;
+/// The epoll token of the first processor that is served beside the own one; others follow by number.
+const FIRST_GUEST: u64 = INBOX - MOST_PROCESSORS as u64;
 /// Messages, deadlines and satisfied requests that are looked at before sockets get their turn.
 const AT_ONCE: usize = 128;
 
@@ -72,13 +74,7 @@ impl From<Errno> for End {
     }
 }
 
-/// The number of the present thread in the system; 0 where there is no such file.
-fn system_thread() -> i32 {
-    let link = std::fs::read_link("/proc/thread-self").unwrap_or_default();
-    link.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0)
-}
-
-/// The state of one processor thread.
+/// The state of one processor, which one thread serves at a time.
 pub struct Processor {
     index: usize,
     reactor: Arc<Reactor>,
@@ -92,6 +88,8 @@ pub struct Processor {
     due: VecDeque<Deadline>,
     /// Whether the inbox may hold messages that nobody wakes this thread for.
     more_messages: bool,
+    /// Whether the thread whose own processor this is has orders.
+    ordered: bool,
     /// When the stop is due, in milliseconds of the processor's clock.
     stop_at: Option<u64>,
 }
@@ -100,7 +98,8 @@ impl Processor {
     /// A processor that waits for connections.
     pub fn new(index: usize, reactor: Arc<Reactor>) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, reactor.inboxes.of(index).fd(), epoll::EventData::new_u64(INBOX), epoll::EventFlags::IN)?;
+        let inbox = reactor.inboxes.open(index)?;
+        epoll::add(&epoll, inbox.fd(), epoll::EventData::new_u64(INBOX), epoll::EventFlags::IN)?;
         let now = reactor.clock.now();
         Ok(Self {
             index,
@@ -111,50 +110,42 @@ impl Processor {
             woken: VecDeque::new(),
             due: VecDeque::new(),
             more_messages: false,
+            ordered: false,
             stop_at: None,
         })
     }
 
-    /// Serves until it is asked to stop. However much there is of one kind, the others get their turn in between.
-    pub fn run(mut self) {
-        if let Err(error) = scheduling::set_slice(self.reactor.settings.thread_slice) {
-            let text = format!("network.thread.slice.us has no effect: {error}");
-            self.reactor.events.line(Level::Info, text);
+    /// Waits for something to do, for as long as `timeout` says, and does it. However much there is of one kind, the others
+    /// get their turn in between. `events` are those of this pass afterwards; `fired` is empty before and after.
+    fn pass(&mut self, events: &mut Vec<epoll::Event>, fired: &mut Vec<Deadline>, timeout: Option<&Timespec>) {
+        events.clear();
+        if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), timeout).is_err() {
+            return;
         }
-        let mut events = Vec::with_capacity(256);
-        let mut fired = Vec::new();
-        self.counters().runs_on(system_thread());
-        while !self.stopped() {
-            events.clear();
-            let timeout = self.timeout();
-            if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()).is_err() {
-                continue;
+        for event in events.iter() {
+            match event.data.u64() {
+                INBOX => self.more_messages = true,
+                // That of a guest is no connection's.
+                number => self.drive(number, event.flags),
             }
-            for event in &events {
-                match event.data.u64() {
-                    INBOX => self.more_messages = true,
-                    number => self.drive(number, event.flags),
-                }
-                self.serve_woken();
-            }
-            if self.more_messages {
-                self.read_inbox();
-                self.serve_woken();
-            }
-            self.pass_deadlines(&mut fired);
             self.serve_woken();
         }
-        self.close_all();
+        if self.more_messages {
+            self.read_inbox();
+            self.serve_woken();
+        }
+        self.pass_deadlines(fired);
+        self.serve_woken();
     }
 
-    /// What this thread counts.
+    /// What is counted here.
     fn counters(&self) -> &ThreadCounters {
         self.reactor.counters.of(self.index)
     }
 
     fn read_inbox(&mut self) {
         let reactor = Arc::clone(&self.reactor);
-        let inbox = reactor.inboxes.of(self.index);
+        let Some(inbox) = reactor.inboxes.of(self.index) else { return };
         inbox.woken();
         for _ in 0..AT_ONCE {
             let Some(message) = inbox.take() else {
@@ -176,6 +167,8 @@ impl Processor {
                 Message::Named { connection, identity } => self.named(connection, &identity),
                 Message::Quotas { connection, version, limits } => self.quotas_said(connection, version, &limits),
                 Message::Decide { connection, decision } => self.decide(connection, decision),
+                Message::CloseListener(name) => self.close_listener(&name),
+                Message::Orders => self.ordered = true,
                 Message::CloseAll => self.close_all(),
                 Message::Stop { grace_ms } => self.stop(grace_ms),
             }

@@ -2,21 +2,20 @@
 
 use std::time::Duration;
 
-use rustix::event::Timespec;
-
 use super::reading::TRIM_AFTER_MS;
 use super::{AT_ONCE, Deadline, End, Processor};
 use crate::connection::Slot;
 use crate::events::Level;
 
 impl Processor {
-    pub(super) fn timeout(&self) -> Option<Timespec> {
+    /// How long there is nothing to do but what comes from outside; `None`: for ever.
+    pub(super) fn rest(&self) -> Option<Duration> {
         if self.more_messages || !self.due.is_empty() || !self.woken.is_empty() {
-            return Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+            return Some(Duration::ZERO);
         }
         let until_stop = self.stop_at.map(|at| at.saturating_sub(self.reactor.clock.now()));
         let next = self.deadlines.next_due().into_iter().chain(until_stop).min()?;
-        Timespec::try_from(Duration::from_millis(next)).ok()
+        Some(Duration::from_millis(next))
     }
 
     /// Looks at what is due by now; `fired` is empty before and after.

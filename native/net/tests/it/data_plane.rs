@@ -10,6 +10,7 @@ mod read_committed;
 mod replication;
 mod roles;
 mod support;
+mod threads;
 mod transactions;
 
 use std::io::{Read, Write};

@@ -112,7 +112,8 @@ impl Plane {
 
     /// Binds one more listener, whose requests all go to the control plane; its port.
     pub fn listen_control_only(&self) -> u16 {
-        self.plane.listen(&ListenerSettings { control_only: true, ..listener(0) }).unwrap()
+        let name = "CONTROL".into();
+        self.plane.listen(&ListenerSettings { name, control_only: true, ..listener(0) }).unwrap()
     }
 
     /// Binds one more listener, whose connections have to authenticate; its port.

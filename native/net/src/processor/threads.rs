@@ -1,0 +1,304 @@
+//! The threads of the processors: how many there are, and which of them serves whose connections.
+//!
+//! A thread that begins has a processor of its own. One that ends hands its processor, connections and requests in work
+//! included, to a thread that stays, which serves it beside its own: no connection ends, and none is renumbered. A thread
+//! that is begun again takes its processor back. Kafka ends the connections of a processor that it removes
+//! (docs/adr/0093). Must not know requests.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SendError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{Timespec, epoll};
+
+use super::{Deadline, FIRST_GUEST, Processor};
+use crate::connection_number::MOST_PROCESSORS;
+use crate::events::Level;
+use crate::inbox::Message;
+use crate::reactor::Reactor;
+use pybroker_sys::scheduling;
+
+/// What a thread is to do.
+enum Order {
+    /// Serve a processor, beside what is served here.
+    Serve(Box<Processor>),
+    /// Give a processor that is a guest here to the thread that is its own.
+    GiveBack { processor: usize, to: Sender<Order> },
+    /// Give all that is served here to a thread, and end.
+    Leave { heir: usize, to: Sender<Order> },
+}
+
+/// A thread that runs, as those see it that order it about.
+#[derive(Debug)]
+struct Running {
+    thread: JoinHandle<()>,
+    orders: Sender<Order>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct NetworkThreads {
+    reactor: Arc<Reactor>,
+    running: Vec<Running>,
+    /// Threads that have been ordered to leave.
+    leaving: Vec<JoinHandle<()>>,
+    /// By processor that there has been: the thread that serves it.
+    hosts: Vec<usize>,
+    is_stopped: bool,
+}
+
+impl NetworkThreads {
+    /// Starts so many threads.
+    ///
+    /// # Errors
+    /// As [`NetworkThreads::resize`].
+    pub fn start(reactor: Arc<Reactor>, count: usize) -> io::Result<Self> {
+        let mut threads =
+            Self { reactor, running: Vec::new(), leaving: Vec::new(), hosts: Vec::new(), is_stopped: false };
+        threads.resize(count).inspect_err(|_| threads.stop(0))?;
+        Ok(threads)
+    }
+
+    /// How many serve.
+    pub fn count(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Has so many serve. New connections are dealt to these; those that are open stay.
+    ///
+    /// # Errors
+    /// When threads or file descriptors run out: there are as many then as could be begun. When `count` is not in 1..=64,
+    /// or the threads were stopped.
+    pub fn resize(&mut self, count: usize) -> io::Result<()> {
+        if !(1..=MOST_PROCESSORS).contains(&count) {
+            let text = format!("num.network.threads is {count}; it has to be 1 to {MOST_PROCESSORS}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        if self.is_stopped {
+            return Err(io::Error::other("the network threads have been stopped"));
+        }
+        // What they hand over has come to its heirs then, before anything that is ordered now.
+        self.join_leaving();
+        while self.running.len() < count {
+            self.begin()?;
+        }
+        self.reactor.inboxes.deal_to(count);
+        while self.running.len() > count {
+            self.end(count);
+        }
+        Ok(())
+    }
+
+    /// Answers what is in work, for at most `grace_ms`, closes every connection and joins every thread.
+    pub fn stop(&mut self, grace_ms: u64) {
+        self.is_stopped = true;
+        self.join_leaving();
+        self.reactor.inboxes.post_to_all(|| Message::Stop { grace_ms });
+        for Running { thread, orders } in std::mem::take(&mut self.running) {
+            // A thread whose processor has not been given back yet waits for orders: none come any more.
+            drop(orders);
+            // One that panicked has said so on stderr; the others are still to be joined.
+            let _ = thread.join();
+        }
+    }
+
+    fn join_leaving(&mut self) {
+        for thread in self.leaving.drain(..) {
+            let _ = thread.join();
+        }
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        let index = self.running.len();
+        let host = self.hosts.get(index).copied();
+        let own = match host {
+            Some(_) => None,
+            None => Some(Processor::new(index, Arc::clone(&self.reactor))?),
+        };
+        let (orders, received) = channel();
+        let reactor = Arc::clone(&self.reactor);
+        let thread = std::thread::Builder::new().name(format!("network-{index}")).spawn(move || {
+            take_turns(&reactor);
+            if let Some(thread) = NetworkThread::begin(index, own, received) {
+                thread.run();
+            }
+        })?;
+        match host {
+            Some(host) => {
+                self.order(host, Order::GiveBack { processor: index, to: orders.clone() });
+                self.hosts[index] = index;
+            }
+            None => self.hosts.push(index),
+        }
+        self.running.push(Running { thread, orders });
+        Ok(())
+    }
+
+    /// Ends the last thread; what it serves goes to one of the first `count`, in turn.
+    fn end(&mut self, count: usize) {
+        let Some(Running { thread, orders }) = self.running.pop() else { return };
+        let (index, heir) = (self.running.len(), self.running.len() % count);
+        let _ = orders.send(Order::Leave { heir, to: self.running[heir].orders.clone() });
+        self.reactor.inboxes.post_to(index, Message::Orders);
+        self.leaving.push(thread);
+        self.hosts.iter_mut().filter(|host| **host == index).for_each(|host| *host = heir);
+    }
+
+    fn order(&self, thread: usize, order: Order) {
+        if self.running[thread].orders.send(order).is_ok() {
+            self.reactor.inboxes.post_to(thread, Message::Orders);
+        }
+    }
+}
+
+fn take_turns(reactor: &Reactor) {
+    if let Err(error) = scheduling::set_slice(reactor.settings.thread_slice) {
+        let text = format!("network.thread.slice.us has no effect: {error}");
+        reactor.events.line(Level::Info, text);
+    }
+}
+
+/// The number of the present thread in the system; 0 where there is no such file.
+fn system_thread() -> i32 {
+    let link = std::fs::read_link("/proc/thread-self").unwrap_or_default();
+    link.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0)
+}
+
+/// One thread: its own processor, and those of threads that have left.
+struct NetworkThread {
+    own: Processor,
+    /// Their epoll sets are watched by that of the own processor.
+    guests: Vec<Processor>,
+    /// Orders that came before the own processor did.
+    early: VecDeque<Order>,
+    orders: Receiver<Order>,
+}
+
+impl NetworkThread {
+    /// Thread number `index` with its processor, for which it waits where another still serves it; `None`: all have stopped.
+    fn begin(index: usize, own: Option<Processor>, orders: Receiver<Order>) -> Option<Self> {
+        let mut early = VecDeque::new();
+        let own = match own {
+            Some(own) => own,
+            None => loop {
+                match orders.recv().ok()? {
+                    Order::Serve(processor) if processor.index == index => break *processor,
+                    order => early.push_back(order),
+                }
+            },
+        };
+        Some(Self { own, guests: Vec::new(), early, orders })
+    }
+
+    /// Serves until it is asked to stop, or to leave.
+    fn run(mut self) {
+        let mut events = Vec::with_capacity(256);
+        let mut fired = Vec::new();
+        self.own.counters().runs_on(system_thread());
+        self.own.ordered |= !self.early.is_empty();
+        loop {
+            // First: orders may have come before the processor did, and nobody wakes this thread for them.
+            if std::mem::take(&mut self.own.ordered)
+                && let Some((heir, to)) = self.obey()
+            {
+                return self.leave(heir, &to);
+            }
+            if self.stopped() {
+                break;
+            }
+            let timeout = self.timeout();
+            self.own.pass(&mut events, &mut fired, timeout.as_ref());
+            self.serve_guests(&mut events, &mut fired);
+        }
+        self.own.close_all();
+        self.guests.iter_mut().for_each(Processor::close_all);
+        while let Some(order) = self.next_order() {
+            if let Order::Serve(mut processor) = order {
+                processor.close_all();
+            }
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        self.own.stopped() && self.guests.iter().all(Processor::stopped)
+    }
+
+    fn timeout(&self) -> Option<Timespec> {
+        let guests = self.guests.iter().filter_map(Processor::rest);
+        Timespec::try_from(self.own.rest().into_iter().chain(guests).min()?).ok()
+    }
+
+    fn serve_guests(&mut self, events: &mut Vec<epoll::Event>, fired: &mut Vec<Deadline>) {
+        if self.guests.is_empty() {
+            return;
+        }
+        let come = events.iter().any(|event| event.data.u64() >= FIRST_GUEST);
+        for guest in &mut self.guests {
+            if come || guest.rest() == Some(Duration::ZERO) {
+                guest.pass(events, fired, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+            } else {
+                guest.pass_deadlines(fired);
+                guest.serve_woken();
+            }
+        }
+    }
+
+    fn next_order(&mut self) -> Option<Order> {
+        self.early.pop_front().or_else(|| self.orders.try_recv().ok())
+    }
+
+    /// Does what it has been ordered; to whom it is to leave all, if it is.
+    fn obey(&mut self) -> Option<(usize, Sender<Order>)> {
+        while let Some(order) = self.next_order() {
+            match order {
+                Order::Serve(processor) => self.take_in(*processor),
+                Order::GiveBack { processor, to } => self.give_back(processor, &to),
+                Order::Leave { heir, to } => return Some((heir, to)),
+            }
+        }
+        None
+    }
+
+    fn take_in(&mut self, mut guest: Processor) {
+        let token = epoll::EventData::new_u64(FIRST_GUEST + guest.index as u64);
+        if let Err(error) = epoll::add(&self.own.epoll, &guest.epoll, token, epoll::EventFlags::IN) {
+            let text = format!("the connections of network thread {} end: {error}", guest.index);
+            guest.reactor.events.line(Level::Warning, text);
+            guest.close_all();
+        }
+        self.guests.push(guest);
+    }
+
+    fn give_back(&mut self, processor: usize, to: &Sender<Order>) {
+        if let Some(at) = self.guests.iter().position(|guest| guest.index == processor) {
+            let guest = self.guests.swap_remove(at);
+            hand_over(&self.own, guest, to);
+        }
+    }
+
+    fn leave(mut self, heir: usize, to: &Sender<Order>) {
+        let reactor = Arc::clone(&self.own.reactor);
+        for guest in std::mem::take(&mut self.guests) {
+            hand_over(&self.own, guest, to);
+        }
+        self.own.counters().runs_on(0);
+        send(self.own, to);
+        reactor.inboxes.post_to(heir, Message::Orders);
+    }
+}
+
+/// Gives a guest to another thread.
+fn hand_over(host: &Processor, guest: Processor, to: &Sender<Order>) {
+    let _ = epoll::delete(&host.epoll, &guest.epoll);
+    send(guest, to);
+}
+
+fn send(processor: Processor, to: &Sender<Order>) {
+    if let Err(SendError(Order::Serve(mut processor))) = to.send(Order::Serve(Box::new(processor))) {
+        // That thread has stopped, as all do.
+        processor.close_all();
+    }
+}

@@ -1,0 +1,44 @@
+"""How the listeners of a running broker may change (KIP-226).
+
+Owns the rules beyond those of a start, in Kafka's words where it has some. Must not know sockets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybroker.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.config.endpoint import Listener
+
+
+def listener_fault(current: BrokerConfig, made: BrokerConfig) -> str | None:
+    """Return why a broker that runs by `current` cannot have the listeners of `made`, None where it can."""
+    if current.endpoints == made.endpoints:
+        return None
+    before, after = _by_name(current), _by_name(made)
+    between = current.inter_broker_listener
+    if between not in after:
+        return (
+            "inter.broker.listener.name must be a listener name defined in advertised.listeners. The valid options "
+            f"based on currently configured listeners are {','.join(after)}"
+        )
+    for name in before.keys() & after.keys():
+        if before[name].protocol != after[name].protocol:
+            return f"Security protocol cannot be updated for existing listener ListenerName({name})"
+        if before[name] != after[name]:
+            return (
+                f"Configs cannot be updated dynamically for existing listener ListenerName({name}), restart broker or "
+                "create a new listener for update"
+            )
+    asking = [one for name, one in after.items() if name not in before and one.asks_who]
+    if asking and not any(one.asks_who for one in before.values()):
+        expected = "a listener without SASL, as the first one that asks who its clients are is opened at a start"
+        return str(ConfigError("listeners", asking[0].endpoint, expected))
+    return None
+
+
+def _by_name(config: BrokerConfig) -> dict[str, Listener]:
+    return {one.endpoint.name: one for one in config.broker_endpoints}

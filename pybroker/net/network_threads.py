@@ -1,0 +1,30 @@
+"""The threads that serve connections: as many as the settings say.
+
+Owns when their number changes, and the words where it cannot. Must not know whose connections a thread serves.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pybroker.net.native import network_threads, set_network_threads
+
+if TYPE_CHECKING:
+    from pybroker.config.broker import BrokerConfig
+    from pybroker.net.native import DataPlane
+
+log = logging.getLogger("pybroker.net")
+
+
+def serve_by_threads(data_plane: DataPlane, config: BrokerConfig) -> None:
+    """Have `num.network.threads` threads serve; where they cannot be begun, those serve that could be."""
+    wanted, before = config.num_network_threads, network_threads(data_plane)
+    if wanted == before:
+        return
+    try:
+        set_network_threads(data_plane, wanted)
+    except OSError as error:
+        log.error("num.network.threads=%d: %s; %d threads serve", wanted, error, network_threads(data_plane))
+    else:
+        log.info("%d network threads serve, in place of %d", wanted, before)
