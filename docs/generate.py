@@ -29,7 +29,8 @@ from pybroker.client.settings import (
 )
 from pybroker.config import reference
 from pybroker.handlers import registry
-from pybroker.metrics.registry import METRICS, Kind
+from pybroker.metrics.metric import Kind
+from pybroker.metrics.registry import METRICS
 from pybroker.security.operations import Operation
 from pybroker.security.requirements import NothingRequired, Requirements
 

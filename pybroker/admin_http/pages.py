@@ -14,7 +14,7 @@ from pybroker.metrics.exposition import CONTENT_TYPE, render
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pybroker.metrics.registry import Sample
+    from pybroker.metrics.metric import Sample
 
 SERVED_METHODS = ("GET", "HEAD")
 """What may be asked; HEAD gets a status alone."""

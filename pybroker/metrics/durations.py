@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from pybroker.metrics.registry import Histogram
+from pybroker.metrics.metric import Histogram
 
 _FIRST, _LAST = 4, 26
 """Powers of two, in microseconds, of the first bound and of the last."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pybroker.metrics.registry import BY_NAME, Histogram, Kind, Metric
+from pybroker.metrics.metric import Histogram, Kind, Metric
+from pybroker.metrics.registry import BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pybroker.metrics.registry import Sample
+    from pybroker.metrics.metric import Sample
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _LINES = 200

@@ -24,13 +24,14 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from pybroker import __version__
-from pybroker.metrics.registry import BY_NAME, Histogram, Kind
+from pybroker.metrics.metric import Histogram, Kind
+from pybroker.metrics.registry import BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pybroker.config.opentelemetry_keys import ExportSettings
-    from pybroker.metrics.registry import Metric, Sample
+    from pybroker.metrics.metric import Metric, Sample
     from pybroker.metrics.spans import Span
 
 log = logging.getLogger("pybroker.admin")

@@ -9,7 +9,7 @@ import pytest
 
 from pybroker.admin_http.pages import Pages
 from pybroker.admin_http.server import AdminServer, Limits
-from pybroker.metrics.registry import Sample
+from pybroker.metrics.metric import Sample
 from tests.support.conditions import wait_until
 
 NOT_READY = "its logs are being opened"

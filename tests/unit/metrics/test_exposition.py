@@ -4,7 +4,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from pybroker.metrics.exposition import render
-from pybroker.metrics.registry import Histogram, Sample
+from pybroker.metrics.metric import Histogram, Sample
 
 REQUESTS = "kafka_network_requestmetrics_requests"
 SIZE = "kafka_log_log_size_bytes"

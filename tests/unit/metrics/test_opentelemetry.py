@@ -8,8 +8,8 @@ import pytest
 
 from pybroker.config.opentelemetry_keys import ExportSettings
 from pybroker.metrics import opentelemetry
+from pybroker.metrics.metric import Sample
 from pybroker.metrics.opentelemetry import Export, Sender
-from pybroker.metrics.registry import Sample
 from pybroker.metrics.spans import Span
 from tests.support.conditions import wait_until
 from tests.support.otlp import Receiver

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from pybroker.metrics.registry import BY_NAME, METRICS, Kind, Metric
+from pybroker.metrics.metric import Kind, Metric
+from pybroker.metrics.registry import BY_NAME, METRICS
 
 
 def test_no_two_metrics_have_a_series_in_common() -> None:

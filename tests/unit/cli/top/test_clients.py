@@ -10,7 +10,7 @@ from pybroker.cli.top.rates import build_view
 from pybroker.cli.top.sampling import Sample
 from pybroker.config.errors import ConfigError
 from pybroker.metrics.exposition import render
-from pybroker.metrics.registry import Sample as Value
+from pybroker.metrics.metric import Sample as Value
 from tests.support.processes import free_port
 
 ODD = 'a"b\\c\nd}'
