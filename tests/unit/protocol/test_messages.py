@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import subprocess
+import sys
+
 import pytest
 
+from pybroker.protocol import messages
 from pybroker.protocol.api_keys import ApiKey
 from pybroker.protocol.messages import request_class, response_class
 from tests.support.declarations import declared
@@ -31,3 +36,21 @@ def test_a_request_and_its_response_agree_on_versions() -> None:
         if spec.kind == "request":
             other = response_class(spec.api_key).__message__
             assert (spec.versions, spec.flexible) == (other.versions, other.flexible), ApiKey(spec.api_key).name
+
+
+def test_a_module_of_messages_is_imported_with_its_first_use() -> None:
+    program = (
+        "import sys; from pybroker.protocol.messages import create_topics as create, group_records\n"
+        "name = 'pybroker.protocol.messages.create_topics'\n"
+        "print(name in sys.modules, create.CreateTopicsRequest is sys.modules[name].CreateTopicsRequest)\n"
+        "print('pybroker.protocol.messages.group_records' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "True"]
+
+
+def test_a_module_that_no_api_has_is_an_import_error() -> None:
+    with pytest.raises(ImportError, match="create_topic"):
+        importlib.import_module("pybroker.protocol.messages.create_topic")
+    with pytest.raises(AttributeError, match="create_topic"):
+        getattr(messages, "create_topic")  # noqa: B009  # a name that the types refuse
