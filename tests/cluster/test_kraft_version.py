@@ -100,5 +100,6 @@ def test_the_log_names_the_voters_from_the_upgrade_on() -> None:
             again.remove_raft_voter(going, directory_of(cluster, going))
         wait_voters(cluster, *(voter for voter in VOTERS if voter != going))
         create(cluster, "with-two")
+        made = {"before", "after", "without-the-leader", "with-two"}
         with Admin(cluster.bootstrap_servers) as again:
-            assert {"before", "after", "without-the-leader", "with-two"} <= set(again.list_topics())
+            wait_until(lambda: made <= set(again.list_topics()), within=30, what="every broker knows the topics")

@@ -50,6 +50,8 @@ OLDER_HERE = ("kraft.version", "metadata.version")
 NOT_SHOWN_THERE = (
     # Kafka's authorizer reads them, and Kafka's broker does not know them.
     *("allow.everyone.if.no.acl.found", "super.users"),
+    # Kafka's login reads it, and Kafka's broker does not know it.
+    "sasl.oauthbearer.header.urlencode",
     # Kafka's internal settings, and those that it takes as changes only.
     *("auto.create.topics.max.per.request", "group.consumer.regex.refresh.interval.ms", "log.initial.task.delay.ms"),
     *("leader.imbalance.per.broker.percentage", "producer.id.expiration.check.interval.ms"),

@@ -277,7 +277,7 @@ def config_change(words: list[str], *, replaces: bool = False) -> events.ConfigC
 def show_reply(reply: Any) -> str:
     if isinstance(reply, events.ElectedTopic | events.ReassignedTopic | events.OngoingTopic):
         return f"{reply.name}: {'; '.join(map(show_reply, reply.partitions))}"
-    if type(reply).__module__ == events.__name__:
+    if isinstance(reply, msgspec.Struct):
         fields = msgspec.structs.asdict(reply)
     elif hasattr(reply, "_asdict"):
         fields = reply._asdict()

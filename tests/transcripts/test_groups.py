@@ -108,7 +108,8 @@ class Stage:
             self.now = timer.deadline_ms or 0
             lines = list(self.step(timer.event))
             if lines:
-                yield f"at {self.now}: {type(timer.event).__name__} {' '.join(map(str, timer.event[1:]))}".rstrip()
+                of_event = " ".join(map(str, fields(timer.event)[1:]))
+                yield f"at {self.now}: {type(timer.event).__name__} {of_event}".rstrip()
                 yield from lines
         self.now = until
         yield f"it is {self.now}"
@@ -224,6 +225,10 @@ class Stage:
 
     def event_gone(self, bare: list[str], _values: dict[str, str]) -> events.TopicsDeleted:
         return events.TopicsDeleted([(bare[0], topic_id(bare[0]))])
+
+
+def fields(event: Any) -> tuple[Any, ...]:
+    return msgspec.structs.astuple(event) if isinstance(event, msgspec.Struct) else tuple(event)
 
 
 def topic_id(name: str) -> bytes:
