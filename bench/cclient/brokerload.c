@@ -14,6 +14,7 @@
  *   brokerload handshakes -b HOST:PORT -n HANDSHAKES -c AT_A_TIME -X ssl.ca.location=FILE [-X resumed=yes]
  *   brokerload logins    -b HOST:PORT -n LOGINS -c AT_A_TIME -X sasl.username=USER -X sasl.password=PASSWORD
  *   brokerload transactions -b HOST:PORT -t TOPIC -n RECORDS -s SIZE -e RECORDS_OF_EACH [-c PRODUCERS] [-P PARTITIONS] [-a ABORTED_PERCENT]
+ *   brokerload ends      -b HOST:PORT -t TOPIC -n TRANSACTIONS -s SIZE [-p PARTITION]
  *
  * The topic must exist. sink is a server, the limit of what produce can reach; it runs until it is killed; SIGTERM ends steady before its
  * last record. -X sets a property of librdkafka over the load's own. */
@@ -75,7 +76,7 @@ void resolve(const char *bootstrap, struct sockaddr_storage *address, socklen_t 
   freeaddrinfo(found);
 }
 
-static void usage(void) { fail("usage: brokerload produce|consume|roundtrip|connections|commit|quiet|write|sink|steady|copy|seal|handshakes|logins|transactions -b HOST:PORT -t TOPIC -n RECORDS -s SIZE (see brokerload.c)"); }
+static void usage(void) { fail("usage: brokerload produce|consume|roundtrip|connections|commit|quiet|write|sink|steady|copy|seal|handshakes|logins|transactions|ends -b HOST:PORT -t TOPIC -n RECORDS -s SIZE (see brokerload.c)"); }
 
 static void add_property(struct settings *run, char *pair) {
   char *value = strchr(pair, '=');
@@ -122,7 +123,8 @@ int main(int count, char **words) {
                {"quiet", run_quiet, true, false, false, false},       {"sink", run_sink, false, false, false, true},
                {"steady", run_steady, true, true, true, false},       {"copy", run_copy, false, false, true, false},
                {"seal", run_seal, false, false, true, false},         {"handshakes", run_handshakes, true, false, false, false},
-               {"logins", run_logins, true, false, false, false},     {"transactions", run_transactions, true, true, true, false}};
+               {"logins", run_logins, true, false, false, false},     {"transactions", run_transactions, true, true, true, false},
+               {"ends", run_ends, true, true, true, false}};
   if (count < 2) usage();
   struct settings run = read_settings(count - 1, words + 1);
   for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {

@@ -74,5 +74,6 @@ void run_seal(const struct settings *run);
 void run_handshakes(const struct settings *run);
 void run_logins(const struct settings *run);
 void run_transactions(const struct settings *run);
+void run_ends(const struct settings *run);
 
 #endif

@@ -171,6 +171,12 @@ def _c_transactions(task: Task) -> Outcome:
     return _c_outcome(words, task.records * task.size)
 
 
+def _c_ends(task: Task) -> Outcome:
+    words = [str(build_c_program()), "ends", "-b", task.bootstrap_servers, "-t", task.topic]
+    words += ["-n", str(task.records), "-s", str(task.size)]
+    return _c_outcome(words, task.records * task.size)
+
+
 def _c_read(isolation_level: str) -> Callable[[Task], Outcome]:
     """Read a topic of transactions. All its records count, also the aborted ones, which not every reader is given."""
 
@@ -372,6 +378,7 @@ def _bench_program(name: str) -> Path:
 LOADS: dict[str, Callable[[Task], Outcome]] = {
     **{f"client-{name}": _client(name) for name in CLIENT_LOADS},
     "c-commit": _c_commit,
+    "c-ends": _c_ends,
     "c-connections": _c_connections,
     "c-consume": _c_load("consume"),
     "c-consume-live": _c_consume_live,
