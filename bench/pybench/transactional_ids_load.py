@@ -9,6 +9,7 @@ import asyncio
 import struct
 import tempfile
 import time
+from collections import deque
 from pathlib import Path
 
 from pybench.peers.errors import PeerError
@@ -16,12 +17,15 @@ from pybench.peers.kafka import Kafka
 from pybench.peers.pybroker import Pybroker
 from pybroker.client import Admin
 from pybroker.protocol.api_keys import ApiKey
+from pybroker.protocol.errors import ErrorCode
 
 _SETTINGS = {"transaction.state.log.num.partitions": "1"}
 _CONNECTIONS, _IN_FLIGHT = 8, 250
 _TIMEOUT_MS = 60_000
 _ANSWER = struct.Struct(">iiihqh")
 """Size, correlation id, throttle time, error code, producer id, epoch: InitProducerId version 0."""
+_PATIENCE_S = 300
+"""For all of them."""
 
 
 def measure_ids_load(broker: str, ids: int) -> tuple[str, dict[str, float]]:
@@ -69,12 +73,15 @@ async def _initialize(server: str, numbers: range) -> None:
     host, _, port = server.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
-        for begun in range(0, len(numbers), _IN_FLIGHT):
-            some = numbers[begun : begun + _IN_FLIGHT]
+        left, deadline = deque(numbers), time.monotonic() + _PATIENCE_S
+        while left:
+            some = [left.popleft() for _ in range(min(_IN_FLIGHT, len(left)))]
             writer.write(b"".join(_request(number) for number in some))
             for number in some:
                 *_, code, _id, _epoch = _ANSWER.unpack(await reader.readexactly(_ANSWER.size))
-                if code:
+                if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and time.monotonic() < deadline:
+                    left.append(number)  # Brokers say so, too, while they wait for a new block of producer ids.
+                elif code:
                     raise PeerError(f"{_name(number)} gets no producer id: error {code}")
     finally:
         writer.close()

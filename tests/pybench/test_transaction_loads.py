@@ -52,7 +52,7 @@ def test_what_is_ended_on_a_plain_socket_is_committed_each_record_once(servers: 
 
 def test_every_row_of_transactions_has_whole_ones() -> None:
     rows = [one for one in read_scenarios() if "each" in one.properties]
-    assert len(rows) >= 3
+    assert len(rows) >= 8
     for row in rows:
         together = int(row.properties["each"]) * int(row.properties.get("producers", 1))
         assert row.records % together == row.quick_records % together == 0
