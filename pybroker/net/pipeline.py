@@ -395,7 +395,7 @@ class Pipeline:
         counts = self.counts.of(api.name, event.api_version)
         try:
             way = build_way(api, event.api_key, event.api_version, counts)
-        except OSError as error:  # the first request of an API has its handler read: no descriptor may be left
+        except (OSError, ImportError) as error:  # the first request of an API has its handler read
             raise RefusedError(f"{api.name} cannot be served now: {error}") from error
         self._ways[self._dispatch.key(event)] = way
         return way

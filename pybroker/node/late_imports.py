@@ -48,7 +48,7 @@ class LateImports:
         self._task = asyncio.ensure_future(_import(modules))
 
     async def finished(self) -> None:
-        """Wait until all are there; raises what one of them did."""
+        """Wait until all are there that can be."""
         await self._task
 
     def end(self) -> None:
@@ -58,12 +58,18 @@ class LateImports:
 
 async def _import(modules: Iterable[str]) -> None:
     await asyncio.sleep(_FIRST_S)
+    is_said = False
     for name in modules:
         while name not in sys.modules:
             try:
                 import_module(name)
             except OSError as error:  # no descriptor is left: there will be
-                log.warning("%s is read again in %d s: %s", name, _AGAIN_S, error)
+                if not is_said:
+                    log.warning("%s cannot be read yet, and is tried again each second: %s", name, error)
+                is_said = True
                 await asyncio.sleep(_AGAIN_S)
+            except ImportError as error:
+                log.error("%s: the installed package was changed while it ran: %s", name, error)
+                break
             else:
                 await asyncio.sleep(_PAUSE_S)

@@ -6,7 +6,8 @@ Owns that what was handed in before a change is done. Must not know what is done
 from __future__ import annotations
 
 from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from concurrent.futures import wait as wait_for
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,21 +24,29 @@ class Workers(Executor):
     def __init__(self, size: int) -> None:
         self.size = size
         self._pool = ThreadPoolExecutor(size, _NAME)
-        self._replaced: list[ThreadPoolExecutor] = []
+        # What is not done yet, of the pool and of those that it has replaced.
+        self._undone: set[Future[Any]] = set()
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
         """Have a function called by one of the threads."""
-        return self._pool.submit(fn, *args, **kwargs)
+        future = self._pool.submit(fn, *args, **kwargs)
+        self._undone.add(future)
+        future.add_done_callback(self._undone.discard)
+        return future
 
     def resize(self, size: int) -> None:
         """Have at most so many threads from now on; those of before end when they have done what they have."""
         if size == self.size:
             return
         self._pool.shutdown(wait=False)
-        self._replaced.append(self._pool)
         self.size, self._pool = size, ThreadPoolExecutor(size, _NAME)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End when everything is done that was handed in."""
-        for pool in (*self._replaced, self._pool):
-            pool.shutdown(wait, cancel_futures=cancel_futures)
+        undone = list(self._undone)
+        if cancel_futures:
+            for future in undone:
+                future.cancel()
+        if wait:
+            wait_for(undone)
+        self._pool.shutdown(wait)

@@ -377,8 +377,8 @@ mod tests {
     #[test]
     fn threads_share_no_cache_line() {
         let counters = Counters::new(2);
-        let places = [0, 1, MOST_PROCESSORS - 1].map(|index| std::ptr::from_ref(counters.of(index)).addr() % 128);
-        assert_eq!((places, size_of::<ThreadCounters>() % 128), ([0; 3], 0));
+        let offsets = [0, 1, MOST_PROCESSORS - 1].map(|index| std::ptr::from_ref(counters.of(index)).addr() % 128);
+        assert_eq!((offsets, size_of::<ThreadCounters>() % 128), ([0; 3], 0));
     }
 
     #[test]

@@ -178,9 +178,9 @@ mod tests {
             topic.of(thread, 3).sent(1 << (thread % 8));
         }
         assert_eq!(topic.counts().unwrap().bytes_out, 8 * 255);
-        let places: std::collections::BTreeSet<_> =
+        let addresses: std::collections::BTreeSet<_> =
             (0..64).map(|thread| std::ptr::from_ref(topic.of(thread, 3)).addr()).collect();
-        assert_eq!(places.len(), 64);
+        assert_eq!(addresses.len(), 64);
     }
 
     #[test]

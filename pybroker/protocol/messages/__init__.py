@@ -24,6 +24,8 @@ class _Declarations:
         self.__name__ = full_name
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what copies and pickles look for is none of the module's
+            raise AttributeError(name)
         found = getattr(import_module(self.__name__), name)
         setattr(self, name, found)
         return found

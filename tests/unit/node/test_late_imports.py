@@ -58,6 +58,18 @@ def test_a_module_that_cannot_be_read_now_is_read_later(modules: list[str], monk
     assert failures == []
 
 
+def test_a_module_that_is_gone_is_said_and_the_others_are_imported(
+    modules: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        await LateImports(["late_none", *modules]).finished()
+
+    asyncio.run(run())
+    assert sys.modules.keys() >= set(modules)
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert "late_none: the installed package was changed while it ran" in caplog.text
+
+
 def test_a_node_that_stops_imports_no_more(modules: list[str]) -> None:
     async def run() -> None:
         LateImports(modules).end()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import pickle
 import subprocess
 import sys
 
@@ -47,6 +49,12 @@ def test_a_module_of_messages_is_imported_with_its_first_use() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True", "True"]
+
+
+def test_what_stands_for_a_module_is_copied_and_pickled_as_nothing_of_it() -> None:
+    stands = messages.__getattr__("create_topics")
+    assert copy.copy(stands).CreateTopicsRequest is request_class(ApiKey.CREATE_TOPICS)
+    assert pickle.loads(pickle.dumps(stands)).CreateTopicsRequest is request_class(ApiKey.CREATE_TOPICS)
 
 
 def test_a_module_that_no_api_has_is_an_import_error() -> None:

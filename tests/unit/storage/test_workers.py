@@ -20,6 +20,23 @@ def test_what_was_handed_in_before_a_change_is_done_beside_what_comes_after() ->
     assert (first.result(0), behind.result(0), workers.size) == (True, 7, 2)
 
 
+def test_what_is_not_begun_can_be_given_up_with_the_pools_that_were_replaced() -> None:
+    workers = Workers(1)
+    go_on, begun = threading.Event(), threading.Event()
+
+    def work() -> bool:
+        begun.set()
+        return go_on.wait(20)
+
+    first = workers.submit(work)
+    behind = workers.submit(int, "7")
+    assert begun.wait(20)
+    workers.resize(2)
+    workers.shutdown(wait=False, cancel_futures=True)
+    go_on.set()
+    assert (first.result(20), behind.cancelled()) == (True, True)
+
+
 def test_the_same_size_is_no_change() -> None:
     workers = Workers(1)
     thread = workers.submit(threading.get_ident).result(20)
