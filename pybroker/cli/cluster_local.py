@@ -18,7 +18,7 @@ from pybroker.cli.errors import CommandError
 from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.config.errors import ConfigError
 from pybroker.config.properties import parse_overrides
-from pybroker.local_cluster.layout import NodePorts, build_layout, lay_out
+from pybroker.local_cluster.layout import NodePorts, build_layout, lay_out, takes_anybody
 from pybroker.local_cluster.process import NodeFailedError, NodeProcess, ProcessMark, wait_ready
 from pybroker.local_cluster.state_file import (
     ClusterState,
@@ -117,6 +117,10 @@ def _begin(directory: Path, arguments: argparse.Namespace, given: Mapping[str, s
             states = tuple(_state_of(process) for process in processes)
             write_state(directory, ClusterState(cluster_id, states))
             wait_ready(processes, _START_S)
+            if takes_anybody(given):
+                from pybroker.local_cluster.members import wait_members  # a client is slow to import
+
+                wait_members(nodes, {}, _START_S)
         except BaseException:
             for process in processes:
                 process.kill()

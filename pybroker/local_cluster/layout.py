@@ -104,6 +104,11 @@ def build_properties(nodes: Sequence[NodeLayout], node: NodeLayout, given: Mappi
     }
 
 
+def takes_anybody(given: Mapping[str, str]) -> bool:
+    """Return whether a client needs no settings of its own to get in to a cluster with these."""
+    return given.get(_PROTOCOL, BROKER_LISTENER) == BROKER_LISTENER
+
+
 def lay_out(nodes: Sequence[NodeLayout], given: Mapping[str, str]) -> str:
     """Write every node's settings, and format data directories that are new; return the cluster id.
 

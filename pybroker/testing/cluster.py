@@ -30,7 +30,14 @@ from pybroker.config.endpoint import Endpoint
 from pybroker.config.errors import UnknownKeyError
 from pybroker.config.settings import suggestion
 from pybroker.local_cluster.cluster import START_S, LocalCluster
-from pybroker.local_cluster.layout import BROKER_LISTENER, CONTROLLER_LISTENER, NodePorts, build_properties
+from pybroker.local_cluster.layout import (
+    BROKER_LISTENER,
+    CONTROLLER_LISTENER,
+    NodePorts,
+    build_properties,
+    takes_anybody,
+)
+from pybroker.local_cluster.members import wait_members
 from pybroker.security.scram import SCRAM_BY_NAME
 from pybroker.testing.ports import ReservedPorts
 from pybroker.testing.security import build_security
@@ -90,6 +97,7 @@ class Cluster:
         given = {**_DEFAULTS, **secured, **(properties or {})}
         for name, value in settings.items():
             given[name.replace("_", ".")] = str(value).lower() if isinstance(value, bool) else str(value)
+        self._gets_in = bool(client) or self._security is not None or takes_anybody(given)
         self._reserved = [ReservedPorts() for _ in range(brokers)]
         temporary = directory is None
         self.directory = Path(tempfile.mkdtemp(prefix="pybroker-cluster-") if directory is None else directory)
@@ -151,11 +159,16 @@ class Cluster:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def start(self, broker: int | None = None) -> Self:
-        """Start all brokers, or one that was stopped or killed; return when they answer. Raises NodeFailedError."""
+        """Start all brokers, or one that was stopped or killed; return when they answer. Raises NodeFailedError.
+
+        After a start of all, each names all of them to clients.
+        """
         if broker is not None:
             self._local.start_nodes([broker])
         else:
             self._local.start()
+            if self._gets_in:
+                wait_members(self._local.nodes, self._client, START_S)
             self._make_users()
         return self
 
