@@ -1,4 +1,4 @@
-"""Brokers whose process has ended, as this node has seen, while the metadata still has them as leaders.
+"""Brokers whose process seems to have ended, as this node has seen, while the metadata still has them as leaders.
 
 Owns for how long an answer that would name such a leader waits for the election. Must not fence anybody: the
 controller does. A client that asks where a partition is now, some milliseconds after its leader died, would be sent to
@@ -23,24 +23,35 @@ LONGEST_S = 0.5
 class Suspects:
     """A publisher of the metadata image. Used from one event loop."""
 
-    def __init__(self, image: Callable[[], MetadataImage]) -> None:
-        """`image` returns the newest published image."""
+    def __init__(self, image: Callable[[], MetadataImage], look: Callable[[], None]) -> None:
+        """`image` returns the newest published image.
+
+        `look` calls `note` for whom has ended and whose end the event loop has not come to: what waits for the loop
+        beside that end must not overtake it.
+        """
         self._image = image
+        self._look = look
         # The epoch of each suspect's registration. Invariant: none of them is fenced in the newest image.
         self._epochs: dict[int, int] = {}
         self._changed: asyncio.Future[None] | None = None
 
-    def __bool__(self) -> bool:
-        """Return whether anybody is suspected: nearly never."""
+    def are_there(self) -> bool:
+        """Return whether anybody is suspected now: nearly never. Costs a system call for each connection."""
+        self._look()
         return bool(self._epochs)
 
     def note(self, broker_id: int) -> None:
-        """Note that a broker's connection has ended and its port refuses; it is suspected for a moment."""
+        """Note that a broker has closed its connection; it is suspected for a moment."""
         broker = self._image().cluster.brokers.get(broker_id)
-        if broker is None or broker.fenced:
+        if broker is None or broker.fenced or self._epochs.get(broker_id) == broker.epoch:
             return
         self._epochs[broker_id] = broker.epoch
-        asyncio.get_running_loop().call_later(LONGEST_S, self._acquit, broker_id, broker.epoch)
+        asyncio.get_running_loop().call_later(LONGEST_S, self._forget, broker_id, broker.epoch)
+
+    def acquit(self, broker_id: int) -> None:
+        """Suspect a broker no more: it was reached."""
+        if self._epochs.pop(broker_id, None) is not None:
+            self._wake()
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage, /) -> None:
         """Suspect nobody any more whom the metadata has fenced, forgotten or registered anew."""
@@ -63,7 +74,7 @@ class Suspects:
                 self._changed = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._changed)
 
-    def _acquit(self, broker_id: int, epoch: int) -> None:
+    def _forget(self, broker_id: int, epoch: int) -> None:
         if self._epochs.get(broker_id) == epoch:
             del self._epochs[broker_id]
             self._wake()

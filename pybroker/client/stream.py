@@ -71,6 +71,12 @@ class Stream:
         """Bytes that were written and have not gone to the system."""
         return self._writer.transport.get_write_buffer_size()
 
+    @property
+    def descriptor(self) -> int:
+        """The socket's descriptor."""
+        descriptor: int = self._writer.get_extra_info("socket").fileno()
+        return descriptor
+
     async def drain(self) -> None:
         """Wait until the system takes bytes again. Raises OSError for a connection that has ended."""
         await self._writer.drain()

@@ -87,7 +87,7 @@ class Controller:
         self._failure: Exception | None = None
         self._replicas = Replicas()
         self._callbacks: list[Callable[[bool], None]] = []
-        self._on_refused: Callable[[int], None] | None = None
+        self._on_reach: Callable[[int, bool], None] = lambda _voter, _is_reached: None
         self._closing: set[asyncio.Task[None]] = set()
         self._checkpointer = Checkpointer(quorum.directory / DIRECTORY_NAME, quorum.snapshots, _wall_clock_ms)
         self._checkpoint: asyncio.Task[None] | None = None
@@ -119,7 +119,8 @@ class Controller:
             self._disk.shutdown()
             raise
         self._settled = loop.create_future()
-        events = DriverEvents(self._apply, self._follow_election, self._fetch, self._restart, self._fail, self._refused)
+        reach = self._on_reach
+        events = DriverEvents(self._apply, self._follow_election, self._fetch, self._restart, self._fail, reach)
         self._driver = Driver(self._voter, self._quorum, self._disk, events)
         ask_versions = partial(supported_kraft_versions, security=self._quorum.security)
         self.voters = VoterChanges(self._quorum, self._driver, ask_versions)
@@ -142,13 +143,13 @@ class Controller:
         """Have `callback` called when this voter begins to decide, with True, and when it ends, with False."""
         self._callbacks.append(callback)
 
-    def on_refused(self, callback: Callable[[int], None]) -> None:
-        """Have `callback` called with the node id of a voter whose connection ended and whose port refuses."""
-        self._on_refused = callback
+    def on_reach(self, callback: Callable[[int, bool], None]) -> None:
+        """Have `callback` called with a voter's id when it is reached, True, or has hung up, False; before `open`."""
+        self._on_reach = callback
 
-    def _refused(self, voter: int) -> None:
-        if self._on_refused is not None:
-            self._on_refused(voter)
+    def look_at_voters(self) -> None:
+        """Have those voters reported that closed their connections and whose end the loop has not come to yet."""
+        self._driver.peers.look()
 
     def step(self, request: RaftMessagesRequest) -> None:
         """Take another replica's messages.

@@ -190,7 +190,7 @@ def _describe_to_all(
         if any(topic.name not in known and topic.topic_id == ZERO_UUID for topic in request.topics):
             return _create_and_describe(request, context, refused)
     suspects = context.services.suspects
-    if suspects and suspects.among(_leaders(request, context.image)):
+    if suspects is not None and suspects.are_there() and suspects.among(_leaders(request, context.image)):
         return _wait_and_describe(request, context, suspects, refused)
     return context.services.slices.run(_build_response(request, context, context.image, {}, refused))
 

@@ -215,9 +215,9 @@ class BrokerPart:
         return [*rules, publisher, self._api_versions]
 
     def suspect(self, controller: Controller) -> Suspects:
-        """Have the voters that this node's controller finds dead suspected, until the metadata knows; a publisher."""
-        suspects = self.suspects = Suspects(lambda: controller.image)
-        controller.on_refused(suspects.note)
+        """Have the voters suspected that close their connections, until the metadata knows; a publisher."""
+        suspects = self.suspects = Suspects(lambda: controller.image, controller.look_at_voters)
+        controller.on_reach(lambda voter, reached: suspects.acquit(voter) if reached else suspects.note(voter))
         return suspects
 
     async def register(self) -> None:

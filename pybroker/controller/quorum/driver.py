@@ -61,8 +61,8 @@ class DriverEvents(msgspec.Struct, frozen=True):
     """All that was applied is replaced by a checkpoint that was fetched."""
     failure: Callable[[Exception], None]
     """The log is lost for this process."""
-    refused: Callable[[int], None] = lambda _: None
-    """The connection to a voter ended, and its port refuses another one."""
+    reach: Callable[[int, bool], None] = lambda _voter, _is_reached: None
+    """A voter is connected to; or it has closed its connection, as one whose process has ended."""
 
 
 class _Proposal(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ class Driver:
         self._settings = settings
         self._disk = disk
         self._events = events
-        self.peers = Peers(settings, PeerEvents(self._connected, voter.unreachable, self._refused, self._leader_found))
+        self.peers = Peers(settings, self._peer_events())
         self.guests = Guests()
         """Replicas that are none of the voters and say where they are reached."""
         self._leader_at: tuple[str, int] | None = None
@@ -396,13 +396,19 @@ class Driver:
             self._leader_at = (host, port)
             self._follow_voters()
 
-    def _connected(self, _key: int) -> None:
+    def _peer_events(self) -> PeerEvents:
+        hung_up = partial(self._note_reach, is_reached=False)
+        return PeerEvents(self._connected, self.voter.unreachable, self._refused, hung_up, self._leader_found)
+
+    def _connected(self, key: int) -> None:
+        self._note_reach(key, is_reached=True)
         self._campaign_soon()
 
+    def _note_reach(self, key: int, *, is_reached: bool) -> None:
+        if key >= 0:
+            self._events.reach(node_of(key), is_reached)
+
     def _refused(self, key: int) -> None:
-        if key < 0:
-            return
-        self._events.refused(node_of(key))
         grace_ms = self._settings.death_grace_ms
         if grace_ms >= 0 and key == self.voter.leader_key:
             asyncio.get_running_loop().call_later(grace_ms / 1000, self._bury, key, self.voter.term)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pybroker.client.errors import AuthenticationError, ClientError
+from pybroker.controller.quorum.hang_up import HangUp
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode, ProtocolError
 from pybroker.protocol.header import RequestHeader, skip_tagged
@@ -52,6 +53,8 @@ class PeerEvents(msgspec.Struct, frozen=True):
     """What was sent to the peer may be lost."""
     refused: Callable[[int], None]
     """The peer's connection ended, and its port refuses another one."""
+    hung_up: Callable[[int], None] = lambda _key: None
+    """The peer has closed its connection; called once or twice for each end."""
     leader_found: Callable[[str, int], None] = lambda _host, _port: None
     """The peer says where the leader is reached."""
 
@@ -109,6 +112,11 @@ class Peers:
             if peer.is_connected:
                 peer.announce()
 
+    def look(self) -> None:
+        """Ask the system which peers have closed their connections; what the loop has not seen yet is reported."""
+        for peer in self._peers.values():
+            peer.look()
+
     def send(self, messages: Sequence[tuple[int, bytes]]) -> None:
         """Send messages to the replicas that they are for, as one frame for each."""
         by_peer: dict[int, list[bytes]] = {}
@@ -150,6 +158,11 @@ class Peer:
     def is_connected(self) -> bool:
         """Whether messages can be sent now."""
         return self._stream is not None and not self._stream.ended.done()
+
+    def look(self) -> None:
+        """Report a peer that has closed its connection, though the loop has not seen it yet."""
+        if self.is_connected and self._stream is not None and self._stream.is_hung_up:
+            self._events.hung_up(self._key)
 
     def start(self) -> None:
         """Begin to connect."""
@@ -243,6 +256,8 @@ class Peer:
                 self.announce()
             self._events.connected(self._key)
             self._note_end(await stream.ended, stream.is_refused)
+            if not stream.is_refused:
+                self._events.hung_up(self._key)
             self._events.lost(self._key)
             if stream.is_refused:  # Its answers say that it is none of ours; there is no hurry.
                 await asyncio.sleep(_LONGEST_BACKOFF_S)
@@ -305,12 +320,18 @@ class Stream(asyncio.Protocol):
         self.is_refused = False
         """Whether the other end does not take this voter's messages."""
         self._transport: asyncio.Transport | None = None
+        self._hang_up: HangUp | None = None
         self._received = bytearray()
 
     @property
     def unsent(self) -> int:
         """Bytes that the other end has not made room for."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    @property
+    def is_hung_up(self) -> bool:
+        """Whether the other end has closed the connection, though the loop may not have seen it."""
+        return self._hang_up is not None and self._hang_up.is_seen
 
     def write(self, frame: bytes) -> None:
         """Send a frame."""
@@ -325,6 +346,7 @@ class Stream(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
         self._transport = transport  # type: ignore[assignment]
+        self._hang_up = HangUp(transport.get_extra_info("socket").fileno())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""

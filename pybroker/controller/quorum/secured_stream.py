@@ -14,6 +14,7 @@ from pybroker.client.connection import Connection
 from pybroker.client.errors import ClientError
 from pybroker.client.settings import ConnectionSettings
 from pybroker.client.stream import Stream
+from pybroker.controller.quorum.hang_up import HangUp
 from pybroker.protocol.messages.raft_messages import RaftMessagesRequest, RaftMessagesResponse
 
 if TYPE_CHECKING:
@@ -28,9 +29,12 @@ _ANSWER_MS = 30_000
 class SecuredStream:
     """One connection: requests out in their order, answers in."""
 
-    def __init__(self, connection: Connection, look_at: Callable[[RaftMessagesResponse], str | None]) -> None:
+    def __init__(
+        self, connection: Connection, hang_up: HangUp, look_at: Callable[[RaftMessagesResponse], str | None]
+    ) -> None:
         """Take a connection that is open; `look_at` returns why an answer ends it, None where it does not."""
         self._connection = connection
+        self._hang_up = hang_up
         self._look_at = look_at
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[str] = loop.create_future()
@@ -66,7 +70,12 @@ class SecuredStream:
         security.secure(settings)
         server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         stream = await Stream.open(host, port, settings.tls)
-        return cls(await Connection.over(server, settings, stream), look_at)
+        return cls(await Connection.over(server, settings, stream), HangUp(stream.descriptor), look_at)
+
+    @property
+    def is_hung_up(self) -> bool:
+        """Whether the other end has closed the connection, though the loop may not have seen it."""
+        return self._hang_up.is_seen
 
     def write(self, request: RaftMessagesRequest) -> None:
         """Send a request."""
