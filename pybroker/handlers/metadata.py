@@ -204,7 +204,12 @@ def _leaders(request: MetadataRequest, image: MetadataImage) -> Iterator[int]:
 async def _wait_and_describe(
     request: MetadataRequest, context: RequestContext, suspects: Suspects, refused: Sequence[MetadataResponseTopic]
 ) -> bytes:
-    """Describe when no leader is suspected any more to be dead, which lasts a moment."""
+    """Describe when no leader is suspected any more to be dead, which lasts a moment.
+
+    Partitions are shown as they are then; brokers as they were when it was asked, the dead one among them. librdkafka,
+    since 2.10, forgets a broker that an answer does not name before it moves partitions to their new leaders, and
+    those that it had there wait for its next scan, a second later.
+    """
     services = context.services
     image = context.image
     while suspects.among(_leaders(request, image)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -12,6 +13,7 @@ from pybroker.coordinator.runtime.partitioning import partition_of
 from pybroker.testing import Cluster
 from tests.support.conditions import wait_until
 from tests.support.failover_load import FailoverLoad
+from tests.support.wire import Wire, request
 
 pytestmark = [pytest.mark.process]
 
@@ -81,6 +83,25 @@ def test_the_death_of_a_broker_is_not_seen_by_clients(cluster: Cluster, topic: s
         load.finish()
     assert load.read_again() == 0, "an offset that was committed is where the group goes on"
     assert [generations[-1] for generations in load.generations] == [generations[-1] for generations in before]
+
+
+@pytest.mark.parametrize("victim", ["leader", "controller"])
+def test_who_asks_after_a_death_is_sent_to_the_new_leader(cluster: Cluster, topic: str, victim: str) -> None:
+    leader = cluster.leader(topic, 0) if victim == "leader" else cluster.controller()
+    partition = next(at for at in range(PARTITIONS) if cluster.leader(topic, at) == leader)
+    asked = request("Metadata", 9, topics=[{"name": topic}], allow_auto_topic_creation=False)
+    with ExitStack() as stack:
+        others = [stack.enter_context(Wire(cluster.address(one))) for one in cluster.brokers if one != leader]
+        for other in others:
+            other.ask(asked)
+        cluster.kill(leader)  # and its sockets are closed
+        sent = [(other, other.send(asked)) for other in others]
+        answers = [other.receive(asked, number) for other, number in sent]
+    cluster.start(leader)
+    in_sync(cluster, topic)
+    for answer in answers:
+        [described] = (one for one in answer.topics[0].partitions if one.partition_index == partition)
+        assert described.leader_id in set(cluster.brokers) - {leader}
 
 
 @pytest.mark.parametrize("victim", ["leader", "coordinator"])
