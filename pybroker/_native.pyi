@@ -386,9 +386,10 @@ class DataPlane:
         """Encrypts connections that come to an encrypted listener from now on by `tls`; False where there is none."""
     def set_connection_limits(self, limits: _ConnectionLimits) -> None:
         """Changes how many connections there may be and how fast they may come; those that are open stay."""
-    def respond(self, connection: int, request: int, payload: bytes) -> None:
+    def respond(self, connection: int, request: int, payload: bytes, *, last: bool = False) -> None:
         """Answers a control request; `payload` is everything after the correlation id. A small answer is sent by the
-        calling thread, where the connection has nothing else to do."""
+        calling thread, where the connection has nothing else to do. The `last` one closes the connection: what its
+        client has sent behind the request is not looked at."""
     def respond_many(self, answers: list[tuple[ControlRequest, bytes]]) -> None:
         """As `respond`, for requests and their payloads."""
     def hold(self, connection: int, request: int) -> None:

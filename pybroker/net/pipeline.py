@@ -469,9 +469,8 @@ class Pipeline:
         if self._draining and not (context is not None and context.ends_connection):
             self._answers.append((event, response))
             return
-        self._data_plane.respond(event.connection, event.request, response)
-        if context is not None and context.ends_connection:
-            self._data_plane.close_connection(event.connection)
+        is_last = context is not None and context.ends_connection
+        self._data_plane.respond(event.connection, event.request, response, last=is_last)
         self._settle(1)
 
     def _maybe_mute(self, event: ControlRequest, wait_ms: int, muted_ms: int) -> None:

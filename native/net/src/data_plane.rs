@@ -110,6 +110,11 @@ impl DataPlane {
         }
     }
 
+    /// Answers a control request and closes its connection: no frame behind it is looked at.
+    pub fn respond_last(&self, to: Waiter, payload: Vec<u8>) {
+        self.reactor.inboxes.post(to.connection, Message::LastAnswer { to, payload });
+    }
+
     /// Answers several control requests.
     pub fn respond_many(&self, answers: impl IntoIterator<Item = (Waiter, Vec<u8>)>) {
         let answer = |(to, payload): (Waiter, _)| (to.connection, Message::Answer { to, payload });

@@ -27,6 +27,13 @@ pub enum Message {
         /// The bytes after the correlation id.
         payload: Vec<u8>,
     },
+    /// The same, after which the connection ends.
+    LastAnswer {
+        /// Which request of which connection.
+        to: Waiter,
+        /// The bytes after the correlation id.
+        payload: Vec<u8>,
+    },
     /// The control plane keeps a request waiting for what others do.
     Hold(Waiter),
     /// A waiting fetch was satisfied.

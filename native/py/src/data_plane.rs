@@ -84,10 +84,10 @@ impl PyDataPlane {
         self.inner.listen(&listener).map_err(listen_error)
     }
 
-    #[pyo3(signature = (connection, request, payload))]
-    fn respond(&self, py: Python<'_>, connection: u64, request: u64, payload: &[u8]) {
-        let payload = payload.to_vec();
-        py.detach(|| self.inner.respond(Waiter { connection, request }, payload));
+    #[pyo3(signature = (connection, request, payload, *, last=false))]
+    fn respond(&self, py: Python<'_>, connection: u64, request: u64, payload: &[u8], last: bool) {
+        let (to, payload) = (Waiter { connection, request }, payload.to_vec());
+        py.detach(|| if last { self.inner.respond_last(to, payload) } else { self.inner.respond(to, payload) });
     }
 
     #[pyo3(signature = (answers))]

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use super::{End, Processor};
 use crate::bare_tokens;
 use crate::clock::NANOSECONDS_OF_MS;
-use crate::connection::{Connection, Slot};
+use crate::connection::{Closing, Connection, Slot};
 use pybroker_replica::Waiter;
 
 impl Processor {
@@ -26,6 +26,14 @@ impl Processor {
         }
         let done = self.work(&mut connection);
         self.settle(&mut connection, done);
+    }
+
+    /// Answers a request and ends its connection: what its client has sent behind the request is not looked at.
+    pub(super) fn answer_last(&mut self, to: Waiter, payload: &[u8]) {
+        if let Some(open) = self.reactor.open.get(to.connection) {
+            open.lock().closing = Some(Closing::WhenWritten);
+        }
+        self.answer(to, payload);
     }
 
     pub(super) fn hold(&mut self, waiter: Waiter) {

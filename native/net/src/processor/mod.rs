@@ -155,6 +155,7 @@ impl Processor {
             match message {
                 Message::Accept(accepted) => self.accept(accepted),
                 Message::Answer { to, payload } => self.answer(to, &payload),
+                Message::LastAnswer { to, payload } => self.answer_last(to, &payload),
                 Message::Hold(waiter) => self.hold(waiter),
                 Message::Wake(waiter) => self.woken.push_back(waiter),
                 Message::Retry { waiter, verdict } => self.retry(waiter, verdict),

@@ -1,6 +1,6 @@
 //! A listener whose requests all go to the control plane: those of the hot path, and ApiVersions, are answered by it too.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use pybroker_net::{ControlRequest, Event};
 use pybroker_replica::Waiter;
 
 const API_VERSIONS: i16 = 18;
+const METADATA: i16 = 3;
 const BEYOND_KAFKAS: i16 = 10_001;
 
 fn connect(plane: &Plane) -> TcpStream {
@@ -52,6 +53,19 @@ fn the_control_plane_answers_every_request_one_after_the_other() {
         assert_eq!(read_frame(&mut socket), [0, 0, 0, correlation_id as u8, 1]);
     }
     assert_eq!(plane.partition("t", 0).log().log_end_offset(), 0, "no record of the request was appended");
+}
+
+#[test]
+fn behind_a_last_answer_no_request_is_looked_at() {
+    let plane = Plane::start();
+    let mut socket = connect(&plane);
+    socket.write_all(&[request(API_VERSIONS, 5), request(METADATA, 6)].concat()).unwrap();
+    let first = asked(&plane);
+    plane.data_plane().respond_last(Waiter { connection: first.connection, request: first.request }, vec![1]);
+    assert_eq!(read_frame(&mut socket), [0, 0, 0, 5, 1]);
+    assert_eq!(socket.read(&mut [0]).unwrap(), 0, "the connection ends");
+    let counters = plane.data_plane().counters();
+    assert!(counters.apis.iter().all(|api| api.api_key != METADATA || api.requests == 0), "it was never begun");
 }
 
 #[test]
