@@ -1264,6 +1264,9 @@ class Partition:
         """(epoch, end offset) of the largest epoch not above `epoch`; (-1, -1) when there is none."""
     def set_config(self, config: LogConfig) -> None:
         """Puts new settings in force."""
+    @staticmethod
+    def flush_times() -> tuple[int, int]:
+        """How many times this process has made a log durable, and for how many nanoseconds."""
     def flush(self) -> int:
         """Syncs the log to disk; the new recovery point. `OSError`: the directory has failed."""
     def flush_due(self, now_ms: int) -> bool:

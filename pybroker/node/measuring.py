@@ -25,6 +25,7 @@ from pybroker.metrics.client_use import of_clients
 from pybroker.metrics.metric import Histogram, Sample
 from pybroker.net.native import client_uses, partition_states, work_counters
 from pybroker.protocol.errors import ErrorCode
+from pybroker.storage.native import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -171,9 +172,15 @@ class Measuring:
         if partitions is not None:
             recovered = sum(partitions.recovered_bytes(directory.path) for directory in broker.log_directories)
             yield "pybroker_log_recovered_bytes", [Sample(recovered)]
+            yield from _of_flushes()
             yield "kafka_server_replicamanager_offlinereplicacount", [Sample(partitions.lost_count())]
             offline = sum(directory.offline for directory in broker.log_directories)
             yield "kafka_log_logmanager_offlinelogdirectorycount", [Sample(offline)]
+        publisher = getattr(broker, "publisher", None)
+        if publisher is not None:
+            left = [(str(directory), left) for directory, left in publisher.recoveries.left()]
+            yield "kafka_log_logmanager_remaininglogstorecover", [Sample(it.logs, (path,)) for path, it in left]
+            yield "pybroker_log_remaining_recovery_bytes", [Sample(it.bytes, (path,)) for path, it in left]
         upkeep = getattr(broker, "upkeep", None)
         cleaner = None if upkeep is None else upkeep.cleaner_counts
         if cleaner is not None:
@@ -293,7 +300,18 @@ def _cpu_seconds(thread: int) -> float | None:
     return int(text.split()[0]) / _NANOSECONDS
 
 
+def _of_flushes() -> Iterator[Family]:
+    flushes, took_ns = Partition.flush_times()
+    yield "kafka_log_logflushstats_flushes", [Sample(flushes)]
+    yield "kafka_log_logflushstats_seconds", [Sample(took_ns / _NANOSECONDS)]
+
+
 def _of_cleaner(counts: CleanerCounts) -> Iterator[Family]:
+    if counts.looked_ms is not None:
+        since = max(0.0, time.time() - counts.looked_ms / 1000)
+        yield "kafka_log_logcleanermanager_time_since_last_run_seconds", [Sample(since)]
+    yield "pybroker_log_cleaner_due_logs", [Sample(counts.due)]
+    yield "pybroker_log_cleaner_due_bytes", [Sample(counts.due_bytes)]
     yield "kafka_log_logcleanermanager_uncleanable_partitions_count", [Sample(counts.uncleanable)]
     yield "kafka_log_logcleanermanager_max_dirty_percent", [Sample(100 * counts.max_dirty_ratio)]
     yield "pybroker_log_cleaner_passes", [Sample(counts.passes)]

@@ -24,7 +24,7 @@ from pybroker.replica.sources import plan_sources
 from pybroker.replica.throttled import throttled_sides
 from pybroker.storage.exhaustion import is_exhaustion, limits
 from pybroker.storage.log_config import build_log_config
-from pybroker.storage.opening import OpeningQueue
+from pybroker.storage.opening import OpeningQueue, Recoveries
 from pybroker.storage.partitions import Opening
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class PartitionPublisher:
         self._partitions = partitions
         self._data_plane = data_plane
         self._workers = workers
+        self.recoveries = Recoveries()
         # Whether the broker's settings changed since they were last put in force in the logs.
         self._reconfigured = False
         # Invariant: of every topic in `_published` the settings that its logs were given.
@@ -336,13 +337,11 @@ class PartitionPublisher:
                 unread = self._partitions.bytes_to_recover(topic.name, index) if directory in recovering else 0
                 one = _Wanted((topic.name, index), topic.topic_id, topic.partitions[index], role, settings)
                 wanted.setdefault(directory, []).append((one, unread))
-        return [self._queue_of(path, waiting, is_reported=path in recovering) for path, waiting in wanted.items()]
+        return [self._queue_of(path, waiting, reported=path in recovering) for path, waiting in wanted.items()]
 
-    def _queue_of(
-        self, path: Path | None, waiting: list[tuple[_Wanted, int]], *, is_reported: bool
-    ) -> OpeningQueue[_Wanted]:
-        recovered = partial(self._partitions.recovered_bytes, path) if is_reported and path is not None else None
-        return OpeningQueue(path, waiting, self._open_all, recovered=recovered)
+    def _queue_of(self, at: Path | None, them: list[tuple[_Wanted, int]], *, reported: bool) -> OpeningQueue[_Wanted]:
+        recovered = partial(self._partitions.recovered_bytes, at) if reported and at is not None else None
+        return self.recoveries.queue(OpeningQueue(at, them, self._open_all, recovered=recovered))
 
     def _leave(self, topics: list[TopicImage]) -> None:
         """Close and delete partitions that are open here, and of which this broker is no replica any more."""

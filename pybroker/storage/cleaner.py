@@ -102,6 +102,12 @@ class CleanerCounts:
         """Logs that cannot be cleaned."""
         self.max_dirty_ratio = 0.0
         """Of the filthiest log, as a share of its bytes."""
+        self.due = 0
+        """Logs that are worth a pass."""
+        self.due_bytes = 0
+        """Bytes that can be cleaned of these."""
+        self.looked_ms: int | None = None
+        """When the last look was, by the wall clock."""
 
 
 class Cleaner:
@@ -245,8 +251,10 @@ class Cleaner:
         self._forget_others({log_to_clean.key for log_to_clean in found})
         self.counts.uncleanable = len(self._uncleanable)
         self.counts.max_dirty_ratio = max((one.bytes.ratio for one in found), default=0.0)
+        self.counts.looked_ms = self._now_ms()
         barred = self._in_work | self._uncleanable.keys()
         due = [one for one in found if one.is_due and one.key not in barred and not self._is_moving(*one.key)]
+        self.counts.due, self.counts.due_bytes = len(due), sum(one.bytes.cleanable for one in due)
         return max(due, key=lambda one: one.bytes.ratio, default=None)
 
     def follow_move(self, key: Key, source: LogDirectory, target: LogDirectory) -> None:

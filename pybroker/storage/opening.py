@@ -1,7 +1,8 @@
 """Opening many logs: each log directory by several threads of its own, with word of how far it is.
 
-Owns how openings are shared among threads, and the lines that report a recovery. Must not know what an opening does.
-Logs are opened some at a time: threads that take turns at the interpreter for each log are no faster than one.
+Owns how openings are shared among threads, the lines that report a recovery, and what recoveries have left. Must not
+know what an opening does. Logs are opened some at a time: threads that take turns at the interpreter for each log are
+no faster than one.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,6 +24,14 @@ _REPORT_EVERY_PERCENT = 10
 _MB = 1_000_000
 _LOGS_AT_ONCE = 32
 _BYTES_AT_ONCE = 16 * _MB
+
+
+class Left(NamedTuple):
+    """What a recovery has still to do."""
+
+    logs: int
+    bytes: int
+    """Of segments that are to be read and checked."""
 
 
 class OpeningQueue(Generic[T]):
@@ -96,6 +105,36 @@ class OpeningQueue(Generic[T]):
                 percent,
             )
 
+    @property
+    def recovers(self) -> Path | None:
+        """The directory that is recovered by this, None where nothing is."""
+        return None if self._recovered is None else self._directory
+
+    @property
+    def left(self) -> Left:
+        """What the recovery has still to do; any thread may ask."""
+        with self._lock:
+            logs = self._total - self._done
+        read = 0 if self._recovered is None else self._recovered() - self._begun
+        return Left(logs, max(0, self._to_recover - read) if logs else 0)
+
     def _share(self, read: int) -> int:
         """The percentage of the bytes, or of the partitions where there are none."""
         return read * 100 // self._to_recover if self._to_recover else self._done * 100 // self._total
+
+
+class Recoveries:
+    """The recoveries of this start, by log directory; any thread may ask what they have left."""
+
+    def __init__(self) -> None:
+        self._queues: dict[Path, OpeningQueue[Any]] = {}
+
+    def queue(self, queue: OpeningQueue[T]) -> OpeningQueue[T]:
+        """Return the openings of a directory, and follow them where they recover it."""
+        if queue.recovers is not None:
+            self._queues = {**self._queues, queue.recovers: queue}
+        return queue
+
+    def left(self) -> list[tuple[Path, Left]]:
+        """Return what each has left, nothing at its end."""
+        return [(directory, queue.left) for directory, queue in self._queues.items()]

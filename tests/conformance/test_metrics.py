@@ -21,8 +21,10 @@ from pybroker.config.broker import BrokerConfig
 from pybroker.metrics.registry import BY_NAME
 from pybroker.node import Node
 from pybroker.node.node import NodeError
+from pybroker.storage.log_directory import CLEAN_SHUTDOWN_NAME
 from tests.support.batches import batch_of
 from tests.support.conditions import wait_until
+from tests.support.gates import Gate
 from tests.support.wire import Wire, fetch, fetched, produce
 
 RECORDS = 30
@@ -159,6 +161,44 @@ async def test_what_a_client_did_is_what_prometheus_reads(tmp_path: Path) -> Non
     assert value(after, "process_resident_memory_bytes") > 0
     assert value(after, "kafka_log_logcleanermanager_uncleanable_partitions_count") == 0
     assert value(after, "pybroker_log_recovered_bytes_total") == 0
+    assert [name for name, _ in after if name == "kafka_log_logmanager_remaininglogstorecover"] == []
+    assert value(after, "kafka_log_logflushstats_flushes_total") > 0
+    assert value(after, "kafka_log_logflushstats_seconds_total") > 0
+
+
+async def test_what_a_recovery_has_left_is_read_on_its_way(tmp_path: Path) -> None:
+    left = {"directory": str(tmp_path)}
+    first = Node(config(tmp_path))
+    (listener,) = await first.start()
+    await asyncio.to_thread(create_one, f"127.0.0.1:{listener.bound.port}")
+    await first.stop()
+    (tmp_path / CLEAN_SHUTDOWN_NAME).unlink()  # as a kill leaves it
+    gate = Gate(tmp_path / "orders-0" / "leader-epoch-checkpoint")
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        address = found.getsockname()
+    second = Node(config(tmp_path, admin_http_listener=f"127.0.0.1:{address[1]}"))
+    starting = asyncio.ensure_future(second.start())
+    try:
+        await asyncio.to_thread(wait_until, gate.is_occupied, within=30, what="the recovery of a log")
+        during = await asyncio.to_thread(scrape, address)
+        gate.let_through(b"0\n0\n")
+        await starting
+        after = await asyncio.to_thread(scrape, address)
+    finally:
+        gate.close()
+        await asyncio.wait([starting])
+        await second.stop()
+    assert value(during, "kafka_log_logmanager_remaininglogstorecover", **left) == 1
+    assert value(during, "pybroker_log_remaining_recovery_bytes", **left) > 0
+    assert value(after, "kafka_log_logmanager_remaininglogstorecover", **left) == 0
+    assert value(after, "pybroker_log_remaining_recovery_bytes", **left) == 0
+
+
+def create_one(servers: str) -> None:
+    """Make a topic of one partition, with a record."""
+    with Admin(servers) as admin, Wire(servers) as wire:
+        admin.create_topics(["orders"])
+        wire.ask(produce("orders", batch_of(b"x" * 100)))
 
 
 async def test_many_topics_have_a_page_of_bounded_size(tmp_path: Path) -> None:

@@ -140,6 +140,11 @@ impl PyPartition {
         py.detach(|| self.inner.log().flush()).map_err(log_error)
     }
 
+    #[staticmethod]
+    fn flush_times() -> (u64, u64) {
+        pybroker_storage::flush_times()
+    }
+
     #[pyo3(signature = (now_ms))]
     fn flush_due(&self, py: Python<'_>, now_ms: i64) -> PyResult<bool> {
         py.detach(|| self.inner.log().flush_when_due(now_ms)).map_err(log_error)

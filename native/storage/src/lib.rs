@@ -35,6 +35,7 @@ pub use log::Log;
 pub use log::append::Appended;
 pub use log::closing::close_all;
 pub use log::committed::CommittedSlice;
+pub use log::flush::flush_times;
 pub use log::lookup::TimestampAndOffset;
 pub use log::read::FileSlice;
 pub use log::removal::Removed;

@@ -107,8 +107,9 @@ def test_a_dirty_log_is_compacted_and_the_pass_is_remembered(broker: Broker) -> 
     counts = cleaner.counts
     assert (counts.passes, counts.bytes_read, counts.bytes_written) == (1, last.bytes_before, last.bytes_after)
     assert counts.max_dirty_ratio == 1, "as it was looked at before the pass"
+    assert (counts.due, counts.due_bytes) == (1, last.bytes_before)
     assert not cleaner.clean_filthiest(), "nothing is dirty any more"
-    assert (counts.passes, counts.max_dirty_ratio) == (1, 0)
+    assert (counts.passes, counts.max_dirty_ratio, counts.due, counts.due_bytes) == (1, 0, 0, 0)
 
 
 def test_files_that_were_replaced_go_when_their_time_has_come(broker: Broker) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pybroker.storage.opening import OpeningQueue
+from pybroker.storage.opening import Left, OpeningQueue, Recoveries
 
 LARGE = 16_000_000  # enough to be recovered alone
 
@@ -84,3 +84,19 @@ def test_an_opening_without_recovery_is_not_logged(caplog: pytest.LogCaptureFixt
     caplog.set_level(logging.INFO, "pybroker.storage")
     OpeningQueue(None, [("t", 0)] * 3, lambda _: None).drain()
     assert caplog.records == []
+
+
+def test_what_a_recovery_has_left_is_known_on_its_way() -> None:
+    read, recoveries = [7], Recoveries()
+    left: list[list[tuple[Path, Left]]] = []
+
+    def open_all(some: list[int]) -> None:
+        left.append(recoveries.left())
+        read[0] += sum(some)
+
+    recoveries.queue(OpeningQueue(Path("clean"), [(1, 1)], lambda _: None))
+    sizes = [LARGE, LARGE, 5]
+    queue = OpeningQueue(Path("d"), [(size, size) for size in sizes], open_all, recovered=lambda: read[0])
+    recoveries.queue(queue).drain()
+    assert [found for [(_, found)] in left] == [Left(3, 2 * LARGE + 5), Left(2, LARGE + 5), Left(1, 5)]
+    assert recoveries.left() == [(Path("d"), Left(0, 0))]

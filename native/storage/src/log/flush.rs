@@ -3,13 +3,23 @@
 //! Owns the claim "everything below the recovery point is on the device". A sync that failed is never tried again as if it
 //! could succeed: the pages may be gone; the log goes offline instead.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use crate::LogError;
 use crate::log::Log;
 use crate::log::state::View;
 use crate::segment::Segment;
 use pybroker_sys::file;
+
+static FLUSHES: AtomicU64 = AtomicU64::new(0);
+static FLUSH_NS: AtomicU64 = AtomicU64::new(0);
+
+/// How many times this process has made a log durable, and the nanoseconds that they took, together.
+#[must_use]
+pub fn flush_times() -> (u64, u64) {
+    (FLUSHES.load(Ordering::Relaxed), FLUSH_NS.load(Ordering::Relaxed))
+}
 
 impl Log {
     /// Waits until everything appended so far is on the device; returns the new recovery point.
@@ -33,7 +43,10 @@ impl Log {
             return Ok(self.recovery_point());
         }
         self.ensure_not_failed()?;
+        let begun = Instant::now();
         self.sync(&view).map_err(|error| self.failed_for_good(error))?;
+        FLUSH_NS.fetch_add(begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        FLUSHES.fetch_add(1, Ordering::Relaxed);
         self.recovery_point.store(view.end_offset, Ordering::Release);
         Ok(view.end_offset)
     }

@@ -42,7 +42,6 @@ def test_an_end_is_seen_before_the_loop_comes_to_it(
         finally:
             await peers.stop()
 
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        with asyncio.Runner(loop_factory=loop_factory) as runner:
-            runner.run(asyncio.wait_for(look(server), 30))
+    with socket.create_server(("127.0.0.1", 0)) as server, asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(asyncio.wait_for(look(server), 30))
     assert hung_up.count(2) >= 2, "once by the question, once by the loop"
