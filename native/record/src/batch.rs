@@ -1,5 +1,6 @@
 //! The v2 batch header: 61 bytes, of which the checksum covers what follows it (KIP-98; Kafka's `DefaultRecordBatch`).
 
+use super::crc::joined;
 pub use super::header::{BatchHeader, HEADER_LEN, LOG_OVERHEAD, TimestampType};
 pub(super) use super::header::{COMPRESSION_MASK, TIMESTAMP_TYPE_MASK};
 use super::{Compression, RecordError, crc32, crc32c, message};
@@ -180,6 +181,12 @@ pub fn seal(batch: &mut [u8]) -> u32 {
     let crc = batch_crc(batch);
     batch[17..21].copy_from_slice(&crc.to_be_bytes());
     crc
+}
+
+/// The same of one of format v2 whose records have been summed already.
+pub(crate) fn seal_summed(batch: &mut [u8], records_crc: u32) {
+    let crc = joined(crc32c(&batch[CRC_COVERS..HEADER_LEN]), records_crc, batch.len() - HEADER_LEN);
+    batch[17..21].copy_from_slice(&crc.to_be_bytes());
 }
 
 /// Sets the base offset, which the checksum does not cover.

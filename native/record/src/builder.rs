@@ -1,6 +1,7 @@
 //! Building a v2 batch: records are encoded where they will lie, the header is written at the end.
 
-use super::batch::{BatchHeader, HEADER_LEN, LOG_OVERHEAD, seal};
+use super::batch::{BatchHeader, HEADER_LEN, LOG_OVERHEAD, seal, seal_summed};
+use super::crc::crc32c_continued;
 use super::varint::{SLACK, unsigned_len, varlong_len, write_unsigned, zigzag};
 use super::{Compression, RecordError, compress};
 
@@ -11,6 +12,8 @@ pub type RecordHeader<'a> = (&'a [u8], Option<&'a [u8]>);
 const MOST_BYTES: usize = i32::MAX as usize - (1 << 16);
 /// The buffer grows by this much, so that zeroes are written while they are in the first cache and overwritten there.
 const STEP: usize = 4 << 10;
+/// So many bytes of records are summed together, while they are in the first cache.
+const SUMMED_AT_ONCE: usize = 8 << 10;
 /// Most bytes that a new builder reserves ahead.
 const MOST_RESERVED: usize = 1 << 20;
 
@@ -24,6 +27,12 @@ pub struct BatchBuilder {
     bytes: Vec<u8>,
     /// At least [`HEADER_LEN`], at most `bytes.len()`.
     end: usize,
+    /// A record that would end behind this is looked at closer first: there is no room for it, or something to be summed.
+    /// Invariant: at most `bytes.len()`.
+    mark: usize,
+    /// Of the records up to `summed`; of none where they are compressed at the end.
+    crc: u32,
+    summed: usize,
     count: i32,
     base_timestamp: i64,
     max_timestamp: i64,
@@ -38,6 +47,9 @@ impl BatchBuilder {
             size_limit: size_limit.min(MOST_BYTES),
             bytes: Vec::new(),
             end: HEADER_LEN,
+            mark: 0,
+            crc: 0,
+            summed: HEADER_LEN,
             count: 0,
             base_timestamp: 0,
             max_timestamp: -1,
@@ -87,18 +99,28 @@ impl BatchBuilder {
     /// Lets the buffer hold `size` more bytes, and the slack that varints are written with.
     #[inline(always)]
     fn make_room(&mut self, size: usize) {
-        if self.end + size + SLACK > self.bytes.len() {
-            self.grow(self.end + size + SLACK);
+        if self.end + size + SLACK > self.mark {
+            self.pass_mark(self.end + size + SLACK);
         }
     }
 
     #[inline(never)]
-    fn grow(&mut self, wanted: usize) {
-        if self.bytes.is_empty() {
-            let ahead = self.size_limit.min(MOST_RESERVED) + STEP;
-            self.bytes.reserve(wanted.max(ahead));
+    fn pass_mark(&mut self, wanted: usize) {
+        if wanted > self.bytes.len() {
+            if self.bytes.is_empty() {
+                let ahead = self.size_limit.min(MOST_RESERVED) + STEP;
+                self.bytes.reserve(wanted.max(ahead));
+            }
+            self.bytes.resize(wanted + STEP, 0);
         }
-        self.bytes.resize(wanted + STEP, 0);
+        self.mark = self.bytes.len();
+        if self.compression == Compression::None {
+            if self.end - self.summed >= SUMMED_AT_ONCE {
+                self.crc = crc32c_continued(self.crc, &self.bytes[self.summed..self.end]);
+                self.summed = self.end;
+            }
+            self.mark = self.mark.min(wanted.max(self.summed + SUMMED_AT_ONCE));
+        }
     }
 
     /// Records so far.
@@ -119,7 +141,7 @@ impl BatchBuilder {
     /// Appends the finished batch to `out`; -1 for each of the three stands for a producer that is not idempotent. The
     /// builder is empty again afterwards.
     ///
-    /// Uncompressed records are not copied when `out` is empty: builder and `out` exchange their buffers.
+    /// Uncompressed records are not copied when `out` is empty, as by [`Self::finish_with`].
     ///
     /// # Errors
     /// When the codec fails.
@@ -131,23 +153,58 @@ impl BatchBuilder {
         out: &mut Vec<u8>,
     ) -> Result<(), RecordError> {
         let begin = out.len();
-        if self.bytes.is_empty() {
-            self.grow(HEADER_LEN);
+        if self.compression == Compression::None && begin == 0 {
+            *out = self.finish_with(producer_id, producer_epoch, base_sequence, std::mem::take(out))?;
+            return Ok(());
         }
-        self.bytes.truncate(self.end);
-        if self.compression != Compression::None {
-            out.resize(begin + HEADER_LEN, 0);
-            compress(self.compression, self.level, &self.bytes[HEADER_LEN..], out)?;
-        } else if begin == 0 {
-            std::mem::swap(out, &mut self.bytes);
+        self.pass_mark(self.end);
+        if self.compression == Compression::None {
+            out.extend_from_slice(&self.bytes[..self.end]);
         } else {
-            out.extend_from_slice(&self.bytes);
+            out.resize(begin + HEADER_LEN, 0);
+            compress(self.compression, self.level, &self.bytes[HEADER_LEN..self.end], out)?;
         }
         let batch = &mut out[begin..];
         self.header(batch.len(), producer_id, producer_epoch, base_sequence).write(batch);
         seal(batch);
-        (self.end, self.count, self.base_timestamp, self.max_timestamp) = (HEADER_LEN, 0, 0, -1);
+        self.begin_again();
         Ok(())
+    }
+
+    /// As [`Self::finish`], the batch in a buffer of its own. The builder goes on in `spare`, or returns it with the
+    /// compressed batch; what `spare` holds is of no meaning.
+    ///
+    /// # Errors
+    /// When the codec fails.
+    pub fn finish_with(
+        &mut self,
+        producer_id: i64,
+        producer_epoch: i16,
+        base_sequence: i32,
+        mut spare: Vec<u8>,
+    ) -> Result<Vec<u8>, RecordError> {
+        if self.compression != Compression::None {
+            spare.clear();
+            self.finish(producer_id, producer_epoch, base_sequence, &mut spare)?;
+            return Ok(spare);
+        }
+        self.pass_mark(self.end);
+        let mut batch = std::mem::replace(&mut self.bytes, spare);
+        batch.truncate(self.end);
+        self.header(batch.len(), producer_id, producer_epoch, base_sequence).write(&mut batch);
+        if self.summed == HEADER_LEN {
+            seal(&mut batch);
+        } else {
+            let crc = crc32c_continued(self.crc, &batch[self.summed..]);
+            seal_summed(&mut batch, crc);
+        }
+        self.begin_again();
+        Ok(batch)
+    }
+
+    fn begin_again(&mut self) {
+        (self.end, self.count, self.base_timestamp, self.max_timestamp) = (HEADER_LEN, 0, 0, -1);
+        (self.mark, self.summed, self.crc) = (0, HEADER_LEN, 0);
     }
 
     fn header(&self, size: usize, producer_id: i64, producer_epoch: i16, base_sequence: i32) -> BatchHeader {

@@ -36,11 +36,23 @@ impl Crc32c {
     }
 }
 
+/// The CRC-32C of bytes whose checksum is `crc`, 0 for none, and of `more` behind them.
+pub fn crc32c_continued(crc: u32, more: &[u8]) -> u32 {
+    let mut digest = Digest::new_with_init_state(Crc32Iscsi, u64::from(!crc));
+    digest.update(more);
+    digest.finalize() as u32
+}
+
+/// The CRC-32C of bytes and of those that follow them, from the checksums of both and how many follow.
+pub fn joined(first: u32, second: u32, second_len: usize) -> u32 {
+    crc_fast::checksum_combine(Crc32Iscsi, first.into(), second.into(), second_len as u64) as u32
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Crc32c, crc32, crc32c};
+    use super::{Crc32c, crc32, crc32c, crc32c_continued, joined};
 
     /// The definition, bit by bit: polynomial 0x1edc6f41, reflected.
     fn by_definition(bytes: &[u8]) -> u32 {
@@ -58,6 +70,9 @@ mod tests {
             parts.update(front);
             parts.update(back);
             prop_assert_eq!(parts.value(), expected);
+            prop_assert_eq!(crc32c_continued(crc32c(front), back), expected);
+            prop_assert_eq!(crc32c_continued(0, &bytes), expected);
+            prop_assert_eq!(joined(crc32c(front), crc32c(back), back.len()), expected);
         }
     }
 

@@ -64,6 +64,31 @@ fn a_builder_that_exchanges_buffers_gives_the_same_bytes_as_one_that_appends() {
     assert_eq!(Batches::new(&together).filter(|batch| batch.is_ok()).count(), 4);
 }
 
+proptest! {
+    #[test]
+    fn a_batch_in_a_used_buffer_is_the_one_in_a_new_buffer(
+        sizes in prop::collection::vec(prop_oneof![0..300_usize, 0..20_000_usize], 0..60),
+        spare in prop::collection::vec(any::<u8>(), 0..40_000),
+        codec in codec(),
+    ) {
+        let mut used = BatchBuilder::new(codec, None, 1 << 20);
+        used.try_append(9, None, Some(b"of the batch before"), &[]);
+        used.finish_with(0, 0, 0, spare.clone()).unwrap();
+        let mut new = BatchBuilder::new(codec, None, 1 << 20);
+        for (number, size) in sizes.iter().enumerate() {
+            let value = vec![number as u8; *size];
+            for builder in [&mut used, &mut new] {
+                builder.try_append(number as i64, Some(b"key"), Some(&value), &[]);
+            }
+        }
+        let mut out = vec![0];
+        new.finish(7, 1, 3, &mut out).unwrap();
+        let batch = used.finish_with(7, 1, 3, spare).unwrap();
+        prop_assert_eq!(&batch, &out[1..]);
+        prop_assert_eq!(&batch[17..21], &batch_crc(&batch).to_be_bytes()[..]);
+    }
+}
+
 #[test]
 fn what_a_client_may_not_send_is_refused_by_meaning() {
     let record: Owned = (1000, None, Some(b"v".to_vec()), Vec::new());

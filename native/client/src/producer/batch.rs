@@ -107,9 +107,8 @@ impl Batch {
         let sequence = self.sequence.unwrap_or(-1);
         let mut emptied = None;
         if let Content::Open(builder) = &mut self.content {
-            let mut out = out();
-            out.clear();
-            builder.finish(identity.id, identity.epoch, sequence, &mut out).map_err(|e| e.to_string())?;
+            let finished = builder.finish_with(identity.id, identity.epoch, sequence, out());
+            let mut out = finished.map_err(|error| error.to_string())?;
             if self.mark.is_some() {
                 set_transactional(&mut out);
             }
