@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pybroker.broker.failures import Failures
     from pybroker.broker.live_config import LiveConfig
     from pybroker.broker.producer_ids import ProducerIds
+    from pybroker.broker.recent_deaths import RecentDeaths
     from pybroker.broker.registration import Registration
     from pybroker.broker.suspects import Suspects
     from pybroker.broker.transaction_verification import TransactionVerification
@@ -107,6 +108,7 @@ class Parts(Protocol):
     publisher: PartitionPublisher
     in_sync: InSyncReplicas
     deletions: Deletions
+    recent_deaths: RecentDeaths | None
     suspects: Suspects | None
     tokens: DelegationTokens | None
     sasl: SaslServer | None
@@ -238,6 +240,7 @@ def build_services(parts: Parts) -> Services:
         slices=Slices(),
         topics=EncodedTopics(),
         advertised=advertised(parts.listeners),
+        recent_deaths=parts.recent_deaths,
         suspects=parts.suspects,
         sasl=parts.sasl,
         tokens=parts.tokens,

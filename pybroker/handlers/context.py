@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pybroker.broker.broker_channel import BrokerChannels
     from pybroker.broker.producer_ids import ProducerIds
+    from pybroker.broker.recent_deaths import RecentDeaths
     from pybroker.broker.suspects import Suspects
     from pybroker.broker.transaction_verification import TransactionVerification
     from pybroker.config.broker import BrokerConfig
@@ -115,6 +116,7 @@ class Services(NamedTuple):
     topics: EncodedTopics
     advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
     own_controller: OwnController | None = None  # on listeners of controllers
+    recent_deaths: RecentDeaths | None = None  # of a node that is not alone; they are named to clients for a moment
     suspects: Suspects | None = None  # of a node that votes; answers that would name them as leaders wait
     death_watch: DeathWatch | None = None  # of a node with a controller; heartbeats of brokers are noted with it
     voter: Controller | None = None  # this node's own controller, where it has one

@@ -15,7 +15,8 @@ Behaviour
       about again. __consumer_offsets is made by the offsets.topic settings, others by the defaults.
     - A partition without a leader is LEADER_NOT_AVAILABLE; its other fields are filled in.
     - A replica is offline whose broker is fenced or unknown, or whose log directory has failed (version 5 and later).
-    - Fenced brokers are not named; where all are, this one names itself.
+    - Fenced brokers are not named; where all are, this one names itself. One that died, and did not leave, is named
+      for two seconds more.
     - When no address is advertised, a client receives the address that it dialled.
 
 Version notes

@@ -13,6 +13,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pybroker.broker.recent_deaths import RecentDeaths
     from pybroker.handlers.context import RequestContext
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -28,11 +29,16 @@ class BrokerAddress(msgspec.Struct, frozen=True):
     fenced: bool
 
 
-def broker_addresses(context: RequestContext, *, fenced: bool = False) -> Iterator[BrokerAddress]:
-    """Yield the brokers that can be reached by the listener that the request came by, fenced ones only on demand."""
+def broker_addresses(
+    context: RequestContext, *, fenced: bool = False, also: RecentDeaths | None = None
+) -> Iterator[BrokerAddress]:
+    """Yield the brokers that can be reached by the listener that the request came by.
+
+    Fenced ones only on demand: all, or those that `also` names.
+    """
     services, listener = context.services, context.listener
     for broker in context.image.cluster.brokers.values():
-        if broker.fenced and not fenced:
+        if broker.fenced and not fenced and (also is None or not also.names(broker)):
             continue
         address = broker.listeners.get(listener)
         if broker.id == services.config.node_id:
@@ -46,12 +52,15 @@ def broker_addresses(context: RequestContext, *, fenced: bool = False) -> Iterat
 def brokers_shown(context: RequestContext) -> list[BrokerAddress]:
     """Return the brokers that an answer to Metadata names: never none.
 
+    One that died a moment ago is among them, so that clients learn of new leaders before they forget it.
     Where all are fenced, as after the death of all of them, it is this broker that answers. Clients forget brokers
     that an answer does not name, and librdkafka does not recover from one with topics and without brokers (#5301).
     """
-    shown = list(broker_addresses(context))
-    own = context.services.config.node_id
-    return shown or [broker for broker in broker_addresses(context, fenced=True) if broker.node_id == own]
+    shown = list(broker_addresses(context, also=context.services.recent_deaths))
+    if all(broker.fenced for broker in shown):
+        own = context.services.config.node_id
+        return [broker for broker in broker_addresses(context, fenced=True) if broker.node_id == own]
+    return shown
 
 
 def controller_shown(context: RequestContext, addresses: Iterable[BrokerAddress]) -> int:

@@ -16,6 +16,7 @@ from pybroker.broker.heartbeat import Heartbeats
 from pybroker.broker.lifecycle import LifecycleSettings
 from pybroker.broker.moved_clients import MovedClients
 from pybroker.broker.producer_ids import ProducerIds
+from pybroker.broker.recent_deaths import RecentDeaths
 from pybroker.broker.registration import Endpoints, Registration, Unreported
 from pybroker.broker.renewal import Renewal
 from pybroker.broker.shut_down import Stage
@@ -112,6 +113,7 @@ class BrokerPart:
         self.telemetry = build_telemetry(foundation.config, foundation.clock.steady_ms)
         if self.telemetry is not None:
             foundation.shut_down.add(Stage.WORKERS, "receivers of clients' metrics", self.telemetry.close)
+        self.recent_deaths: RecentDeaths | None = None
         self.suspects: Suspects | None = None
         # None where no listener asks who its clients are.
         self.tokens: DelegationTokens | None = None
@@ -212,6 +214,9 @@ class BrokerPart:
         rules: list[Publisher] = [self.rights, self.quotas, self.connection_quotas]
         if self.telemetry is not None:
             rules.append(self.telemetry)
+        if not self.config.is_single:
+            self.recent_deaths = RecentDeaths(self._foundation.clock.steady_ms)
+            rules.append(self.recent_deaths)
         return [*rules, publisher, self._api_versions]
 
     def suspect(self, controller: Controller) -> Suspects:

@@ -102,6 +102,9 @@ def test_who_asks_after_a_death_is_sent_to_the_new_leader(cluster: Cluster, topi
     for answer in answers:
         [described] = (one for one in answer.topics[0].partitions if one.partition_index == partition)
         assert described.leader_id in set(cluster.brokers) - {leader}
+        assert {one.node_id for one in answer.brokers} == set(cluster.brokers), (
+            "nobody forgets it before its partitions"
+        )
 
 
 @pytest.mark.parametrize("victim", ["leader", "coordinator"])
