@@ -28,6 +28,7 @@ from pybench.process import cpu_time, resident_bytes
 from pybroker.client import LATEST, Admin, ClientError, NewTopic, Producer, TopicPartition
 from pybroker.testing import Cluster
 
+_HALF_S = 0.5
 _PAUSE_S = 0.01
 _PATIENCE_S = 120.0
 _BEFORE_S = 2.0
@@ -197,6 +198,7 @@ class _Steady:
 
     def __enter__(self) -> _Steady:
         self._process = subprocess.Popen(self._words, stdout=subprocess.PIPE)
+        self._begun = time.monotonic()
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -218,6 +220,13 @@ class _Steady:
             if time.monotonic() > deadline or self._process.poll() is not None:
                 raise ClusterLoadError(f"the load does not go on: end offset {end}, wanted {wanted}")
             time.sleep(_PAUSE_S)
+
+    def await_half_second(self) -> None:
+        """Return half a second after one of the client's looks at its partitions, of which there is one each second.
+
+        What a fault costs depends on how far the next look is: as far for each broker, however soon it was reached.
+        """
+        time.sleep((self._begun + _HALF_S - time.monotonic()) % 1)
 
     def end(self) -> Figures:
         """End the load and read what it printed."""
@@ -245,6 +254,7 @@ def _one_fault(
         with _Steady(peer, topic, records, properties) as steady:
             steady.await_records(admin, _BEFORE_S)
             leader = admin.describe_topics([topic])[0].partitions[0].leader
+            steady.await_half_second()
             begin(leader)
             try:
                 steady.await_records(admin, _BEFORE_S)

@@ -28,6 +28,7 @@ from pybench.peers.kafka import Kafka
 from pybench.peers.kafka_cluster import KafkaCluster
 from pybench.peers.pybroker import Pybroker
 from pybench.peers.pybroker_cluster import PybrokerCluster
+from pybench.peers.scraped import SCRAPED, Scraped
 from pybench.peers.secured import KINDS, Secured
 from pybench.peers.sink import Sink
 from pybench.process import congestion_control
@@ -53,6 +54,7 @@ VARIANTS: dict[str, dict[str, str]] = {
     # Without BBR's pacing it pays to let the system size the send buffer: fewer context switches, half the CPU.
     **{f"{broker}-{kind}": {} for broker in ("kafka", "pybroker") for kind in KINDS},
     "pybroker-reno": {"congestion.control": "reno", "socket.send.buffer.bytes": "-1"},
+    SCRAPED: {},
 }
 """The brokers of scenarios, and their settings beside `_SETTINGS`."""
 
@@ -159,6 +161,8 @@ def running(wanted: set[str], work: Path, *, kafka_in_both_roles: bool) -> Itera
                 nodes[name] = stack.enter_context(Kafka(work / name, settings))
             elif kafka_in_both_roles:
                 nodes[name] = stack.enter_context(Kafka(work / name, _SETTINGS))
+            elif name == SCRAPED:
+                nodes[name] = stack.enter_context(Scraped(work / name, settings))
             else:
                 nodes[name] = stack.enter_context(Pybroker(work / name, settings))
         yield nodes
