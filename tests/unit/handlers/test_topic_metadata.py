@@ -65,8 +65,13 @@ def test_changes_go_to_the_active_controller_where_clients_reach_it_else_to_this
     assert controller_shown(context, addresses) == shown
 
 
-@pytest.mark.parametrize(("fenced", "named"), [([], [1, 2]), ([1], [2]), ([1, 2], [1])])
-def test_an_answer_names_a_broker_also_where_all_are_fenced(fenced: list[int], named: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("fenced", "dead", "named"),
+    [([], [], [1, 2]), ([1], [], [2]), ([2], [2], [1, 2]), ([1, 2], [], [1]), ([1, 2], [2], [1])],
+)
+def test_an_answer_names_a_broker_also_where_all_are_fenced(
+    fenced: list[int], dead: list[int], named: list[int]
+) -> None:
     registered = {
         number: BrokerRegistration(
             number, bytes(16), number, {"PLAINTEXT": (f"host{number}", 9092)}, {}, fenced=number in fenced
@@ -74,7 +79,11 @@ def test_an_answer_names_a_broker_also_where_all_are_fenced(fenced: list[int], n
         for number in (1, 2)
     }
     context = SimpleNamespace(
-        services=SimpleNamespace(config=SimpleNamespace(node_id=1), advertised={"PLAINTEXT": ("host1", 9092)}),
+        services=SimpleNamespace(
+            config=SimpleNamespace(node_id=1),
+            advertised={"PLAINTEXT": ("host1", 9092)},
+            recent_deaths=SimpleNamespace(names=lambda broker: broker.id in dead),
+        ),
         image=SimpleNamespace(cluster=ClusterImage(registered)),
         listener="PLAINTEXT",
     )
