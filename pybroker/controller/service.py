@@ -390,12 +390,13 @@ class Controller:
         if not leads:
             self._resign()
             return
-        # The first leader ever finalizes the features, and a later one those that are new to the log (docs/adr/0021).
+        # The first leader ever finalizes the features; a later one those that are new to the log, if it is alone: among
+        # several nodes one may run an older version, and levels rise when somebody asks for it (docs/adr/0021).
         # The levels are asked for, and not whether the log is empty, as a crash may have come in between.
         levels = self._loader.image.features.levels
         try:
             check_whole(self._loader)
-            first = first_records(self._formatted, levels)
+            first = first_records(self._formatted, levels) if self._voter.is_alone or not levels else []
         except ControllerError as error:
             self._fail(error)
             return

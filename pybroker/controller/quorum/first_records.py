@@ -1,7 +1,7 @@
 """What the first leader of a cluster commits before any other: the records of `bootstrap.checkpoint`, else ours.
 
 Owns which of a formatted node's records are taken, and that a later leader adds only what a cluster that was never
-formatted lacks (docs/adr/0021). Must not know how they are committed.
+formatted lacks, where it is one node (docs/adr/0021). Must not know how they are committed.
 """
 
 from __future__ import annotations
