@@ -12,13 +12,13 @@ import pytest
 from pybroker.controller import service
 from pybroker.controller.cluster.events import NewTopic
 from pybroker.controller.errors import NotControllerError
-from pybroker.controller.quorum import driver
+from pybroker.controller.quorum import driver, first_records
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.hard_state import FILE_NAME
 from pybroker.controller.quorum.peers import PeerAddress
 from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
 from pybroker.controller.quorum.voter import SnapshotMark
-from pybroker.metadata.features import SUPPORTED_FEATURES
+from pybroker.metadata.features import INITIAL_LEVELS, SUPPORTED_FEATURES, TRANSACTION_VERSION
 from pybroker.protocol.errors import ErrorCode
 from tests.support.quorums import Node, QuorumOf, quorum_of, until
 
@@ -94,6 +94,23 @@ async def test_after_the_end_of_the_leader_another_one_has_all_that_was_answered
         await quorum.agreed()
         assert topics(again) == topics(leader) == {*(f"t{number}" for number in range(5)), "after"}
         assert not again.failures
+
+
+async def test_a_later_leader_of_several_voters_raises_no_level(tmp_path: Path) -> None:
+    older = {name: level for name, level in INITIAL_LEVELS.items() if name != TRANSACTION_VERSION}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(first_records, "INITIAL_LEVELS", older)
+        quorum = QuorumOf(tmp_path, 3)
+        await quorum.start()
+        first = await create_in(quorum, "t")
+    try:
+        await first.kill()
+        second = await create_in(quorum, "u")
+        assert (second is not first, second.controller.image.features.levels) == (True, older)
+    finally:
+        for node in quorum.nodes:
+            if node.is_running:
+                await node.stop()
 
 
 async def test_a_leader_that_stops_hands_over(tmp_path: Path) -> None:
