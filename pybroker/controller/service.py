@@ -390,13 +390,14 @@ class Controller:
         if not leads:
             self._resign()
             return
-        # The first leader ever finalizes the features; a later one those that are new to the log, if it is alone: among
+        # The first leader ever finalizes the features; a later one those that are new to the log, in a single node: of
         # several nodes one may run an older version, and levels rise when somebody asks for it (docs/adr/0021).
         # The levels are asked for, and not whether the log is empty, as a crash may have come in between.
-        levels = self._loader.image.features.levels
+        levels, brokers = self._loader.image.features.levels, self._loader.image.cluster.brokers
+        is_single = self._voter.is_alone and brokers.keys() <= {self._quorum.node_id}
         try:
             check_whole(self._loader)
-            first = first_records(self._formatted, levels) if self._voter.is_alone or not levels else []
+            first = first_records(self._formatted, levels) if is_single or not levels else []
         except ControllerError as error:
             self._fail(error)
             return

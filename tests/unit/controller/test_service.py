@@ -102,6 +102,16 @@ async def test_a_cluster_of_an_older_broker_has_its_missing_features_finalized(
         assert one.image.features.epoch == epoch
 
 
+async def test_beside_another_broker_no_level_rises_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may run an older version, also where one voter is the whole quorum."""
+    with monkeypatch.context() as older:
+        older.setattr(first_records, "INITIAL_LEVELS", {"metadata.version": 25})
+        async with running(tmp_path) as one:
+            await one.register(2)
+    async with running(tmp_path) as one:
+        assert one.image.features.levels == {"metadata.version": 25}
+
+
 async def test_a_feature_that_was_removed_stays_so_over_restarts(tmp_path: Path) -> None:
     async with running(tmp_path) as one:
         result = await one.channel.update_features([FeatureUpdate("group.version", 0, UpgradeType.SAFE_DOWNGRADE)])
