@@ -29,17 +29,22 @@ def wait_members(nodes: Sequence[NodeLayout], client: Mapping[str, object], with
     deadline = time.monotonic() + within_s
     expected = {node.node_id for node in nodes}
     for node in nodes:
-        while missing := expected - _named_by(node, client):
+        while True:
+            named, failure = _named_by(node, client)
+            if expected <= named:
+                break
             if time.monotonic() > deadline:
-                names = ", ".join(map(str, sorted(missing)))
-                raise NodeFailedError(f"broker {node.node_id} does not know broker {names} after {within_s:g} s")
+                names = ", ".join(map(str, sorted(expected - named)))
+                why = "" if failure is None else f": {failure}"
+                raise NodeFailedError(f"broker {node.node_id} does not know broker {names} after {within_s:g} s{why}")
             time.sleep(_POLL_S)
 
 
-def _named_by(node: NodeLayout, client: Mapping[str, object]) -> set[int]:
+def _named_by(node: NodeLayout, client: Mapping[str, object]) -> tuple[set[int], Exception | None]:
+    """Return the brokers that a node names, or why it names none."""
     # A client of its own each time: one that knows other brokers asks any of them.
     try:
         with Admin(node.address, client) as admin:
-            return {broker.node_id for broker in admin.describe_cluster().brokers}
-    except (BrokerError, ClientError):
-        return set()
+            return {broker.node_id for broker in admin.describe_cluster().brokers}, None
+    except (BrokerError, ClientError) as error:
+        return set(), error
