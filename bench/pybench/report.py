@@ -25,9 +25,11 @@ Made by `make bench`; the raw rounds are in `bench/results/`. Do not edit.
 Both brokers run with default settings on the same machine, each on its own data directory of the same file system
 (but `log.segment.delete.delay.ms` is 1000 for both, so that a deleted topic's bytes are gone before the next turn, and
 `group.initial.rebalance.delay.ms` is 0).
-Rounds go in turns (A B A B), after an uncounted one; a topic is deleted after its round. A figure is the median of the
-counted rounds, with the smallest and largest in brackets; CPU is the broker process's user and system time from
-`/proc`, summed over the rounds. Only ratios of one run are judged: brokers and clients share the machine's cores.
+Rounds go in turns (A B A B), after an uncounted one; one in which the host took more than 0.5 % of the cores' time is
+taken again, for all contestants, at most as often as there are rounds; a topic is deleted after its round. A figure is
+the median of the counted rounds, with the smallest and largest in brackets; CPU is the broker process's user and system
+time from `/proc`, summed over the rounds. Only ratios of one run are judged: brokers and clients share the machine's
+cores.
 """
 
 _SPARK_HEAD = """\
@@ -145,7 +147,8 @@ def _section(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
     yield (
         f"{document['rounds']} rounds after {document['warm_up_rounds']} uncounted, {document['records']:,} records"
         f"{' of ' + str(document['size']) + ' bytes' if document['size'] else ''} each"
-        f"{' (quick)' if document['quick'] else ''}; {document['taken'][:16].replace('T', ' ')} UTC; "
+        f"{' (quick)' if document['quick'] else ''}{_taken_again(contestants)}; "
+        f"{document['taken'][:16].replace('T', ' ')} UTC; "
         f"Apache Kafka {versions['kafka']}, pybroker {versions['pybroker']}, CPython {versions['python']}, "
         f"Linux {versions['kernel']}, {document['cores']} cores{_of_processor(document)}, "
         f"TCP congestion control {document['congestion_control']}."
@@ -157,6 +160,12 @@ def _section(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
         yield entry["command"]
     yield "```"
     yield ""
+
+
+def _taken_again(contestants: dict[str, Any]) -> str:
+    """How many rounds the host disturbed, which are not among those counted."""
+    again = max((entry.get("again", 0) for entry in contestants.values()), default=0)  # the same of each
+    return f", {again} more not counted, as the host took the cores away" if again else ""
 
 
 def parts(contestants: dict[str, Any]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The rounds of one scenario, in turns: A B A B, each contestant once a round, with plain write() in the same turns.
 
-Owns topics and the reading of a broker's cost around each load. A topic is deleted after its round, so that no round
+Owns topics and the reading of a broker's cost around each load. A round in which the host gave the cores to others is
+taken again. A topic is deleted after its round, so that no round
 writes on top of the dirty pages of another; scenarios that read fill theirs once.
 """
 
@@ -25,6 +26,7 @@ from pybench.restarts import Restarts
 from pybench.scenario import PLAIN_WRITE, Contestant, Scenario
 from pybench.spark_loads import TOGETHER, fill_partitions, measure_rows
 from pybench.startup import measure_start
+from pybench.stolen import Again, Stolen, stolen_s, stolen_since
 from pybench.storm_load import measure_fairness, measure_storm
 from pybench.topic_loads import measure_creations, measure_metadata
 from pybench.transactional_ids_load import measure_ids_load
@@ -104,7 +106,7 @@ def run_scenario(
     records: int,
     log: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Run every round; returns by contestant the command and the counted rounds."""
+    """Run every round; returns by contestant the command, the counted rounds, and how many were taken again."""
     if all(c.load.startswith(TOGETHER) for c in scenario.contestants):
         return measure_rows(scenario, rounds=rounds, warm_up=warm_up, records=records)
     if scenario.alone:
@@ -114,33 +116,60 @@ def run_scenario(
             with _others_stopped(contestant.broker, nodes):
                 one = msgspec.structs.replace(scenario, contestants=(contestant,), alone=False)
                 seen |= run_scenario(one, nodes, work, rounds=rounds, warm_up=warm_up, records=records, log=log)
-        return seen
+        taken_again = sum(entry["again"] for entry in seen.values())
+        return {name: {**entry, "again": taken_again} for name, entry in seen.items()}
     restarts = Restarts(scenario.properties, records)
     topics = {c.name: _fill(scenario, c, nodes, records) for c in scenario.contestants} if scenario.fill else {}
     try:
         seen = {}
-        for number in range(-warm_up, rounds):
-            for contestant in scenario.contestants:
-                if contestant.load == RESTART:
-                    command, measured = restarts.turn(contestant.broker)
-                else:
-                    command, measured = _turn(scenario, contestant, nodes, work, records, topics.get(contestant.name))
-                entry = seen.setdefault(contestant.name, {"command": command, "rounds": []})
+        again = Again(rounds)
+        number = -warm_up
+        while number < rounds:
+            turns, lost = _round(scenario, nodes, work, records, topics, restarts)
+            for name, (_, measured) in turns.items():
+                log(f"{scenario.id} round {number + 1}/{rounds} {name}: {measured['seconds']:.2f} s")
+            if number >= 0 and again.wants(lost):
+                log(f"{scenario.id}: the host took {max(one.share for one in lost):.1%} of the cores: once more")
+                continue
+            for name, (command, measured) in turns.items():
+                entry = seen.setdefault(name, {"command": command, "rounds": []})
                 if number >= 0:
                     entry["rounds"].append(measured)
-                log(f"{scenario.id} round {number + 1}/{rounds} {contestant.name}: {measured['seconds']:.2f} s")
-            if scenario.plain_write:
-                directory = work if len(nodes) == 0 else next(iter(nodes.values())).log_directories[0]
-                outcome = plain_write(directory, records, scenario.size)
-                entry = seen.setdefault(PLAIN_WRITE, {"command": outcome.command, "rounds": []})
-                if number >= 0:
-                    entry["rounds"].append(outcome.figures)
+            number += 1
+        for entry in seen.values():
+            entry["again"] = again.taken
         return seen
     finally:
         restarts.close()
         for contestant in scenario.contestants:
             if contestant.name in topics:
                 _delete(nodes[contestant.broker], topics[contestant.name])
+
+
+def _round(
+    scenario: Scenario,
+    nodes: Mapping[str, Node],
+    work: Path,
+    records: int,
+    topics: Mapping[str, str],
+    restarts: Restarts,
+) -> tuple[dict[str, tuple[str, dict[str, float]]], list[Stolen]]:
+    """One turn of each contestant, and of plain write() where the row has it; what the host took from each."""
+    turns: dict[str, tuple[str, dict[str, float]]] = {}
+    lost: list[Stolen] = []
+    for contestant in scenario.contestants:
+        before, begun = stolen_s(), time.monotonic()
+        if contestant.load == RESTART:
+            command, measured = restarts.turn(contestant.broker)
+        else:
+            command, measured = _turn(scenario, contestant, nodes, work, records, topics.get(contestant.name))
+        lost.append(stolen_since(before, time.monotonic() - begun))
+        turns[contestant.name] = command, {**measured, "stolen_share": lost[-1].share}
+    if scenario.plain_write:
+        directory = work if len(nodes) == 0 else next(iter(nodes.values())).log_directories[0]
+        outcome = plain_write(directory, records, scenario.size)
+        turns[PLAIN_WRITE] = outcome.command, outcome.figures
+    return turns, lost
 
 
 @contextlib.contextmanager

@@ -77,7 +77,11 @@ def test_the_report_has_ratios_ranges_commands_and_misses(tmp_path: Path) -> Non
     scenario = next(s for s in read_scenarios() if s.id == "14-connections")
     cost = {"broker_user_s": 0.1, "broker_system_s": 0.1, "broker_rss_bytes": 1, "p99_ms": 1.5}
     contestants = {
-        name: {"command": f"command of {name}", "rounds": [{"records": 1000, "seconds": s, **cost} for s in seconds]}
+        name: {
+            "command": f"command of {name}",
+            "rounds": [{"records": 1000, "seconds": s, **cost} for s in seconds],
+            "again": 2,
+        }
         for name, seconds in (("pybroker", (2.0, 1.0, 4.0)), ("Apache Kafka", (1.0, 1.0, 1.0)))
     }
     document = {
@@ -91,6 +95,7 @@ def test_the_report_has_ratios_ranges_commands_and_misses(tmp_path: Path) -> Non
     assert "| pybroker: 500 | Apache Kafka: 1000 | 0.50 | ≥ 2 | **missed** |" in text
     assert "| pybroker | 500 (250–1000) |" in text
     assert "command of Apache Kafka" in text
+    assert "1,000 records each, 2 more not counted, as the host took the cores away; 2026-01-01" in text
     assert "2 cores of Threadripper, TCP congestion control bbr" in text
     assert list(report.verdicts(scenario, document)) == [
         "connections: pybroker / Apache Kafka = 0.5, to reach ≥ 2: MISSED"
