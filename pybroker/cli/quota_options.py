@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pybroker.cli.errors import CommandError
 from pybroker.client.quota_admin import ANY_NAME
 from pybroker.client.topics import DELETE
-from pybroker.security.scram import SCRAM_BY_NAME
+from pybroker.security.scram_mechanisms import SCRAM_BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,17 +14,11 @@ from typing import TYPE_CHECKING
 from pybroker.cli.errors import CommandError
 from pybroker.client.user_admin import ScramPassword, fresh_salt
 from pybroker.protocol.messages.records.user_scram_credential import UserScramCredentialRecord
-from pybroker.security.scram import (
-    LEAST_ITERATIONS,
-    MOST_ITERATIONS,
-    SCRAM_BY_NAME,
-    salted_password,
-    server_key,
-    stored_key,
-)
+from pybroker.security.scram import salted_password, server_key, stored_key
+from pybroker.security.scram_mechanisms import LEAST_ITERATIONS, MOST_ITERATIONS, SCRAM_BY_NAME
 
 if TYPE_CHECKING:
-    from pybroker.security.scram import ScramMechanism
+    from pybroker.security.scram_mechanisms import ScramMechanism
 
 _CREDENTIAL = re.compile(r"(?:iterations=(\d*),)?password=(.*)", re.DOTALL)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from pybroker.client.cluster import ANY, Cluster, raise_refused, retried
 from pybroker.protocol.messages import create_acls as create
@@ -12,8 +13,7 @@ from pybroker.protocol.messages import delete_acls as delete
 from pybroker.protocol.messages import describe_acls as describe
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class AclPattern:
+class AclPattern(Struct, frozen=True, order=True):
     """The resources that an entry is about, by Kafka's numbers."""
 
     resource_type: int
@@ -22,8 +22,7 @@ class AclPattern:
     """3 for a literal name, 4 for what names begin with."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Acl:
+class Acl(Struct, frozen=True, order=True):
     """One access control entry."""
 
     pattern: AclPattern
@@ -40,8 +39,7 @@ class Acl:
         return self.principal, self.host, self.operation, self.permission
 
 
-@dataclass(frozen=True, slots=True)
-class AclFilter:
+class AclFilter(Struct, frozen=True):
     """What entries are meant: 1 (any) and None stand for whatever there is."""
 
     resource_type: int = 1

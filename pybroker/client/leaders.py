@@ -6,7 +6,8 @@ Owns why a partition has nobody to ask. Knows no question.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pybroker.client.cluster import Cluster
 from pybroker.client.errors import BrokerError
@@ -15,8 +16,7 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.metadata import MetadataResponseTopic
 
 
-@dataclass(slots=True)
-class Leaders:
+class Leaders(Struct):
     """What was found."""
 
     by_node: dict[int, list[TopicPartition]] = field(default_factory=dict)

@@ -6,7 +6,7 @@ The time and the jitter are arguments of every function. `pybroker.client.retryi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 from pybroker.client.errors import BrokerError, ClientError, ConnectionLostError, UnreachableError
 from pybroker.client.settings import ConnectionSettings
@@ -16,8 +16,7 @@ JITTER = 0.2
 _WARNS_AFTER_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(Struct, frozen=True):
     """`initial_ms` after the first failure, twice as much after each further one, never more than `max_ms`."""
 
     initial_ms: float
@@ -35,8 +34,7 @@ class Backoff:
         return min(self.initial_ms * factor * (1 + jitter), self.max_ms) / 1000
 
 
-@dataclass(slots=True)
-class RetryBudget:
+class RetryBudget(Struct, eq=False):
     """What one call may still spend. `began` and every `now` are seconds of the same clock."""
 
     backoff: Backoff
@@ -44,10 +42,10 @@ class RetryBudget:
     setting: str
     """Which setting or argument gave the timeout; for the sentence."""
     began: float
-    failures: int = field(default=0, init=False)
-    is_over: bool = field(default=False, init=False)
+    failures: int = 0
+    is_over: bool = False
     """The call has failed for good: a call around this one tries nothing again."""
-    _warned: bool = field(default=False, init=False)
+    _warned: bool = False
 
     def left_s(self, now: float) -> float:
         """Return the seconds that are left, at least 0."""

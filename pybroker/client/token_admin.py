@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pybroker.client.cluster import ANY, Cluster, raise_refused, retried
 from pybroker.client.errors import ClientError
@@ -23,8 +24,7 @@ AT_ONCE = -1
 """The time after which an expired token ends where it ends at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A delegation token. Principals are texts: `User:alice`; times are milliseconds since 1970."""
 
     token_id: str

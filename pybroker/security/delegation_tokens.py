@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pybroker.metadata.image import ScramCredential
-from pybroker.security.scram import LEAST_ITERATIONS, salted_password, server_key, stored_key
+from pybroker.security.scram import salted_password, server_key, stored_key
+from pybroker.security.scram_mechanisms import LEAST_ITERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pybroker.metadata.image import DelegationToken, DelegationTokensImage
-    from pybroker.security.scram import ScramMechanism
+    from pybroker.security.scram_mechanisms import ScramMechanism
 
 ITERATIONS = LEAST_ITERATIONS
 _SALT_BYTES = 24

@@ -1,4 +1,4 @@
-"""The formulas of SCRAM, as RFC 5802 section 3 has them, and the two mechanisms of Kafka.
+"""The formulas of SCRAM, as RFC 5802 section 3 has them.
 
     SaltedPassword  = Hi(password, salt, iterations)           (PBKDF2 with HMAC)
     ClientKey       = HMAC(SaltedPassword, "Client Key")       StoredKey = H(ClientKey)
@@ -6,37 +6,20 @@
     ClientSignature = HMAC(StoredKey, AuthMessage)             ClientProof = ClientKey XOR ClientSignature
     ServerSignature = HMAC(ServerKey, AuthMessage)
 
-Owns these, and the bounds of iterations. Must not know messages, nor where credentials are kept. `salted_password`
-takes milliseconds by intent: nobody calls it on the loop.
+Owns these. Must not know messages, nor where credentials are kept. `salted_password` takes milliseconds by intent:
+nobody calls it on the loop.
 
-Source: RFC 5802, RFC 7677, Kafka's ScramFormatter and ScramMechanism.
+Source: RFC 5802, RFC 7677, Kafka's ScramFormatter.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+from typing import TYPE_CHECKING
 
-import msgspec
-
-
-class ScramMechanism(msgspec.Struct, frozen=True):
-    """One of the two mechanisms."""
-
-    name: str
-    number: int
-    """As Kafka's records and requests number it."""
-    digest: str
-    """The hash, by Python's name."""
-
-
-SCRAM_SHA_256 = ScramMechanism("SCRAM-SHA-256", 1, "sha256")
-SCRAM_SHA_512 = ScramMechanism("SCRAM-SHA-512", 2, "sha512")
-SCRAM_BY_NAME = {one.name: one for one in (SCRAM_SHA_256, SCRAM_SHA_512)}
-SCRAM_BY_NUMBER = {one.number: one for one in (SCRAM_SHA_256, SCRAM_SHA_512)}
-
-LEAST_ITERATIONS = 4096
-MOST_ITERATIONS = 16384
+if TYPE_CHECKING:
+    from pybroker.security.scram_mechanisms import ScramMechanism
 
 
 def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:

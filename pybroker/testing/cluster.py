@@ -38,7 +38,7 @@ from pybroker.local_cluster.layout import (
     takes_anybody,
 )
 from pybroker.local_cluster.members import wait_members
-from pybroker.security.scram import SCRAM_BY_NAME
+from pybroker.security.scram_mechanisms import SCRAM_BY_NAME
 from pybroker.testing.ports import ReservedPorts
 from pybroker.testing.security import build_security
 

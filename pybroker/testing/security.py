@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.controller.cluster.events import ScramUpsertion
-from pybroker.security.scram import LEAST_ITERATIONS, SCRAM_BY_NAME, salted_password
+from pybroker.security.scram import salted_password
+from pybroker.security.scram_mechanisms import LEAST_ITERATIONS, SCRAM_BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pybroker.security.scram import SCRAM_BY_NAME, client_proof, salted_password
+from pybroker.security.scram import client_proof, salted_password
+from pybroker.security.scram_mechanisms import SCRAM_BY_NAME
 from pybroker.testing import Broker
 from tests.support import programs
 from tests.support.wire import Wire

@@ -13,7 +13,8 @@ from pybroker.machine.machine import Outcome
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.records.remove_user_scram_credential import RemoveUserScramCredentialRecord
 from pybroker.protocol.messages.records.user_scram_credential import UserScramCredentialRecord
-from pybroker.security.scram import LEAST_ITERATIONS, MOST_ITERATIONS, SCRAM_BY_NUMBER, server_key, stored_key
+from pybroker.security.scram import server_key, stored_key
+from pybroker.security.scram_mechanisms import LEAST_ITERATIONS, MOST_ITERATIONS, SCRAM_BY_NUMBER
 
 if TYPE_CHECKING:
     from pybroker.controller.cluster.events import ScramDeletion, ScramUpsertion

@@ -23,14 +23,15 @@ from pybroker.metadata.image import ScramCredential
 from pybroker.security.delegation_tokens import ITERATIONS as TOKEN_ITERATIONS
 from pybroker.security.sasl.plain import OTHER_AUTHORIZATION_ID
 from pybroker.security.sasl.steps import Challenge, Proved, Refused, Work
-from pybroker.security.scram import LEAST_ITERATIONS, client_is_right, server_signature
+from pybroker.security.scram import client_is_right, server_signature
+from pybroker.security.scram_mechanisms import LEAST_ITERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pybroker.security.delegation_tokens import TokenLogin
     from pybroker.security.sasl.steps import Outcome, Step
-    from pybroker.security.scram import ScramMechanism
+    from pybroker.security.scram_mechanisms import ScramMechanism
 
 _LONGEST_MESSAGE = 8192
 """Bytes; the exchange keeps the first message until the second one comes."""

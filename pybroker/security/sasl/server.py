@@ -31,7 +31,7 @@ from pybroker.security.sasl.plain import PlainExchange
 from pybroker.security.sasl.scram import Decoys, ScramExchange
 from pybroker.security.sasl.steps import Challenge, Refused, Work
 from pybroker.security.sasl.web_tokens import Validator
-from pybroker.security.scram import SCRAM_BY_NAME
+from pybroker.security.scram_mechanisms import SCRAM_BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping

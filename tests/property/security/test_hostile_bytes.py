@@ -17,7 +17,7 @@ from pybroker.security.principal_mapping import MappingError, NoRuleError, map_n
 from pybroker.security.sasl.plain import PlainExchange
 from pybroker.security.sasl.scram import Decoys, ScramExchange
 from pybroker.security.sasl.steps import Challenge, Proved, Refused
-from pybroker.security.scram import SCRAM_BY_NAME
+from pybroker.security.scram_mechanisms import SCRAM_BY_NAME
 from tests.support.certificates import Authority
 
 USERS = {"alice": ScramCredential(salt=b"0" * 26, stored_key=bytes(32), server_key=bytes(32), iterations=4096)}

@@ -10,7 +10,8 @@ from pybroker.metadata.image import DelegationToken, DelegationTokensImage
 from pybroker.security.delegation_tokens import DelegationTokens
 from pybroker.security.sasl.scram import Decoys, ScramExchange
 from pybroker.security.sasl.steps import Challenge, Outcome, Proved, Refused, Work
-from pybroker.security.scram import SCRAM_SHA_512, client_proof, salted_password
+from pybroker.security.scram import client_proof, salted_password
+from pybroker.security.scram_mechanisms import SCRAM_SHA_512
 
 
 def a_token(token_id: str = "one", expires_ms: int = 1000) -> DelegationToken:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 
 from pybroker.security.scram import (
-    SCRAM_SHA_256,
     client_is_right,
     client_proof,
     salted_password,
@@ -13,6 +12,7 @@ from pybroker.security.scram import (
     server_signature,
     stored_key,
 )
+from pybroker.security.scram_mechanisms import SCRAM_SHA_256
 
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 AUTH_MESSAGE = (

@@ -10,7 +10,8 @@ from pybroker.metadata.delta import MetadataDelta
 from pybroker.metadata.image import EMPTY_IMAGE, MetadataImage
 from pybroker.metadata.image_records import image_records
 from pybroker.protocol.errors import ErrorCode
-from pybroker.security.scram import SCRAM_SHA_256, SCRAM_SHA_512, salted_password, server_key, stored_key
+from pybroker.security.scram import salted_password, server_key, stored_key
+from pybroker.security.scram_mechanisms import SCRAM_SHA_256, SCRAM_SHA_512
 from tests.support.controllers import CLUSTER
 
 SALTED = salted_password(SCRAM_SHA_256, "secret", b"salt", 4096)

@@ -9,15 +9,8 @@ import pytest
 from pybroker.metadata.image import ScramCredential
 from pybroker.security.sasl.scram import Decoys, ScramExchange
 from pybroker.security.sasl.steps import Challenge, Proved, Refused, Step
-from pybroker.security.scram import (
-    SCRAM_BY_NAME,
-    ScramMechanism,
-    client_proof,
-    salted_password,
-    server_key,
-    server_signature,
-    stored_key,
-)
+from pybroker.security.scram import client_proof, salted_password, server_key, server_signature, stored_key
+from pybroker.security.scram_mechanisms import SCRAM_BY_NAME, ScramMechanism
 
 SALT = b"0salt1salt2salt3salt4salt5"
 

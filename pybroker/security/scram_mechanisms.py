@@ -1,0 +1,30 @@
+"""The two mechanisms of SCRAM that Kafka has, and the bounds of iterations.
+
+Apart from the formulas, as those need the hashes of the system, which most programs never load that name a mechanism.
+Must not know the formulas.
+
+Source: RFC 7677, Kafka's ScramMechanism.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ScramMechanism(msgspec.Struct, frozen=True):
+    """One of the two mechanisms."""
+
+    name: str
+    number: int
+    """As Kafka's records and requests number it."""
+    digest: str
+    """The hash, by Python's name."""
+
+
+SCRAM_SHA_256 = ScramMechanism("SCRAM-SHA-256", 1, "sha256")
+SCRAM_SHA_512 = ScramMechanism("SCRAM-SHA-512", 2, "sha512")
+SCRAM_BY_NAME = {one.name: one for one in (SCRAM_SHA_256, SCRAM_SHA_512)}
+SCRAM_BY_NUMBER = {one.number: one for one in (SCRAM_SHA_256, SCRAM_SHA_512)}
+
+LEAST_ITERATIONS = 4096
+MOST_ITERATIONS = 16384
