@@ -7,10 +7,11 @@ own again. Must not know what runs in it. It has to be called before there are t
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.cli.errors import CommandError
 
@@ -38,7 +39,7 @@ class Reporter:
         if self._pipe >= 0:
             # A command that somebody has ended meanwhile wants to know nothing.
             with contextlib.suppress(BrokenPipeError):
-                os.write(self._pipe, json.dumps(outcome).encode())
+                os.write(self._pipe, msgspec.json.encode(outcome))
             os.close(self._pipe)
             self._pipe = -1
 
@@ -79,7 +80,7 @@ def _outcome(pipe: int, output: Path) -> str:
         text = reported.read(_MOST_BYTES)
     if not text:
         raise CommandError(f"the broker ended before it was ready: {output} may say why")
-    outcome = json.loads(text)
+    outcome = msgspec.json.decode(text)
     if "failed" in outcome:
         raise CommandError(outcome["failed"])
     return str(outcome["ready"])
