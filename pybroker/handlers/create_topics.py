@@ -13,6 +13,9 @@ Behaviour
     - A success is answered when the topic is committed and its logs on this broker are open, so that the next request
       of the same client finds it. Where they cannot be opened the answer is KAFKA_STORAGE_ERROR with the reason; the
       topic exists then, and logs that lacked descriptors or memory are opened when there are some.
+    - More than 100 new partitions are answered when they are committed and Metadata names their leaders, as Kafka does
+      it (ADR 0095): a Produce or a Fetch that comes before their logs are open waits for that. Other requests about
+      them are NOT_LEADER_OR_FOLLOWER meanwhile, and why a log could not be opened is in the broker's log.
     - Errors: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
       INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, each with words from version 1 on.
     - validate_only does everything but the creation.
@@ -61,6 +64,10 @@ if TYPE_CHECKING:
 _FIRST_VERSION_WITH_THROTTLING = 6
 """Clients of it and later ones know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
+_LOGS_AWAITED = 100
+"""New partitions of a request up to which its answer waits for their logs. To make a log takes two syncs, which are
+milliseconds each on a disk: a thousand of them would hold the answer for seconds."""
+
 
 def _failed(request: CreateTopicsRequest, _version: int, error: WireError) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=[_failed_topic(topic.name, error) for topic in request.topics])
@@ -83,7 +90,7 @@ def _failed_topic(name: str, error: WireError) -> CreatableTopicResult:
     forwarded=True,
 )
 async def create_topics(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
-    """Create the topics that can be, and wait until this broker serves them."""
+    """Create the topics that can be, and wait until this broker serves them, unless they are many."""
     services = context.services
     times = Counter(topic.name for topic in request.topics)
     results, wait_ms = await within_quota(
@@ -94,7 +101,8 @@ async def create_topics(request: CreateTopicsRequest, context: RequestContext) -
         do=partial(services.controller.create_topics, validate_only=request.validate_only),
         judge=partial(services.controller.create_topics, validate_only=True),
     )
-    if not request.validate_only:
+    made = sum(result.num_partitions for result in results if result.error_code == ErrorCode.NONE)
+    if not request.validate_only and made <= _LOGS_AWAITED:
         await services.publisher.published(services.image().offset)
     topics = await services.slices.run(_described(request, results, context))
     return say_wait(CreateTopicsResponse(topics=topics), wait_ms)
