@@ -28,7 +28,7 @@ TEST_PROCESSES ?= 4
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
 .DEFAULT_GOAL := all
-.PHONY: all acl-oracle audit help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak chaos exactly-once upgrade moving audit-large simulate fuzz micro changelog clean
+.PHONY: all acl-oracle audit help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak soak-hour chaos exactly-once upgrade moving audit-large simulate fuzz micro changelog clean
 
 all: fmt build lint test ## Format, build, lint and test: the round before every commit
 
@@ -97,6 +97,9 @@ soak: build $(STAMPS)/test ## Ten minutes of churn with flat memory; then kill a
 	PYBROKER_METRICS_TOPICS=10000 $(BIN)/pytest tests/conformance/test_metrics.py
 	PYBROKER_KILL_ROUNDS=500 $(BIN)/pytest tests/cluster/test_kill.py --timeout 14400
 	PYBROKER_GROUP_ROUNDS=50 $(BIN)/pytest tests/conformance/test_group_members.py
+
+soak-hour: build ## An hour of churn with flat memory and descriptors, and what bounds them (long)
+	$(BIN)/python -m pybench.churn --seconds 3600 --settled-after 900
 
 chaos: build $(STAMPS)/test ## Disturb a cluster under load and check what its clients saw: make chaos SECONDS=600 SEED=7 BROKERS=3 (long)
 	PYBROKER_CHAOS_SECONDS=$(or $(SECONDS),600) PYBROKER_CHAOS_SEED=$(or $(SEED),0) PYBROKER_CHAOS_BROKERS=$(or $(BROKERS),3) \

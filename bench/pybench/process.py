@@ -34,6 +34,11 @@ def resident_bytes(pid: int) -> int:
     return _kilobytes(pid, "VmRSS") * 1024
 
 
+def open_descriptors(pid: int) -> int:
+    """Files and sockets that a process has open."""
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+
+
 def peak_resident_bytes(pid: int) -> int:
     """The most that it ever had resident; 0 when it is gone."""
     try:
