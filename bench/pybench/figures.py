@@ -96,6 +96,8 @@ FIGURES: dict[str, Figure] = {
     "moved_gb_per_second": Figure("copied", "GB/s", lambda r: r["bytes_per_second"] / 1e9, 2),
     "cold_ms": Figure("first after a start", "ms", _raw("cold_ms"), 0),
     "warm_ms": Figure("later ones", "ms", _raw("warm_ms"), 0),
+    "answered_ms": Figure("later ones until answered", "ms", _raw("answered_ms"), 0),
+    "served_ms": Figure("later ones until all are served", "ms", _raw("served_ms"), 0),
     "idle_rss_mb": Figure("idle memory", "MiB", lambda r: r["idle_rss_bytes"] / 2**20, 0),
     "latency_p99_ms": Figure("latency p99", "ms", _raw("latency_p99_ms"), 0),
     "peak_rss_mb": Figure("largest memory", "MiB", lambda r: r["peak_rss_bytes"] / 2**20, 0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -139,14 +139,32 @@ def await_end(server: str, topic: str, partition: int) -> int:
     return found[-1]
 
 
+def is_served(connection: Connection, topic: str, partitions: int) -> bool:
+    """Whether the broker that is asked has the logs of all partitions open, as their leader."""
+    # The last one first: to ask for all of them costs a broker as much as to open some.
+    return _end_offset(connection, topic, partitions - 1) >= 0 and min(_all_ends(connection, topic, partitions)) >= 0
+
+
+def _all_ends(connection: Connection, topic: str, partitions: int) -> list[int]:
+    return _end_offsets(connection, topic, range(partitions))
+
+
 def _end_offset(connection: Connection, topic: str, partition: int) -> int:
-    """ListOffsets version 1; -1 with an error."""
-    body = struct.pack(">ii", -1, 1) + _text(topic) + struct.pack(">iiq", 1, partition, _LATEST)
+    return _end_offsets(connection, topic, [partition])[0]
+
+
+def _end_offsets(connection: Connection, topic: str, partitions: Sequence[int]) -> list[int]:
+    """ListOffsets version 1; -1 for a partition with an error."""
+    wanted = b"".join(struct.pack(">iq", partition, _LATEST) for partition in partitions)
+    body = struct.pack(">ii", -1, 1) + _text(topic) + struct.pack(">i", len(partitions)) + wanted
     reader = _Reader(connection.ask(_LIST_OFFSETS, 1, body), 4)
     reader.text()
-    reader.skip(8)
-    code, _timestamp, offset = reader.take(">h"), reader.take(">q"), reader.take(">q")
-    return -1 if code else offset
+    found = []
+    for _ in range(reader.take(">i")):
+        reader.skip(4)
+        code, _timestamp, offset = reader.take(">h"), reader.take(">q"), reader.take(">q")
+        found.append(-1 if code else offset)
+    return found
 
 
 def _until(server: str, holds: Callable[[Connection], bool]) -> None:
