@@ -16,8 +16,8 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from pybench.peers.pybroker import Pybroker
 from pybench.process import open_descriptors, resident_bytes
@@ -119,7 +119,8 @@ def main(arguments: list[str] | None = None) -> int:
     return judge(seen, options.settled_after, options.allowed_mib, _DESCRIPTORS_OF_A_WORKER * options.workers)
 
 
-class Seen(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Seen:
     """What the broker had at a time."""
 
     at_s: float

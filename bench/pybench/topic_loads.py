@@ -8,8 +8,8 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from pybench.peers.kafka import Kafka
 from pybench.peers.pybroker import Pybroker
@@ -43,7 +43,8 @@ def measure_creations(broker: str, partitions: int, work: Path) -> tuple[str, di
     return "CreateTopics, Metadata, ListOffsets", figures
 
 
-class _Creation(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Creation:
     """Seconds from the request to its answer, to a leader for each partition, and until all are served."""
 
     answered_s: float
