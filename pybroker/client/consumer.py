@@ -234,18 +234,23 @@ class Consumer(Closing):
         if self._closed:
             work.close()
             raise ClosedError("the consumer is closed")
-        self._async.make_due()
         jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        outer, self._jobs = self._jobs, jobs
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        future.add_done_callback(lambda _: jobs.put(None))
+        outer = self._jobs
+        future = None
         try:
+            self._async.make_due()
+            self._jobs = jobs
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            future.add_done_callback(lambda _: jobs.put(None))
             while (job := jobs.get()) is not None:
                 job()
             return future.result()
         finally:
             self._jobs = outer
-            future.cancel()
+            if future is None:
+                work.close()  # An interrupt came before it could begin.
+            else:
+                future.cancel()
 
     async def _invoke(self, function: Callable[..., object], *arguments: object) -> None:
         """Have the program's thread call a function of the program's."""
