@@ -86,8 +86,14 @@ def verdicts(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
 
 
 def _is_measured(reach: Reach, document: dict[str, Any]) -> bool:
-    """Whether the results are of a run that had the contestant: a row may have got it since."""
-    return reach.contestant in document["contestants"]
+    """Whether the results are of a run that had the contestant and the figure: a row may have got one since."""
+    if reach.contestant not in document["contestants"]:
+        return False
+    try:
+        _judge(reach, document)
+    except KeyError:
+        return False
+    return True
 
 
 def _judge(reach: Reach, document: dict[str, Any]) -> tuple[float, Summary, Summary]:

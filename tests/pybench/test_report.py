@@ -122,3 +122,11 @@ def test_a_contestant_that_a_row_has_got_since_is_not_measured() -> None:
     scenario = msgspec.structs.replace(read_scenarios()[0], reaches=(reach,))
     (line,) = report.verdicts(scenario, {"contestants": {"pybroker": {"rounds": []}}})
     assert line.endswith("later, to reach ≤ 1: not measured")
+
+
+def test_a_figure_that_a_row_has_got_since_is_not_measured() -> None:
+    reach = Reach(figure="served_ms", contestant="pybroker", baseline="limit", limit=1, at_most=1)
+    scenario = msgspec.structs.replace(read_scenarios()[0], reaches=(reach,))
+    rounds = [{"records": 1.0, "seconds": 1.0}]
+    (line,) = report.verdicts(scenario, {"contestants": {"pybroker": {"rounds": rounds}}})
+    assert line.endswith("pybroker, to reach ≤ 1: not measured")
