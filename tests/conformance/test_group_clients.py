@@ -92,6 +92,8 @@ def test_kafka_python_commits_in_a_group(server: Server, create: Callable[..., T
         "heartbeat_interval_ms": 300,
     }
     consumer = kafka.KafkaConsumer(topic, **settings)
+    # It may lead its group before it knows the topic; it deals out no partitions then, and does not look again.
+    assert consumer.partitions_for_topic(topic) == set(range(PARTITIONS))
     seen: set[int] = set()
 
     def turn() -> None:
@@ -102,6 +104,7 @@ def test_kafka_python_commits_in_a_group(server: Server, create: Callable[..., T
     consumer.commit()
     consumer.close()
     again = kafka.KafkaConsumer(topic, **settings)
+    assert again.partitions_for_topic(topic) == set(range(PARTITIONS))
     in_time(lambda: len(again.assignment()) == PARTITIONS, lambda: again.poll(timeout_ms=200))
     for partition in range(PARTITIONS):
         where = kafka.structs.TopicPartition(topic, partition)

@@ -5,6 +5,7 @@ Messages are encoded and decoded by kafka-python's protocol package, which share
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 from collections.abc import Iterable
@@ -90,6 +91,12 @@ class Wire:
         assert answered == correlation_id, f"answer {answered} came where {correlation_id} was due"
         kind = message(made.name.replace("Request", "Response"))
         return kind.decode(frame, version=made.API_VERSION, header=True)
+
+    def is_silent(self) -> bool:
+        """Whether nothing has come that was not received yet."""
+        looking = select.poll()  # select() takes no descriptor beyond 1,023
+        looking.register(self.socket, select.POLLIN)
+        return not looking.poll(0)
 
     def send_bytes(self, data: bytes) -> None:
         """Put bytes on the wire as they are."""
