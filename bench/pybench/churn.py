@@ -37,6 +37,7 @@ BOUNDED = {
     "bytes of requests and of unread answers": "queued.max.request.bytes, queued.max.response.bytes",
     "idle connections": "connections.max.idle.ms, max.connections",
     "idempotent producers of a partition": "producer.id.expiration.ms, and the partition's life",
+    "batches of the metadata log in memory": "256 KiB at a sole voter, 8 MiB among several",
     "the metadata log": "metadata.log.max.record.bytes.between.snapshots, metadata.max.retention.bytes",
 }
 """What of a broker grows by churn, and what bounds it."""

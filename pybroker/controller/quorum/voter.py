@@ -47,6 +47,8 @@ _HEARTBEAT_TICKS = 2
 _MESSAGE_BYTES = 1 << 20
 _MESSAGES_IN_FLIGHT = 32
 _KEPT_BYTES = 8 << 20
+# Nobody lags behind a sole voter; one that joins it is sent what it lacks from the log.
+_KEPT_ALONE_BYTES = 1 << 18
 # Where the offset of a batch's last record stands, from its base offset on.
 _LAST_OFFSET_DELTA = slice(23, 27)
 
@@ -423,7 +425,7 @@ class Voter:
             heartbeat_ticks=_HEARTBEAT_TICKS,
             message_bytes=_MESSAGE_BYTES,
             messages_in_flight=_MESSAGES_IN_FLIGHT,
-            kept_bytes=_KEPT_BYTES,
+            kept_bytes=_KEPT_ALONE_BYTES if self.is_alone else _KEPT_BYTES,
             hard_state=None if hard_state is None else hard_state[:2],
             before=(0, 0) if snapshot is None else (snapshot.raft_index, snapshot.id.epoch),
             snapshot=None if snapshot is None else snapshot.to_native(),
