@@ -4,7 +4,7 @@
 member of a group of the classic or the consumer protocol, delete both and close every connection. What a broker keeps
 is bounded, as `BOUNDED` says and each run prints; so after `--settled-after` seconds memory may grow by
 `--allowed-mib` and no more, and open descriptors by as many as the workers have at once. Ends with status 1 where
-either does. A run of an hour settles in a quarter of one: by then the look-ups that are remembered are as many as ever.
+either does. The look-ups that are remembered fill up over some thousand rounds.
 """
 
 from __future__ import annotations

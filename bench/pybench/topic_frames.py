@@ -142,11 +142,9 @@ def await_end(server: str, topic: str, partition: int) -> int:
 def is_served(connection: Connection, topic: str, partitions: int) -> bool:
     """Whether the broker that is asked has the logs of all partitions open, as their leader."""
     # The last one first: to ask for all of them costs a broker as much as to open some.
-    return _end_offset(connection, topic, partitions - 1) >= 0 and min(_all_ends(connection, topic, partitions)) >= 0
-
-
-def _all_ends(connection: Connection, topic: str, partitions: int) -> list[int]:
-    return _end_offsets(connection, topic, range(partitions))
+    if _end_offset(connection, topic, partitions - 1) < 0:
+        return False
+    return min(_end_offsets(connection, topic, range(partitions))) >= 0
 
 
 def _end_offset(connection: Connection, topic: str, partition: int) -> int:

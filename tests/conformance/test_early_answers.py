@@ -63,6 +63,10 @@ def test_the_answer_comes_before_the_logs_and_a_record_waits_for_its_own(slow: S
         record = produce("wide", BATCH, partition=MANY - 1)
         wanted = fetch("wide", partitions=[MANY - 1], max_wait_ms=10_000, min_bytes=1)
         sent, asked = producer.send(record), consumer.send(wanted)
+        assert is_there(admin, "wide"), "an answer to a later request, so that a refusal would have come"
+        assert is_there(admin, "wide")
+        assert producer.is_silent(), "it waits for the log"
+        assert consumer.is_silent(), "it waits for the log"
         slow.may_open.set()
         assert produced(producer.receive(record, sent)).error_code == 0
         assert fetched(consumer.receive(wanted, asked)).error_code == 0
