@@ -1,8 +1,8 @@
 """The lines of a `.snapshot` file: the producers that a log knows of.
 
-Owns Kafka's schema of the file: `version int16, crc uint32` of what follows, `count int32`, and for each producer
-`id int64, epoch int16, last sequence int32, last offset int64, offset delta int32, timestamp int64, coordinator epoch
-int32, first offset of the open transaction int64`.
+Owns Kafka's schema of the file: `version int16, crc uint32` of what follows, `count int32`, and for each of the last
+batches of each producer (ADR 0096) `id int64, epoch int16, last sequence int32, last offset int64, offset delta int32,
+timestamp int64, coordinator epoch int32, first offset of the open transaction int64`.
 """
 
 from __future__ import annotations

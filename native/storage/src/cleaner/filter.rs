@@ -14,18 +14,43 @@ use super::old_messages::{self, Judge, OldMessage};
 use super::selection::{Counts, Rules, Selection};
 use super::transactions::{CleanedTransactions, Marker};
 use crate::index::txn_index::AbortedTxn;
+use crate::producer::producer_state::{BATCHES_KEPT, ProducerEntry};
 use pybroker_record::varint::{put_varint, put_varlong, varint, varlong, varlong_len};
 use pybroker_record::{
     BatchHeader, Compression, HEADER_LEN, LOG_OVERHEAD, Offset, Record, RecordError, Records, TimestampType, compress,
     records_section, seal,
 };
 
-/// The last thing that an active producer has in the log: its batch is not forgotten, even without records.
+/// The last things that an active producer has in the log: their batches are not forgotten, even without records.
+///
+/// Kafka's cleaner keeps the last batch alone. A producer has up to five on the way, whose answers may all be lost: when the
+/// state is read from the log again, a retry of each of them must be known.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LastRecord {
-    /// Offset of its last record, -1 when only its epoch is known.
-    pub(crate) offset: i64,
-    pub(crate) epoch: i16,
+pub(crate) struct LastBatches {
+    /// Last offsets of its batches, oldest first; the first `kept` are set, none when only its epoch is known.
+    offsets: [i64; BATCHES_KEPT],
+    kept: usize,
+    epoch: i16,
+}
+
+impl LastBatches {
+    pub(crate) fn of(entry: &ProducerEntry) -> Self {
+        let mut offsets = [-1; BATCHES_KEPT];
+        offsets.iter_mut().zip(entry.batches()).for_each(|(offset, batch)| *offset = batch.last_offset);
+        Self { offsets, kept: entry.batches().len(), epoch: entry.epoch }
+    }
+
+    /// Whether the batch stays. One of a transaction that has ended was answered before: of these the last stays, for its
+    /// sequence number.
+    fn keep(&self, header: &BatchHeader) -> bool {
+        match self.offsets[..self.kept].split_last() {
+            Some((last, earlier)) => {
+                let offset = header.last_offset();
+                offset == *last || (!header.is_transactional() && earlier.contains(&offset))
+            }
+            None => header.is_control() && header.producer_epoch == self.epoch,
+        }
+    }
 }
 
 /// See the module.
@@ -33,7 +58,7 @@ pub(crate) struct Filter<'a> {
     pub(crate) map: &'a OffsetMap,
     pub(crate) kept: Option<KeptOffsets>,
     pub(crate) rules: Rules,
-    pub(crate) last_records: FxHashMap<i64, LastRecord>,
+    pub(crate) last_batches: FxHashMap<i64, LastBatches>,
     pub(crate) transactions: CleanedTransactions,
     pub(crate) counts: Counts,
     scratch: Scratch,
@@ -74,10 +99,10 @@ impl<'a> Filter<'a> {
         map: &'a OffsetMap,
         kept: Option<KeptOffsets>,
         rules: Rules,
-        last_records: FxHashMap<i64, LastRecord>,
+        last_batches: FxHashMap<i64, LastBatches>,
     ) -> Self {
         let (transactions, counts, scratch) = (CleanedTransactions::default(), Counts::default(), Scratch::default());
-        Self { map, kept, rules, last_records, transactions, counts, scratch }
+        Self { map, kept, rules, last_batches, transactions, counts, scratch }
     }
 
     /// Appends to `out` what stays of a whole batch.
@@ -119,19 +144,9 @@ impl<'a> Filter<'a> {
         let unneeded_marker = may_go && header.is_control();
         let horizon_passed = header.delete_horizon_ms().is_some_and(|horizon| horizon <= self.rules.now_ms);
         let discard = may_go && (!header.is_control() || horizon_passed);
-        let keep_empty = self.is_last_of_producer(header) || header.next_offset() == self.rules.upper;
+        let last = self.last_batches.get(&header.producer_id).filter(|_| header.has_producer_id());
+        let keep_empty = last.is_some_and(|last| last.keep(header)) || header.next_offset() == self.rules.upper;
         Ok((Verdict { discard, keep_empty, unneeded_marker }, aborted))
-    }
-
-    fn is_last_of_producer(&self, header: &BatchHeader) -> bool {
-        let last = self.last_records.get(&header.producer_id).filter(|_| header.has_producer_id());
-        last.is_some_and(|last| {
-            if last.offset >= 0 {
-                header.last_offset() == last.offset
-            } else {
-                header.is_control() && header.producer_epoch == last.epoch
-            }
-        })
     }
 
     fn write(

@@ -11,7 +11,7 @@ use std::time::Instant;
 use parking_lot::MutexGuard;
 use rustc_hash::FxHashMap;
 
-use super::filter::{Filter, LastRecord};
+use super::filter::{Filter, LastBatches};
 use super::grouping::{Bounds, Extent, group_segments};
 use super::map_fill::fill_map;
 use super::offset_map::OffsetMap;
@@ -86,14 +86,10 @@ impl Log {
         Ok(pass.stats)
     }
 
-    /// What the batches of active producers end with.
-    fn last_records(&self) -> FxHashMap<i64, LastRecord> {
+    /// The last batches of active producers.
+    fn last_batches(&self) -> FxHashMap<i64, LastBatches> {
         let writer = self.writer.lock();
-        let last = |entry: &crate::producer::producer_state::ProducerEntry| LastRecord {
-            offset: entry.batches().last().map_or(-1, |batch| batch.last_offset),
-            epoch: entry.epoch,
-        };
-        writer.producers.iter().map(|(id, entry)| (id, last(entry))).collect()
+        writer.producers.iter().map(|(id, entry)| (id, LastBatches::of(entry))).collect()
     }
 }
 
@@ -130,7 +126,7 @@ fn run(
     let (mut at, mut buffer) = (0, Vec::with_capacity(limits.buffer_bytes));
     for count in groups {
         let group: Vec<Arc<Segment>> = pass.segments[at..at + count].to_vec();
-        filter.last_records = pass.log.last_records();
+        filter.last_batches = pass.log.last_batches();
         let next_base = pass.segments.get(at + count).map(|next| next.base_offset());
         match rewrite(pass, &mut reader, &mut filter, &group, next_base, std::mem::take(&mut buffer)) {
             Ok((finished, emptied)) => {

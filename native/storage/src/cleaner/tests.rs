@@ -6,6 +6,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
+use crate::producer::producer_state::BATCHES_KEPT;
 use crate::{CleanError, CleanLimits, CleanRange, Cleaned, Log, LogConfig, OpenLog, Throttle};
 use pybroker_record::{
     BatchBuilder, BatchHeader, Batches, Compression, EndMarker, Offset, ProducerId, Records, TimestampType, batch_crc,
@@ -290,13 +291,18 @@ fn check_markers(log: &Log, after: &[SeenBatch], ended: &[Ended]) {
 }
 
 fn check_producers(before: &[SeenBatch], after: &[SeenBatch]) {
-    let last = |batches: &[SeenBatch]| -> HashMap<i64, (i64, i32)> {
-        let of_producers = batches.iter().filter(|batch| batch.header.producer_id >= 0 && !batch.header.is_control());
-        of_producers
-            .map(|batch| (batch.header.producer_id, (batch.header.last_offset(), batch.header.last_sequence())))
-            .collect()
+    let last = |batches: &[SeenBatch]| -> HashMap<i64, Vec<(i64, i32)>> {
+        let mut last: HashMap<i64, Vec<(i64, i32)>> = HashMap::new();
+        for header in batches.iter().map(|batch| &batch.header).filter(|it| it.producer_id >= 0 && !it.is_control()) {
+            last.entry(header.producer_id).or_default().push((header.last_offset(), header.last_sequence()));
+        }
+        for (id, batches) in &mut last {
+            let kept = if *id < FIRST_TRANSACTIONAL { BATCHES_KEPT } else { 1 };
+            batches.drain(..batches.len().saturating_sub(kept));
+        }
+        last
     };
-    assert_eq!(last(after), last(before), "the last batch of each producer is known");
+    assert_eq!(last(after), last(before), "the last batches of each producer are known");
 }
 
 proptest! {
@@ -423,7 +429,30 @@ fn the_last_batch_of_a_producer_and_of_the_cleaned_part_stay_without_records() {
     append(&log, batch(Compression::None, &[("c", Some("1"))], (7, 2, 7)));
     clean(&log, 5, &LIMITS, NOW).unwrap();
     let bases: Vec<i64> = read(&log).iter().map(|batch| batch.header.base_offset).collect();
-    assert_eq!(bases, [5, 7], "the producer has a later batch");
+    assert_eq!(bases, [0, 5, 7], "both of the batches of the producer are among its last");
+}
+
+#[test]
+fn a_retry_of_each_of_the_last_five_batches_is_known_after_a_kill() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path().join("t-0");
+    let log = open(&home, true);
+    let sent = |sequence: i32| batch(Compression::None, &[("a", Some("1"))], (7, 0, sequence));
+    (0..7).for_each(|sequence| append(&log, sent(sequence)));
+    log.roll(NOW).unwrap();
+    append(&log, batch(Compression::None, &[("a", Some("2"))], (-1, -1, -1)));
+    log.roll(NOW).unwrap();
+    clean(&log, 0, &LIMITS, NOW).unwrap();
+    let left: Vec<(i64, i32)> = read(&log).iter().map(|b| (b.header.base_offset, b.header.record_count)).collect();
+    assert_eq!(left, [(2, 0), (3, 0), (4, 0), (5, 0), (6, 0), (7, 1)]);
+    drop(log);
+    let log = open(&home, false);
+    for sequence in 2..7 {
+        let appended = log.append(&mut sent(sequence), 1, NOW).unwrap();
+        assert_eq!((appended.duplicate, appended.last_offset), (true, i64::from(sequence)));
+    }
+    assert!(log.append(&mut sent(1), 1, NOW).is_err(), "six are not on the way");
+    assert!(!log.append(&mut sent(7), 1, NOW).unwrap().duplicate);
 }
 
 #[test]

@@ -5,9 +5,12 @@
 //!   producer_id int64, epoch int16, last_sequence int32, last_offset int64, offset_delta int32, timestamp int64,
 //!   coordinator_epoch int32, current_txn_first_offset int64
 //! ```
-//! Only the last batch of each producer is kept: a retry of an older one after a restart is out of order.
+//! A producer has an entry for each of its last batches, oldest first: so a retry of each is known after a restart. Kafka writes
+//! the last one alone, and where an id comes again it takes the later entry (`ProducerStateManager.loadProducerEntry`).
 
 use std::path::Path;
+
+use rustc_hash::FxHashMap;
 
 use crate::LogError;
 use crate::directory::checkpoint::replace_file;
@@ -55,32 +58,42 @@ pub(crate) fn remove(directory: &Path, offset: i64) {
 /// The bytes of the snapshot of `states`.
 #[must_use]
 pub fn encode(states: &ProducerStates) -> Vec<u8> {
-    let producers = states.iter();
-    let mut out = Vec::with_capacity(ENTRIES_AT + 4 + producers.len() * ENTRY_BYTES);
+    let count: usize = states.iter().map(|(_, entry)| entry.batches().len().max(1)).sum();
+    let mut out = Vec::with_capacity(ENTRIES_AT + 4 + count * ENTRY_BYTES);
     out.extend_from_slice(&VERSION.to_be_bytes());
     out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&(producers.len() as i32).to_be_bytes());
-    for (id, entry) in producers {
-        let last = entry.batches().last();
-        out.extend_from_slice(&id.to_be_bytes());
-        out.extend_from_slice(&entry.epoch.to_be_bytes());
-        out.extend_from_slice(&last.map_or(-1, |batch| batch.last_sequence).to_be_bytes());
-        out.extend_from_slice(&last.map_or(-1, |batch| batch.last_offset).to_be_bytes());
-        out.extend_from_slice(&last.map_or(0, |batch| batch.offset_delta).to_be_bytes());
-        out.extend_from_slice(&entry.last_timestamp.to_be_bytes());
-        out.extend_from_slice(&entry.coordinator_epoch.to_be_bytes());
-        out.extend_from_slice(&entry.current_txn_first_offset.to_be_bytes());
+    out.extend_from_slice(&(count as i32).to_be_bytes());
+    for (id, entry) in states.iter() {
+        let Some((last, earlier)) = entry.batches().split_last() else {
+            put_entry(&mut out, id, entry, BatchMetadata { timestamp: entry.last_timestamp, ..BatchMetadata::NONE });
+            continue;
+        };
+        earlier.iter().for_each(|batch| put_entry(&mut out, id, entry, *batch));
+        // A marker that came after the batch is what expiry looks at.
+        put_entry(&mut out, id, entry, BatchMetadata { timestamp: entry.last_timestamp, ..*last });
     }
     let crc = crc32c(&out[ENTRIES_AT..]);
     out[CRC_AT..ENTRIES_AT].copy_from_slice(&crc.to_be_bytes());
     out
 }
 
-/// Reads the producers of a snapshot.
+fn put_entry(out: &mut Vec<u8>, id: i64, entry: &ProducerEntry, batch: BatchMetadata) {
+    out.extend_from_slice(&id.to_be_bytes());
+    out.extend_from_slice(&entry.epoch.to_be_bytes());
+    out.extend_from_slice(&batch.last_sequence.to_be_bytes());
+    out.extend_from_slice(&batch.last_offset.to_be_bytes());
+    out.extend_from_slice(&batch.offset_delta.to_be_bytes());
+    out.extend_from_slice(&batch.timestamp.to_be_bytes());
+    out.extend_from_slice(&entry.coordinator_epoch.to_be_bytes());
+    out.extend_from_slice(&entry.current_txn_first_offset.to_be_bytes());
+}
+
+/// Reads the producers of a snapshot. Of an id that comes several times the batches of the last epoch are kept, and the rest is
+/// what its last entry says.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn decode(bytes: &[u8]) -> Result<Vec<(i64, ProducerEntry)>, &'static str> {
+pub fn decode(bytes: &[u8]) -> Result<FxHashMap<i64, ProducerEntry>, &'static str> {
     let (head, rest) = bytes.split_at_checked(ENTRIES_AT + 4).ok_or("shorter than its header")?;
     if head[..CRC_AT] != VERSION.to_be_bytes() {
         return Err("unknown version");
@@ -92,7 +105,11 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<(i64, ProducerEntry)>, &'static str> {
     if usize::try_from(count).ok().and_then(|count| count.checked_mul(ENTRY_BYTES)) != Some(rest.len()) {
         return Err("the length does not match the count");
     }
-    Ok(rest.chunks_exact(ENTRY_BYTES).map(decode_entry).collect())
+    let mut producers: FxHashMap<i64, ProducerEntry> = FxHashMap::default();
+    for (id, entry) in rest.chunks_exact(ENTRY_BYTES).map(decode_entry) {
+        producers.entry(id).and_modify(|known| *known = known.followed_by(&entry)).or_insert(entry);
+    }
+    Ok(producers)
 }
 
 fn decode_entry(bytes: &[u8]) -> (i64, ProducerEntry) {
@@ -155,17 +172,41 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_keeps_the_last_batch_of_each_producer() {
+    fn a_snapshot_keeps_the_last_batches_of_each_producer() {
         let dir = tempfile::tempdir().unwrap();
         write(&LogHome::new(dir.path()), &states()).unwrap();
         let read = read(dir.path(), 11).unwrap();
         let entry = read.get(5).unwrap();
         assert_eq!((entry.epoch, entry.last_timestamp), (3, 100));
-        let last = BatchMetadata { last_sequence: 7, last_offset: 10, offset_delta: 0, timestamp: 100 };
-        assert_eq!(entry.batches(), [last]);
+        assert_eq!(entry.batches(), states().get(5).unwrap().batches());
+        assert_eq!(entry.batches().len(), 2);
         assert_eq!(read.get(6).unwrap().batches(), []);
         assert_eq!(read.end_offset(), 11);
         assert_eq!(offsets(dir.path()).unwrap(), [11]);
+    }
+
+    #[test]
+    fn the_last_entry_of_an_id_says_all_but_its_earlier_batches() {
+        let batch = |n: i32| BatchMetadata { last_sequence: n, last_offset: n.into(), offset_delta: 0, timestamp: 1 };
+        let of_epoch = |epoch: i16, numbers: std::ops::Range<i32>| {
+            let mut entry = ProducerEntry::new(epoch);
+            entry.last_timestamp = 1;
+            numbers.for_each(|n| entry.remember(batch(n)));
+            entry
+        };
+        let old = of_epoch(1, 0..3);
+        assert_eq!(old.followed_by(&of_epoch(1, 3..4)), of_epoch(1, 0..4));
+        assert_eq!(old.followed_by(&of_epoch(1, 3..7)), of_epoch(1, 2..7), "five at most");
+        assert_eq!(old.followed_by(&of_epoch(2, 3..4)), of_epoch(2, 3..4));
+        assert_eq!(old.followed_by(&of_epoch(1, 3..3)), of_epoch(1, 0..0));
+        // Kafka's own files have an id once.
+        let states = ProducerStates::restored([(5, of_epoch(1, 0..5))], 9);
+        let bytes = encode(&states);
+        let entries: Vec<(i64, ProducerEntry)> =
+            bytes[ENTRIES_AT + 4..].chunks_exact(ENTRY_BYTES).map(decode_entry).collect();
+        assert_eq!(entries.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [5; 5]);
+        assert_eq!(entries.last().unwrap().1, of_epoch(1, 4..5), "Kafka takes the last");
+        assert_eq!(decode(&bytes).unwrap()[&5], of_epoch(1, 0..5));
     }
 
     #[test]
@@ -196,7 +237,7 @@ mod tests {
     #[test]
     fn damage_anywhere_is_noticed() {
         let whole = encode(&states());
-        assert_eq!(whole.len(), ENTRIES_AT + 4 + 2 * ENTRY_BYTES);
+        assert_eq!(whole.len(), ENTRIES_AT + 4 + 3 * ENTRY_BYTES);
         for at in 0..whole.len() {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x10;

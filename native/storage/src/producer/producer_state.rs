@@ -54,7 +54,7 @@ pub struct BatchMetadata {
 }
 
 impl BatchMetadata {
-    const NONE: Self = Self { last_sequence: -1, last_offset: -1, offset_delta: 0, timestamp: -1 };
+    pub(crate) const NONE: Self = Self { last_sequence: -1, last_offset: -1, offset_delta: 0, timestamp: -1 };
 
     /// Sequence number of its first record.
     #[must_use]
@@ -115,6 +115,16 @@ impl ProducerEntry {
         }
         self.batches[usize::from(self.kept)] = batch;
         self.kept += 1;
+    }
+
+    /// What is known when `later` follows: all that it says, and the batches of both when they are of one epoch.
+    pub(crate) fn followed_by(&self, later: &Self) -> Self {
+        if later.epoch != self.epoch || later.batches().is_empty() {
+            return *later;
+        }
+        let mut both = Self { batches: self.batches, kept: self.kept, ..*later };
+        later.batches().iter().for_each(|batch| both.remember(*batch));
+        both
     }
 
     /// Whether a transaction of this epoch is open.
