@@ -281,10 +281,10 @@ class Pipeline:
         elif isinstance(event, InterceptedRequest) and self._intercepted is not None:
             self._intercepted(event.request)
         elif isinstance(event, UnresolvedRequest):
-            if event.transaction is not None:  # It may wait for another broker, so it takes no room.
+            # It may wait for another broker, or for the logs of a topic, so it takes no room.
+            if event.transaction is not None:
                 verification.begin(self._data_plane, event, self._ask_here, self._ask_coordinator, self._spawn)
             else:
-                self._in_work += 1
                 self._spawn(self._step_unresolved(event))
         elif isinstance(event, ConnectionClosed):
             self._turns.forget(event.connection)
@@ -429,7 +429,6 @@ class Pipeline:
             log.exception("a request for the topics %s could not be decided about", ", ".join(event.topics))
         finally:
             self._data_plane.retry(event.connection, event.request, *verdict)
-            self._settle(1)
 
     def _answer_unsupported(self, event: ControlRequest, context: Any) -> None:
         api, _served = self._dispatch.find(event)

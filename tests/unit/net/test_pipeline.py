@@ -197,6 +197,8 @@ class Running:
             mute=lambda *muted: self.data_plane.done.append(("mute", *muted)),
         )
         self.deciding: Exception | None = None
+        self.may_decide = asyncio.Event()
+        self.may_decide.set()
         self.when_drained: list[Callable[[], None]] = []
 
     def _drained(self) -> None:
@@ -205,6 +207,7 @@ class Running:
 
     async def _decide(self, event: Any) -> Verdict:
         self.decided.append(event)
+        await self.may_decide.wait()
         if self.deciding is not None:
             raise self.deciding
         return Verdict(["mine"], 7)
@@ -416,6 +419,18 @@ async def test_an_unresolved_request_is_taken_up_again_when_it_is_decided() -> N
     await running.until(lambda: bool(running.data_plane.done))
     assert running.data_plane.done == [("retry", 1, 5, ["mine"], 7, False)]
     assert running.decided == [Unresolved(1, 5)]
+
+
+async def test_requests_that_wait_for_a_topics_logs_leave_the_others_their_room() -> None:
+    running = Running(Api(answer), max_in_work=2)
+    running.may_decide.clear()
+    running.pipeline.start()
+    running.data_plane.happen(*(Unresolved(connection, 1) for connection in range(5)), Request(9, 1))
+    await running.until(lambda: bool(running.data_plane.done))
+    assert running.data_plane.done == [("respond", 9, 1, EMPTY)]
+    running.may_decide.set()
+    await running.until(lambda: len(running.data_plane.done) == 6)
+    assert [one[1] for one in running.data_plane.done[1:]] == [0, 1, 2, 3, 4]
 
 
 async def test_what_was_taken_up_is_stepped_although_an_event_after_it_failed() -> None:
