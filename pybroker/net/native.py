@@ -28,6 +28,7 @@ from pybroker._native import (
     mute,
     network_threads,
     partition_states,
+    poll_events,
     set_client_quotas,
     set_network_threads,
     set_quotas,
@@ -55,7 +56,7 @@ Event = (
     | ReplicaEvent
     | SegmentRolled
 )
-"""What `DataPlane.drain` returns."""
+"""What `DataPlane.drain` and `poll_events` return."""
 
 __all__ = [
     "AppendSettled",
@@ -85,6 +86,7 @@ __all__ = [
     "mute",
     "network_threads",
     "partition_states",
+    "poll_events",
     "set_client_quotas",
     "set_network_threads",
     "set_quotas",

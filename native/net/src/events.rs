@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crossbeam_queue::SegQueue;
 
@@ -28,6 +29,18 @@ pub enum Level {
     Warning,
     /// Something of the broker failed.
     Error,
+}
+
+impl Level {
+    /// Its name in lower case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
 }
 
 /// A request that Python answers.
@@ -223,6 +236,12 @@ impl EventQueue {
         {
             self.push(Event::Exhausted { error: error.to_owned() });
         }
+    }
+
+    /// Waits for an event for so long, without sleep. True when there is one: then [`EventQueue::drain`] has to follow, as the
+    /// eventfd need not be readable.
+    pub fn look(&self, time: Duration) -> bool {
+        self.wake_up.look(time)
     }
 
     /// Takes up to `limit` events, oldest first. The eventfd stays readable while more wait.

@@ -2,17 +2,32 @@
 //!
 //! Owns the descriptor. Must not know what the thread is woken for.
 
+use std::hint;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::event::EventfdFlags;
+
+/// The thread may be in `epoll_wait`, or on the way there: a wake has to write.
+const ASLEEP: u8 = 0;
+/// The thread has been woken and has not looked yet.
+const WOKEN: u8 = 1;
+/// The thread looks again and again: a wake need not write.
+const LOOKING: u8 = 2;
+
+/// How often a thread that looks does so before it looks at the clock.
+const LOOKS: u32 = 64;
+
+/// What a round of looks takes longer than where others want the core: then it does not sleep when this thread does.
+const OTHERS_RAN: Duration = Duration::from_micros(20);
 
 /// See the module.
 #[derive(Debug)]
 pub struct WakeUp {
-    /// Whether the eventfd has been written since the thread last looked; saves a system call for each of a burst.
-    armed: AtomicBool,
+    /// Saves a system call for each wake but the first of a burst, and for each while the thread looks.
+    state: AtomicU8,
     eventfd: OwnedFd,
 }
 
@@ -20,7 +35,7 @@ impl WakeUp {
     /// A wake-up that has not been called. Fails when the process has no file descriptor left.
     pub fn new() -> io::Result<Self> {
         let eventfd = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { armed: AtomicBool::new(false), eventfd })
+        Ok(Self { state: AtomicU8::new(ASLEEP), eventfd })
     }
 
     /// The descriptor that is readable after [`WakeUp::wake`].
@@ -30,10 +45,34 @@ impl WakeUp {
 
     /// Wakes the thread.
     pub fn wake(&self) {
-        if !self.armed.swap(true, Ordering::AcqRel) {
+        if self.state.swap(WOKEN, Ordering::AcqRel) == ASLEEP {
             // The counter cannot overflow: it is written once before it is read.
             let _ = rustix::io::write(&self.eventfd, &1_u64.to_ne_bytes());
         }
+    }
+
+    /// Looks for a wake for so long, without sleep: the system takes tens of microseconds to wake a core. Whether there was one;
+    /// then [`WakeUp::woken`] has to follow, as the descriptor need not be readable.
+    pub fn look(&self, time: Duration) -> bool {
+        if self.state.compare_exchange(ASLEEP, LOOKING, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return true;
+        }
+        let begun = Instant::now();
+        let mut last = begun;
+        loop {
+            for _ in 0..LOOKS {
+                if self.state.load(Ordering::Acquire) == WOKEN {
+                    return true;
+                }
+                hint::spin_loop();
+            }
+            let now = Instant::now();
+            if now - begun >= time || now - last > OTHERS_RAN {
+                break;
+            }
+            last = now;
+        }
+        self.state.compare_exchange(LOOKING, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_err()
     }
 
     /// The thread is awake: from here on [`WakeUp::wake`] wakes it again. Who calls this looks afterwards for what it may
@@ -41,6 +80,53 @@ impl WakeUp {
     pub fn woken(&self) {
         let mut counter = [0; 8];
         let _ = rustix::io::read(&self.eventfd, &mut counter);
-        self.armed.swap(false, Ordering::AcqRel);
+        self.state.swap(ASLEEP, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn is_readable(wake_up: &WakeUp) -> bool {
+        let mut counter = [0; 8];
+        rustix::io::read(&wake_up.eventfd, &mut counter).is_ok()
+    }
+
+    #[test]
+    fn a_burst_is_written_once() {
+        let wake_up = WakeUp::new().unwrap();
+        (0..3).for_each(|_| wake_up.wake());
+        wake_up.woken();
+        assert!(!is_readable(&wake_up));
+        wake_up.wake();
+        assert!(is_readable(&wake_up));
+    }
+
+    #[test]
+    fn who_looks_finds_a_wake_that_was_not_written() {
+        let wake_up = Arc::new(WakeUp::new().unwrap());
+        let other = Arc::clone(&wake_up);
+        let waker = std::thread::spawn(move || {
+            while other.state.load(Ordering::Acquire) != LOOKING {
+                std::hint::spin_loop();
+            }
+            other.wake();
+        });
+        assert!(wake_up.look(Duration::from_secs(60)));
+        waker.join().unwrap();
+        assert!(!is_readable(&wake_up));
+        wake_up.woken();
+    }
+
+    #[test]
+    fn a_wake_after_the_look_is_written() {
+        let wake_up = WakeUp::new().unwrap();
+        assert!(!wake_up.look(Duration::ZERO));
+        wake_up.wake();
+        assert!(wake_up.look(Duration::ZERO), "it was woken before");
+        assert!(is_readable(&wake_up));
     }
 }

@@ -1,6 +1,6 @@
 //! What comes up from the data plane: one frozen class an event.
 
-use pybroker_net::{Event, Identity, Level, PeerCertificate, UnresolvedRequest};
+use pybroker_net::{Event, Identity, PeerCertificate, UnresolvedRequest};
 use pybroker_wire::TopicRef;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -177,13 +177,18 @@ pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
             PyReplicaDeletedRecords { topic_id, index: index.0 }.into_py_any(py)
         }
         Event::SegmentRolled { topic, index } => PySegmentRolled { topic: topic.to_string(), index }.into_py_any(py),
-        Event::Line { level, text } => {
-            let level = match level {
-                Level::Info => "info",
-                Level::Warning => "warning",
-                Level::Error => "error",
-            };
-            PyLogLine { level, text }.into_py_any(py)
-        }
+        Event::Line { level, text } => PyLogLine { level: level.name(), text }.into_py_any(py),
     }
+}
+
+/// Adds what this file has to the module.
+pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyAppendSettled>()?;
+    m.add_class::<PyConnectionClosed>()?;
+    m.add_class::<PyExhausted>()?;
+    m.add_class::<PyLogDirectoryFailed>()?;
+    m.add_class::<PyLogLine>()?;
+    m.add_class::<PySegmentRolled>()?;
+    m.add_class::<PyInterceptedRequest>()?;
+    m.add_class::<PyUnresolvedRequest>()
 }
