@@ -30,8 +30,8 @@ _DESCRIPTORS_OF_A_WORKER = 32
 
 BOUNDED = {
     "looks at timers": "twice the live ones of a coordinator's partition, and 64",
-    "partitions of group and transactional ids": "4,096 look-ups",
-    "hashes of topics in KIP-848 groups": "4,096 look-ups",
+    "partitions of group and transactional ids": "1,024 look-ups",
+    "hashes of topics in KIP-848 groups": "the topics that there are",
     "fetch sessions": "max.incremental.fetch.session.cache.slots",
     "requests in work": "queued.max.requests, one of a connection",
     "bytes of requests and of unread answers": "queued.max.request.bytes, queued.max.response.bytes",

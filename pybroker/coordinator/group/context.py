@@ -29,8 +29,9 @@ class GroupContext:
         self._image = EMPTY_IMAGE
         # The settings of the groups that have some of their own in `_image`.
         self._of_groups: dict[str, ConsumerGroupSettings] = {}
-        # The topics of `_image` as machines see them; None until somebody looks.
-        self._topics: Topics | None = None
+        # Topics as machines see them, and the ones of `_image` that they are built from.
+        self._topics = Topics()
+        self._seen = EMPTY_IMAGE.topics
         # Offset of the first image that had the newest topic.
         self._topics_version = -1
 
@@ -39,10 +40,8 @@ class GroupContext:
         before, self._image = self._image, image
         if image.configs is not before.configs:
             self._take_settings()
-        if image.topics is not before.topics:
-            self._topics = None
-            if image.topics.by_id.keys() - before.topics.by_id.keys():
-                self._topics_version = image.offset
+        if image.topics is not before.topics and image.topics.by_id.keys() - before.topics.by_id.keys():
+            self._topics_version = image.offset
 
     def reconfigure(self, settings: GroupSettings) -> None:
         """Take the broker's changed settings; the machines that are there are given them by their owner."""
@@ -58,8 +57,9 @@ class GroupContext:
 
     def topics(self) -> Topics:
         """Return the cluster's topics."""
-        if self._topics is None:
-            self._topics = _build_topics(self._image, self._topics_version)
+        if self._seen is not self._image.topics:
+            self._seen = self._image.topics
+            self._topics = _build_topics(self._image, self._topics_version, self._topics.by_name)
         return self._topics
 
     def _take_settings(self) -> None:
@@ -67,16 +67,15 @@ class GroupContext:
         self._of_groups = {group: overlay(consumer, own) for group, own in self._image.configs.of_groups().items()}
 
 
-def _build_topics(image: MetadataImage, version: int) -> Topics:
+def _build_topics(image: MetadataImage, version: int, known: Mapping[str, TopicInfo]) -> Topics:
+    """Build topics; one that is as it was is the same object, with what was derived from it."""
     racks = {broker.id: broker.rack for broker in image.cluster.brokers.values() if broker.rack is not None}
-    return Topics(
-        {
-            name: TopicInfo(topic.topic_id, len(topic.partitions), _racks(topic, racks))
-            for name, topic in image.topics.by_name.items()
-        },
-        {topic_id: topic.name for topic_id, topic in image.topics.by_id.items()},
-        version,
-    )
+    by_name = {}
+    for name, topic in image.topics.by_name.items():
+        info = TopicInfo(topic.topic_id, len(topic.partitions), _racks(topic, racks))
+        before = known.get(name)
+        by_name[name] = info if before is None or before != info else before
+    return Topics(by_name, {topic_id: topic.name for topic_id, topic in image.topics.by_id.items()}, version)
 
 
 def _racks(topic: TopicImage, racks: Mapping[int, str]) -> tuple[tuple[str, ...], ...]:

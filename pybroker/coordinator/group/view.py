@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitValue
 
 
-class TopicInfo(msgspec.Struct, frozen=True):
-    """A topic, as far as groups care."""
+class TopicInfo(msgspec.Struct, frozen=True, dict=True):
+    """A topic, as far as groups care. Remembers what is derived from it for as long as the cluster has it."""
 
     topic_id: bytes
     partitions: int

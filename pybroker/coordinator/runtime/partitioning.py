@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-_KEPT = 1 << 12
+_KEPT = 1 << 10
 """Groups whose partition is remembered, about 300 bytes each: those that commit and heartbeat often."""
 
 

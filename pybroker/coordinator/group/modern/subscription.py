@@ -10,7 +10,6 @@ more often than `_REFRESH_PAUSE_MS`), and after `group.consumer.regex.refresh.in
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.errors import InvalidRegularExpressionError
@@ -135,6 +134,9 @@ def _due(group: ConsumerGroup, view: GroupView, now: int) -> Iterable[str]:
     return wanted - known.keys()
 
 
-@lru_cache(maxsize=4096)
 def _topic_hash(name: str, topic: TopicInfo) -> int:
-    return topic_hash.topic_hash(name, topic.topic_id, topic.racks or ((),) * topic.partitions)
+    found: int | None = topic.__dict__.get("_hash")
+    if found is None:
+        found = topic_hash.topic_hash(name, topic.topic_id, topic.racks or ((),) * topic.partitions)
+        topic.__dict__["_hash"] = found
+    return found
