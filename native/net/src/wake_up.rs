@@ -87,6 +87,9 @@ impl WakeUp {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     use super::*;
 
@@ -106,19 +109,44 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_finds_a_wake_that_was_not_written() {
-        let wake_up = Arc::new(WakeUp::new().unwrap());
-        let other = Arc::clone(&wake_up);
-        let waker = std::thread::spawn(move || {
-            while other.state.load(Ordering::Acquire) != LOOKING {
-                std::hint::spin_loop();
-            }
-            other.wake();
-        });
-        assert!(wake_up.look(Duration::from_secs(60)));
-        waker.join().unwrap();
+    fn a_wake_while_the_thread_looks_is_not_written() {
+        let wake_up = WakeUp::new().unwrap();
+        wake_up.state.store(LOOKING, Ordering::Release);
+        wake_up.wake();
         assert!(!is_readable(&wake_up));
+        assert_eq!(wake_up.state.load(Ordering::Acquire), WOKEN, "what ends the look");
         wake_up.woken();
+        wake_up.wake();
+        assert!(is_readable(&wake_up));
+    }
+
+    #[test]
+    fn looks_and_wakes_at_the_same_time_lose_none() {
+        let (wake_up, rounds) = (Arc::new(WakeUp::new().unwrap()), 2000);
+        let (asked, answered) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let other = (Arc::clone(&wake_up), Arc::clone(&asked), Arc::clone(&answered));
+        let waker = std::thread::spawn(move || {
+            let (wake_up, asked, answered) = other;
+            for round in 1..=rounds {
+                asked.store(round, Ordering::Release);
+                wake_up.wake();
+                while answered.load(Ordering::Acquire) < round {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let mut seen = 0;
+        while seen < rounds {
+            if !wake_up.look(Duration::from_micros(seen % 3)) {
+                let mut watched = [PollFd::new(&wake_up.eventfd, PollFlags::IN)];
+                let most = Timespec { tv_sec: 60, tv_nsec: 0 };
+                assert_eq!(poll(&mut watched, Some(&most)).unwrap(), 1, "round {seen} was not told");
+            }
+            wake_up.woken();
+            seen = asked.load(Ordering::Acquire);
+            answered.store(seen, Ordering::Release);
+        }
+        waker.join().unwrap();
     }
 
     #[test]
