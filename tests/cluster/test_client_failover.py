@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.support.wire import Wire, request
 pytestmark = [pytest.mark.process]
 
 WITHIN = 120.0
+HEARD_S = 0.25
 PARTITIONS = 3
 OFFSETS = "__consumer_offsets"
 SETTINGS = {
@@ -87,6 +89,13 @@ def test_the_death_of_a_broker_is_not_seen_by_clients(cluster: Cluster, topic: s
     assert [generations[-1] for generations in load.generations] == [generations[-1] for generations in before]
 
 
+def leads(answer: Any, partition: int) -> int:
+    """The leader of a partition that a Metadata answer names."""
+    [described] = (one for one in answer.topics[0].partitions if one.partition_index == partition)
+    leader: int = described.leader_id
+    return leader
+
+
 @pytest.mark.parametrize("victim", ["leader", "controller"])
 def test_who_asks_after_a_death_is_sent_to_the_new_leader(cluster: Cluster, topic: str, victim: str) -> None:
     leader = cluster.leader(topic, 0) if victim == "leader" else cluster.controller()
@@ -100,12 +109,15 @@ def test_who_asks_after_a_death_is_sent_to_the_new_leader(cluster: Cluster, topi
         asked_s = time.monotonic()
         sent = [(other, other.send(asked)) for other in others]
         answers = [(other.receive(asked, number), time.monotonic() - asked_s) for other, number in sent]
+        for at, (other, _) in enumerate(sent):
+            # On a busy machine a broker may answer before it has seen that the sockets are closed.
+            while leads(answers[at][0], partition) == leader and answers[at][1] < HEARD_S:
+                answers[at] = (other.ask(asked), time.monotonic() - asked_s)
     cluster.start(leader)
     in_sync(cluster, topic)
     for answer, waited_s in answers:
-        [described] = (one for one in answer.topics[0].partitions if one.partition_index == partition)
         # On a machine that is busy with other things the election may take longer than an answer waits.
-        assert described.leader_id in set(cluster.brokers) - {leader} or waited_s >= LONGEST_S
+        assert leads(answer, partition) in set(cluster.brokers) - {leader} or waited_s >= LONGEST_S
         assert {one.node_id for one in answer.brokers} == set(cluster.brokers), (
             "nobody forgets it before its partitions"
         )

@@ -140,7 +140,7 @@ mod tests {
             if !wake_up.look(Duration::from_micros(seen % 3)) {
                 let mut watched = [PollFd::new(&wake_up.eventfd, PollFlags::IN)];
                 let most = Timespec { tv_sec: 60, tv_nsec: 0 };
-                assert_eq!(poll(&mut watched, Some(&most)).unwrap(), 1, "round {seen} was not told");
+                assert_eq!(poll(&mut watched, Some(&most)).unwrap(), 1, "round {seen} was not woken");
             }
             wake_up.woken();
             seen = asked.load(Ordering::Acquire);
