@@ -196,7 +196,7 @@ class Pipeline:
             if len(events) < limit or limit <= 0:
                 if events and not self._polls and not self._tasks:
                     last = events[-1]
-                    kind = last.api if isinstance(last, ControlRequest) else type(last).__name__
+                    kind = last.api_key if isinstance(last, ControlRequest) else type(last).__name__
                     if wait_us := self._polling.next_us(kind):
                         self._polls = True
                         self._loop.call_soon(partial(self._poll, kind, wait_us))

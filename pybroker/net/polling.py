@@ -9,7 +9,8 @@ an event is.
 from __future__ import annotations
 
 Kind = int | str
-"""A kind of event: `ControlRequest.api`, or the name of another event's class."""
+"""A kind of event: the API key of a request, or the name of another event's class. There are as many as Kafka has APIs:
+the data plane refuses keys that it does not know, and the versions that a peer may make up are no kinds."""
 
 _MOST_CREDIT = 8
 """Looks after an event that may find nothing, after a time in which all found something."""

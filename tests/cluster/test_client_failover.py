@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.process]
 
 WITHIN = 120.0
 HEARD_S = 0.25
+"""So long a broker that is asked may not have seen yet that a dead one's sockets are closed."""
 PARTITIONS = 3
 OFFSETS = "__consumer_offsets"
 SETTINGS = {

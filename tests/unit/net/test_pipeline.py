@@ -457,6 +457,15 @@ async def test_after_an_event_that_others_follow_the_loop_looks_without_sleep() 
     assert set(running.data_plane.polled) == {70}
 
 
+async def test_versions_that_a_peer_makes_up_leave_nothing_behind() -> None:
+    running = Running(Api(answer, fallback=b"unsupported"), poll_us=70)
+    running.pipeline.start()
+    for version in range(50):
+        running.data_plane.happen(Request(version, 1, api_version=1000 + version))
+        await running.until(lambda wanted=version + 1: len(running.data_plane.answered()) == wanted)  # type: ignore[misc]
+    assert len(running.pipeline._polling._credits) <= 1
+
+
 async def test_a_loop_with_other_work_looks_for_nothing() -> None:
     gate = asyncio.Event()
 
