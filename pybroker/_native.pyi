@@ -2199,8 +2199,8 @@ class PartitionEntry:
 class TopicEntry:
     """One topic with its partitions."""
 
-    def __new__(cls, *, name: str, topic_id: bytes, partitions: list[PartitionEntry]) -> TopicEntry:
-        """`topic_id` has 16 bytes."""
+    def __new__(cls, *, name: str, topic_id: bytes, internal: bool, partitions: list[PartitionEntry]) -> TopicEntry:
+        """`topic_id` has 16 bytes. Clients may not produce to one that is `internal`."""
 
 @final
 class TopicTable:
@@ -2211,9 +2211,10 @@ class TopicTable:
         to clients that ask the wrong one."""
     def replace(self, *, upsert: list[TopicEntry], remove: list[str]) -> TopicTable:
         """A new table; topics that are not named are shared with this one."""
-    def with_eligible(self, brokers: list[int]) -> TopicTable:
+    def with_eligible(self, brokers: list[tuple[int, int]]) -> TopicTable:
         """The same table, by which the replicas of no other brokers may be in sync: the high watermark waits for none
-        of theirs that is not. Before the first call all may be.
+        of theirs that is not. Before the first call all may be. `brokers` are (id, epoch of its registration): a
+        follower's Fetch of an older epoch is not noted.
         """
     def __len__(self) -> int:
         """How many topics."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import signal
 from collections.abc import Generator
 
@@ -47,8 +48,13 @@ def _room(item: pytest.Item) -> str:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """A file's tests stay together, for they share brokers; all that use the session of Spark do."""
-    group = "spark" if "spark" in getattr(item, "fixturenames", ()) else str(item.path)
+    """A file's tests stay together, for they share brokers; all that use the session of Spark do.
+
+    Those of a simulation share nothing, and a file of them takes minutes.
+    """
+    # pytest-xdist takes no group with a bracket.
+    apart = re.sub(r"[][]", " ", item.name) if _room(item) == "simulation" else ""
+    group = "spark" if "spark" in getattr(item, "fixturenames", ()) else f"{item.path}{apart}"
     item.add_marker(pytest.mark.xdist_group(group))
 
 

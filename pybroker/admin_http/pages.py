@@ -47,6 +47,9 @@ class Pages:
         """Return the answer to a request."""
         if method not in SERVED_METHODS:
             return Page(405, _PLAIN, [f"{method[:100]} is not served; {' and '.join(SERVED_METHODS)} are\n"])
+        if path.startswith("http://"):
+            # The absolute form (RFC 9112, 3.2.2).
+            path = "/" + path.removeprefix("http://").partition("/")[2]
         path = path.partition("?")[0]
         if path == "/metrics":
             return Page(200, CONTENT_TYPE, render(self._families()), is_heavy=True)

@@ -1,7 +1,8 @@
 """The broker's settings while it runs: the changes that the metadata holds for it, over what it was started with.
 
 Owns when a change is put in force: with the image that has it, before that image's topics. Must not know what a setting
-does; the parts that must act subscribe to changes.
+does; the parts that must act subscribe to changes. One that fails keeps no other from a change: what is revoked has to
+be so everywhere else.
 """
 
 from __future__ import annotations
@@ -62,13 +63,12 @@ class LiveConfig:
         if default == self._default and own == self._own:
             return
         self._default, self._own = default, own
-        self.current, ignored = build_dynamic(self._static, default, own)
+        self.current, ignored = self._build(self._static)
         for fault in ignored:
             log.warning("a stored change of the broker's settings is ignored: %s", fault)
         changed = {**self.current.dynamic_default, **self.current.dynamic_own}
         log.info("broker settings changed: %s", masked(changed, self.current.keys))
-        for callback in self._subscribers:
-            callback(self.current)
+        self._call()
 
     def reread(self, read: BrokerConfig) -> Reread:
         """Take from a properties file that was read again what may change while a broker runs; raises ConfigError."""
@@ -79,14 +79,32 @@ class LiveConfig:
         if taken:
             kept = {name: text for name, text in before.items() if name not in taken}
             static = BrokerConfig({**kept, **{name: now[name] for name in taken if name in now}})
-            made = build_dynamic(static, self._default, self._own).config
+            made, _ = self._build(static)
             fault = listener_fault(self.current, made)
             if fault is not None:
                 raise RefusedError("listeners", now.get("listeners"), fault)
             self._static, self.current = static, made
-            for callback in self._subscribers:
-                callback(self.current)
+            self._call()
         return Reread(taken, left)
+
+    def _call(self) -> None:
+        """Call every subscriber with the settings in force; raises nothing: a failure of one is logged."""
+        for callback in self._subscribers:
+            try:
+                callback(self.current)
+            except Exception:
+                log.critical("changed broker settings cannot be put in force by %s", _name_of(callback), exc_info=True)
+
+    def _build(self, static: BrokerConfig) -> tuple[BrokerConfig, tuple[str, ...]]:
+        """Return given settings with the stored changes over them, and what is wrong with those that are left out."""
+        made, ignored = build_dynamic(static, self._default, self._own)
+        fault = listener_fault(self.current, made)
+        if fault is not None and "listeners" in self._own:
+            # They were changed in a run whose listeners, by the properties file, were others.
+            own = {name: text for name, text in self._own.items() if name != "listeners"}
+            made, ignored = build_dynamic(static, self._default, own)
+            ignored = (*ignored, str(RefusedError("listeners", self._own["listeners"], fault)))
+        return made, ignored
 
     def broker_fault(self, configs: Mapping[str, str], /, *, broker: int | None) -> str | None:
         """Return what is wrong with all changes of one broker, or of the default of all (None); None for nothing."""
@@ -100,11 +118,11 @@ class LiveConfig:
 
     def min_insync_replicas(self, configs: Mapping[str, str], /) -> int:
         """Return `min.insync.replicas` of a topic with these configurations of its own."""
-        return TopicConfig(configs, self.current).min_insync_replicas
+        return TopicConfig.stored(configs, self.current)[0].min_insync_replicas
 
     def elects_uncleanly(self, configs: Mapping[str, str], /) -> bool:
         """Return `unclean.leader.election.enable` of a topic with these configurations of its own."""
-        return TopicConfig(configs, self.current).unclean_leader_election_enable
+        return TopicConfig.stored(configs, self.current)[0].unclean_leader_election_enable
 
     def group_fault(self, configs: Mapping[str, str], /) -> str | None:
         """Return what is wrong with a group's own configurations, None for nothing."""
@@ -120,6 +138,10 @@ class LiveConfig:
         if key is None or key.kind is not Kind.LIST:
             return None
         return tuple(getattr(settings, key.attribute) or ())
+
+
+def _name_of(callback: Callable[[BrokerConfig], None]) -> str:
+    return getattr(callback, "__qualname__", None) or repr(callback)
 
 
 def _texts(config: BrokerConfig) -> dict[str, str]:

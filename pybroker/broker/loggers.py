@@ -43,6 +43,7 @@ KAFKA_NAMES = {
     "pybroker.coordinator.transaction": "org.apache.kafka.coordinator.transaction",
     "pybroker.handlers": "kafka.server.KafkaApis",
     "pybroker.machine": "org.apache.kafka.coordinator.common.runtime.machine",
+    "pybroker.metadata": "org.apache.kafka.image",
     "pybroker.net": "kafka.network",
     "pybroker.replica": "kafka.server.ReplicaManager",
     "pybroker.security": "org.apache.kafka.common.security",

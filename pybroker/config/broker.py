@@ -221,6 +221,12 @@ class BrokerConfig(
                 self.log_cleaner_dedupe_buffer_size,
                 f"more than {_CLEANER_THREAD_BYTES} for each of {self.log_cleaner_threads} log.cleaner.threads",
             )
+        if self.log_cleaner_min_compaction_lag_ms > self.log_cleaner_max_compaction_lag_ms:
+            raise ConfigError(
+                "log.cleaner.min.compaction.lag.ms",
+                self.log_cleaner_min_compaction_lag_ms,
+                f"at most log.cleaner.max.compaction.lag.ms, which is {self.log_cleaner_max_compaction_lag_ms}",
+            )
 
     def _check_admin(self) -> None:
         """Raise ConfigError where the admin listener's address is none, or metrics and traces cannot be sent."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.config.key import integer, listing
+from pybroker.config.key import LONGEST_NUMBER, integer, listing
 from pybroker.config.settings import Settings
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def client_metrics_fault(name: str, texts: Mapping[str, str]) -> ClientMetricsFa
 
 def _interval_fault(text: str) -> ClientMetricsFault | None:
     name, number = ClientMetricsConfig.interval_ms.name, text.strip()
-    if not _NUMBER.fullmatch(number) or not -(2**31) <= int(number) < 2**31:
+    if len(number) > LONGEST_NUMBER or not _NUMBER.fullmatch(number) or not -(2**31) <= int(number) < 2**31:
         return ClientMetricsFault(f"Invalid value {text} for configuration {name}: Not a number of type INT")
     if not _LEAST_INTERVAL_MS <= int(number) <= _MOST_INTERVAL_MS:
         words = f"Invalid value {int(number)} for {name}, interval must be between 100 and 3600000 (1 hour)"

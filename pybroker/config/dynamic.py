@@ -17,7 +17,7 @@ from pybroker.config.security_keys import LISTENER_ONLY, SecurityKeys
 from pybroker.config.topic import TopicConfig, broker_suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
     from pybroker.config.broker import BrokerConfig
     from pybroker.config.key import Key
@@ -113,16 +113,32 @@ def _conflict(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> str 
         _overlaid(static, layers).check_between_keys()
     except ConfigError as error:
         return str(error)
+    except (ValueError, OverflowError) as error:
+        # The text of such an error may have a part of a secret in it.
+        names = ", ".join(sorted({**layers[0], **layers[1]}))
+        return f"no settings can be made of the changes of {names} ({type(error).__name__})"
     return None
 
 
 def _without_conflict(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Leave out the one change without which the others agree, or all where there is none such."""
-    for left_out in sorted({**layers[0], **layers[1]}):
-        rest = [{name: text for name, text in layer.items() if name != left_out} for layer in layers]
-        if _conflict(static, rest) is None:
-            return rest
-    return [{}, {}]
+    """Leave out changes, by their names' order, until the others agree; then those are taken back that agree with them.
+
+    So that a change which contradicts nothing is in force. Each change is tried twice at most.
+    """
+
+    def without(names: Container[str]) -> list[dict[str, str]]:
+        return [{name: text for name, text in layer.items() if name not in names} for layer in layers]
+
+    left_out: list[str] = []
+    for name in sorted({**layers[0], **layers[1]}):
+        left_out.append(name)
+        if _conflict(static, without(left_out)) is None:
+            break
+    for name in left_out[-2::-1]:
+        others = [other for other in left_out if other != name]
+        if _conflict(static, without(others)) is None:
+            left_out = others
+    return without(left_out)
 
 
 def dynamic_fault(
@@ -200,6 +216,8 @@ def _fault(static: BrokerConfig, name: str, text: str, *, is_own: bool) -> str |
             listener_limit(name, text)
     except ConfigError as error:
         return str(ConfigError(name, text, error.expected))
+    except (ValueError, OverflowError) as error:
+        return f"{shown}: no value can be made of it ({type(error).__name__})"
     return None
 
 

@@ -15,9 +15,10 @@ from pybroker.config.errors import ConfigError, RefusedError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_FORM = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)://(?:\[(?P<six>[^\]]*)\]|(?P<host>[^:/\[\]]*)):(?P<port>\d+)$")
+_FORM = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)://(?:\[(?P<six>[^\]]*)\]|(?P<host>[^:/\[\]]*)):(?P<port>[0-9]+)$")
 _EXPECTED = "NAME://host:port, such as PLAINTEXT://localhost:9092"
 _LAST_PORT = 65535
+_PORT_DIGITS = 5
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """Security protocols, by Kafka's numbers of them."""
 
@@ -61,7 +62,8 @@ def parse_endpoint(key: str, text: str) -> Endpoint:
     match = _FORM.match(text)
     if match is None:
         raise ConfigError(key, text, _EXPECTED)
-    if int(match["port"]) > _LAST_PORT:
+    # The length comes first: int() refuses thousands of digits in words of its own.
+    if len(match["port"]) > _PORT_DIGITS or int(match["port"]) > _LAST_PORT:
         raise ConfigError(key, text, f"{_EXPECTED}; a port is from 0 to {_LAST_PORT}")
     return Endpoint(match["name"].upper(), match["six"] or match["host"] or "", int(match["port"]))
 

@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
+LONGEST_NUMBER = 1000
+"""Characters of a text that is read as a number: Python reads no more than 4,300 digits, and slowly."""
 
 
 _REPLICA = re.compile(r"(?:[0-9]+:[0-9]+)?")

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pybroker.config.errors import ConfigError
-from pybroker.config.key import parse_list
+from pybroker.config.key import LONG_MAX, parse_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +44,8 @@ _NUMBERS = {
     "jwks.endpoint.retry.backoff.max.ms": 10_000,
     "clock.skew.seconds": 30,
 }
+_RANGE = f"from 0 to {LONG_MAX}"
+_LONGEST = len(str(LONG_MAX))
 
 
 class KeySource(NamedTuple):
@@ -99,8 +101,7 @@ def build_bearer(listener: str, texts: Texts, options: Mapping[str, str]) -> Bea
 
 
 def _signed(listener: str, url: str, texts: Texts, options: Mapping[str, str]) -> BearerSettings:
-    parts = urlsplit(url)
-    if not (parts.scheme == "https" and parts.netloc) and not (parts.scheme == "file" and parts.path):
+    if not _is_key_address(url):
         raise ConfigError(_shown(listener, JWKS_URL), url, "an https: or file: address")
     if find_spec("jwt") is None or find_spec("cryptography") is None:
         words = "the packages that check tokens: python -m pip install 'pybroker[oauth]'"
@@ -117,19 +118,28 @@ def _signed(listener: str, url: str, texts: Texts, options: Mapping[str, str]) -
     )
 
 
+def _is_key_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # A bracket that does not end.
+        return False
+    return bool((parts.scheme == "https" and parts.netloc) or (parts.scheme == "file" and parts.path))
+
+
 def _unsecured(listener: str, options: Mapping[str, str]) -> BearerSettings:
     def option(name: str) -> str | None:
         return options.get(f"unsecuredValidator{name}") or None
 
     skew = option("AllowableClockSkewMs") or "0"
-    if not skew.isdecimal():
+    skew_ms = _whole(skew)
+    if skew_ms is None:
         name = f"listener.name.{listener.lower()}.oauthbearer.sasl.jaas.config: unsecuredValidatorAllowableClockSkewMs"
-        raise ConfigError(name, skew, "milliseconds, 0 or more")
+        raise ConfigError(name, skew, f"milliseconds, {_RANGE}")
     return BearerSettings(
         None,
         scope_claim=option("ScopeClaimName") or "scope",
         user_claim=option("PrincipalClaimName") or "sub",
-        skew_s=int(skew) / 1000,
+        skew_s=skew_ms / 1000,
         scopes=tuple((option("RequiredScope") or "").split()),
     )
 
@@ -138,9 +148,19 @@ def _number(listener: str, name: str, default: int, texts: Texts) -> int:
     text = _text(texts, name)
     if text is None:
         return default
-    if not text.isdecimal():
-        raise ConfigError(_shown(listener, _PREFIX + name), text, "a number, 0 or more")
-    return int(text)
+    number = _whole(text)
+    if number is None:
+        raise ConfigError(_shown(listener, _PREFIX + name), text, f"a number, {_RANGE}")
+    return number
+
+
+def _whole(text: str) -> int | None:
+    """Return a number that fits Kafka's long, None for what is none."""
+    # The length comes first: int() raises for thousands of digits.
+    if not (text.isascii() and text.isdecimal()) or len(text) > _LONGEST:
+        return None
+    number = int(text)
+    return number if number <= LONG_MAX else None
 
 
 def _text(texts: Texts, name: str) -> str | None:

@@ -24,7 +24,9 @@ class OAuthKeys(Settings):
 
     sasl_oauthbearer_jwks_endpoint_url = optional_string(
         "Where the keys are that tokens of OAUTHBEARER are signed with (JWKS): an https: or file: address. It needs "
-        "pybroker[oauth]. listener.name.<name>.sasl.oauthbearer.* sets these keys for one listener."
+        "pybroker[oauth]. listener.name.<name>.sasl.oauthbearer.* sets these keys for one listener. Without it, "
+        "listener.name.<name>.oauthbearer.sasl.server.callback.handler.class may name Kafka's "
+        "OAuthBearerUnsecuredValidatorCallbackHandler, which takes tokens that nobody has signed."
     )
     sasl_oauthbearer_jwks_endpoint_refresh_ms = long(
         3_600_000, "How old, in ms, those keys may be before they are asked for again."

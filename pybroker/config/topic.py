@@ -103,7 +103,8 @@ class TopicConfig(Settings):
     def stored(cls, overrides: Mapping[str, str], broker: BrokerConfig) -> tuple[TopicConfig, tuple[str, ...]]:
         """Return the settings of a topic that exists, and what is wrong with those of its own that are left out.
 
-        What an older version accepted keeps no topic from being served, and takes none of its other settings with it.
+        What an older version accepted, or what fits the broker's settings no more, keeps no topic from being served,
+        and takes none of its other settings with it. Never raises: where the broker's do not agree, they hold.
         """
         kept = dict(overrides)
         faults: list[str] = []
@@ -111,11 +112,19 @@ class TopicConfig(Settings):
             try:
                 return cls(kept, broker), tuple(faults)
             except ConfigError as error:
-                if not kept:
-                    raise
                 faults.append(str(error))
+                if not kept:
+                    return cls._inherited(broker), tuple(faults)
                 if kept.pop(error.name, None) is None:
                     kept.clear()
+
+    @classmethod
+    def _inherited(cls, broker: BrokerConfig) -> TopicConfig:
+        """Return the broker's settings, which are held against nothing."""
+        made = cls.__new__(cls)
+        made.__dict__["broker"] = broker
+        Settings.__init__(made, {})
+        return made
 
     def __init__(self, overrides: Mapping[str, str], broker: BrokerConfig) -> None:
         """Check and take a topic's own texts; raises ConfigError for a wrong one and for an unknown key."""

@@ -153,7 +153,7 @@ async def _refuses(host: str, port: int) -> bool | None:
     """Return whether nobody listens there; None for a connection that ended at once, which says neither."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError:
+    except (OSError, ValueError):  # ValueError for a name that cannot be one, as it is too long
         return False
     answers = {await _refuses_at(str(address[0]), port) for *_, address in found} - {_Answer.CANNOT_ASK}
     if answers == {_Answer.REFUSED}:

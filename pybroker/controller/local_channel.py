@@ -82,6 +82,9 @@ if TYPE_CHECKING:
 _CHANGE_WEIGHT = 20
 """What the change of a resource's configurations weighs, of which all are judged anew."""
 
+_ENTRIES_OF_A_CHANGE = 100
+"""So many access control entries that a filter is held against weigh as a change."""
+
 
 class LocalChannel:
     """A `ControllerChannel` to this node's own controller, and what brokers ask of it. Used from one event loop.
@@ -338,7 +341,15 @@ class LocalChannel:
 
     async def delete_acls(self, filters: Sequence[Filter]) -> list[DeletedAcls]:
         """Delete the access control entries that filters match; results in the order of `filters`."""
-        return cast("list[DeletedAcls]", await self._controller.submit(DeleteAcls(filters)))
+        # Each filter is held against every entry.
+        weight = 1 + len(self._controller.image.acls.by_id) // _ENTRIES_OF_A_CHANGE
+        results: list[DeletedAcls] = []
+        gone: dict[AccessControlEntry, None] = {}
+        for part in parts(filters, lambda _: weight):
+            results += await self._controller.submit(DeleteAcls(part, tuple(gone)))
+            for one in results[-len(part) :]:
+                gone.update(dict.fromkeys(one.entries))
+        return results
 
     async def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> Result:
         """Finalize feature levels, all or none."""

@@ -26,7 +26,7 @@ from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
 from pybroker.controller.quorum.bootstrap import read_bootstrap
 from pybroker.controller.quorum.checkpointer import Checkpointer
 from pybroker.controller.quorum.driver import Driver, DriverEvents
-from pybroker.controller.quorum.first_records import first_records
+from pybroker.controller.quorum.first_records import first_records, first_users
 from pybroker.controller.quorum.foreign_log import check_whole, mark_of
 from pybroker.controller.quorum.frames import check_frame
 from pybroker.controller.quorum.guests import Guest
@@ -37,15 +37,13 @@ from pybroker.controller.quorum.voter import Committed, SnapshotMark, Voter
 from pybroker.controller.quorum.voter_changes import VoterChanges
 from pybroker.controller.quorum.voter_set import VoterEndpoint, VoterSet
 from pybroker.controller.quorum.voter_upkeep import VoterUpkeep, supported_kraft_versions
-from pybroker.machine.runner import ClosedError, Runner
+from pybroker.machine.runner import ClosedError, Runner, UnwritableError
 from pybroker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, RECORD_VERSIONS
 from pybroker.metadata.image import NO_LEADER, ScramImage
 from pybroker.metadata.loader import Loader
-from pybroker.metadata.scram_delta import ScramDelta
 from pybroker.protocol.errors import ProtocolError
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
 from pybroker.protocol.messages.records.frame import decode_record, encode_record
-from pybroker.protocol.messages.records.user_scram_credential import UserScramCredentialRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -206,13 +204,19 @@ class Controller:
         return self._loader.image
 
     @property
-    def scram(self) -> ScramImage:
-        """The users of the metadata; before its first record, those that this node was formatted with.
+    def publish_failures(self) -> int:
+        """How many times a part of the node could not put an image in force."""
+        return self._loader.failures
 
-        Without them voters that sign in by SCRAM could not elect who commits them.
+    @property
+    def scram(self) -> ScramImage:
+        """The users of the metadata; before its first records, those that this node was formatted with.
+
+        Without them voters that sign in by SCRAM could not elect who commits them. The record of the first leader's
+        epoch comes before: the metadata has its first users when it has levels of features.
         """
         image = self._loader.image
-        return image.scram if image.offset >= 0 else self._formatted_scram
+        return image.scram if image.features.levels else self._formatted_scram
 
     @property
     def leader_id(self) -> int:
@@ -301,11 +305,7 @@ class Controller:
     def _open_voter(self) -> Voter:
         """Open and load, on the disk's thread: nobody else knows this controller yet."""
         self._formatted = read_bootstrap(self._quorum.directory)
-        users = ScramDelta(ScramImage())
-        for record in self._formatted or ():
-            if isinstance(record, UserScramCredentialRecord):
-                users.apply(record)
-        self._formatted_scram = users.build()
+        self._formatted_scram = first_users(self._formatted)
         snapshot = newest_snapshot(self._quorum.directory / DIRECTORY_NAME)
         named = None if snapshot is None or snapshot.voters is None else VoterSet.from_record(snapshot.voters)
         mark = None if snapshot is None else mark_of(snapshot, named or self._quorum.configured, self._quorum.node_id)
@@ -351,9 +351,6 @@ class Controller:
         self._loader.publish()
 
     async def _append(self, records: Sequence[Message]) -> None:
-        """Commit and publish what the machine decided on."""
-        if self._failure is not None:
-            raise NotControllerError(f"the metadata log failed: {self._failure}")
         await self._driver.propose([_encode(record) for record in records], records)
 
     def _apply(self, committed: Sequence[tuple[Committed, Sequence[Message] | None]]) -> None:
@@ -489,7 +486,10 @@ def _decode(batch: Batch) -> list[Message]:
 
 
 def _encode(record: Message) -> bytes:
-    return encode_record(record, RECORD_VERSIONS[type(record).__name__])
+    try:
+        return encode_record(record, RECORD_VERSIONS[type(record).__name__])
+    except (ProtocolError, OverflowError, ValueError) as error:
+        raise UnwritableError(str(error)) from error
 
 
 def _now_ms() -> int:

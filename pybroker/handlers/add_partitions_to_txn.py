@@ -8,16 +8,19 @@ Versions
 
 Behaviour
     - All partitions of a transaction are added, or none: with one that is unknown (UNKNOWN_TOPIC_OR_PARTITION) or may
-      not be written to (TOPIC_AUTHORIZATION_FAILED, internal topics too), the others are OPERATION_NOT_ATTEMPTED.
+      not be written to (TOPIC_AUTHORIZATION_FAILED), the others are OPERATION_NOT_ATTEMPTED.
     - The transaction begins with the first. Otherwise every partition has the code of the transaction:
       INVALID_PRODUCER_ID_MAPPING for a transactional id that is unknown or has another producer id, PRODUCER_FENCED for
       another epoch, CONCURRENT_TRANSACTIONS until the markers of the transaction before are written, NOT_COORDINATOR.
     - An empty transactional id is INVALID_REQUEST.
+    - Many transactions are asked about in parts, each in its own decision. After one that is not committed in time, the
+      others of the same coordinator are COORDINATOR_NOT_AVAILABLE, and are not handed in.
 
 Version notes
-    - Versions 0-3 come from clients, about one transaction. Later ones come from brokers, about many, and need
-      CLUSTER_ACTION; with `verify_only` nothing is added, and a partition that is not in the open transaction is
-      TRANSACTION_ABORTABLE (KIP-890).
+    - Versions 0-3 come from clients, about one transaction; Kafka's own topics are TOPIC_AUTHORIZATION_FAILED, also
+      without an authorizer.
+    - Later ones come from brokers, about many, and need CLUSTER_ACTION; with `verify_only` nothing is added, and a
+      partition that is not in the open transaction is TRANSACTION_ABORTABLE (KIP-890).
     - Version 5: the client follows transaction.version 2.
     - PRODUCER_FENCED from version 2 on, INVALID_PRODUCER_EPOCH before.
 
@@ -27,16 +30,19 @@ Not done
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.transaction.events import AddPartitions, ProducerIdentity, VerifyPartitions
 from pybroker.handlers.errors import ApiError, denial, fencing, wire_error
 from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
-from pybroker.handlers.topic_metadata import INTERNAL_TOPICS
-from pybroker.machine.parts import MANY, length_of_lists
+from pybroker.machine.parts import MANY, length_of_lists, parts
 from pybroker.machine.reply import Reply
+from pybroker.machine.runner import UncommittedError
 from pybroker.machine.slices import whole
+from pybroker.metadata.internal_topics import INTERNAL_TOPICS
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -52,26 +58,36 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items, of_request
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Iterable, Mapping, Sequence
 
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.slices import Sliced
 
     Partition = tuple[str, int]
+    Outcome = int | Mapping[Partition, int] | list[AddPartitionsToTxnTopicResult]
+    """Of a transaction: the code of all partitions, the code of each, or the results where some cannot be in one."""
 
 _FIRST_VERSION_WITH_FENCED = 2
 _FIRST_VERSION_OF_BROKERS = 4
 _FIRST_VERSION_WITH_EPOCH_BUMP = 5
 _TRANSACTION_VERSION = 2
 """The level of transaction.version that a client of that version follows."""
+_AT_ONCE = 200
+"""Transactions, topics and partitions that brokers ask about before others on the loop have their turn: some
+milliseconds."""
 
 
 def _failed(request: AddPartitionsToTxnRequest, version: int, error: WireError) -> AddPartitionsToTxnResponse:
-    code = fencing(error.code, is_known=version >= _FIRST_VERSION_WITH_FENCED)
+    code = _known(error, version)
     if version >= _FIRST_VERSION_OF_BROKERS:
         return AddPartitionsToTxnResponse(error_code=code)
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(request.v3_and_below_topics, code))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=whole(_build(request.v3_and_below_topics, code)))
+
+
+def _known(error: WireError, version: int) -> int:
+    """Return the code that a client of that version knows."""
+    return fencing(error.code, is_known=version >= _FIRST_VERSION_WITH_FENCED)
 
 
 @handles(
@@ -97,10 +113,14 @@ def add_partitions_to_txn(
         return _add_one(request, context)
     if not allowed_on_cluster(context, Operation.CLUSTER_ACTION):
         raise denial(ResourceType.CLUSTER)
-    answer = _Answer(request.transactions)
-    for place, asked in enumerate(request.transactions):
-        answer.begin(place, asked, context)
-    return answer.reply
+    if _are_many(request.transactions):
+        return _ask_about_many(request.transactions, context)
+    asked = _Asked(request.transactions, context, {})
+    reply = asked.settled.through(
+        lambda _: AddPartitionsToTxnResponse(results_by_transaction=whole(asked.build_results()))
+    )
+    whole(asked.begin())
+    return reply
 
 
 def _add_one(
@@ -108,95 +128,170 @@ def _add_one(
 ) -> Reply | AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]:
     """Add the partitions of a client's transaction."""
     topics = request.v3_and_below_topics
-    allowed = {topic.name for topic in topics if _may_write(context, topic.name)}
-    if length_of_lists(topics, "partitions") > MANY:
-        return _add_many(request, context, allowed)
+    if _weight(topics) > MANY:
+        return _add_many(request, context)
+    allowed = whole(_writable(topics, context))
     if not _are_possible(topics, context, allowed):
         refused = whole(_refused(topics, context, allowed))
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused or [])
-    return _submit(request, context).through(
-        lambda _: AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, ErrorCode.NONE))
+    return _submit(request, whole(_partitions(topics)), context).through(
+        lambda _: AddPartitionsToTxnResponse(results_by_topic_v3_and_below=whole(_build(topics, ErrorCode.NONE)))
     )
 
 
-async def _add_many(
-    request: AddPartitionsToTxnRequest, context: RequestContext, allowed: set[str]
-) -> AddPartitionsToTxnResponse:
+async def _add_many(request: AddPartitionsToTxnRequest, context: RequestContext) -> AddPartitionsToTxnResponse:
     """Add so many partitions that the loop serves others in between; it is one decision all the same."""
     topics, slices = request.v3_and_below_topics, context.services.slices
-    refused = await slices.run(_refused(topics, context, allowed))
-    if refused is None:
-        await _submit(request, context)
-        refused = await slices.run(_build(topics, lambda _name, _index: ErrorCode.NONE))
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused)
+    allowed = await slices.run(_writable(topics, context))
+    results = await slices.run(_refused(topics, context, allowed))
+    if results is None:
+        partitions = await slices.run(_partitions(topics))
+        code: int = ErrorCode.NONE
+        try:
+            await _submit(request, partitions, context)
+        except Exception as error:  # noqa: BLE001 - it is the answer to all partitions
+            code = _known(wire_error(error), context.version)
+        results = await slices.run(_build(topics, code))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
 
 
-def _submit(request: AddPartitionsToTxnRequest, context: RequestContext) -> Reply:
+def _submit(request: AddPartitionsToTxnRequest, partitions: frozenset[Partition], context: RequestContext) -> Reply:
     """Hand in what a client adds."""
     if not request.v3_and_below_transactional_id:
         raise ApiError(ErrorCode.INVALID_REQUEST)
     identity = ProducerIdentity(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
-    partitions = _partitions(request.v3_and_below_topics)
     event = AddPartitions(request.v3_and_below_transactional_id, identity, partitions, client_version=0)
     return context.services.transactions.add(event)
 
 
-class _Answer:
-    """What a broker is answered, once there is a result for each transaction that it asks about."""
+async def _ask_about_many(
+    transactions: Sequence[AddPartitionsToTxnTransaction], context: RequestContext
+) -> AddPartitionsToTxnResponse:
+    """Ask about so many transactions that one decision about all would hold up others."""
+    slices = context.services.slices
+    overdue: dict[int, int] = {}
+    results: list[AddPartitionsToTxnResult] = []
+    for some in parts(transactions, lambda one: 1 + _weight(one.topics), most=_AT_ONCE):
+        asked = _Asked(some, context, overdue)
+        await slices.run(asked.begin())
+        await asked.settled
+        results += await slices.run(asked.build_results())
+        await asyncio.sleep(0)
+    return AddPartitionsToTxnResponse(results_by_transaction=results)
 
-    def __init__(self, transactions: Sequence[AddPartitionsToTxnTransaction]) -> None:
-        self.reply = Reply()
-        self._results = [AddPartitionsToTxnResult(transactional_id=one.transactional_id) for one in transactions]
-        # How many have no result yet.
-        self._left = len(transactions)
-        if not transactions:
-            self._complete()
 
-    def begin(self, place: int, asked: AddPartitionsToTxnTransaction, context: RequestContext) -> None:
-        """Hand in what is asked about one transaction; its failure is the answer about this one alone."""
+class _Asked:
+    """What brokers ask about some transactions, until each has its outcome."""
 
-        def complete(codes: Mapping[Partition, int] | None, error: Exception | None) -> None:
-            if error is not None:
-                self._note(place, _results(asked.topics, wire_error(error).code))
+    def __init__(
+        self, transactions: Sequence[AddPartitionsToTxnTransaction], context: RequestContext, overdue: dict[int, int]
+    ) -> None:
+        """`overdue` are the partitions of the coordinators that have not committed something in time, and the code of
+        what is not handed in to them: it would wait as long.
+        """
+        self.settled = Reply()
+        """Set when each has its outcome."""
+        self._transactions = transactions
+        self._context = context
+        self._overdue = overdue
+        # Invariant: by place in `_transactions`; NONE stands also for one that is not there yet.
+        self._outcomes: list[Outcome] = [ErrorCode.NONE] * len(transactions)
+        # Invariant: those without an outcome, and one more until all are handed in.
+        self._left = len(transactions) + 1
+
+    def begin(self) -> Sliced[None]:
+        """Hand in what is asked; the failure of one transaction is the answer about this one alone."""
+        coordinator = self._context.services.transactions
+        for place, asked in enumerate(self._transactions):
+            refused = None
+            if not _are_possible(asked.topics, self._context, None):
+                refused = yield from _refused(asked.topics, self._context, None)
+            code = self._code_without_asking(asked)
+            if refused is not None:
+                self._note(place, refused)
+            elif code is not ErrorCode.NONE:
+                self._note(place, code)
             else:
-                self._note(place, _verified(asked.topics, codes))
+                partitions = yield from _partitions(asked.topics)
+                try:
+                    reply = coordinator.submit(asked.transactional_id, self._event(asked, partitions))
+                except Exception as error:  # noqa: BLE001 - as one that comes later
+                    self._complete(place, None, error)
+                else:
+                    reply.on_complete(partial(self._complete, place))
+            yield
+        self._count_down()
 
-        if not _are_possible(asked.topics, context, None):
-            refused = whole(_refused(asked.topics, context, None))
-            self._note(place, refused or [])
-        elif not asked.transactional_id:
-            self._note(place, _results(asked.topics, ErrorCode.INVALID_REQUEST))
-        else:
-            try:
-                reply = context.services.transactions.submit(asked.transactional_id, _event(asked, context.version))
-            except Exception as error:  # noqa: BLE001 - as one that comes later
-                complete(None, error)
-            else:
-                reply.on_complete(complete)
+    def build_results(self) -> Sliced[list[AddPartitionsToTxnResult]]:
+        """Build the results of all, in their order."""
+        results = []
+        for asked, outcome in zip(self._transactions, self._outcomes, strict=True):
+            topics = outcome if isinstance(outcome, list) else (yield from _build(asked.topics, outcome))
+            results.append(AddPartitionsToTxnResult(transactional_id=asked.transactional_id, topic_results=topics))
+            yield
+        return results
 
-    def _note(self, place: int, topics: list[AddPartitionsToTxnTopicResult]) -> None:
-        self._results[place].topic_results = topics
+    def _code_without_asking(self, asked: AddPartitionsToTxnTransaction) -> int:
+        if not asked.transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        if not self._overdue:
+            return ErrorCode.NONE
+        partition = self._context.services.transactions.partition_for(asked.transactional_id)
+        return self._overdue.get(partition, ErrorCode.NONE)
+
+    def _event(
+        self, asked: AddPartitionsToTxnTransaction, partitions: frozenset[Partition]
+    ) -> AddPartitions | VerifyPartitions:
+        identity = ProducerIdentity(asked.producer_id, asked.producer_epoch)
+        if asked.verify_only:
+            return VerifyPartitions(asked.transactional_id, identity, partitions)
+        bumps_epoch = self._context.version >= _FIRST_VERSION_WITH_EPOCH_BUMP
+        return AddPartitions(asked.transactional_id, identity, partitions, _TRANSACTION_VERSION if bumps_epoch else 0)
+
+    def _complete(self, place: int, codes: Mapping[Partition, int] | None, error: Exception | None) -> None:
+        """Note what the coordinator says: the codes of partitions that were asked about, None of those added."""
+        if error is None:
+            self._note(place, ErrorCode.NONE if codes is None else codes)
+            return
+        code = wire_error(error).code
+        if isinstance(error, UncommittedError):
+            coordinator = self._context.services.transactions
+            self._overdue[coordinator.partition_for(self._transactions[place].transactional_id)] = code
+        self._note(place, code)
+
+    def _note(self, place: int, outcome: Outcome) -> None:
+        self._outcomes[place] = outcome
+        self._count_down()
+
+    def _count_down(self) -> None:
         self._left -= 1
         if not self._left:
-            self._complete()
-
-    def _complete(self) -> None:
-        self.reply(AddPartitionsToTxnResponse(results_by_transaction=self._results), None)
+            self.settled(None, None)
 
 
-def _event(asked: AddPartitionsToTxnTransaction, version: int) -> AddPartitions | VerifyPartitions:
-    identity = ProducerIdentity(asked.producer_id, asked.producer_epoch)
-    partitions = _partitions(asked.topics)
-    if asked.verify_only:
-        return VerifyPartitions(asked.transactional_id, identity, partitions)
-    client_version = _TRANSACTION_VERSION if version >= _FIRST_VERSION_WITH_EPOCH_BUMP else 0
-    return AddPartitions(asked.transactional_id, identity, partitions, client_version)
+def _are_many(transactions: Iterable[AddPartitionsToTxnTransaction]) -> bool:
+    weight = 0
+    for one in transactions:
+        weight += 1 + _weight(one.topics)
+        if weight > _AT_ONCE:
+            return True
+    return False
 
 
-def _may_write(context: RequestContext, name: str) -> bool:
-    if context.authorizer is None:
-        return True
-    return name not in INTERNAL_TOPICS and may(context, Operation.WRITE, ResourceType.TOPIC, name)
+def _weight(topics: Sequence[AddPartitionsToTxnTopic]) -> int:
+    """Count topics and partitions."""
+    return len(topics) + length_of_lists(topics, "partitions")
+
+
+def _writable(topics: Iterable[AddPartitionsToTxnTopic], context: RequestContext) -> Sliced[set[str]]:
+    """Return the topics that a client may write to in a transaction: coordinators alone write to Kafka's own."""
+    writable = set()
+    for topic in topics:
+        name = topic.name
+        if name not in INTERNAL_TOPICS and may(context, Operation.WRITE, ResourceType.TOPIC, name):
+            writable.add(name)
+        yield
+    return writable
 
 
 def _are_possible(topics: Iterable[AddPartitionsToTxnTopic], context: RequestContext, allowed: set[str] | None) -> bool:
@@ -236,44 +331,31 @@ def _refused(
             partitions.append(AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code))
             yield
         results.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=partitions))
+        yield
     return results if is_refused else None
 
 
-def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> frozenset[Partition]:
-    return frozenset((topic.name, index) for topic in topics for index in topic.partitions)
-
-
-def _results(topics: Iterable[AddPartitionsToTxnTopic], code: int) -> list[AddPartitionsToTxnTopicResult]:
-    result = AddPartitionsToTxnPartitionResult
-    return [
-        AddPartitionsToTxnTopicResult(
-            name=topic.name,
-            results_by_partition=[
-                result(partition_index=index, partition_error_code=code) for index in topic.partitions
-            ],
-        )
-        for topic in topics
-    ]
-
-
-def _verified(
-    topics: Iterable[AddPartitionsToTxnTopic], codes: Mapping[Partition, int] | None
-) -> list[AddPartitionsToTxnTopicResult]:
-    """Build the results of partitions that were added (None), or asked about."""
-    if codes is None:
-        return _results(topics, ErrorCode.NONE)
-    return whole(_build(topics, lambda name, index: codes[name, index]))
+def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> Sliced[frozenset[Partition]]:
+    partitions = set()
+    for topic in topics:
+        for index in topic.partitions:
+            partitions.add((topic.name, index))
+            yield
+        yield
+    return frozenset(partitions)
 
 
 def _build(
-    topics: Iterable[AddPartitionsToTxnTopic], code_of: Callable[[str, int], int]
+    topics: Iterable[AddPartitionsToTxnTopic], outcome: int | Mapping[Partition, int]
 ) -> Sliced[list[AddPartitionsToTxnTopicResult]]:
+    """Build the results of partitions that all have one code, or one each."""
     results = []
     for topic in topics:
         partitions = []
         for index in topic.partitions:
-            code = code_of(topic.name, index)
+            code = outcome if isinstance(outcome, int) else outcome[topic.name, index]
             partitions.append(AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code))
             yield
         results.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=partitions))
+        yield
     return results

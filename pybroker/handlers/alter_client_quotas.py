@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from pybroker.controller.cluster.client_quotas import QuotaAlteration
 from pybroker.handlers.registry import handles
 from pybroker.metadata.quotas import quota_entity
+from pybroker.protocol.errors import LONGEST_MESSAGE
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -85,7 +86,7 @@ def _response(altered: Iterable[Altered]) -> AlterClientQuotasResponse:
         entries=[
             AlteredEntity(
                 error_code=code,
-                error_message=words,
+                error_message=words and words[:LONGEST_MESSAGE],
                 entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
             )
             for entity, code, words in altered

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
+from pybroker.machine.slices import each
 from pybroker.metadata.in_sync import NO_BROKER_EPOCH, InSyncChange
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
@@ -44,8 +45,11 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+    from pybroker.machine.slices import Sliced
     from pybroker.metadata.in_sync import InSyncResult
 
 _FIRST_VERSION_WITH_BROKER_EPOCHS = 3
@@ -63,21 +67,30 @@ def _failed(_request: AlterPartitionRequest, _version: int, error: WireError) ->
 )
 async def alter_partition(request: AlterPartitionRequest, context: RequestContext) -> AlterPartitionResponse:
     """Have the machine decide."""
-    with_epochs = context.version >= _FIRST_VERSION_WITH_BROKER_EPOCHS
-    changes = [
-        _change(topic.topic_id, partition, with_epochs=with_epochs)
-        for topic in request.topics
-        for partition in topic.partitions
-    ]
+    slices = context.services.slices
+    changes = await slices.run(_changes(request, with_epochs=context.version >= _FIRST_VERSION_WITH_BROKER_EPOCHS))
     results = await context.own_controller.alter_partitions(request.broker_id, request.broker_epoch, changes)
     if any(result.error_code is ErrorCode.STALE_BROKER_EPOCH for result in results):
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH)
-    return AlterPartitionResponse(
-        topics=[
-            AlteredTopicData(topic_id=topic_id, partitions=[_altered(result) for result in some])
-            for topic_id, some in groupby(results, key=lambda result: result.topic_id)
-        ]
-    )
+    return AlterPartitionResponse(topics=await slices.run(_answer(results)))
+
+
+def _changes(request: AlterPartitionRequest, *, with_epochs: bool) -> Sliced[list[InSyncChange]]:
+    changes = []
+    for topic in request.topics:
+        for partition in topic.partitions:
+            changes.append(_change(topic.topic_id, partition, with_epochs=with_epochs))
+            yield
+        yield
+    return changes
+
+
+def _answer(results: Iterable[InSyncResult]) -> Sliced[list[AlteredTopicData]]:
+    topics = []
+    for topic_id, some in groupby(results, key=lambda result: result.topic_id):
+        partitions = yield from each(_altered, some)
+        topics.append(AlteredTopicData(topic_id=topic_id, partitions=partitions))
+    return topics
 
 
 def _change(topic_id: bytes, partition: PartitionData, *, with_epochs: bool) -> InSyncChange:

@@ -11,9 +11,10 @@ Behaviour
       heartbeat wants it otherwise.
     - Another broker is registered with this id and alive: DUPLICATE_BROKER_REGISTRATION. It counts as alive until its
       session is over, or until its connection has ended.
-    - INCONSISTENT_CLUSTER_ID for another cluster's broker. INVALID_REGISTRATION without listeners or log directories,
-      or with a directory that is another broker's, named twice, or of a reserved id. UNSUPPORTED_VERSION where the
-      broker does not support a feature at its finalized level. BROKER_ID_NOT_REGISTERED on the way from ZooKeeper.
+    - INCONSISTENT_CLUSTER_ID for another cluster's broker. INVALID_REGISTRATION for an id below 0, without listeners or
+      log directories, or with a directory that is another broker's, named twice, or of a reserved id.
+      UNSUPPORTED_VERSION where the broker does not support a feature at its finalized level. BROKER_ID_NOT_REGISTERED
+      on the way from ZooKeeper.
     - Served on controllers' listeners, by the active controller; NOT_CONTROLLER from all others.
 
 Version notes

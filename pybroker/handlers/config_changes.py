@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
+from pybroker.config.key import LONGEST_NUMBER
 from pybroker.controller.cluster.configs import RefusedConfigError, changed_configs
 from pybroker.handlers.errors import WireError
 from pybroker.machine.slices import each
@@ -174,7 +175,7 @@ def _refusal(resource: ChangedResource, times: int, fault: str | None, context: 
 
 def _broker_fault(name: str, context: RequestContext) -> str | None:
     """Return what is wrong with a broker's id. Any registered broker may be named (docs/adr/0056)."""
-    if not name.removeprefix("-").isdecimal():
+    if not name.removeprefix("-").isdecimal() or len(name) > LONGEST_NUMBER:
         return f"Node id must be an integer, but it is: {name}"
     # One that a controller's listener was asked about, or another broker has forwarded, is the machine's to refuse.
     if context.role is ListenerRole.BROKER and int(name) not in context.image.cluster.brokers:

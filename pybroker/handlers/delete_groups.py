@@ -51,9 +51,11 @@ async def delete_groups(request: DeleteGroupsRequest, context: RequestContext) -
     deleted: dict[str, DeletableGroupResult] = {}
     asked = dict.fromkeys(request.groups_names)
     for partition, group_ids in await context.services.slices.run(by_partition(asked, coordinator)):
-        try:
-            results = await coordinator.submit_to(partition, DeleteGroups(group_ids))
-        except CoordinatorError as error:
-            results = _refused(group_ids, wire_error(error).code)
-        deleted.update((result.group_id, result) for result in results)
+        while group_ids:
+            try:
+                results = await coordinator.submit_to(partition, DeleteGroups(group_ids))
+            except CoordinatorError as error:
+                results = _refused(group_ids, wire_error(error).code)
+            deleted.update((result.group_id, result) for result in results)
+            group_ids = group_ids[len(results) :]
     return DeleteGroupsResponse(results=[deleted[group_id] for group_id in asked])

@@ -11,6 +11,7 @@ Behaviour
       fenced; segments that lie wholly below it are taken
       out of use, and their files removed after file.delete.delay.ms. An offset below the log start changes nothing.
     - -1 stands for the high watermark. Beyond it, and below -1: OFFSET_OUT_OF_RANGE.
+    - A partition that is named more than once is answered once, and the offset that is named last counts.
     - The answer is the low watermark: where the earliest log of those replicas starts. The leader's log start is on the
       disk before it is returned, so a crash does not bring the records back.
     - Replicas that take longer than timeout_ms: REQUEST_TIMED_OUT, and what the leader has deleted stays deleted.
@@ -36,7 +37,7 @@ import msgspec
 from pybroker.handlers.errors import ApiError, wire_error
 from pybroker.handlers.leaders import leading_partition, still_leads
 from pybroker.handlers.registry import handles
-from pybroker.handlers.topic_metadata import INTERNAL_TOPICS
+from pybroker.metadata.internal_topics import INTERNAL_TOPICS
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -50,7 +51,7 @@ from pybroker.security.requirements import of_items
 from pybroker.storage.exhaustion import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
@@ -84,17 +85,26 @@ async def delete_records(request: DeleteRecordsRequest, context: RequestContext)
     """Move each log start by itself, make all of them durable at once, and wait for the other replicas."""
     began = time.monotonic()
     loop = asyncio.get_running_loop()
-    outcomes = await loop.run_in_executor(None, _delete, request, context)
+    asked = _distinct(request)
+    outcomes = await loop.run_in_executor(None, _delete, asked, context)
     left_s = request.timeout_ms / 1000 - (time.monotonic() - began)
     deletions = [(one.partition, one.offset) for one in outcomes if isinstance(one, _Moved)]
     replicated = iter(await context.services.deletions.replicated(deletions, left_s))
     answers = iter([_answer(one, replicated) if isinstance(one, _Moved) else one for one in outcomes])
     return DeleteRecordsResponse(
         topics=[
-            DeleteRecordsTopicResult(name=topic.name, partitions=[next(answers) for _ in topic.partitions])
-            for topic in request.topics
+            DeleteRecordsTopicResult(name=name, partitions=[next(answers) for _ in partitions])
+            for name, partitions in asked.items()
         ]
     )
+
+
+def _distinct(request: DeleteRecordsRequest) -> dict[str, dict[int, DeleteRecordsPartition]]:
+    """What is asked of each partition, by topic."""
+    asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    for topic in request.topics:
+        asked.setdefault(topic.name, {}).update((one.partition_index, one) for one in topic.partitions)
+    return asked
 
 
 class _Moved(msgspec.Struct, frozen=True):
@@ -111,8 +121,10 @@ def _answer(moved: _Moved, replicated: Iterator[Deleted]) -> DeleteRecordsPartit
     )
 
 
-def _delete(request: DeleteRecordsRequest, context: RequestContext) -> list[_Moved | DeleteRecordsPartitionResult]:
-    outcomes = [_move(topic.name, asked, context) for topic in request.topics for asked in topic.partitions]
+def _delete(
+    asked: Mapping[str, Mapping[int, DeleteRecordsPartition]], context: RequestContext
+) -> list[_Moved | DeleteRecordsPartitionResult]:
+    outcomes = [_move(name, one, context) for name, partitions in asked.items() for one in partitions.values()]
     if not context.services.partitions.write_log_starts():
         # A crash would bring the records back: the client asks again.
         raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log starts cannot be written down now; {limits()}")

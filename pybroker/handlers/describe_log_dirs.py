@@ -80,9 +80,11 @@ def _failed(_request: DescribeLogDirsRequest, _version: int, error: WireError) -
 @handles(DescribeLogDirsRequest, requires=[of_request(Operation.DESCRIBE, ResourceType.CLUSTER)], failed=_failed)
 def describe_log_dirs(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
     """Describe each directory by itself."""
-    asked = None
+    asked: dict[str, set[int]] | None = None
     if request.topics is not None:
-        asked = {topic.topic: set(topic.partitions) for topic in request.topics}
+        asked = {}
+        for topic in request.topics:
+            asked.setdefault(topic.topic, set()).update(topic.partitions)
     # First: a log that takes its new place meanwhile is shown there, and not as a future replica as well.
     moves = context.services.moves.all()
     return DescribeLogDirsResponse(

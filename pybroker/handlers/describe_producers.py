@@ -9,6 +9,7 @@ Versions
 Behaviour
     - The producers that the leader's log remembers, by id: those that wrote with sequence numbers or in transactions
       within producer.id.expiration.ms, and all with an open transaction.
+    - A partition that is named more than once is described once.
     - UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR per partition.
 
 Version notes
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from pybroker.machine.slices import Sliced
 
 _ANY_EPOCH = -1
+_SLICE = 200
+"""Producers that are described in one go."""
 
 
 def _failed(request: DescribeProducersRequest, _version: int, error: WireError) -> DescribeProducersResponse:
@@ -72,24 +75,32 @@ def describe_producers(request: DescribeProducersRequest, context: RequestContex
 
 
 def _look_up_all(request: DescribeProducersRequest, context: RequestContext) -> Sliced[DescribeProducersResponse]:
-    topics = []
+    asked: dict[str, dict[int, None]] = {}
     for topic in request.topics:
+        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+    topics = []
+    for name, indexes in asked.items():
         partitions = []
-        for index in topic.partition_indexes:
-            yield
-            partitions.append(_describe(topic.name, index, context))
-        topics.append(TopicResponse(name=topic.name, partitions=partitions))
+        for index in indexes:
+            described = yield from _describe(name, index, context)
+            partitions.append(described)
+        topics.append(TopicResponse(name=name, partitions=partitions))
     return DescribeProducersResponse(topics=topics)
 
 
-def _describe(topic: str, index: int, context: RequestContext) -> PartitionResponse:
+def _describe(topic: str, index: int, context: RequestContext) -> Sliced[PartitionResponse]:
     try:
         partition = leading_partition(topic, index, _ANY_EPOCH, context)
     except ApiError as error:
+        yield
         return _refused(index, wire_error(error))
-    return PartitionResponse(
-        partition_index=index,
-        active_producers=[
+    producers = []
+    for number, (producer_id, epoch, last_sequence, last_timestamp, coordinator_epoch, first_offset) in enumerate(
+        active_producers(partition)
+    ):
+        if number % _SLICE == 0:
+            yield
+        producers.append(
             ProducerState(
                 producer_id=producer_id,
                 producer_epoch=epoch,
@@ -98,8 +109,6 @@ def _describe(topic: str, index: int, context: RequestContext) -> PartitionRespo
                 coordinator_epoch=coordinator_epoch,
                 current_txn_start_offset=first_offset,
             )
-            for producer_id, epoch, last_sequence, last_timestamp, coordinator_epoch, first_offset in active_producers(
-                partition
-            )
-        ],
-    )
+        )
+    yield
+    return PartitionResponse(partition_index=index, active_producers=producers)

@@ -34,8 +34,9 @@ from pybroker.controller.cluster.topic_names import name_fault
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
-from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, broker_addresses
+from pybroker.handlers.topic_metadata import broker_addresses
 from pybroker.metadata.image import NO_LEADER
+from pybroker.metadata.internal_topics import INTERNAL_TOPICS
 from pybroker.metadata.replica_directories import directories_by_broker, offline_replicas
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.describe_topic_partitions import (

@@ -9,6 +9,7 @@ Versions
 Behaviour
     - Each transactional id is answered by itself: TRANSACTIONAL_ID_NOT_FOUND for one that nobody has, NOT_COORDINATOR,
       COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; INVALID_REQUEST for an empty one.
+    - A transactional id that is named more than once is described once.
     - Of a transaction that ends, the partitions that still need its marker are named, as in Kafka.
 
 Version notes
@@ -20,6 +21,7 @@ Not done
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.runtime.errors import CoordinatorError
@@ -39,15 +41,22 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_answer, of_items
 
 if TYPE_CHECKING:
+    from collections.abc import Set
+
     from pybroker.coordinator.transaction.metadata import TransactionMetadata
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+    from pybroker.machine.slices import Sliced
+
+_AT_ONCE = 100
+"""Transactional ids that are not coordinated here, before others on the loop have their turn: some milliseconds."""
 
 
 def _failed(request: DescribeTransactionsRequest, _version: int, error: WireError) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
         transaction_states=[
-            TransactionState(transactional_id=one, error_code=error.code) for one in request.transactional_ids
+            TransactionState(transactional_id=one, error_code=error.code)
+            for one in dict.fromkeys(request.transactional_ids)
         ]
     )
 
@@ -63,10 +72,13 @@ def _failed(request: DescribeTransactionsRequest, _version: int, error: WireErro
 async def describe_transactions(
     request: DescribeTransactionsRequest, context: RequestContext
 ) -> DescribeTransactionsResponse:
-    """Describe transactional ids, in the order asked."""
-    return DescribeTransactionsResponse(
-        transaction_states=[await _describe(one, context) for one in request.transactional_ids]
-    )
+    """Describe transactional ids, in the order asked, each once."""
+    described = []
+    for number, one in enumerate(dict.fromkeys(request.transactional_ids), 1):
+        described.append(await _describe(one, context))
+        if number % _AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return DescribeTransactionsResponse(transaction_states=described)
 
 
 async def _describe(transactional_id: str, context: RequestContext) -> TransactionState:
@@ -80,13 +92,6 @@ async def _describe(transactional_id: str, context: RequestContext) -> Transacti
     partitions = known.partitions
     if known.is_prepared and (left := context.services.transactions.without_marker(transactional_id)) is not None:
         partitions &= left
-    topics: dict[str, TopicData] = {}
-    for name, index in sorted(partitions):
-        if name not in topics:
-            if not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, is_asked=False):
-                continue
-            topics[name] = TopicData(topic=name, partitions=[])
-        topics[name].partitions.append(index)
     return TransactionState(
         transactional_id=transactional_id,
         transaction_state=known.state.value,
@@ -94,5 +99,19 @@ async def _describe(transactional_id: str, context: RequestContext) -> Transacti
         transaction_start_time_ms=known.started_ms,
         producer_id=known.producer_id,
         producer_epoch=known.producer_epoch,
-        topics=list(topics.values()),
+        topics=await context.services.slices.run(_topics(partitions, context)),
     )
+
+
+def _topics(partitions: Set[tuple[str, int]], context: RequestContext) -> Sliced[list[TopicData]]:
+    """Name partitions by topic, of the topics that the client may know of."""
+    topics: dict[str, TopicData | None] = {}
+    for name, index in sorted(partitions):
+        if name not in topics:
+            is_known = may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, is_asked=False)
+            topics[name] = TopicData(topic=name, partitions=[]) if is_known else None
+        topic = topics[name]
+        if topic is not None:
+            topic.partitions.append(index)
+        yield
+    return [topic for topic in topics.values() if topic is not None]

@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.handlers.registry import handles
-from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.errors import LONGEST_MESSAGE, ErrorCode
 from pybroker.protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
@@ -75,7 +75,7 @@ def _result(name: str, scram: ScramImage, *, is_twice: bool) -> DescribeUserScra
     if is_twice:
         words = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
         return DescribeUserScramCredentialsResult(
-            user=name, error_code=ErrorCode.DUPLICATE_RESOURCE, error_message=words
+            user=name, error_code=ErrorCode.DUPLICATE_RESOURCE, error_message=words[:LONGEST_MESSAGE]
         )
     infos = [
         CredentialInfo(mechanism=mechanism, iterations=users[name].iterations)
@@ -85,6 +85,6 @@ def _result(name: str, scram: ScramImage, *, is_twice: bool) -> DescribeUserScra
     if not infos:
         words = f"Attempt to describe a user credential that does not exist: {name}"
         return DescribeUserScramCredentialsResult(
-            user=name, error_code=ErrorCode.RESOURCE_NOT_FOUND, error_message=words
+            user=name, error_code=ErrorCode.RESOURCE_NOT_FOUND, error_message=words[:LONGEST_MESSAGE]
         )
     return DescribeUserScramCredentialsResult(user=name, error_message=None, credential_infos=infos)

@@ -22,7 +22,7 @@ from pybroker.controller.errors import (
 )
 from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.machine.runner import ClosedError, SupersededError, UncommittedError, UnwritableError
-from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.errors import LONGEST_MESSAGE, ErrorCode
 from pybroker.security.operations import ResourceType
 from pybroker.storage.errors import (
     CoordinatorFencedError,
@@ -38,10 +38,15 @@ log = logging.getLogger("pybroker.handlers")
 
 
 class WireError(msgspec.Struct, frozen=True):
-    """What a client receives: the code, and words where the response has room for them."""
+    """What a client receives: the code, and words where the response has room for them; they always fit."""
 
     code: ErrorCode
     message: str | None
+
+    def __post_init__(self) -> None:
+        """Cut a message that might not fit in a string of the protocol."""
+        if self.message is not None and len(self.message) > LONGEST_MESSAGE:
+            msgspec.structs.force_setattr(self, "message", self.message[:LONGEST_MESSAGE])
 
 
 class ApiError(Exception):

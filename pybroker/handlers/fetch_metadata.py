@@ -9,9 +9,10 @@ Versions
 Behaviour
     - Partition 0 of __cluster_metadata alone, by name or by Kafka's id of it; INVALID_REQUEST for anything else, for a
       negative offset, and for a last fetched epoch that is negative.
-    - The active controller answers, with whole batches that are committed; the high watermark is their end. Others
-      return NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH, with the leader and where it listens.
-      A follower that knows no epoch sends -1.
+    - The active controller answers, with whole batches that are committed: at least one, and otherwise 1 MiB at most,
+      however much is asked for; the high watermark is the end of what is committed. Others return
+      NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH, with the leader and where it listens. A
+      follower that knows no epoch sends -1.
     - INCONSISTENT_CLUSTER_ID for a request that names another cluster.
     - An offset that is not in the log any more, or an epoch before it that only a snapshot could confirm: the id of the
       newest snapshot, to be fetched first. An epoch before the offset that is not the log's: the diverging epoch and
@@ -22,7 +23,7 @@ Behaviour
 
 Version notes
     - Topics by id from version 13 on; who follows stands in replica_state from version 15 on; endpoints of leaders from
-      version 16 on.
+      version 17 on, as in Kafka, though version 16 has room for them.
     - Versions before 12 are of consumers, whom a controller serves nothing.
 
 Not done
@@ -62,8 +63,9 @@ if TYPE_CHECKING:
 FIRST_VERSION_OF_FOLLOWERS = 12
 LONGEST_WAIT_MS = 30_000
 """However long a follower is willing to wait."""
-MOST_BYTES = 8 << 20
-"""Kafka's `KafkaRaftClient.MAX_FETCH_SIZE_BYTES`: however much a follower asks for."""
+_FIRST_VERSION_WITH_ENDPOINTS = 17
+MOST_BYTES = 1 << 20
+"""However much a follower asks for: what is read and checked on the loop takes a few milliseconds; followers ask on."""
 
 # Those that wait; a task that nobody knows may be collected. They end with the controller.
 _waiting: set[asyncio.Task[None]] = set()
@@ -171,7 +173,7 @@ def _response(request: FetchRequest, found: PartitionData, context: RequestConte
         responses=[FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=[found])]
     )
     endpoint = endpoint_of(found.current_leader.leader_id, context)
-    if found.error_code and endpoint is not None:
+    if found.error_code and endpoint is not None and context.version >= _FIRST_VERSION_WITH_ENDPOINTS:
         node_id, host, port = endpoint
         response.node_endpoints = [NodeEndpoint(node_id=node_id, host=host, port=port)]
     return response

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pybroker.handlers.errors import WireError
     from pybroker.protocol.messages.fetch_snapshot import PartitionSnapshot
 
+_FIRST_VERSION_WITH_ENDPOINTS = 1
 MOST_BYTES = 8 << 20
 """However much a follower asks for."""
 
@@ -86,7 +87,7 @@ async def fetch_snapshot(request: FetchSnapshotRequest, context: RequestContext)
     found.error_code = leader_error(voter, partition.current_leader_epoch)
     if found.error_code or voter is None:
         endpoint = endpoint_of(leader_id, context)
-        if endpoint is not None:
+        if endpoint is not None and context.version >= _FIRST_VERSION_WITH_ENDPOINTS:
             node_id, host, port = endpoint
             response.node_endpoints = [NodeEndpoint(node_id=node_id, host=host, port=port)]
         return response

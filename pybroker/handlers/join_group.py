@@ -19,6 +19,7 @@ Behaviour
 
 Version notes
     - Version 0 has no rebalance timeout: it is the session timeout.
+    - From version 7 on a refusal names no protocol (null); before, its name is empty.
     - From version 4 on a new dynamic member is given an id, with MEMBER_ID_REQUIRED, and joins with that (KIP-394).
     - From version 9 on the response asks a leader whose group keeps its assignment to skip it (KIP-814).
 
@@ -46,8 +47,9 @@ if TYPE_CHECKING:
 _FIRST_VERSION_WITH_NULL_PROTOCOL = 7
 
 
-def _failed(request: JoinGroupRequest, _version: int, error: WireError) -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=error.code, member_id=request.member_id)
+def _failed(request: JoinGroupRequest, version: int, error: WireError) -> JoinGroupResponse:
+    name = None if version >= _FIRST_VERSION_WITH_NULL_PROTOCOL else ""
+    return JoinGroupResponse(error_code=error.code, member_id=request.member_id, protocol_name=name)
 
 
 @handles(JoinGroupRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
@@ -61,9 +63,15 @@ def join_group(request: JoinGroupRequest, context: RequestContext) -> Reply:
     client = Client(context.client_id or "", f"/{context.client_host}")
     event = JoinGroup(request, context.version, client, str(uuid4()))
     reply = context.services.groups.submit(request.group_id, event)
-    return reply if context.version >= _FIRST_VERSION_WITH_NULL_PROTOCOL else reply.through(_with_protocol)
+    return reply.through(_with_null if context.version >= _FIRST_VERSION_WITH_NULL_PROTOCOL else _without_null)
 
 
-def _with_protocol(response: JoinGroupResponse) -> JoinGroupResponse:
+def _with_null(response: JoinGroupResponse) -> JoinGroupResponse:
+    if response.error_code:
+        response.protocol_name = None
+    return response
+
+
+def _without_null(response: JoinGroupResponse) -> JoinGroupResponse:
     response.protocol_name = response.protocol_name or ""
     return response

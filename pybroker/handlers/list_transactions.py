@@ -15,7 +15,7 @@ Behaviour
 Version notes
     - From version 1 on a filter by the time since the transaction began (KIP-994); an id without a transaction passes.
     - From version 2 on a pattern of transactional ids in RE2's syntax (KIP-1152), which matches the whole id;
-      INVALID_REGULAR_EXPRESSION for a text that is none.
+      INVALID_REGULAR_EXPRESSION for a text that is none, or is too large a one.
 
 Not done
     - None.
@@ -26,6 +26,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.runtime.patterns import InvalidPatternError, matcher
+from pybroker.coordinator.transaction.admin import TransactionFilter
 from pybroker.coordinator.transaction.events import ListTransactions
 from pybroker.coordinator.transaction.states import TransactionState as State
 from pybroker.handlers.errors import ApiError
@@ -43,7 +44,7 @@ from pybroker.security.requirements import of_answer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pybroker.coordinator.transaction.metadata import TransactionMetadata
+    from pybroker.coordinator.transaction.admin import Listed
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.slices import Sliced
@@ -63,27 +64,30 @@ def _failed(_request: ListTransactionsRequest, _version: int, error: WireError) 
 async def list_transactions(request: ListTransactionsRequest, context: RequestContext) -> ListTransactionsResponse:
     """List what all coordinators here know."""
     asked = frozenset(request.state_filters)
-    event = ListTransactions(
+    asked_for = TransactionFilter(
         frozenset(request.producer_id_filters),
         asked & _NAMES if asked else None,
         request.duration_filter,
         _matches(request.transactional_id_pattern),
     )
-    listed = await context.services.transactions.submit_all(event)
+    transactions = context.services.transactions
+    async with transactions.listing:
+        listed = await transactions.submit_all(ListTransactions())
+        named = await context.services.slices.run(_named(listed, asked_for, context))
     return ListTransactionsResponse(
         unknown_state_filters=[name for name in dict.fromkeys(request.state_filters) if name not in _NAMES],
-        transaction_states=await context.services.slices.run(_named(listed, context)),
+        transaction_states=named,
     )
 
 
 def _named(
-    listed: Iterable[list[tuple[str, TransactionMetadata]]], context: RequestContext
+    listed: Iterable[Listed], asked_for: TransactionFilter, context: RequestContext
 ) -> Sliced[list[TransactionState]]:
-    """Name what may be described."""
+    """Name what is asked for, and may be described."""
     named = []
-    for found in listed:
+    for found, now in listed:
         for one, known in found:
-            if may(context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, one, is_asked=False):
+            if asked_for.lets_through(one, known, now) and _may_describe(one, context):
                 state = known.state.value
                 named.append(
                     TransactionState(transactional_id=one, producer_id=known.producer_id, transaction_state=state)
@@ -92,11 +96,14 @@ def _named(
     return named
 
 
-def _matches(pattern: str | None) -> Callable[[str], bool] | None:
+def _may_describe(transactional_id: str, context: RequestContext) -> bool:
+    return may(context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id, is_asked=False)
+
+
+def _matches(pattern: str | None) -> Callable[[str], object] | None:
     if not pattern:
         return None
     try:
-        matches = matcher(pattern)
+        return matcher(pattern)
     except InvalidPatternError as error:
         raise ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from None
-    return lambda text: bool(matches(text))

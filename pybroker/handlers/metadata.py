@@ -12,7 +12,8 @@ Behaviour
       where no topic can have the name.
     - An unknown topic by name is created when both the client and auto.create.topics.enable allow it, and the answer
       already describes it; of more than auto.create.topics.max.per.request the others stay unknown until they are asked
-      about again. __consumer_offsets is made by the offsets.topic settings, others by the defaults.
+      about again. __consumer_offsets is made by the offsets.topic
+      settings, __transaction_state by those of transaction.state.log, others by the defaults.
     - A partition without a leader is LEADER_NOT_AVAILABLE; its other fields are filled in.
     - A replica is offline whose broker is fenced or unknown, or whose log directory has failed (version 5 and later).
     - Fenced brokers are not named; where all are, this one names itself. One that died, and did not leave, is named
@@ -38,6 +39,7 @@ import msgspec
 
 from pybroker.controller.cluster.topic_names import name_fault
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC, build_offsets_topic
+from pybroker.coordinator.transaction.state_topic import STATE_TOPIC, build_state_topic
 from pybroker.handlers.encoded_topics import (
     FIRST_VERSION_WITH_OPERATIONS,
     FIRST_VERSION_WITH_TOP_LEVEL_ERROR,
@@ -49,7 +51,8 @@ from pybroker.handlers.encoded_topics import (
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
-from pybroker.handlers.topic_metadata import INTERNAL_TOPICS, brokers_shown, controller_shown
+from pybroker.handlers.topic_metadata import brokers_shown, controller_shown
+from pybroker.metadata.internal_topics import INTERNAL_TOPICS
 from pybroker.metadata.replica_directories import directories_by_broker, offline_replicas
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.header import response_prefix
@@ -251,10 +254,15 @@ def _missing(topics: list[MetadataRequestTopic], context: RequestContext) -> Sli
     return list(missing)
 
 
+_INTERNAL = {OFFSETS_TOPIC: build_offsets_topic, STATE_TOPIC: build_state_topic}
+"""How Kafka's own topics are made, also where Metadata is the first to name one."""
+
+
 def _creatable(name: str, context: RequestContext) -> CreatableTopic:
-    if name == OFFSETS_TOPIC:
+    build = _INTERNAL.get(name)
+    if build is not None:
         brokers = context.image.cluster.brokers.values()
-        return build_offsets_topic(context.services.config, sum(not broker.fenced for broker in brokers))
+        return build(context.services.config, sum(not broker.fenced for broker in brokers))
     return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
 
 

@@ -40,6 +40,8 @@ from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.handlers.errors import wire_error
 from pybroker.handlers.registry import handles
 from pybroker.machine.parts import MANY, length_of_lists, parts_of_lists
+from pybroker.machine.reply import Reply
+from pybroker.machine.runner import UncommittedError
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -56,10 +58,12 @@ if TYPE_CHECKING:
 
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
-    from pybroker.machine.reply import Reply
     from pybroker.metadata.image import TopicImage, TopicsImage
 
 _FIRST_VERSION_WITH_TOPIC_IDS = 10
+
+_Answers = dict[tuple[bytes, str], OffsetCommitResponseTopic]
+"""By id and name of the topic."""
 
 
 def _failed(request: OffsetCommitRequest, _version: int, error: WireError) -> OffsetCommitResponse:
@@ -92,46 +96,80 @@ def offset_commit(
     version = context.version
     refused = _sort_out(request, context.image.topics, by_id=version >= _FIRST_VERSION_WITH_TOPIC_IDS)
     if not request.topics:
-        return OffsetCommitResponse(topics=refused)
+        return OffsetCommitResponse(topics=list(refused.values()))
     if length_of_lists(request.topics, "partitions") > MANY:
         return _commit_in_parts(request, refused, context)
-    reply = context.services.groups.submit(request.group_id, CommitOffsets(request, version))
-    return reply.through(lambda response: _merged(refused, response)) if refused else reply
+    if refused:
+        return _commit_beside(request, refused, context)
+    return context.services.groups.submit(request.group_id, CommitOffsets(request, version))
+
+
+def _commit_beside(request: OffsetCommitRequest, refused: _Answers, context: RequestContext) -> Reply:
+    """Commit what exists, and answer also for what does not: it has its own error, whatever becomes of the others."""
+    answer = Reply()
+
+    def complete(response: OffsetCommitResponse | None, error: Exception | None) -> None:
+        if response is None:
+            assert error is not None
+            response = _failed(request, context.version, wire_error(error))
+        answer(_merged(refused, response.topics), None)
+
+    try:
+        reply = context.services.groups.submit(request.group_id, CommitOffsets(request, context.version))
+    except CoordinatorError as error:
+        complete(None, error)
+    else:
+        reply.on_complete(complete)
+    return answer
 
 
 async def _commit_in_parts(
-    request: OffsetCommitRequest, refused: list[OffsetCommitResponseTopic], context: RequestContext
+    request: OffsetCommitRequest, refused: _Answers, context: RequestContext
 ) -> OffsetCommitResponse:
     """Commit so many offsets that one decision about all would hold up others: each partition gets its own result."""
     topics: list[OffsetCommitResponseTopic] = []
+    overdue: ErrorCode | None = None
     for part in parts_of_lists(request.topics, "partitions"):
+        if overdue is not None:
+            topics += [_refused(topic, overdue) for topic in part]
+            continue
         event = CommitOffsets(msgspec.structs.replace(request, topics=part), context.version)
         try:
             response: OffsetCommitResponse = await context.services.groups.submit(request.group_id, event)
-        except CoordinatorError as error:
+        except Exception as error:  # noqa: BLE001 - the answer to the partitions of this part
             code = wire_error(error).code
             topics += [_refused(topic, code) for topic in part]
+            if isinstance(error, UncommittedError):
+                overdue = code  # Each part that follows would wait as long.
         else:
             topics += response.topics
-    return _merged(refused, OffsetCommitResponse(topics=topics))
+    return _merged(refused, topics)
 
 
-def _sort_out(request: OffsetCommitRequest, topics: TopicsImage, *, by_id: bool) -> list[OffsetCommitResponseTopic]:
-    """Take out of the request what does not exist, complete names and ids, and return the answers to what is out."""
-    refused: list[OffsetCommitResponseTopic] = []
+def _sort_out(request: OffsetCommitRequest, topics: TopicsImage, *, by_id: bool) -> _Answers:
+    """Take out of the request what does not exist, complete names and ids, and return the answers to what is out.
+
+    A topic without partitions is taken out as well, and has no answer where it exists.
+    """
+    refused: _Answers = {}
+    is_whole = True
     for topic in request.topics:
         found = topics.by_id.get(topic.topic_id) if by_id else topics.by_name.get(topic.name)
         if found is None:
             unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            refused.append(_refused(topic, unknown))
+            _add(refused, _refused(topic, unknown))
             topic.partitions = []
+            is_whole = False
             continue
         topic.name, topic.topic_id = found.name, found.topic_id
         for partition in topic.partitions:
             if partition.partition_index not in found.partitions:
-                refused.append(_take_out_missing(topic, found))
+                _add(refused, _take_out_missing(topic, found))
+                is_whole = False
                 break
-    if refused:
+        else:
+            is_whole = is_whole and bool(topic.partitions)
+    if not is_whole:
         request.topics = [topic for topic in request.topics if topic.partitions]
     return refused
 
@@ -144,13 +182,17 @@ def _take_out_missing(topic: OffsetCommitRequestTopic, found: TopicImage) -> Off
     return _refused(gone, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def _merged(refused: list[OffsetCommitResponseTopic], response: OffsetCommitResponse) -> OffsetCommitResponse:
-    topics = {(topic.topic_id, topic.name): topic for topic in refused}
-    for topic in response.topics:
-        before = topics.get((topic.topic_id, topic.name))
-        if before is None:
-            topics[topic.topic_id, topic.name] = topic
-        else:
-            before.partitions += topic.partitions
-    response.topics = list(topics.values())
-    return response
+def _merged(answers: _Answers, topics: list[OffsetCommitResponseTopic]) -> OffsetCommitResponse:
+    """Add to the answers those to what exists, and make them the response."""
+    for topic in topics:
+        _add(answers, topic)
+    return OffsetCommitResponse(topics=list(answers.values()))
+
+
+def _add(answers: _Answers, topic: OffsetCommitResponseTopic) -> None:
+    """Add the answer to a topic, or to some of its partitions; a topic that is named twice is answered as one."""
+    before = answers.get((topic.topic_id, topic.name))
+    if before is None:
+        answers[topic.topic_id, topic.name] = topic
+    else:
+        before.partitions += topic.partitions

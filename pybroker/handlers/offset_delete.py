@@ -82,7 +82,9 @@ def offset_delete(request: OffsetDeleteRequest, context: RequestContext) -> Repl
     """Forget what can be forgotten."""
     if not request.group_id:
         raise InvalidGroupIdError
-    unknown = [missing for topic in request.topics if (missing := _split_off(topic, context.image.topics)) is not None]
+    unknown: dict[str, OffsetDeleteResponseTopic] = {}
+    for topic in request.topics:
+        _split_off(topic, context.image.topics, unknown)
     request.topics = [topic for topic in request.topics if topic.partitions]
     if length_of_lists(request.topics, "partitions") > MANY:
         return _delete_in_parts(request, unknown, context)
@@ -91,7 +93,7 @@ def offset_delete(request: OffsetDeleteRequest, context: RequestContext) -> Repl
 
 
 async def _delete_in_parts(
-    request: OffsetDeleteRequest, unknown: list[OffsetDeleteResponseTopic], context: RequestContext
+    request: OffsetDeleteRequest, unknown: dict[str, OffsetDeleteResponseTopic], context: RequestContext
 ) -> OffsetDeleteResponse:
     """Forget so many offsets that one decision about all would hold up others; what fails ends it."""
     topics: list[OffsetDeleteResponseTopic] = []
@@ -102,23 +104,27 @@ async def _delete_in_parts(
     return _merged(unknown, OffsetDeleteResponse(topics=topics))
 
 
-def _split_off(topic: OffsetDeleteRequestTopic, topics: TopicsImage) -> OffsetDeleteResponseTopic | None:
-    """Take out of a topic the partitions that do not exist; the answer to them, None where all exist."""
+def _split_off(
+    topic: OffsetDeleteRequestTopic, topics: TopicsImage, unknown: dict[str, OffsetDeleteResponseTopic]
+) -> None:
+    """Take out of a topic the partitions that do not exist, and add the answers to them; those of one topic are one."""
     found = topics.by_name.get(topic.name)
     there = {} if found is None else found.partitions
     missing = [one.partition_index for one in topic.partitions if one.partition_index not in there]
-    if not missing:
-        return None
+    if found is not None and not missing:
+        return
     topic.partitions = [one for one in topic.partitions if one.partition_index in there]
+    answer = unknown.get(topic.name)
+    if answer is None:
+        answer = unknown[topic.name] = OffsetDeleteResponseTopic(name=topic.name, partitions=[])
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    partitions = [OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in missing]
-    return OffsetDeleteResponseTopic(name=topic.name, partitions=partitions)
+    answer.partitions += [OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in missing]
 
 
-def _merged(unknown: list[OffsetDeleteResponseTopic], response: OffsetDeleteResponse) -> OffsetDeleteResponse:
+def _merged(topics: dict[str, OffsetDeleteResponseTopic], response: OffsetDeleteResponse) -> OffsetDeleteResponse:
+    """Add to the answers about what is unknown those about what exists, by topic."""
     if response.error_code != ErrorCode.NONE:
         return response
-    topics = {topic.name: topic for topic in unknown}
     for topic in response.topics:
         if topic.name in topics:
             topics[topic.name].partitions += topic.partitions

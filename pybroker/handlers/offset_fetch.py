@@ -10,6 +10,7 @@ Behaviour
     - A partition without a committed offset, and every partition of an unknown group, is offset -1 without an error.
     - No list of topics is all topics of the group.
     - A member of a group of KIP-848 that sends its epoch is checked: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
+    - All offsets of a group are in a response once, however often they are asked for; errors are in it each time.
     - Errors of a group: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
 
 Version notes
@@ -120,7 +121,10 @@ def offset_fetch(
 async def _fetch_judged(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
     """Return the offsets of the groups and topics that the client may describe, and refusals for the others."""
     if context.version >= FIRST_VERSION_WITH_MANY_GROUPS:
-        answers = [await _fetch_group(group, context, stable=request.require_stable) for group in request.groups]
+        answers: list[OffsetFetchResponseGroup] = []
+        whole: set[str] = set()
+        for one in _without_repeats(request.groups):
+            answers += await _fetch_group(one, whole, context, stable=request.require_stable)
         return OffsetFetchResponse(groups=answers)
     topics = None
     if request.topics is not None:
@@ -128,29 +132,30 @@ async def _fetch_judged(request: OffsetFetchRequest, context: RequestContext) ->
             OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
             for topic in request.topics
         ]
-    answer = await _fetch_group(
-        OffsetFetchRequestGroup(group_id=request.group_id, topics=topics), context, stable=request.require_stable
-    )
+    group = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+    (answer,) = await _fetch_group(group, set(), context, stable=request.require_stable)
     if answer.error_code:
         raise ApiError(ErrorCode(answer.error_code))
     return _of_one(answer)
 
 
 async def _fetch_group(
-    group: OffsetFetchRequestGroup, context: RequestContext, *, stable: bool
-) -> OffsetFetchResponseGroup:
+    group: OffsetFetchRequestGroup, whole: set[str], context: RequestContext, *, stable: bool
+) -> list[OffsetFetchResponseGroup]:
+    """Return the answer to one group, none where it is in the request already (`_fetch_whole`)."""
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
-        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return [OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)]
     if group.topics is None:
-        (answer,) = (await _fetch_many([group], context, stable=stable)).groups
-        answer.topics = [topic for topic in answer.topics if _may_describe(topic, context, is_asked=False)]
-        return answer
+        answers = await _fetch_whole(group, whole, context, stable=stable)
+        for answer in answers:
+            answer.topics = [topic for topic in answer.topics if _may_describe(topic, context, is_asked=False)]
+        return answers
     visible: list[OffsetFetchRequestTopics] = []
     hidden: list[OffsetFetchRequestTopics] = []
     for topic in group.topics:
         (visible if _may_describe(topic, context) else hidden).append(topic)
     (answer,) = (await _fetch_many([msgspec.structs.replace(group, topics=visible)], context, stable=stable)).groups
-    return answer if answer.error_code else _with_hidden(answer, hidden)
+    return [answer if answer.error_code else _with_hidden(answer, hidden)]
 
 
 def _may_describe(
@@ -202,11 +207,12 @@ def _of_one(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
 async def _fetch_many(
     groups: list[OffsetFetchRequestGroup], context: RequestContext, *, stable: bool
 ) -> OffsetFetchResponse:
-    # A group all of whose offsets are asked for is answered once.
-    whole = {group.group_id: number for number, group in enumerate(groups) if group.topics is None}
-    groups = [group for number, group in enumerate(groups) if whole.get(group.group_id, number) == number]
     answers: list[OffsetFetchResponseGroup] = []
-    for part in parts(groups, _weight):
+    whole: set[str] = set()
+    for part in parts(_without_repeats(groups), _weight):
+        if part[0].topics is None:
+            answers += await _fetch_whole(part[0], whole, context, stable=stable)
+            continue
         if len(part) == 1 and _weight(part[0]) > MANY:
             answers.append(await _fetch_in_parts(part[0], context, stable=stable))
             continue
@@ -214,6 +220,39 @@ async def _fetch_many(
         asked = [_submit(group, context, stable=stable) for group in part]
         answers += [await _answer(group, reply) for group, reply in zip(part, asked, strict=True)]
     return OffsetFetchResponse(groups=answers)
+
+
+def _without_repeats(groups: list[OffsetFetchRequestGroup]) -> list[OffsetFetchRequestGroup]:
+    """Leave out what is asked for again by the same member in the same epoch: all offsets of a group."""
+    seen: set[tuple[str, str | None, int]] = set()
+    kept = []
+    for group in groups:
+        if group.topics is None:
+            asked = group.group_id, group.member_id, group.member_epoch
+            if asked in seen:
+                continue
+            seen.add(asked)
+        kept.append(group)
+    return kept
+
+
+async def _fetch_whole(
+    group: OffsetFetchRequestGroup, whole: set[str], context: RequestContext, *, stable: bool
+) -> list[OffsetFetchResponseGroup]:
+    """Look up all offsets of a group, and add it to `whole`, the groups whose offsets the response has already.
+
+    Who may read them reads the same, whatever member it says to be. So once they are in the response, it is only asked
+    whether the member may, and no answer is that it may: a small request does not ask for many times a large answer.
+    """
+    again = group.group_id in whole
+    asked = msgspec.structs.replace(group, topics=[]) if again else group
+    answer = await _answer(asked, _submit(asked, context, stable=stable))
+    if answer.error_code:
+        return [answer]
+    if again:
+        return []
+    whole.add(group.group_id)
+    return [answer]
 
 
 def _weight(group: OffsetFetchRequestGroup) -> int:

@@ -12,6 +12,8 @@ Behaviour
       published, and is then decided there, unknown topics failing with UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
       Producing creates no topic: only Metadata does.
     - Batches are stored in the topic's compression.type at its level; "producer" leaves them as they came.
+    - A topic of Kafka's own (__consumer_offsets, __transaction_state) is INVALID_TOPIC_EXCEPTION for every client, also
+      for client.id=__admin_client (docs/adr/0098): what coordinators load is what they have written.
     - Records that break a rule of the topic are named one by one (KIP-467, from version 8 on): those without a key in a
       compacted topic, and those outside message.timestamp.before.max.ms and message.timestamp.after.max.ms.
     - A batch of a transaction is appended when the transaction is open in the partition, or when its coordinator says

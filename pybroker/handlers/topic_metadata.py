@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pybroker.broker.recent_deaths import RecentDeaths
     from pybroker.handlers.context import RequestContext
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-
 
 class BrokerAddress(msgspec.Struct, frozen=True):
     """One broker as a client sees it."""

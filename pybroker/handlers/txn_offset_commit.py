@@ -31,6 +31,7 @@ Not done
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -42,6 +43,8 @@ from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.handlers.errors import ApiError, wire_error
 from pybroker.handlers.registry import handles
 from pybroker.machine.parts import MANY, length_of_lists, parts_of_lists
+from pybroker.machine.runner import UncommittedError
+from pybroker.machine.slices import whole
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -54,11 +57,13 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items, of_request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+    from pybroker.machine.slices import Sliced
     from pybroker.metadata.image import TopicsImage
+    from pybroker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequestPartition
 
 _FIRST_VERSION_THAT_KNOWS_LOADING = 2
 _OPEN = 0
@@ -66,7 +71,7 @@ _OPEN = 0
 
 
 def _failed(request: TxnOffsetCommitRequest, version: int, error: WireError) -> TxnOffsetCommitResponse:
-    return TxnOffsetCommitResponse(topics=[_refused(topic, _known(error.code, version)) for topic in request.topics])
+    return TxnOffsetCommitResponse(topics=whole(_refused(request.topics, _known(error.code, version))))
 
 
 def _known(code: ErrorCode, version: int) -> ErrorCode:
@@ -76,10 +81,19 @@ def _known(code: ErrorCode, version: int) -> ErrorCode:
     return code
 
 
-def _refused(topic: TxnOffsetCommitRequestTopic, code: ErrorCode) -> TxnOffsetCommitResponseTopic:
-    indexes = [partition.partition_index for partition in topic.partitions]
-    partitions = [TxnOffsetCommitResponsePartition(partition_index=index, error_code=code) for index in indexes]
-    return TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions)
+def _refused(
+    topics: Iterable[TxnOffsetCommitRequestTopic], code: ErrorCode
+) -> Sliced[list[TxnOffsetCommitResponseTopic]]:
+    refused = []
+    for topic in topics:
+        partitions = []
+        for partition in topic.partitions:
+            index = partition.partition_index
+            partitions.append(TxnOffsetCommitResponsePartition(partition_index=index, error_code=code))
+            yield
+        refused.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))
+        yield
+    return refused
 
 
 @handles(
@@ -94,14 +108,15 @@ def _refused(topic: TxnOffsetCommitRequestTopic, code: ErrorCode) -> TxnOffsetCo
 async def txn_offset_commit(request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffsetCommitResponse:
     """Commit what can be, and answer for all."""
     topics: dict[str, TxnOffsetCommitResponseTopic] = {}
-    ids = _sort_out(request, context.image.topics, topics)
+    slices = context.services.slices
+    ids = await slices.run(_sort_out(request, context.image.topics, topics))
     if not request.topics:
         return TxnOffsetCommitResponse(topics=list(topics.values()))
     try:
         guard = await _verify(request, context)
     except Exception as error:  # noqa: BLE001 - it is the answer to all that was not refused
         code = _known(wire_error(error).code, context.version)
-        committed = [_refused(topic, code) for topic in request.topics]
+        committed = await slices.run(_refused(request.topics, code))
     else:
         committed = await _commit(request, context, ids, guard)
     for topic in committed:
@@ -115,18 +130,25 @@ async def _commit(
     request: TxnOffsetCommitRequest, context: RequestContext, ids: Mapping[str, bytes], guard: int | None
 ) -> list[TxnOffsetCommitResponseTopic]:
     """Commit in decisions that hold up nobody for long: each partition gets its own result."""
-    whole = length_of_lists(request.topics, "partitions") <= MANY
+    is_one = length_of_lists(request.topics, "partitions") <= MANY
     committed: list[TxnOffsetCommitResponseTopic] = []
-    for part in [request.topics] if whole else parts_of_lists(request.topics, "partitions"):
-        event = CommitTransactionalOffsets(msgspec.structs.replace(request, topics=part), ids, guard)
-        try:
-            response: TxnOffsetCommitResponse = await context.services.groups.submit(request.group_id, event)
-        except Exception as error:  # noqa: BLE001 - it is the answer to this part
-            code = _known(wire_error(error).code, context.version)
-            committed += [_refused(topic, code) for topic in part]
-        else:
-            committed += response.topics
-            guard = None if guard is None else _OPEN
+    overdue: ErrorCode | None = None
+    for part in [request.topics] if is_one else parts_of_lists(request.topics, "partitions"):
+        code = overdue
+        if code is None:
+            event = CommitTransactionalOffsets(msgspec.structs.replace(request, topics=part), ids, guard)
+            try:
+                response: TxnOffsetCommitResponse = await context.services.groups.submit(request.group_id, event)
+            except Exception as error:  # noqa: BLE001 - it is the answer to this part
+                code = _known(wire_error(error).code, context.version)
+                if isinstance(error, UncommittedError):
+                    overdue = code  # Each part that follows would wait as long.
+            else:
+                committed += response.topics
+                guard = None if guard is None else _OPEN
+        if code is not None:
+            committed += await context.services.slices.run(_refused(part, code))
+            await asyncio.sleep(0)
     return committed
 
 
@@ -158,20 +180,28 @@ async def _verify(request: TxnOffsetCommitRequest, context: RequestContext) -> i
 
 def _sort_out(
     request: TxnOffsetCommitRequest, topics: TopicsImage, refused: dict[str, TxnOffsetCommitResponseTopic]
-) -> dict[str, bytes]:
+) -> Sliced[dict[str, bytes]]:
     """Take out of the request what does not exist, add the answers to it to `refused`, and return the topics' ids."""
     ids = {}
+    left = []
     for topic in request.topics:
         found = topics.by_name.get(topic.name)
         there = () if found is None else found.partitions
-        missing = [partition for partition in topic.partitions if partition.partition_index not in there]
         if found is not None:
             ids[topic.name] = found.topic_id
+        partitions: list[TxnOffsetCommitRequestPartition] = []
+        missing: list[TxnOffsetCommitRequestPartition] = []
+        for partition in topic.partitions:
+            (partitions if partition.partition_index in there else missing).append(partition)
+            yield
         if missing:
-            gone = _refused(
-                TxnOffsetCommitRequestTopic(name=topic.name, partitions=missing), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            (gone,) = yield from _refused(
+                [TxnOffsetCommitRequestTopic(name=topic.name, partitions=missing)], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             )
             refused.setdefault(topic.name, TxnOffsetCommitResponseTopic(name=topic.name)).partitions += gone.partitions
-            topic.partitions = [partition for partition in topic.partitions if partition.partition_index in there]
-    request.topics = [topic for topic in request.topics if topic.partitions]
+            topic.partitions = partitions
+        if partitions:
+            left.append(topic)
+        yield
+    request.topics = left
     return ids

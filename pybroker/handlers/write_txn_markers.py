@@ -12,12 +12,13 @@ Behaviour
       min.insync.replicas are needed, and on the device where the log's settings want that. It ends the producer's
       transaction there: the last stable offset passes it, and read_committed fetches that waited are woken.
     - In __consumer_offsets the group coordinator writes the marker, and lets the transaction's offsets count or go.
-    - A marker that comes twice is written twice, and changes nothing.
+    - A marker that comes twice is written twice, and changes nothing; a partition that it names twice gets it once.
     - TRANSACTION_COORDINATOR_FENCED for the coordinator epoch of a predecessor, INVALID_PRODUCER_EPOCH for an epoch of
-      the producer that has gone by; nothing is written then.
+      the producer that has gone by, INVALID_REQUEST for an id or epoch of a producer below 0; nothing is written
+      then.
     - UNKNOWN_TOPIC_OR_PARTITION for a partition that is not here, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS,
-      KAFKA_STORAGE_ERROR; REQUEST_TIMED_OUT for one that is not committed within request.timeout.ms, whose marker is
-      there all the same.
+      KAFKA_STORAGE_ERROR; REQUEST_TIMED_OUT for one that is not committed within request.timeout.ms, whose marker may
+      be there all the same.
     - Each marker of the request has a result, in the request's order.
 
 Version notes
@@ -32,6 +33,7 @@ Not done
 from __future__ import annotations
 
 import asyncio
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -39,6 +41,8 @@ import msgspec
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.handlers.errors import denial, wire_error
 from pybroker.handlers.registry import handles
+from pybroker.machine.parts import parts
+from pybroker.machine.slices import whole
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -52,16 +56,17 @@ from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pybroker.coordinator.runtime.markers import EndedTransaction
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+    from pybroker.machine.slices import Sliced
     from pybroker.protocol.messages.write_txn_markers import WritableTxnMarker
 
 
-_AT_ONCE = 500
-"""Partitions looked up before others on the loop have their turn."""
+_AT_ONCE = 100
+"""Markers that a group coordinator is handed before others on the loop have their turn: some milliseconds."""
 _NOT_COORDINATED_HERE = frozenset(
     {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
 )
@@ -69,15 +74,20 @@ _NOT_COORDINATED_HERE = frozenset(
 
 
 def _failed(request: WriteTxnMarkersRequest, _version: int, error: WireError) -> WriteTxnMarkersResponse:
-    return _response(request, {place: error.code for place, _marker in _places(request)})
+    return whole(_build(request, repeat(error.code)))
 
 
-class _Place(msgspec.Struct, frozen=True):
-    """A partition of a marker: by the positions of marker and topic in the request, and its own number."""
+class _Found(msgspec.Struct):
+    """What there is to write for a request."""
 
-    marker: int
-    topic: int
-    partition: int
+    codes: list[int]
+    """Of each partition of each marker, once; those of what is written come later."""
+    ended: dict[int, EndedTransaction]
+    """By their indexes in `codes`."""
+    of_groups: dict[int, tuple[int, WritableTxnMarker]]
+    """By their indexes in `codes`, partitions of __consumer_offsets and their markers."""
+    indexes: list[int]
+    """In `codes`, of all partitions of the request in its order."""
 
 
 @handles(
@@ -87,26 +97,53 @@ class _Place(msgspec.Struct, frozen=True):
 )
 async def write_txn_markers(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
     """Write all markers, and answer when those are committed that were."""
+    slices, markers = context.services.slices, context.services.markers
+    assert markers is not None  # It is no API of controllers.
     enough = (Operation.ALTER, Operation.CLUSTER_ACTION)
     if not any(authorizer.allowed(context, operation, ResourceType.CLUSTER, CLUSTER_NAME) for operation in enough):
-        raise denial(ResourceType.CLUSTER)
-    find, markers = context.services.partitions.get, context.services.markers
-    assert markers is not None  # It is no API of controllers.
-    codes: dict[_Place, int] = {}
-    ended: dict[_Place, EndedTransaction] = {}
-    of_groups: dict[_Place, asyncio.Future[ErrorCode]] = {}
-    for number, (place, marker) in enumerate(_places(request), 1):
-        if number % _AT_ONCE == 0:
-            await asyncio.sleep(0)
-        topic = marker.topics[place.topic].name
-        partition = find(topic, place.partition)
-        if partition is None:
-            codes[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            continue
-        if topic == OFFSETS_TOPIC:
-            of_groups[place] = asyncio.ensure_future(_end_in_groups(place.partition, marker, context))
-            continue
-        ended[place] = (
+        denied: WriteTxnMarkersResponse = await slices.run(_build(request, repeat(denial(ResourceType.CLUSTER).code)))
+        return denied
+    found: _Found = await slices.run(_look_up(request, context))
+    of_groups = None
+    if found.of_groups:
+        of_groups = asyncio.ensure_future(_end_in_groups(list(found.of_groups.values()), context))
+    for at, code in zip(found.ended, await markers.write(list(found.ended.values())), strict=True):
+        found.codes[at] = code
+    if of_groups is not None:
+        for at, code in zip(found.of_groups, await of_groups, strict=True):
+            found.codes[at] = code
+    response: WriteTxnMarkersResponse = await slices.run(_build(request, map(found.codes.__getitem__, found.indexes)))
+    return response
+
+
+def _look_up(request: WriteTxnMarkersRequest, context: RequestContext) -> Sliced[_Found]:
+    """Find the partitions that markers are written to, and say of the others why not."""
+    found = _Found([], {}, {}, [])
+    for marker in request.markers:
+        known: dict[tuple[str, int], int] = {}
+        for topic in marker.topics:
+            for index in topic.partition_indexes:
+                at = known.setdefault((topic.name, index), len(found.codes))
+                found.indexes.append(at)
+                if at == len(found.codes):
+                    found.codes.append(_sort(marker, topic.name, index, found, context))
+                yield
+            yield
+        yield
+    return found
+
+
+def _sort(marker: WritableTxnMarker, topic: str, index: int, found: _Found, context: RequestContext) -> ErrorCode:
+    """Add a partition to those that a marker is written to, or return what keeps it from being written."""
+    if marker.producer_id < 0 or marker.producer_epoch < 0:
+        return ErrorCode.INVALID_REQUEST
+    partition = context.services.partitions.get(topic, index)
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if topic == OFFSETS_TOPIC:
+        found.of_groups[len(found.codes)] = index, marker
+    else:
+        found.ended[len(found.codes)] = (
             partition,
             marker.producer_id,
             marker.producer_epoch,
@@ -114,15 +151,30 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, context: RequestCon
             marker.coordinator_epoch,
             marker.transaction_version,
         )
-    codes.update(zip(ended, await markers.write(list(ended.values())), strict=True))
-    codes.update(zip(of_groups, await asyncio.gather(*of_groups.values()), strict=True))
-    return _response(request, codes)
+    return ErrorCode.NONE
 
 
-async def _end_in_groups(partition: int, marker: WritableTxnMarker, context: RequestContext) -> ErrorCode:
+async def _end_in_groups(ended: Sequence[tuple[int, WritableTxnMarker]], context: RequestContext) -> list[ErrorCode]:
+    """Have the group coordinator write markers, some at a time, and all within the time of one."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + context.services.config.request_timeout_ms / 1000
+    codes: list[ErrorCode] = []
+    for some in parts(ended, most=_AT_ONCE):
+        if loop.time() >= deadline:
+            codes += [ErrorCode.REQUEST_TIMED_OUT] * len(some)
+            continue
+        codes += await asyncio.gather(
+            *(_end_in_group(partition, marker, context, deadline) for partition, marker in some)
+        )
+    return codes
+
+
+async def _end_in_group(
+    partition: int, marker: WritableTxnMarker, context: RequestContext, deadline: float
+) -> ErrorCode:
     """Have the group coordinator write a marker: the offsets of the transaction count from then on, or go."""
     try:
-        async with asyncio.timeout(context.services.config.request_timeout_ms / 1000):
+        async with asyncio.timeout_at(deadline):
             await context.services.groups.complete_transaction(
                 partition,
                 marker.producer_id,
@@ -139,32 +191,18 @@ async def _end_in_groups(partition: int, marker: WritableTxnMarker, context: Req
     return ErrorCode.NONE
 
 
-def _places(request: WriteTxnMarkersRequest) -> Iterator[tuple[_Place, WritableTxnMarker]]:
-    """Yield every partition of every marker, each once."""
-    for at, marker in enumerate(request.markers):
-        for position, topic in enumerate(marker.topics):
+def _build(request: WriteTxnMarkersRequest, codes: Iterator[int]) -> Sliced[WriteTxnMarkersResponse]:
+    """Build the answer of the codes of every partition of every marker."""
+    response = WriteTxnMarkersResponse(markers=[])
+    for marker in request.markers:
+        topics = []
+        for topic in marker.topics:
+            partitions = []
             for index in topic.partition_indexes:
-                yield _Place(at, position, index), marker
-
-
-def _response(request: WriteTxnMarkersRequest, codes: dict[_Place, int]) -> WriteTxnMarkersResponse:
-    def topics(at: int, marker: WritableTxnMarker) -> list[WritableTxnMarkerTopicResult]:
-        return [
-            WritableTxnMarkerTopicResult(
-                name=topic.name,
-                partitions=[
-                    WritableTxnMarkerPartitionResult(
-                        partition_index=index, error_code=codes[_Place(at, position, index)]
-                    )
-                    for index in topic.partition_indexes
-                ],
-            )
-            for position, topic in enumerate(marker.topics)
-        ]
-
-    return WriteTxnMarkersResponse(
-        markers=[
-            WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics(at, marker))
-            for at, marker in enumerate(request.markers)
-        ]
-    )
+                partitions.append(WritableTxnMarkerPartitionResult(partition_index=index, error_code=next(codes)))
+                yield
+            topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=partitions))
+            yield
+        response.markers.append(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
+        yield
+    return response

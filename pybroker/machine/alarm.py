@@ -1,7 +1,10 @@
 """The timers of one machine, and the one alarm of the loop that they share.
 
-Owns the order of deadlines. Must not know what a timer's event means. Setting a timer later than it stood costs one
-assignment: most timers are sessions, put off by every sign of life and hardly ever due.
+Owns the order of deadlines. Must not know what a timer's event means. Setting a timer later than it stood costs two
+assignments: most timers are sessions, put off by every sign of life and hardly ever due.
+
+A deadline is on the clock that the machine's decisions go by. Where that one can be set, what is left until the
+deadline is waited for by a steady clock: a step of the time of day neither ends sessions nor puts timers off.
 """
 
 from __future__ import annotations
@@ -29,11 +32,16 @@ class Alarm:
         now: Callable[[], int],
         ring: Callable[[Sequence[Timer]], None],
         call_later: Callable[[float, Callable[[], None]], Cancellable] | None = None,
+        steady: Callable[[], int] | None = None,
     ) -> None:
+        """`now` is the machine's clock in milliseconds, `steady` one that nobody sets; the machine's when None."""
         self._now = now
+        self._steady = steady or now
         self._ring = ring
         self._call_later = call_later
         self._timers: dict[Hashable, Timer] = {}
+        # Of the same keys the deadlines, on the steady clock as all times below.
+        self._deadlines: dict[Hashable, int] = {}
         # The earliest time at which each key is looked at. Invariant: not after the deadline of the key's timer.
         self._looks: dict[Hashable, int] = {}
         # (time, ordinal, key); an entry that `_looks` does not have is of no meaning.
@@ -57,9 +65,13 @@ class Alarm:
             return
         if deadline is None:
             if self._timers.pop(key, None) is not None:
+                del self._deadlines[key]
                 self._maybe_forget()
             return
+        if self._steady is not self._now:
+            deadline += self._steady() - self._now()
         self._timers[key] = timer
+        self._deadlines[key] = deadline
         look = self._looks.get(key)
         if look is None or deadline < look:
             self._look(key, deadline)
@@ -69,6 +81,7 @@ class Alarm:
     def clear(self) -> None:
         """Drop every timer."""
         self._timers.clear()
+        self._deadlines.clear()
         self._looks.clear()
         self._heap.clear()
         self._arm()
@@ -94,24 +107,24 @@ class Alarm:
         if self._heap:
             self._rings_at = self._heap[0][0]
             call_later = self._call_later or asyncio.get_running_loop().call_later
-            self._handle = call_later(max(0, self._rings_at - self._now()) / 1000, self._fire)
+            self._handle = call_later(max(0, self._rings_at - self._steady()) / 1000, self._fire)
 
     def _fire(self) -> None:
-        now = self._now()
+        now = self._steady()
         due: list[Timer] = []
         while self._heap and self._heap[0][0] <= now:
             at, _, key = heappop(self._heap)
             if self._looks.get(key) != at:
                 continue
             del self._looks[key]
-            timer = self._timers.get(key)
-            if timer is None or timer.deadline_ms is None:
+            deadline = self._deadlines.get(key)
+            if deadline is None:
                 continue  # It was cancelled since.
-            if timer.deadline_ms <= now:
-                del self._timers[key]
-                due.append(timer)
+            if deadline <= now:
+                del self._deadlines[key]
+                due.append(self._timers.pop(key))
             else:
-                self._look(key, timer.deadline_ms)
+                self._look(key, deadline)
         self._handle = None
         self._arm()
         self._ring(due)

@@ -20,7 +20,7 @@ class Timer(NamedTuple):
 
     key: Hashable
     deadline_ms: int | None
-    """When, on the clock of the `now` of `handle`; None cancels the timer."""
+    """When, on the clock of the `now` of `handle`, as it goes now: setting that clock moves no timer. None cancels."""
     event: Any = None
     if_absent: bool = False
     """Whether a timer that is set already under the same key stays as it is."""

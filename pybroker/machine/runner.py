@@ -11,6 +11,9 @@ not committed.
 An `append` that commits at once costs no task and no future, nor does one that returns a `Reply` for its commit:
 `queue` and `step` are the way of requests that come in thousands, `submit` of those who would rather await.
 
+An outcome may have `otherwise`, which decides once more about an event whose records the log will never take: others
+may wait for what was decided. It sees the state that the event was decided on.
+
 An append may wait for a disk, or for replicas. When that takes too long, the caller receives an error; what was
 appended stays and is committed later, or not.
 """
@@ -41,6 +44,9 @@ OnReply = Callable[[Any, Exception | None], None]
 _ALL = 1 << 31
 RETRY_MS = 500
 """A timer whose event could not be committed rings again so much later: nobody else would ask again."""
+
+RAISED_MS = 10_000
+"""A timer whose event raised rings again so much later: what made it raise may be gone."""
 
 
 _Decided = list[tuple[Any, OnReply | Timer, Outcome[Record, Any]]]
@@ -75,10 +81,12 @@ class Runner(Generic[Event, Record]):
         max_records: int,
         timeout_ms: int | None = None,
         call_later: Callable[[float, Callable[[], None]], Cancellable] | None = None,
+        steady: Callable[[], int] | None = None,
     ) -> None:
         """`append` returns None when the records are committed, or what is awaited until they are (best a `Reply`); it
-        is not called again before that. `now` is the clock in milliseconds. A batch is closed when it has `max_records`
-        or more. The callback receives `UncommittedError` when a commit takes longer than `timeout_ms`.
+        is not called again before that. `now` is the clock in milliseconds; where it can be set, timers go by `steady`.
+        A batch is closed when it has `max_records` or more. The callback receives `UncommittedError` when a commit
+        takes longer than `timeout_ms`.
         """
         # Invariant: shows exactly the committed records, but while a batch is in work.
         self._machine = machine
@@ -97,7 +105,7 @@ class Runner(Generic[Event, Record]):
         # What was decided and is appended. Invariant: not None exactly while an append is awaited.
         self._work: _Work[Event, Record] | None = None
         self._parked: dict[Hashable, OnReply] = {}
-        self._alarm = Alarm(now, self._ring, call_later)
+        self._alarm = Alarm(now, self._ring, call_later, steady)
         self._closed = False
 
     @property
@@ -189,12 +197,16 @@ class Runner(Generic[Event, Record]):
             try:
                 outcome = handle(event, now)
             except Exception as error:  # noqa: BLE001 - the answer to this event alone: `handle` changes nothing
-                _fail(on_reply, error)
+                self._fail(on_reply, error)
                 continue
             for record in outcome.records:
                 apply(record)
             decided.append((event, on_reply, outcome))
             records += outcome.records
+        self._commit(draft, decided, records)
+
+    def _commit(self, draft: Machine[Event, Record], decided: _Decided[Record], records: list[Record]) -> None:
+        """Append what was decided, and answer when it is committed."""
         try:
             committed = self._append(records) if records else None
         except Exception as error:  # noqa: BLE001 - whatever ended the batch is the answer to everyone in it
@@ -286,12 +298,33 @@ class Runner(Generic[Event, Record]):
             self._waiting.extendleft((event, on_reply) for event, on_reply, _ in reversed(decided))
             self._at_most = len(decided) // 2
             return
+        if isinstance(error, UnwritableError) and decided:
+            event, on_reply, outcome = decided[0]
+            otherwise = getattr(outcome, "otherwise", None)
+            if otherwise is not None:
+                self._decide_otherwise(event, on_reply, otherwise())
+                return
         for _, on_reply, _ in decided:
             if not isinstance(on_reply, Timer):
                 on_reply(None, error)
             elif on_reply.key not in self._alarm and not self._closed:
                 log.warning("an event that a timer brought is tried again, as it could not be committed: %s", error)
                 self._alarm.set(on_reply._replace(deadline_ms=self._now() + RETRY_MS))
+
+    def _fail(self, on_reply: OnReply | Timer, error: Exception) -> None:
+        """Answer an event that raised. One that a timer brought comes again: what is due stays due, and nobody asks."""
+        if not isinstance(on_reply, Timer):
+            on_reply(None, error)
+            return
+        log.error("an event that a timer brought failed, and comes again in %d ms", RAISED_MS, exc_info=error)
+        if on_reply.key not in self._alarm and not self._closed:
+            self._alarm.set(on_reply._replace(deadline_ms=self._now() + RAISED_MS))
+
+    def _decide_otherwise(self, event: Event, on_reply: OnReply | Timer, outcome: Outcome[Record, Any]) -> None:
+        draft = self._machine.draft()
+        for record in outcome.records:
+            draft.apply(record)
+        self._commit(draft, [(event, on_reply, outcome)], list(outcome.records))
 
     def _ring(self, due: Sequence[Timer]) -> None:
         self._waiting.extend((timer.event, timer) for timer in due)
@@ -335,13 +368,6 @@ class _Asked:
 
 def _ignore_reply(_reply: Any, _error: Exception | None) -> None:
     """Stand for a callback that has already received the error that the commit takes too long."""
-
-
-def _fail(on_reply: OnReply | Timer, error: Exception) -> None:
-    if isinstance(on_reply, Timer):
-        log.error("an event that a timer brought failed", exc_info=error)
-    else:
-        on_reply(None, error)
 
 
 def _append_nothing(_records: Sequence[Any]) -> None:

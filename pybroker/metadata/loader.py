@@ -3,10 +3,14 @@
 Owns `image`, the only mutable reference to the newest image, and the list of publishers. Owns the transactions of a
 log that Kafka has written (KIP-866): their records count together at their end, or not at all. Must not know where
 records come from. Runs on the loop thread only, so that between two awaits of a handler the image stands still.
+
+A publisher that fails is logged and counted, as in Kafka, and keeps neither the others from the image nor the node from
+the next one: what is wrong in one record would end every node, and again at every start.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from pybroker.metadata.delta import MetadataDelta
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from pybroker.metadata.publishers import Publisher
     from pybroker.protocol.schema import Message
 
+log = logging.getLogger("pybroker.metadata")
+
 _BEGIN, _END, _ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
 # By class name, so that the modules of records that no broker of ours writes are not imported.
 _OF_TRANSACTIONS = frozenset({_BEGIN, _END, _ABORT})
@@ -32,6 +38,8 @@ class Loader:
         self._publishers = list(publishers)
         self.image = EMPTY_IMAGE
         """The newest published image; nobody else assigns it. Read for every request."""
+        self.failures = 0
+        """How many times a publisher could not put an image in force."""
         # Invariant: None exactly when `image` shows every record that was loaded.
         self._pending: MetadataDelta | None = None
         # Records of a transaction that has not ended, None outside of one.
@@ -91,7 +99,12 @@ class Loader:
             self._pending = None
             self.image = delta.build()
             for publisher in self._publishers:
-                publisher.publish(delta, self.image)
+                try:
+                    publisher.publish(delta, self.image)
+                except Exception:
+                    self.failures += 1
+                    words = "the metadata up to offset %d cannot be put in force by %s"
+                    log.critical(words, self.image.offset, type(publisher).__name__, exc_info=True)
         return self.image
 
     def _step_transaction(self, delta: MetadataDelta, kind: str) -> None:

@@ -435,6 +435,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     _controller("FencedBrokerCount", "Registered brokers that are fenced."),
     _controller("ActiveBrokerCount", "Registered brokers that are not fenced."),
+    _controller("MetadataErrorCount", "Times that a part of this node could not put the metadata in force."),
     _controller("LastAppliedRecordOffset", "Offset of the last record of the metadata log that this node has applied."),
     _raft("current-leader", "Node id of the leader of the metadata quorum; -1 for none."),
     _raft("current-epoch", "Epoch of the metadata quorum."),

@@ -7,7 +7,6 @@ not know how connections are counted, nor what is done to those beyond a limit.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from pybroker.config.connections import ListenerConnections, parse_overrides
 from pybroker.config.key import INT_MAX
 from pybroker.metadata.quotas import IP
 from pybroker.net.descriptors import connections_allowed
-from pybroker.security.host_names import addresses_of
+from pybroker.security.host_names import addresses_of, written_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,7 +134,7 @@ class ConnectionQuotas:
     def _enforce(self) -> None:
         """Put in force what is known, and the rest when the names in it have addresses."""
         names = {*parse_overrides(self._config.max_connections_per_ip_overrides), *filter(None, self._rates)}
-        addresses = {name: _address(name) for name in names}
+        addresses = {name: written_address(name) for name in names}
         found = {name: one for name, one in addresses.items() if one is not None}
         self._apply({**self._addresses, **found})
         self.stop()
@@ -151,10 +150,3 @@ class ConnectionQuotas:
     def _apply(self, addresses: Mapping[str, str]) -> None:
         limits = build_connection_limits(self._config, self._shares, self._rates, addresses)
         self._data_plane.set_connection_limits(limits)
-
-
-def _address(name: str) -> str | None:
-    try:
-        return str(ipaddress.ip_address(name))
-    except ValueError:
-        return None

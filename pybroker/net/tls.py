@@ -48,7 +48,7 @@ class TlsListeners:
         self._settings = settings
         self._rules = {name: _rules(one) for name, one in settings.items()}
         self._stamps = {name: _stamp(one) for name, one in settings.items()}
-        self._made = {name: build_server_tls(one) for name, one in settings.items()}
+        self._made = {name: _build(one) for name, one in settings.items()}
         self._said: dict[str, datetime] = {}
         self._data_plane: DataPlane | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -68,7 +68,7 @@ class TlsListeners:
 
     def open(self, name: str, settings: ListenerTls) -> None:
         """Read what a listener needs that is opened while others are; raises ConfigError."""
-        stamp, rules, made = _stamp(settings), _rules(settings), build_server_tls(settings)
+        stamp, rules, made = _stamp(settings), _rules(settings), _build(settings)
         self._settings[name], self._rules[name], self._stamps[name], self._made[name] = settings, rules, stamp, made
         if self._watch is None and self._data_plane is not None:
             self.start(self._data_plane)
@@ -132,7 +132,7 @@ class TlsListeners:
         # The stamp is taken first: what changes while it is read is read again.
         stamp = _stamp(settings)
         try:
-            rules, made = _rules(settings), build_server_tls(settings)
+            rules, made = _rules(settings), _build(settings)
         except ConfigError as error:
             log.error("listener %s goes on with its certificate: %s", name, error)
             self._stamps[name] = stamp
@@ -174,6 +174,14 @@ def _rules(settings: ListenerTls) -> tuple[Rule, ...]:
         raise ConfigError("ssl.principal.mapping.rules", settings.principal_mapping_rules, str(error)) from None
 
 
+def _build(settings: ListenerTls) -> tuple[ServerTls, bytes]:
+    """Return what a listener encrypts by, and its certificate (DER); raises ConfigError."""
+    for store in (settings.keys, settings.trust):
+        if "\0" in (store.location or ""):
+            raise ConfigError(f"{store.setting}.location", ascii(store.location), "the path of a file, without NUL")
+    return build_server_tls(settings)
+
+
 def _stamp(settings: ListenerTls) -> _Stamp:
     """Return what shows that one of the files has changed; one that is not there has not."""
     return tuple(_looks(store.location for store in (settings.keys, settings.trust) if store.location))
@@ -183,6 +191,6 @@ def _looks(locations: Iterable[str | None]) -> Iterable[tuple[str, int, int]]:
     for location in locations:
         try:
             status = Path(location or "").stat()
-        except OSError:
+        except (OSError, ValueError):  # A text with a NUL in it is no path: ValueError.
             continue
         yield location or "", status.st_mtime_ns, status.st_ino

@@ -15,6 +15,7 @@ from pybroker.broker.broker_channel import build_broker_channels
 from pybroker.broker.heartbeat import Heartbeats
 from pybroker.broker.lifecycle import LifecycleSettings
 from pybroker.broker.moved_clients import MovedClients
+from pybroker.broker.own_registration import OwnRegistration
 from pybroker.broker.producer_ids import ProducerIds
 from pybroker.broker.recent_deaths import RecentDeaths
 from pybroker.broker.registration import Endpoints, Registration, Unreported
@@ -211,7 +212,8 @@ class BrokerPart:
         self._verify_transactions(live.current)
         self._api_versions = ApiVersionsPublisher(self.data_plane)
         # Rules come first: nobody finds a topic that is newer than they are.
-        rules: list[Publisher] = [self.rights, self.quotas, self.connection_quotas]
+        own = OwnRegistration(self.config.node_id)
+        rules: list[Publisher] = [self.rights, self.quotas, self.connection_quotas, own]
         if self.telemetry is not None:
             rules.append(self.telemetry)
         if not self.config.is_single:

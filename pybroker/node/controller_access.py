@@ -29,6 +29,10 @@ class MetadataSource(Protocol):
         """The newest published image."""
 
     @property
+    def publish_failures(self) -> int:
+        """How many times a part of the node could not put an image in force."""
+
+    @property
     def leader_id(self) -> int:
         """Node id of the quorum's leader as far as it is known here, -1 for none."""
 

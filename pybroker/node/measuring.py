@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from pybroker.broker.broker_state import BrokerState
     from pybroker.controller.service import Controller
-    from pybroker.metadata.image import MetadataImage
     from pybroker.net.native import DataPlane, PartitionStates, WorkCounters
     from pybroker.node.broker_part import BrokerPart
+    from pybroker.node.controller_access import MetadataSource
     from pybroker.node.controller_part import ControllerPart
     from pybroker.security.mutation_quotas import MutationQuotas
     from pybroker.storage.cleaner import CleanerCounts
@@ -101,10 +101,10 @@ class Measuring:
         yield from self._of_clients(broker, parts[0].mutations)
         source = getattr(broker, "source", None)
         if controller is not None and controller.is_open:
-            yield from _of_metadata(controller.controller.image)
+            yield from _of_metadata(controller.controller)
             yield from _of_quorum(controller.controller)
         elif controller is None and source is not None:
-            yield from _of_metadata(source.image)
+            yield from _of_metadata(source)
         yield "kafka_server_kafkaserver_brokerstate", [Sample(int(self._state()))]
         yield from _of_process()
 
@@ -320,7 +320,8 @@ def _of_cleaner(counts: CleanerCounts) -> Iterator[Family]:
     yield "pybroker_log_cleaner_written_bytes", [Sample(counts.bytes_written)]
 
 
-def _of_metadata(image: MetadataImage) -> Iterator[Family]:
+def _of_metadata(source: MetadataSource) -> Iterator[Family]:
+    image = source.image
     partitions = offline = imbalanced = 0
     seen = 0
     for topic in image.topics.by_name.values():
@@ -340,6 +341,7 @@ def _of_metadata(image: MetadataImage) -> Iterator[Family]:
     yield f"{prefix}_preferredreplicaimbalancecount", [Sample(imbalanced)]
     yield f"{prefix}_fencedbrokercount", [Sample(fenced)]
     yield f"{prefix}_activebrokercount", [Sample(len(brokers) - fenced)]
+    yield f"{prefix}_metadataerrorcount", [Sample(source.publish_failures)]
     yield f"{prefix}_lastappliedrecordoffset", [Sample(image.offset)]
 
 

@@ -15,6 +15,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+LONGEST_MESSAGE = 32_767 // 4
+"""Characters that fit in a string of the protocol whichever they are: a message may quote what a client sent."""
+
 
 class ProtocolError(Exception):
     """Base of what this package raises."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _LEADER = "leader"
 _NO_OFFSET = -1
+_SLICE = 200
+"""Partitions that are begun in one turn of the loop: a few milliseconds."""
 
 Key = tuple[bytes, int]
 """Topic id and index."""
@@ -61,7 +63,7 @@ class Deletions:
         self._find = find
         self._is_lost = is_lost
         # Invariant: a partition's followers are watched in the data plane as long as it is here.
-        self._awaited: dict[Key, list[_Awaited]] = {}
+        self._awaited: dict[Key, dict[asyncio.Future[Deleted], _Awaited]] = {}
 
     async def replicated(self, deletions: Sequence[tuple[Partition, int]], timeout_s: float) -> list[Deleted]:
         """Return how far each of these partitions is deleted on all live replicas, when it is as far as the offset.
@@ -69,12 +71,18 @@ class Deletions:
         What this leader has deleted is deleted whatever the others do: those that take longer than `timeout_s` are
         answered with REQUEST_TIMED_OUT, and a partition that this broker leads no more with NOT_LEADER_OR_FOLLOWER.
         """
-        before = [self._low_watermark(partition) for partition, _ in deletions]
-        waiting = [self._begin(partition, offset) for partition, offset in deletions]
-        pending = [one.done for one in waiting if not one.done.done()]
+        before: list[int] = []
+        waiting: list[_Awaited] = []
+        until = asyncio.get_running_loop().time() + timeout_s
         try:
+            for number, (partition, offset) in enumerate(deletions, 1):
+                before.append(self._low_watermark(partition))
+                waiting.append(self._begin(partition, offset))
+                if number % _SLICE == 0:
+                    await asyncio.sleep(0)
+            pending = [one.done for one in waiting if not one.done.done()]
             if pending:
-                await asyncio.wait(pending, timeout=max(timeout_s, 0.0))
+                await asyncio.wait(pending, timeout=max(until - asyncio.get_running_loop().time(), 0.0))
         finally:
             for one in waiting:
                 self._end(one)
@@ -95,7 +103,7 @@ class Deletions:
     def _begin(self, partition: Partition, offset: int) -> _Awaited:
         one = _Awaited(partition, offset, asyncio.get_running_loop().create_future())
         key = (partition.topic_id, partition.index)
-        self._awaited.setdefault(key, []).append(one)
+        self._awaited.setdefault(key, {})[one.done] = one
         # Before the look, so that what a follower says between the two is not missed.
         partition.await_deletion(True)
         self._look(one)
@@ -106,14 +114,13 @@ class Deletions:
 
     def _end(self, one: _Awaited) -> None:
         key = (one.partition.topic_id, one.partition.index)
-        rest = [other for other in self._awaited.get(key, ()) if other.done is not one.done]
-        if rest:
-            self._awaited[key] = rest
-        elif self._awaited.pop(key, None) is not None:
+        awaited = self._awaited.get(key, {})
+        if awaited.pop(one.done, None) is not None and not awaited:
+            del self._awaited[key]
             one.partition.await_deletion(False)
 
     def _step(self, key: Key) -> None:
-        for one in self._awaited.get(key, ()):
+        for one in self._awaited.get(key, {}).values():
             if not one.done.done():
                 self._look(one)
 

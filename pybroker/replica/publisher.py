@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.config.topic import TopicConfig
 from pybroker.metadata.image import EMPTY_IMAGE
+from pybroker.metadata.internal_topics import INTERNAL_TOPICS
 from pybroker.metadata.replica_directories import directory_of
 from pybroker.replica.endpoints import plan_endpoints
 from pybroker.replica.native import PartitionEntry, TopicEntry, TopicTable, become_roles
 from pybroker.replica.native import Role as NativeRole
 from pybroker.replica.read_replicas import plan_read_replicas
-from pybroker.replica.roles import Follower, Leader, NoRole, plan_eligible, plan_role, plan_roles
+from pybroker.replica.roles import Follower, Leader, NoRole, plan_registered, plan_role, plan_roles
 from pybroker.replica.sources import plan_sources
 from pybroker.replica.throttled import throttled_sides
 from pybroker.storage.exhaustion import is_exhaustion, limits
@@ -100,7 +101,7 @@ class PartitionPublisher:
         # Invariant: of the other brokers in `_published`, those that `_table` names.
         self._endpoints: dict[str, list[Endpoint]] = {}
         # Invariant: the brokers whose replicas may be in sync by `_table`; None before it says so.
-        self._eligible: list[int] | None = None
+        self._eligible: list[tuple[int, int]] | None = None
         # Invariant: what the data plane was given last of where others are fetched from.
         self._sources: list[Source] = []
         # Invariant: the racks by which the data plane sends consumers on.
@@ -397,8 +398,7 @@ class PartitionPublisher:
         return Opening(wanted.key, wanted.topic_id, config, directory_of(wanted.image, self._config.node_id))
 
     def _topic_config(self, topic: TopicImage, image: MetadataImage) -> TopicConfig:
-        overrides = image.configs.of_topic(topic.name)
-        config, faults = TopicConfig.stored(overrides, self._config)
+        config, faults = TopicConfig.stored(image.configs.of_topic(topic.name), self._config)
         for fault in faults:
             log.warning("topic %s: a stored setting is ignored: %s", topic.name, fault)
         return config
@@ -428,7 +428,7 @@ class PartitionPublisher:
 
     def _take_brokers(self, image: MetadataImage) -> bool:
         """Take into the table who is where, and whose replicas may be in sync; return whether it is begun anew."""
-        endpoints, eligible = plan_endpoints(image.cluster, self._config.node_id), plan_eligible(image.cluster)
+        endpoints, eligible = plan_endpoints(image.cluster, self._config.node_id), plan_registered(image.cluster)
         is_other = endpoints != self._endpoints
         if is_other:
             self._endpoints = endpoints
@@ -444,6 +444,7 @@ class PartitionPublisher:
         return TopicEntry(
             name=topic.name,
             topic_id=topic.topic_id,
+            internal=topic.name in INTERNAL_TOPICS,
             partitions=[
                 PartitionEntry(
                     index=index,

@@ -52,7 +52,12 @@ def may_be_in_sync(broker: BrokerRegistration | None) -> bool:
 
 def plan_eligible(cluster: ClusterImage) -> list[int]:
     """Return the ids of the brokers whose replicas may be in sync, in their order."""
-    return sorted(broker.id for broker in cluster.brokers.values() if may_be_in_sync(broker))
+    return [broker_id for broker_id, _ in plan_registered(cluster)]
+
+
+def plan_registered(cluster: ClusterImage) -> list[tuple[int, int]]:
+    """Return those of `plan_eligible` with the epochs of their registrations."""
+    return sorted((broker.id, broker.epoch) for broker in cluster.brokers.values() if may_be_in_sync(broker))
 
 
 def plan_role(partition: PartitionImage, node_id: int) -> Role:

@@ -40,5 +40,6 @@ def _names(throttled: Sequence[str], replica: str) -> bool:
 
 
 def _plain(item: str) -> str:
+    # As text: a topic's setting may have more digits than `int` takes.
     index, broker = item.split(":")
-    return f"{int(index)}:{int(broker)}"
+    return f"{index.lstrip('0') or '0'}:{broker.lstrip('0') or '0'}"

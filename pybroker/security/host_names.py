@@ -20,15 +20,24 @@ TIMEOUT_S = 5.0
 _MOST_AT_A_TIME = 4
 
 
+def written_address(name: str) -> str | None:
+    """Return the address that a text is, None for a name. Its zone (RFC 4007: `%eth0`) goes: clients have none here."""
+    try:
+        return str(ipaddress.ip_address(ipaddress.ip_address(name).packed))
+    except ValueError:
+        return None
+
+
 async def addresses_of(names: Iterable[str]) -> dict[str, str]:
     """Return the address of each name, the first that the resolver gives, as text; a name without one is left out."""
     found: dict[str, str] = {}
     asked = []
     for name in dict.fromkeys(names):
-        try:
-            found[name] = str(ipaddress.ip_address(name))
-        except ValueError:
+        address = written_address(name)
+        if address is None:
             asked.append(name)
+        else:
+            found[name] = address
     if asked:
         loop = asyncio.get_running_loop()
         threads = ThreadPoolExecutor(_MOST_AT_A_TIME, thread_name_prefix="pybroker-resolver")
@@ -47,6 +56,6 @@ async def unresolved_hosts(names: Iterable[str | None]) -> frozenset[str]:
 
 def _look_up(name: str) -> str | None:
     try:
-        return str(socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)[0][4][0])
+        return written_address(str(socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)[0][4][0]))
     except (OSError, UnicodeError):
         return None

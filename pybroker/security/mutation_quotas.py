@@ -31,6 +31,8 @@ _FEW_BUCKETS = 10_000
 """Buckets that are remembered before those that are full, which are as if they were new, are forgotten."""
 
 
+_LONGEST_WAIT_MS = 2**31 - 1
+"""A response says the wait as an int32; a quota may be so small that no number of milliseconds is enough."""
 _SHOWN_FOR_S = 3600.0
 """Kafka's `INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS`: who has asked for nothing for so long is not shown."""
 
@@ -159,7 +161,7 @@ class MutationCharge:
         return self.wait_ms
 
     def _throttle(self) -> None:
-        self.wait_ms = round(-self._bucket.tokens / self._rate * 1000)
+        self.wait_ms = round(min(-self._bucket.tokens / self._rate * 1000, _LONGEST_WAIT_MS))
 
 
 def say_wait(response: Response, wait_ms: int) -> Response:

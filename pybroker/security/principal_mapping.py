@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _RULE = re.compile(
     r"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/(?P<new>(?:\\.|[^\\/])*)/(?P<case>[LU]?))?\s*"
 )
-_REFERENCE = re.compile(r"\\(?P<literal>.)|\$(?P<group>\d+)")
+_REFERENCE = re.compile(r"\\(?P<literal>.)|\$(?P<group>[0-9]+)")
 
 
 class MappingError(ValueError):
@@ -103,9 +103,10 @@ def expanded(replacement: str, match: re2._Match[str]) -> str:
     def expand(found: re.Match[str]) -> str:
         if found["literal"] is not None:
             return found["literal"]
-        digits, rest = found["group"], ""
-        while len(digits) > 1 and int(digits) > groups:
-            digits, rest = digits[:-1], digits[-1] + rest
-        return found[0] if int(digits) > groups else (match.group(int(digits)) or "") + rest
+        digits = found["group"]
+        number, taken = int(digits[0]), 1
+        while taken < len(digits) and number * 10 + int(digits[taken]) <= groups:
+            number, taken = number * 10 + int(digits[taken]), taken + 1
+        return found[0] if number > groups else (match.group(number) or "") + digits[taken:]
 
     return _REFERENCE.sub(expand, replacement)

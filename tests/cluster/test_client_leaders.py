@@ -91,7 +91,7 @@ def test_a_silent_leader_is_not_waited_for_once_another_leads(pair: Pair) -> Non
         sent = producer.send("t", b"b")
         wait_until(lambda: first.asked[PRODUCE] == 2, within=10, what="the batch is at the silent leader")
         second.leader, second.epoch = 2, 1
-        second._offset, second._sequences = 1, {1: 1}
+        second._offset, second._sequences = 1, {(1, 0): 1}
         assert sent.result(10).offset == 1
     assert [batch.sequence for batch in second.received] == [1]
 

@@ -34,8 +34,11 @@ def stable_offset(cluster: Cluster, group: str) -> tuple[int, int]:
     """The offset of a group and its error, as who asks for stable ones gets them; asked until a coordinator answers."""
 
     def answered() -> tuple[int, int] | None:
-        address = cluster.address(cluster.leader(OFFSETS_TOPIC, 0))
-        with Wire(address) as wire:
+        try:
+            wire = Wire(cluster.address(cluster.leader(OFFSETS_TOPIC, 0)))
+        except ConnectionRefusedError:
+            return None  # Who was asked for the leader has not seen yet that it is dead.
+        with wire:
             asked = {"group_id": group, "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
             (found,) = wire.call("OffsetFetch", 8, groups=[asked], require_stable=True).groups
             if found.error_code in NOT_YET:

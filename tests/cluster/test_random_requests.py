@@ -31,7 +31,15 @@ TEXTS = (
     *("t1", "t2", "compact", "__consumer_offsets", "__cluster_metadata", "g1", "g2", "m1", "Stable", "/nowhere"),
     *("consumer", "uniform", "range", "roundrobin", "retention.ms", "cleanup.policy", "segment.bytes"),
     *("min.insync.replicas", "remote.storage.enable", "log.cleaner.threads", "group.consumer.assignors"),
+    *("User:x", "user", "client-id", "ip", "SCRAM-SHA-256", "x" * 32_767, "9" * 32_767, "\U0001f600" * 8_191),
+    *("\xe4," * 10_922, "\0" * 32_767, "User:" + "'" * 32_762),
 )
+SETTINGS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+    "allow.everyone.if.no.acl.found": "true",
+}
+"""All of a broker with an authorizer, without which the APIs of its entries are refused."""
 NUMBERS = {
     "int8": (0, 1, 2, 3, 4, -1, 127, -128),
     "int16": (0, 1, 2, 3, -1, 32767, -32768),
@@ -106,14 +114,16 @@ def decoded(api: RegisteredApi, version: int, frame: bytes) -> Any:
     return answer
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("seed", "properties"), [(1, {}), (2, {}), (3, {}), (4, SETTINGS), (5, SETTINGS)])
 def test_every_request_is_answered_with_an_error_of_its_own_or_none(
-    seed: int, caplog: pytest.LogCaptureFixture
+    seed: int, properties: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     maker, seen = Maker(seed), set()
     with (
         caplog.at_level(logging.ERROR),
-        Broker(num_partitions=2, offsets_topic_num_partitions=2, group_min_session_timeout_ms=1) as broker,
+        Broker(
+            num_partitions=2, offsets_topic_num_partitions=2, group_min_session_timeout_ms=1, properties=properties
+        ) as broker,
         Wire(broker.bootstrap_servers) as wire,
     ):
         topics = [{"name": name, "num_partitions": 2, "replication_factor": 1} for name in ("t1", "t2", "compact")]
@@ -121,7 +131,7 @@ def test_every_request_is_answered_with_an_error_of_its_own_or_none(
         maker.topic_ids += [topic.topic_id.bytes for topic in created]
         for number in range(REQUESTS):
             api, version, request = maker.request()
-            what = f"request {number}: {api.name} version {version}: {request!r}"
+            what = f"request {number}: {api.name} version {version}: {request!r:.9000}"
             frame = header(api.key, version, number, flexible=flexible(api.key, version)) + encode(request, version)
             wire.send_frame(frame)
             try:

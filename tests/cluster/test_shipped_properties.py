@@ -12,7 +12,7 @@ from pybroker.client import Admin, NewTopic, Producer
 from pybroker.local_cluster.layout import NodeLayout, NodePorts
 from pybroker.local_cluster.process import NodeProcess, wait_ready
 from pybroker.storage.meta_properties import random_id
-from tests.support.quorums import free_port
+from tests.support.processes import free_port
 
 pytestmark = pytest.mark.process
 

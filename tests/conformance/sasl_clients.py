@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pybench.peers.free_ports import free_ports
 from pybroker.security.scram import client_proof, salted_password
 from pybroker.security.scram_mechanisms import SCRAM_BY_NAME
 from pybroker.testing import Broker
@@ -19,15 +19,6 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 NONE, UNSUPPORTED_SASL_MECHANISM, ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED = 0, 33, 34, 58
 PLAIN_JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice secret" user_bob="b";'
 SCRAM_JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listened on a moment ago: what listeners of a fixed number need."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def settings(port: int, plain_port: int) -> dict[str, str]:

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pybench.peers import java
 from tests.conformance.conftest import Server, serving
 from tests.conformance.test_authorization import AUTHORIZER
-from tests.support import programs
+from tests.support import kafka_tools, programs
 
 PROGRAM = Path(sys.executable).with_name("pybroker")
 
@@ -40,7 +39,7 @@ def ours(*arguments: str) -> set[str]:
 
 def kafkas(*arguments: str) -> set[str]:
     programs.kafka_tools()
-    ran = java.run_java_tool("acls", *arguments)
+    ran = kafka_tools.run("acls", *arguments)
     assert ran.returncode == 0, ran.stderr
     return printed(ran.stdout)
 
@@ -51,8 +50,9 @@ def test_entries_are_added_listed_and_removed_as_by_kafkas_tool(server: Server) 
     one, other = ("--topic", "by-one", "--operation", "Read"), ("--topic", "by-other", "--operation", "Read")
     added = ours(*at, *adding, *one)
     assert {line.replace("by-one", "by-other") for line in added} == kafkas(*at, *adding, *other)
-    ours(*at, *adding, "--producer", "--idempotent", "--topic", "p", "--resource-pattern-type", "prefixed")
-    ours(*at, *adding, "--consumer", "--topic", "c", "--group", "*")
+    role = ("--add", "--allow-principal", "User:alice", "--allow-host", "10.0.0.1")
+    ours(*at, *role, "--producer", "--idempotent", "--topic", "p", "--resource-pattern-type", "prefixed")
+    ours(*at, *role, "--consumer", "--topic", "c", "--group", "*")
     for asked in (
         ("--list",),
         ("--list", "--topic", "pq", "--resource-pattern-type", "match"),
@@ -64,3 +64,52 @@ def test_entries_are_added_listed_and_removed_as_by_kafkas_tool(server: Server) 
     removing = ("--remove", "--force", "--topic")
     assert ours(*at, *removing, "by-other") == kafkas(*at, *removing, "by-one") == set()
     assert not any("by-o" in line for line in ours(*at, "--list"))
+
+
+def test_entries_of_a_principal_are_removed_as_by_kafkas_tool(server: Server) -> None:
+    at = ("--bootstrap-server", server.bootstrap_servers)
+    carol = ("--allow-principal", "User:carol", "--allow-host", "10.0.0.1")
+    dave = ("--deny-principal", "User:dave", "--deny-host", "10.0.0.2")
+    both = (*carol, *dave, "--operation", "Read", "--operation", "Write")
+    for added, removed in (
+        (both, (*carol, "--operation", "Read")),
+        (both, (*dave, "--operation", "Write")),
+        ((*carol, "--producer"), (*carol, "--producer")),
+        ((*carol, "--producer", "--consumer", "--group", "G"), (*carol, "--consumer", "--group", "G")),
+        ((*carol, "--operation", "Read"), ("--allow-principal", "User:carol", "--operation", "Read")),
+    ):
+        left = []
+        for run, name in ((ours, "of-ours"), (kafkas, "of-kafkas")):
+            # The same server adds for both: what differs is who removes.
+            topic = ("--topic", name)
+            ours(*at, "--add", *topic, *[word.replace("G", name) for word in added])
+            assert run(*at, "--remove", "--force", *topic, *[word.replace("G", name) for word in removed]) == set()
+            left.append({line.replace(name, "NAME") for line in ours(*at, "--list", *topic, "--group", name)})
+            ours(*at, "--remove", "--force", *topic, "--group", name)
+        assert left[0] == left[1]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["--list", "--producer", "--allow-principal", "User:a"],
+        ["--list", "--deny-host", "10.0.0.1"],
+        ["--list", "--idempotent"],
+        ["--add", "--deny-principal", "User:a", "--producer", "--topic", "q"],
+        ["--add", "--allow-principal", "User:a", "--consumer", "--deny-host", "h", "--topic", "q", "--group", "g"],
+        ["--add", "--allow-principal", "User:a", "--consumer", "--topic", "q", "--group", "g", "--cluster"],
+        ["--add", "--allow-principal", "User:a", "--producer", "--operation", "Read", "--topic", "q"],
+        ["--add", "--allow-principal", "User:a", "--principal", "User:a", "--topic", "q"],
+        ["--add", "--allow-principal", "User:a", "--producer"],
+        ["--add", "--allow-principal", "User:a"],
+        ["--add", "--allow-principal", "User:a", "--cluster", "--resource-pattern-type", "prefixed"],
+        ["--remove", "--force"],
+    ],
+)
+def test_options_are_refused_as_by_kafkas_tool(server: Server, asked: list[str]) -> None:
+    programs.kafka_tools()
+    whole = ("acls", "--bootstrap-server", server.bootstrap_servers, *asked)
+    theirs = kafka_tools.run(*whole)
+    ran = subprocess.run([PROGRAM, *whole], capture_output=True, text=True, check=False)
+    assert (ran.returncode, theirs.returncode) == (1, 1), ran.stderr
+    assert ran.stderr.removeprefix("pybroker acls: ").strip() == theirs.stderr.splitlines()[0]

@@ -6,6 +6,7 @@ Who asks is `User:ANONYMOUS`. Everybody may do everything until an entry is abou
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,7 +29,7 @@ READ, WRITE, DESCRIBE, CLUSTER_ACTION = 3, 4, 8, 9
 DENY, ALLOW = 2, 3
 TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED, TRANSACTIONAL_ID_REFUSED = 29, 30, 31, 53
 INVALID_REQUEST = 42
-UNKNOWN_TOPIC_ID = 100
+UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID = 3, 100
 BATCH = batch_of(b"a")
 
 
@@ -224,6 +225,26 @@ def test_entries_are_found_and_deleted_by_filters(wire: Wire) -> None:
     (result,) = wire.call("DeleteAcls", 3, filters=[filters]).filter_results
     assert [entry.resource_name for entry in result.matching_acls] == ["passing"]
     assert wire.call("DescribeAcls", 3, **filters).resources == []
+
+
+@pytest.mark.parametrize("version", [12, 17])
+def test_a_replicas_fetch_is_not_refused_for_a_topic_that_nobody_knows(wire: Wire, version: int) -> None:
+    """A leader may know a topic later than its followers, and forget it earlier."""
+    known = {"topic": "open", "topic_id": ids(wire)["open"]}
+    unknown = {"topic": "nobody-knows", "topic_id": uuid.UUID(int=7)}
+
+    def codes(*topics: dict[str, Any]) -> list[int]:
+        asked = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1, "log_start_offset": 0}
+        replica = {"replica_id": 5} if version < 15 else {"replica_state": {"replica_id": 5, "replica_epoch": -1}}
+        answer = wire.call(
+            "Fetch", version, **replica, max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_epoch=-1,
+            topics=[{**topic, "partitions": [asked]} for topic in topics],
+        )  # fmt: skip
+        return [partition.error_code for topic in answer.responses for partition in topic.partitions]
+
+    (of_known,) = codes(known)
+    assert of_known not in (TOPIC_REFUSED, CLUSTER_REFUSED)
+    assert codes(known, unknown) == [of_known, UNKNOWN_TOPIC if version < 13 else UNKNOWN_TOPIC_ID]
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pybench.peers import java
 from tests.conformance.conftest import Server
-from tests.support import programs
+from tests.support import kafka_tools, programs
 from tests.support.wire import Wire
 
 PROGRAM = Path(sys.executable).with_name("pybroker")
@@ -55,7 +54,7 @@ def test_kafkas_tool_changes_levels_and_ours_prints_the_same(server: Server) -> 
     at = ("--bootstrap-server", server.bootstrap_servers, "--entity-type", "broker-loggers")
 
     def both(*asked: str, status: int = 0) -> list[str]:
-        theirs = java.run_java_tool("configs", *at, *asked)
+        theirs = kafka_tools.run("configs", *at, *asked)
         ours = subprocess.run([PROGRAM, "configs", *at, *asked], capture_output=True, text=True, check=False)
         assert (theirs.returncode, ours.returncode) == (status, status), theirs.stderr + ours.stderr
         assert ours.stdout == theirs.stdout

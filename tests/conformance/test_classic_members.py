@@ -28,6 +28,8 @@ from tests.conformance.conftest import Server, Topic, coordinated, serving
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire
 
+UNKNOWN_SERVER_ERROR = -1
+
 
 @pytest.mark.parametrize("version", range(10))
 def test_every_version_joins_and_the_first_member_leads(join: Callable[..., Member], version: int) -> None:
@@ -112,6 +114,67 @@ def test_a_wrong_join_is_refused(join: Callable[..., Member], settings: dict[str
     member = join(**settings)
     member.begin_join()
     assert member.end_join().error_code == code
+
+
+@pytest.mark.parametrize("version", [6, 7, 9])
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ({}, MEMBER_ID_REQUIRED),
+        ({"session_ms": 1}, INVALID_SESSION_TIMEOUT),
+        ({"id": "stranger"}, UNKNOWN_MEMBER_ID),
+        ({"group": ""}, INVALID_GROUP_ID),
+        ({"kind": ""}, INCONSISTENT_GROUP_PROTOCOL),
+    ],
+)
+def test_a_refusal_names_no_protocol(
+    server: Server, group: str, settings: dict[str, Any], code: int, version: int
+) -> None:
+    member = Member(server, **{"group": group, **settings})
+    with member.wire:
+        member.begin_join(version)
+        answer = member.end_join()
+    assert (answer.error_code, answer.protocol_name) == (code, None if version >= 7 else "")
+
+
+def test_a_member_that_is_sent_away_while_it_joins_is_told_of_no_protocol(join: Callable[..., Member]) -> None:
+    first, second = join(), join()
+    first.join()
+    first.sync_alone()
+    second.begin_join()
+    second.id = second.end_join().member_id
+    second.begin_join()
+    wait_until(lambda: first.beat() == REBALANCE_IN_PROGRESS, within=5, what="the rebalance begins")
+    with Wire(second.server.bootstrap_servers) as other:
+        who = {"member_id": second.id, "group_instance_id": None}
+        other.call("LeaveGroup", 4, group_id=second.group, members=[who])
+    answer = second.end_join()
+    assert (answer.error_code, answer.protocol_name) == (UNKNOWN_MEMBER_ID, None)
+
+
+def test_an_assignment_that_is_too_large_is_an_error_of_all_and_the_group_rebalances(
+    join: Callable[..., Member],
+) -> None:
+    first, second = join(), join()
+    first.join()
+    first.sync_alone()
+    second.begin_join()
+    second.id = second.end_join().member_id
+    second.begin_join()
+    wait_until(lambda: first.beat() == REBALANCE_IN_PROGRESS, within=5, what="the rebalance begins")
+    first.begin_join()
+    first.end_join()
+    second.end_join()
+    asked = second.sync_request()
+    correlation = second.wire.send(asked)
+    refused = first.sync(5, **{first.id: b"x" * 2_000_000})
+    assert (refused.error_code, refused.assignment) == (UNKNOWN_SERVER_ERROR, b"")
+    assert second.wire.receive(asked, correlation).error_code == UNKNOWN_SERVER_ERROR
+    assert first.beat() == REBALANCE_IN_PROGRESS
+    for member in (first, second):
+        member.begin_join()
+    assert {member.end_join().generation_id for member in (first, second)} == {3}
+    assert bytes(first.sync_alone().assignment) == b"all"
 
 
 def test_the_empty_group_id_is_invalid(server: Server, wire: Wire, group: str) -> None:

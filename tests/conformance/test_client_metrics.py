@@ -31,7 +31,7 @@ from pybroker.protocol.messages.push_telemetry import PushTelemetryRequest, Push
 from pybroker.protocol.schema import Message
 from pybroker.telemetry.last_values import ClientValues
 from pybroker.testing import Broker
-from tests.support import programs
+from tests.support import kafka_tools, programs
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, request
 
@@ -200,7 +200,7 @@ def ours(*arguments: str) -> tuple[int, list[str]]:
 
 
 def kafkas(*arguments: str) -> tuple[int, list[str]]:
-    ran = java.run_java_tool(*arguments)
+    ran = kafka_tools.run(*arguments)
     return ran.returncode, ran.stdout.splitlines()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError
 from pybroker.client.quota_admin import ANY_NAME
-from tests.conformance.conftest import Server
+from tests.conformance.conftest import Server, Topic
 from tests.conformance.test_config_tools import both_fail, kafkas, ours
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire
@@ -150,6 +151,17 @@ def test_a_filter_is_refused_with_kafkas_code_and_words(
 ) -> None:
     answer = wire.call("DescribeClientQuotas", 1, components=[component(*one) for one in components], strict=False)
     assert (answer.error_code, answer.error_message, answer.entries) == (code, words, None)
+
+
+def test_an_address_with_a_zone_has_a_limit_and_the_server_goes_on(
+    wire: Wire, create: Callable[..., Topic], topic_name: str
+) -> None:
+    entity: dict[str, str | None] = {"ip": "fe80::1%lo"}
+    assert alter(wire, entry(entity, connection_creation_rate=100.0)) == [(NONE, None)]
+    create(topic_name)  # what is decided next is put in force too
+    asked, limit = component("ip", EXACT, "fe80::1%lo"), [([("ip", "fe80::1%lo")], {"connection_creation_rate": 100.0})]
+    wait_until(lambda: describe(wire, asked) == limit, within=10, what="the limit is known")
+    assert alter(wire, entry(entity, connection_creation_rate=None)) == [(NONE, None)]
 
 
 def test_our_admin_changes_and_shows_quotas(server: Server, user: str) -> None:

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pybench.peers import java
 from tests.conformance.conftest import Server, Topic
-from tests.support import programs
+from tests.support import kafka_tools, programs
 from tests.support.batches import batch_of
 from tests.support.wire import Wire, produce, produced
 
@@ -35,7 +34,7 @@ def ours(command: str, *arguments: str) -> list[str]:
 def kafkas(tool: str, *arguments: str) -> list[str]:
     """What Kafka's tool prints."""
     programs.kafka_tools()
-    ran = java.run_java_tool(tool, *arguments)
+    ran = kafka_tools.run(tool, *arguments)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.splitlines()
 
@@ -43,7 +42,7 @@ def kafkas(tool: str, *arguments: str) -> list[str]:
 def both_fail(tool: str, *arguments: str) -> tuple[list[str], str]:
     """Standard output and standard error of our command, where it fails as Kafka's tool does, in the same words."""
     programs.kafka_tools()
-    theirs = java.run_java_tool(tool, *arguments)
+    theirs = kafka_tools.run(tool, *arguments)
     ran = subprocess.run([PROGRAM, tool, *arguments], capture_output=True, text=True, check=False)
     message = ran.stderr.removeprefix(f"pybroker {tool}: ").strip()
     assert (ran.returncode, theirs.returncode) == (1, 1), ran.stderr
@@ -127,13 +126,35 @@ def test_topics_are_refused_as_by_kafkas_tool(server: Server, topic: Topic) -> N
         ("--describe", "--topic", "nothing"),
         ("--alter", "--topic", topic.name, "--partitions", "1"),
     ):
-        theirs = java.run_java_tool("topics", *at, *asked)
+        theirs = kafka_tools.run("topics", *at, *asked)
         ran = subprocess.run([PROGRAM, "topics", *at, *asked], capture_output=True, text=True, check=False)
         assert (ran.returncode, ran.stdout) == (theirs.returncode, ""), asked
         message, logged = ran.stderr.removeprefix("pybroker topics: ").strip(), theirs.stderr.splitlines()[0]
         assert logged.endswith(message), "what the tool finds itself has no name here"
         if "kafka.common.errors" in logged:
             assert logged.endswith(f" ERROR {message}")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["--create"],
+        ["--alter", "--topic", "TOPIC"],
+        ["--describe", "--if-exists"],
+        ["--alter", "--topic", "TOPIC", "--partitions", "4", "--replication-factor", "1"],
+        ["--delete", "--topic", "TOPIC", "--partitions", "3"],
+        ["--list", "--if-exists", "--partitions", "3"],
+        ["--create", "--topic", "new", "--partitions", "2", "--replica-assignment", "1,1"],
+        ["--create", "--topic", "new", "--topics-with-overrides"],
+        ["--describe", "--topics-with-overrides", "--at-min-isr-partitions"],
+        ["--describe", "--if-not-exists"],
+        ["--create", "--topic", "new", "--exclude-internal"],
+    ],
+)
+def test_options_of_topics_are_refused_as_by_kafkas_tool(server: Server, topic: Topic, asked: list[str]) -> None:
+    words = [topic.name if word == "TOPIC" else word for word in asked]
+    both_fail("topics", "--bootstrap-server", server.bootstrap_servers, *words)
+    assert topic.name in ours("topics", "--bootstrap-server", server.bootstrap_servers, "--list")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +172,7 @@ def test_topics_are_refused_as_by_kafkas_tool(server: Server, topic: Topic) -> N
 def test_ids_that_are_no_topics_are_reported_as_by_kafkas_tool(server: Server, asked: list[str]) -> None:
     programs.kafka_tools()
     whole = ("topics", "--bootstrap-server", server.bootstrap_servers, "--describe", *asked)
-    theirs = java.run_java_tool(*whole)
+    theirs = kafka_tools.run(*whole)
     ran = subprocess.run([PROGRAM, *whole], capture_output=True, text=True, check=False)
     assert ran.returncode == theirs.returncode
     if theirs.returncode == 0:
@@ -177,7 +198,7 @@ def test_a_topic_without_settings_is_refused_as_by_kafkas_tool(server: Server) -
     programs.kafka_tools()
     changes = ("--alter", "--topic", "nothing", "--delete-config", "flush.ms")
     asked = ("--bootstrap-server", server.bootstrap_servers, *changes)
-    theirs = java.run_java_tool("configs", *asked)
+    theirs = kafka_tools.run("configs", *asked)
     ran = subprocess.run([PROGRAM, "configs", *asked], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (theirs.returncode, theirs.stdout) == (1, "")
     message = ran.stderr.removeprefix("pybroker configs: Error while executing config command: ").strip()

@@ -279,6 +279,7 @@ BROKER_FAULTS: list[tuple[str | None, Change, str]] = [
     (None, ("num.io.threads", SET, "100"), "value should not be greater than double the current value 8"),
     ("99", ("log.retention.ms", SET, "1"), "Unexpected broker id, expected 1, but received 99"),
     ("one", ("log.retention.ms", SET, "1"), "Node id must be an integer, but it is: one"),
+    ("9" * 5000, ("log.retention.ms", SET, "1"), "Node id must be an integer, but it is: 9"),
     (
         "",
         ("listeners", SET, "PLAINTEXT://:1"),

@@ -28,6 +28,7 @@ from pybroker.protocol.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from pybroker.protocol.schema import Message
+from tests.conformance import classic_members
 from tests.conformance.conftest import Server, Topic, coordinated
 from tests.support import programs
 from tests.support.conditions import wait_until
@@ -36,6 +37,7 @@ from tests.support.wire import Wire, header
 pytestmark = pytest.mark.one_and_three
 
 PARTITIONS, RECORDS = 12, 600
+STALE = ErrorCode.STALE_MEMBER_EPOCH
 
 
 @pytest.fixture
@@ -267,6 +269,44 @@ def test_wrong_members_and_epochs_are_refused_in_kafkas_words(server: Server, gr
         ErrorCode.FENCED_INSTANCE_ID,
         "Static member s2 with instance id i was fenced by member s1.",
     )
+
+
+@pytest.mark.parametrize(("version", "instance"), [(0, None), (3, None), (5, ""), (9, "")])
+def test_a_classic_member_of_any_version_comes_into_the_group(
+    server: Server, group_id: str, create: Callable[..., Topic], version: int, instance: str | None
+) -> None:
+    topic = create(partitions=2)
+    assert heartbeat(server, group_id=group_id, subscribed_topic_names=[]).error_code == ErrorCode.NONE
+    subscription = b"\0\0\0\0\0\1" + len(topic.name).to_bytes(2) + topic.name.encode() + b"\xff\xff\xff\xff"
+    member = classic_members.Member(
+        server, group_id, instance=instance, protocols={"range": subscription}, kind="consumer", session_ms=30_000
+    )
+    with member.wire:
+        assert member.join(version).error_code == ErrorCode.NONE
+        assert member.beat() == ErrorCode.NONE, "its time to ask for its share has just begun"
+        assignment = bytes(member.sync().assignment)
+        assert member.leave().members[0].error_code == ErrorCode.NONE
+    assert assignment[6:].startswith(len(topic.name).to_bytes(2) + topic.name.encode() + b"\0\0\0\2")
+
+
+def test_a_group_is_fetched_by_topics_and_whole_at_once(
+    server: Server, wire: Wire, group_id: str, create: Callable[..., Topic]
+) -> None:
+    name = create().name
+    epoch = heartbeat(server, group_id=group_id, subscribed_topic_names=[name]).member_epoch
+    classic_members.commit(wire, group_id, name, 7, member="m", generation=epoch, version=9)
+    asked = [
+        {"topics": [{"name": name, "partition_indexes": [0]}], "member_id": "m", "member_epoch": epoch},
+        {"topics": None, "member_id": "stranger", "member_epoch": 7},
+        {"topics": None, "member_id": "m", "member_epoch": epoch},
+        {"topics": None, "member_id": "m", "member_epoch": epoch + 1},
+    ]
+    groups = [{"group_id": group_id, **one} for one in asked]
+    answer = wire.call("OffsetFetch", 9, groups=groups, require_stable=False)
+    assert [
+        (one.error_code, [part.committed_offset for topic in one.topics for part in topic.partitions])
+        for one in answer.groups
+    ] == [(ErrorCode.NONE, [7]), (ErrorCode.UNKNOWN_MEMBER_ID, []), (ErrorCode.NONE, [7]), (STALE, [])]
 
 
 def test_groups_that_are_none_of_the_consumer_protocol_are_said_not_to_be_found(server: Server, group_id: str) -> None:

@@ -37,6 +37,22 @@ class ToAStranger(StatelessAssignor):
         return {**{member: [] for member in members}, "nobody": [TopicPartition(next(iter(partitions)), 0)]}
 
 
+class FailsOnce(StatelessAssignor):
+    """Raises what is no error of this client, the first time."""
+
+    name = "fails-once"
+
+    def __init__(self) -> None:
+        self.failed = False
+
+    def assign(self, partitions: Mapping[str, int], members: Mapping[str, GroupMember]) -> Assignment:
+        if not self.failed:
+            self.failed = True
+            raise ZeroDivisionError("by no member")
+        (member,) = members
+        return {member: [TopicPartition(topic, index) for topic, count in partitions.items() for index in range(count)]}
+
+
 @pytest.fixture
 def topic(server: Server, topic_name: str) -> str:
     with Admin(server.bootstrap_servers) as admin:
@@ -109,3 +125,17 @@ def test_what_an_assignor_does_wrong_is_raised_in_its_program(join: Make) -> Non
     fault = wait_until(raised, within=60, what="the fault")
     assert fault is not None
     assert "the assignor 'to-a-stranger' assigns to nobody, who is no member" in fault
+
+
+def test_an_assignor_that_fails_once_is_asked_again(join: Make) -> None:
+    member = join(FailsOnce())
+
+    def raised() -> bool:
+        try:
+            member.poll(0.05)
+        except ZeroDivisionError:
+            return True
+        return False
+
+    wait_until(raised, within=60, what="the fault")
+    check_shares(member, shares=[PARTITIONS])

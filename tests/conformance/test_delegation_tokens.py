@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from pybench.peers.java import run_java_tool
 from pybroker.cli.main import main
 from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError
@@ -18,7 +17,7 @@ from pybroker.client.token_admin import Token
 from pybroker.protocol.errors import ErrorCode
 from tests.conformance.conftest import AGAINST_KAFKA
 from tests.conformance.sasl_clients import NONE, SASL_AUTHENTICATION_FAILED, handshake, sasl_server, scram_last, token
-from tests.support import programs
+from tests.support import kafka_tools, programs
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire
 
@@ -226,7 +225,7 @@ def test_the_tool_prints_what_kafkas_prints(
     create = ["--create", "--max-life-time-period", "-1", "--renewer-principal", "User:bob"]
 
     def theirs(*words: str) -> str:
-        done = run_java_tool("delegation-tokens", *where, *words)
+        done = kafka_tools.run("delegation-tokens", *where, *words)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

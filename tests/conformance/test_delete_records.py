@@ -97,6 +97,15 @@ def test_a_partition_that_cannot_be_harms_no_other(wire: Wire, filled: str, crea
     assert delete(wire, (filled, 0, 3)) == [(0, 3)]
 
 
+def test_a_partition_that_is_named_often_is_answered_once(wire: Wire, filled: str) -> None:
+    asked = [{"partition_index": 0, "offset": offset} for offset in (0, 6, 4)]
+    answer = wire.call("DeleteRecords", 2, topics=[{"name": filled, "partitions": asked}] * 2, timeout_ms=10_000)
+    parts = [
+        (topic.name, part.partition_index, part.low_watermark) for topic in answer.topics for part in topic.partitions
+    ]
+    assert parts == [(filled, 0, 4)], "the offset that is named last counts"
+
+
 def test_the_admin_of_confluent_kafka_deletes_records(server: Server, filled: str) -> None:
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": server.bootstrap_servers})
     asked = confluent_kafka.TopicPartition(filled, 0, 6)

@@ -71,6 +71,21 @@ def test_later_partitions_stay_within_the_bound_of_the_request(wire: Wire, creat
     assert (sizes[0], sizes[1]) == (0, 0)
 
 
+@pytest.mark.parametrize("version", [4, 12, 18])
+def test_no_later_partition_begins_with_a_part_of_a_batch(
+    wire: Wire, create: Callable[..., Topic], version: int
+) -> None:
+    topic, batch = create(partitions=3), batch_of(b"x" * 1000)
+    for partition in range(3):
+        fill(wire, topic, *[batch] * 4, partition=partition)
+    asked = fetch(topic.name, version=version, topic_id=topic.id, partitions=range(3), max_bytes=len(batch) * 9 // 2)
+    sizes = [len(part.records or b"") for part in wire.ask(asked).responses[0].partitions]
+    assert sizes == [len(batch) * 4, 0, 0], "half of a batch is left, of which a consumer could make nothing"
+    asked = fetch(topic.name, version=version, topic_id=topic.id, partitions=range(3), partition_max_bytes=100)
+    sizes = [len(part.records or b"") for part in wire.ask(asked).responses[0].partitions]
+    assert sizes == [len(batch), 0, 0]
+
+
 def test_a_bound_between_batches_gives_those_that_fit(wire: Wire, topic: Topic) -> None:
     batch = batch_of(b"x" * 1000)
     fill(wire, topic, *[batch] * 10)
@@ -214,6 +229,16 @@ def test_a_partition_that_was_forgotten_is_no_longer_answered(wire: Wire, create
         fill(wire, topic, batch_of(b"a"), partition=partition)
     news = wire.ask(fetch(topic.name, partitions=(), session_id=full.session_id, session_epoch=2))
     assert [part.partition_index for part in news.responses[0].partitions] == [1]
+
+
+def test_a_session_that_has_forgotten_its_last_partition_is_gone(wire: Wire, topic: Topic) -> None:
+    session_id = wire.ask(fetch(topic.name, session_epoch=0)).session_id
+    forget = fetch(topic.name, partitions=(), session_id=session_id, session_epoch=1)
+    structure = type(forget)[None].fields["forgotten_topics_data"].data_class
+    forget.forgotten_topics_data = [structure(topic=topic.name, partitions=[0])]
+    assert wire.ask(forget).session_id == 0
+    again = wire.ask(fetch(topic.name, partitions=(), session_id=session_id, session_epoch=2))
+    assert again.error_code == FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_a_fetch_without_session_gets_none(wire: Wire, topic: Topic) -> None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from tests.conformance.classic_members import (
     GROUP_ID_NOT_FOUND,
     GROUP_SUBSCRIBED_TO_TOPIC,
+    ILLEGAL_GENERATION,
     NON_EMPTY_GROUP,
     OFFSET_METADATA_TOO_LARGE,
     OK,
@@ -75,6 +77,63 @@ def test_unknown_topics_and_partitions_fail_by_themselves(wire: Wire, group: str
         (topic.name, 0): OK,
         (topic.name, 9): UNKNOWN_TOPIC_OR_PARTITION,
     }
+
+
+def answers_of(response: Any) -> list[tuple[str, list[tuple[int, int]]]]:
+    """The topics of an answer, each with its partitions' codes."""
+    return [(one.name, [(part.partition_index, part.error_code) for part in one.partitions]) for one in response.topics]
+
+
+def commit_many(
+    wire: Wire, group: str, *topics: tuple[str, list[int]], generation: int = -1, member: str = ""
+) -> list[tuple[str, list[tuple[int, int]]]]:
+    """Commit an offset in each of these partitions."""
+    part = {"committed_offset": 1, "committed_leader_epoch": -1, "committed_metadata": ""}
+    asked = [{"name": name, "partitions": [{"partition_index": it, **part} for it in those]} for name, those in topics]
+    response = wire.call(
+        "OffsetCommit", 8, group_id=group, generation_id_or_member_epoch=generation, member_id=member, topics=asked
+    )
+    return answers_of(response)
+
+
+def test_what_does_not_exist_is_answered_beside_a_refusal_of_the_member(wire: Wire, group: str, topic: Topic) -> None:
+    asked = (topic.name, [0, 9]), ("no-such-topic", [0])
+    assert commit_many(wire, group, *asked, generation=5, member="nobody") == [
+        (topic.name, [(9, UNKNOWN_TOPIC_OR_PARTITION), (0, ILLEGAL_GENERATION)]),
+        ("no-such-topic", [(0, UNKNOWN_TOPIC_OR_PARTITION)]),
+    ]
+
+
+def test_a_topic_that_is_named_twice_has_all_of_its_answers(wire: Wire, group: str, topic: Topic) -> None:
+    unknown = UNKNOWN_TOPIC_OR_PARTITION
+    assert commit_many(wire, group, ("no-such-topic", [0]), ("no-such-topic", [1])) == [
+        ("no-such-topic", [(0, unknown), (1, unknown)])
+    ]
+    assert commit_many(wire, group, (topic.name, [9]), (topic.name, [0]), (topic.name, [8])) == [
+        (topic.name, [(9, unknown), (8, unknown), (0, OK)])
+    ]
+
+    def deleted(*topics: tuple[str, list[int]]) -> list[tuple[str, list[tuple[int, int]]]]:
+        asked = [{"name": name, "partitions": [{"partition_index": it} for it in those]} for name, those in topics]
+        return answers_of(wire.call("OffsetDelete", 0, group_id=group, topics=asked))
+
+    assert deleted((topic.name, [9]), (topic.name, [0]), (topic.name, [8])) == [
+        (topic.name, [(9, unknown), (8, unknown), (0, OK)])
+    ]
+    assert deleted(("no-such-topic", []), (topic.name, [])) == [("no-such-topic", [])]
+
+
+def test_a_topic_without_partitions_is_answered_only_where_it_is_unknown(wire: Wire, group: str, topic: Topic) -> None:
+    assert commit_many(wire, group, (topic.name, [])) == []
+    assert commit_many(wire, group, (topic.name, []), ("no-such-topic", [])) == [("no-such-topic", [])]
+    assert commit_many(wire, group, (topic.name, []), (topic.name, [0])) == [(topic.name, [(0, OK)])]
+
+
+def test_metadata_is_measured_in_units_of_utf_16(wire: Wire, group: str, topic: Topic) -> None:
+    assert commit(wire, group, topic.name, metadata="\U0001f600" * 2048) == OK
+    assert commit(wire, group, topic.name, metadata="\U0001f600" * 2049) == OFFSET_METADATA_TOO_LARGE
+    assert commit(wire, group, topic.name, metadata="\u20ac" * 4096) == OK
+    assert commit(wire, group, topic.name, metadata="\u20ac" * 4097) == OFFSET_METADATA_TOO_LARGE
 
 
 def test_too_much_metadata_is_refused(wire: Wire, group: str, topic: Topic) -> None:

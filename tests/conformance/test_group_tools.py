@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pybench.peers import java
 from pybroker.cli.main import main
 from pybroker.client import Admin, Consumer, NewTopic, Producer, TopicPartition
 from tests.conformance.conftest import Server, serves
-from tests.support import programs
+from tests.support import kafka_tools, programs
 from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.java
@@ -27,7 +26,7 @@ def both(server: Server, capsys: pytest.CaptureFixture[str]) -> Callable[..., Sa
     address = ("--bootstrap-server", server.bootstrap_servers)
 
     def run(tool: str, *arguments: str) -> Said:
-        theirs = java.run_java_tool(tool, *address, *arguments)
+        theirs = kafka_tools.run(tool, *address, *arguments)
         capsys.readouterr()
         main([tool, *address, *arguments])
         ours = capsys.readouterr()

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import kafka
 import pytest
 
+from pybench.peers.free_ports import free_ports
 from pybench.peers.java import run_java_tool
 from pybroker.client import Admin, NewTopic, Producer
 from pybroker.client.acl_admin import Acl, AclPattern
 from pybroker.client.errors import AuthenticationError
 from pybroker.testing import Broker, Cluster
-from tests.conformance.sasl_clients import NONE, SASL_AUTHENTICATION_FAILED, free_ports, handshake, token
+from tests.conformance.sasl_clients import NONE, SASL_AUTHENTICATION_FAILED, handshake, token
 from tests.support import kdc, programs
 from tests.support.conditions import wait_until
 from tests.support.kdc import REALM, Realm

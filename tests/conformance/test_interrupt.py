@@ -19,7 +19,7 @@ import sys, threading
 from pybroker.client import ColumnFetcher, Fetcher, Producer, TopicPartition, EARLIEST
 server = sys.argv[1]
 DEAD = "127.0.0.1:1"
-held = {"retry.backoff.ms": 60_000, "linger.ms": 0}
+held = {"retry.backoff.ms": 60_000, "retry.backoff.max.ms": 60_000, "linger.ms": 0}
 """
 WAITS = {
     "Fetcher.poll": (

@@ -44,3 +44,6 @@ def test_only_what_is_asked_about_is_returned(wire: Wire, create: Callable[..., 
     (result,) = wire.call("DescribeLogDirs", 4, topics=asked).results
     assert [described.name for described in result.topics] == [topic.name]
     assert sizes(result, topic) == {2: 0}
+    twice = [{"topic": topic.name, "partitions": [index]} for index in (0, 2)]
+    (result,) = wire.call("DescribeLogDirs", 4, topics=twice).results
+    assert sizes(result, topic) == {0: 0, 2: 0}

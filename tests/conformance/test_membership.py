@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pybench.peers import java
 from tests.conformance.test_config_tools import ours
-from tests.support import programs
+from tests.support import kafka_tools, programs
 from tests.support.dynamic_cluster import DynamicCluster, dynamic_cluster, shown
 
 # A test starts a virtual machine for each run of Kafka's tools.
@@ -28,7 +27,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamicCluster
 
 def kafkas(*words: str) -> tuple[int, str]:
     """Status and output of Kafka's tool."""
-    ran = java.run_java_tool("metadata-quorum", *words, timeout_s=60)
+    ran = kafka_tools.run("metadata-quorum", *words)
     return ran.returncode, ran.stdout + ran.stderr
 
 
@@ -95,6 +94,6 @@ def test_our_command_prints_the_same(cluster: DynamicCluster) -> None:
 
 def test_the_level_of_kraft_version_in_force_is_taken(cluster: DynamicCluster) -> None:
     words = ("upgrade", "--feature", "kraft.version=1")
-    ran = java.run_java_tool("features", *at_controller(cluster), *words, timeout_s=60)
+    ran = kafka_tools.run("features", *at_controller(cluster), *words)
     assert (ran.returncode, ran.stdout) == (0, "kraft.version was upgraded to 1.\n")
     assert ours("features", *at_broker(cluster), *words) == ["kraft.version was upgraded to 1."]

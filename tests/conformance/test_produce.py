@@ -13,7 +13,7 @@ import lz4.frame
 import pytest
 from kafka.record.memory_records import MemoryRecords
 
-from tests.conformance.conftest import AGAINST_KAFKA, Topic
+from tests.conformance.conftest import AGAINST_KAFKA, Topic, leads_all
 from tests.support.batches import (
     CONTROL,
     GZIP,
@@ -35,6 +35,7 @@ pytestmark = pytest.mark.one_and_three
 CORRUPT_MESSAGE = 2
 UNKNOWN_TOPIC_OR_PARTITION = 3
 MESSAGE_TOO_LARGE = 10
+INVALID_TOPIC = 17
 INVALID_REQUIRED_ACKS = 21
 INVALID_TIMESTAMP = 32
 OUT_OF_ORDER_SEQUENCE_NUMBER = 45
@@ -104,6 +105,19 @@ def test_an_unknown_topic_is_answered_by_name_and_by_id(wire: Wire, topic: Topic
     assert by_name.error_code == UNKNOWN_TOPIC_OR_PARTITION
     assert by_id.error_code == UNKNOWN_TOPIC_ID
     assert by_partition.error_code == UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+def test_nobody_produces_to_a_coordinators_topic(wire: Wire, name: str, acks: int) -> None:
+    """What it loads is what it has written: a record of others would keep it from that, or move offsets."""
+    wire.call("Metadata", 9, topics=[{"name": name}], allow_auto_topic_creation=True)
+    wait_until(lambda: leads_all(wire, name, 1), within=10, what="the topic is there")
+    for version in (3, 8, 9):
+        answer = produced(wire.ask(produce(name, batch_of(b"x"), acks=acks, version=version)))
+        assert (answer.error_code, answer.base_offset) == (INVALID_TOPIC, -1)
+        if version >= 8:
+            assert answer.error_message == f"Cannot append to internal topic {name}"
 
 
 def test_one_bad_partition_does_not_harm_the_others(wire: Wire, create: Callable[..., Topic]) -> None:
@@ -315,10 +329,19 @@ def test_a_batch_sent_again_is_appended_once(wire: Wire, topic: Topic) -> None:
     assert [batch.base_sequence for batch in log_of(wire, topic)] == [0, 2, 4]
 
 
+def test_a_batch_of_old_records_is_appended_once_also_after_a_roll(wire: Wire, topic: Topic) -> None:
+    number, epoch = producer_id(wire)
+    who = {"producer_id": number, "producer_epoch": epoch, "base_sequence": 0}
+    old = batch_of(b"a", base_timestamp=NOW - 20 * 86_400_000, **who)
+    answers = [produced(wire.ask(produce(topic.name, batch))) for batch in (old, batch_of(b"new"), old)]
+    assert [(answer.error_code, answer.base_offset) for answer in answers] == [(0, 0), (0, 1), (0, 0)]
+
+
 def test_a_sequence_that_leaves_a_gap_is_out_of_order(wire: Wire, topic: Topic) -> None:
     who = producer_id(wire)
     sequenced(wire, topic, who, 0, b"a")
-    assert sequenced(wire, topic, who, 2, b"c").error_code == OUT_OF_ORDER_SEQUENCE_NUMBER
+    refused = sequenced(wire, topic, who, 2, b"c")
+    assert (refused.error_code, refused.log_start_offset) == (OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
     assert sequenced(wire, topic, who, 1, b"b").error_code == 0
 
 

@@ -16,6 +16,7 @@ import kafka
 import kafka.errors
 import pytest
 
+from pybench.peers.free_ports import free_ports
 from pybroker.cli.main import main
 from pybroker.client import Admin, NewTopic, TopicPartition
 from pybroker.client.acl_admin import Acl, AclPattern
@@ -23,7 +24,6 @@ from pybroker.local_cluster.cluster import LocalCluster
 from pybroker.local_cluster.layout import NodePorts, build_properties
 from pybroker.testing import Cluster
 from pybroker.testing.certificates import Authority
-from tests.conformance.sasl_clients import free_ports
 from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.process]

@@ -203,6 +203,18 @@ def test_an_unknown_topic_is_not_made_unless_it_is_allowed(wire: Wire, topic_nam
     wait_until(lambda: exists(wire, topic_name), within=10, what="the topic was made")
 
 
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+def test_kafkas_own_topics_are_made_by_their_settings_when_metadata_asks_first(name: str) -> None:
+    settings = {"offsets.topic.num.partitions": "4", "transaction.state.log.num.partitions": "4"}
+    with serving(settings) as server, Wire(server.bootstrap_servers) as wire:
+        describe(wire, name, create=True)
+        wait_until(lambda: exists(wire, name), within=10, what="the topic is shown")
+        assert len(describe(wire, name).partitions) == 4
+        asked = [{"resource_type": 2, "resource_name": name, "configuration_keys": ["cleanup.policy"]}]
+        (described,) = wire.call("DescribeConfigs", 4, resources=asked).results
+        assert [entry.value for entry in described.configs] == ["compact"]
+
+
 def test_a_name_that_cannot_be_is_refused_by_metadata(wire: Wire) -> None:
     assert describe(wire, "a/b", create=True).error_code == INVALID_TOPIC
 

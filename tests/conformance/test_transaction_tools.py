@@ -9,14 +9,13 @@ from functools import partial
 
 import pytest
 
-from pybench.peers.java import run_java_tool
 from pybroker.cli.main import main
 from pybroker.client import Admin, TopicPartition
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.protocol.errors import ErrorCode
 from tests.conformance.conftest import AGAINST_KAFKA, Server, Topic, serving, transactional
 from tests.conformance.transactions import OK, Transactional
-from tests.support import programs
+from tests.support import kafka_tools, programs
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire
 
@@ -36,7 +35,7 @@ def said(server: Server, capsys: pytest.CaptureFixture[str], *words: str) -> lis
 def kafkas(server: Server, *words: str) -> list[str]:
     """The lines that Kafka's tool prints."""
     programs.kafka_tools()
-    return run_java_tool(TOOL, "--bootstrap-server", server.bootstrap_servers, *words).stdout.splitlines()
+    return kafka_tools.run(TOOL, "--bootstrap-server", server.bootstrap_servers, *words).stdout.splitlines()
 
 
 @pytest.fixture

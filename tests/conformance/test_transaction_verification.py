@@ -30,11 +30,13 @@ from tests.conformance.transactions import (
     see,
     seen_committed,
 )
+from tests.support.batches import TRANSACTIONAL, batch_of
 from tests.support.conditions import wait_until
-from tests.support.wire import Wire, request
+from tests.support.wire import Wire, produce, produced, request
 
 pytestmark = pytest.mark.one_and_three
 
+INVALID_RECORD = 87
 INVALID_REGULAR_EXPRESSION = 128
 INIT_PRODUCER_ID, WRITE_TXN_MARKERS = 22, 27
 NewProducer = Callable[[], Transactional]
@@ -239,6 +241,18 @@ def test_what_a_client_added_may_end_with_a_bump(producer: NewProducer, topic: T
 def test_a_batch_for_a_partition_that_is_not_there_begins_nothing(producer: NewProducer) -> None:
     sender = producer().init()
     assert sender.write("no-such-topic", version=12).error_code == UNKNOWN_TOPIC_OR_PARTITION
+    assert sender.describe().transaction_state == "Empty"
+
+
+@pytest.mark.parametrize("harm", [lambda batch: batch[:-3], lambda batch: batch * 2], ids=["cut", "two"])
+def test_what_is_not_one_whole_batch_begins_nothing(
+    producer: NewProducer, topic: Topic, harm: Callable[[bytes], bytes]
+) -> None:
+    sender = producer().init()
+    who = {"producer_id": sender.producer_id, "producer_epoch": sender.epoch, "base_sequence": 0}
+    harmed = produce(topic.name, harm(batch_of(b"x", attributes=TRANSACTIONAL, **who)), version=12)
+    harmed.transactional_id = sender.id
+    assert produced(sender.wire.ask(harmed)).error_code == INVALID_RECORD
     assert sender.describe().transaction_state == "Empty"
 
 

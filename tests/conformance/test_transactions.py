@@ -347,4 +347,7 @@ def test_describe_producers_says_where_a_transaction_began(producer: NewProducer
     begun = producers(wire, topic.name)[sender.producer_id]
     assert (begun.producer_epoch, begun.last_sequence, begun.current_txn_start_offset) == (0, 2, 2)
     assert begun.last_timestamp > 0
+    often = [{"name": topic.name, "partition_indexes": [0, 0]}, {"name": topic.name, "partition_indexes": [0]}]
+    answered = wire.call("DescribeProducers", 0, topics=often).topics
+    assert [[part.partition_index for part in one.partitions] for one in answered] == [[0]]
     sender.end(ABORT)

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import pytest
 
-from pybench.peers import java
 from pybench.peers.cluster import ClusterPeer
 from pybench.peers.kafka_cluster import KafkaCluster
 from pybench.peers.pybroker_cluster import PybrokerCluster
@@ -25,9 +24,8 @@ from pybroker.client import Admin, NewTopic, Producer
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.topics import BROKER
 from pybroker.config.broker import BrokerConfig
-from tests.support import programs
+from tests.support import kafka_tools, programs
 from tests.support.conditions import wait_until
-from tests.support.java_oracle import JavaOracle, running
 
 pytestmark = [pytest.mark.java, pytest.mark.process]
 
@@ -69,11 +67,10 @@ OTHER_DEFAULTS = ("replica.socket.receive.buffer.bytes",)
 
 
 class Clusters(NamedTuple):
-    """Both clusters, and Kafka's tools in a virtual machine that stays."""
+    """Both clusters."""
 
     kafka: ClusterPeer
     ours: ClusterPeer
-    tools: JavaOracle
 
     def both(self) -> tuple[ClusterPeer, ClusterPeer]:
         return self.kafka, self.ours
@@ -102,7 +99,6 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
         started = Clusters(
             stack.enter_context(kafka),
             stack.enter_context(PybrokerCluster(directory / "ours", _SETTINGS)),
-            stack.enter_context(running("ToolOracle")),
         )
         yield started
 
@@ -145,8 +141,8 @@ class Alike:
     ) -> Ran:
         whole = addressed(cluster, tool, words)
         if program == KAFKAS:
-            ran = self.clusters.tools.ask("run", tool=java.TOOLS[tool], words=whole)
-            status, out = ran["status"], ran["out"]
+            ran = kafka_tools.run(tool, *whole)
+            status, out = ran.returncode, ran.stdout
         else:
             self._capsys.readouterr()
             status, out = main([tool, *whole]), self._capsys.readouterr().out
@@ -209,12 +205,9 @@ def test_topics(alike: Alike, topic: str) -> None:
 def test_a_topic_that_cannot_be_made(clusters: Clusters, topic: str) -> None:
     """Our tool says on standard error what Kafka's prints, and in one line."""
     for words in (("--topic", topic), ("--topic", "wide", "--replication-factor", "5"), ("--topic", "a/b")):
-        runs = [
-            clusters.tools.ask("run", tool=java.TOOLS["topics"], words=addressed(at, "topics", ("--create", *words)))
-            for at in clusters.both()
-        ]
-        assert [run["status"] for run in runs] == [1, 1]
-        assert runs[0]["out"] == runs[1]["out"] != ""
+        runs = [kafka_tools.run("topics", *addressed(at, "topics", ("--create", *words))) for at in clusters.both()]
+        assert [run.returncode for run in runs] == [1, 1]
+        assert runs[0].stdout == runs[1].stdout != ""
 
 
 def test_the_cluster(alike: Alike, topic: str) -> None:
@@ -266,7 +259,7 @@ def test_features(clusters: Clusters, topic: str) -> None:
 
     def described(cluster: ClusterPeer) -> list[str]:
         words = addressed(cluster, "features", ("describe",))
-        lines = clusters.tools.ask("run", tool=java.TOOLS["features"], words=words)["out"].splitlines()
+        lines = kafka_tools.run("features", *words).stdout.splitlines()
         kept = [re.sub(r"Epoch: \d+", "Epoch: N", line) for line in lines if line.split()[1] not in NOT_HERE]
         newest = re.compile(r"SupportedMaxVersion: \S+ *")
         return [newest.sub("", line) if line.split()[1] in OLDER_HERE else line for line in kept]

@@ -7,10 +7,9 @@ from typing import Any
 import kafka
 import pytest
 
-from pybench.peers import java
 from tests.conformance.conftest import Server, serving
 from tests.conformance.test_consumer_groups import heartbeat
-from tests.support import programs
+from tests.support import kafka_tools, programs
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire
 
@@ -170,7 +169,7 @@ def test_kafkas_tool_lowers_and_raises_a_feature() -> None:
     programs.kafka_tools()
 
     def run(*arguments: str) -> tuple[int, list[str]]:
-        ran = java.run_java_tool("features", "--bootstrap-server", server.bootstrap_servers, *arguments)
+        ran = kafka_tools.run("features", "--bootstrap-server", server.bootstrap_servers, *arguments)
         return ran.returncode, ran.stdout.splitlines()
 
     with serving() as server:

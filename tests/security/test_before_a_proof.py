@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from pybench.peers.free_ports import free_ports
 from pybroker.protocol.api_keys import ApiKey
 from pybroker.protocol.messages import request_class
 from pybroker.testing import Broker
-from tests.conformance.sasl_clients import NONE, free_ports, handshake, settings, token
+from tests.conformance.sasl_clients import NONE, handshake, settings, token
 from tests.support.wire import Wire, request
 
 SASL = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}

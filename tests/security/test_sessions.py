@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from pybench.peers.free_ports import free_ports
 from pybroker.testing import Broker
-from tests.conformance.sasl_clients import ILLEGAL_SASL_STATE, NONE, free_ports, handshake, settings, token
+from tests.conformance.sasl_clients import ILLEGAL_SASL_STATE, NONE, handshake, settings, token
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire
 

@@ -57,8 +57,8 @@ def note_ended() -> None:
 def few_collections() -> Iterator[None]:
     """Look for garbage after each few worlds, not many times in each: a tenth of the time goes there otherwise.
 
-    What other tests of the process have made is not looked at; what they left to collect is collected first, for
-    frozen garbage stays until the end.
+    What other tests left to collect is collected first. What was collected of tests is frozen (`tests/conftest.py`) and
+    stays so: each look would go through millions of objects.
     """
     threshold = gc.get_threshold()
     gc.set_threshold(200_000, *threshold[1:])
@@ -66,10 +66,8 @@ def few_collections() -> Iterator[None]:
         # What others left open is not this test's to answer for.
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
-    gc.freeze()
     try:
         yield
     finally:
         gc.set_threshold(*threshold)
         gc.collect()
-        gc.unfreeze()

@@ -27,7 +27,7 @@ from pybroker._native import (
     parse_metadata_batches,
 )
 from pybroker.metadata.image import TOPIC_RESOURCE, MetadataImage, PartitionImage
-from pybroker.replica.roles import Follower, Leader, plan_eligible, plan_role
+from pybroker.replica.roles import Follower, Leader, plan_registered, plan_role
 from pybroker.storage.errors import NotLeaderError
 from tests.simulation.simulated_loop import SimulatedLoop
 
@@ -165,8 +165,8 @@ class SimulatedBroker:
                         leader_epoch=partition.leader_epoch,
                     )
                 )
-            entries.append(TopicEntry(name=topic.name, topic_id=topic.topic_id, partitions=shown))
-        self._table = self._table.with_eligible(plan_eligible(image.cluster)).replace(upsert=entries, remove=[])
+            entries.append(TopicEntry(name=topic.name, topic_id=topic.topic_id, internal=False, partitions=shown))
+        self._table = self._table.with_eligible(plan_registered(image.cluster)).replace(upsert=entries, remove=[])
         self.plane.publish(self._table)
         self.poke()
 

@@ -31,6 +31,7 @@ from pybroker.coordinator.transaction.settings import TransactionSettings
 from pybroker.coordinator.transaction.state_topic import STATE_TOPIC
 from pybroker.handlers.errors import wire_error
 from pybroker.handlers.txn_offset_commit import txn_offset_commit
+from pybroker.machine.slices import Slices
 from pybroker.net.native import confirm_transaction
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.add_partitions_to_txn import (
@@ -197,6 +198,7 @@ class NodeTransactions:
     async def commit_offsets(self, request: TxnOffsetCommitRequest, version: int) -> int:
         """Answer a TxnOffsetCommit of one partition, as the handler does; its error code."""
         services = SimpleNamespace(
+            slices=Slices(lambda: 0.0),  # no work takes time
             groups=self._node.groups,
             verification=self._verification,
             config=SimpleNamespace(transaction_partition_verification_enable=True),

@@ -38,6 +38,7 @@ LOOKED_AT_FIRST = {
     "no fencing": 553,
     "forgotten epoch": 55,
     "vote not persisted": 18,
+    "marker before prepare": 90,
 }
 """Seeds that have found what few seeds find, or have few faults: with them a search takes seconds."""
 

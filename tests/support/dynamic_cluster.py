@@ -14,7 +14,7 @@ from pybroker.local_cluster.layout import NodeLayout, NodePorts
 from pybroker.local_cluster.process import NodeProcess, wait_ready
 from pybroker.storage.meta_properties import id_bytes, id_text, random_id, read_meta_properties
 from tests.support.conditions import wait_until
-from tests.support.quorums import free_port
+from tests.support.processes import free_port
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 _READY_S = 60.0

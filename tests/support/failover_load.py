@@ -36,6 +36,10 @@ class FailoverLoad:
         self._read: list[list[tuple[int, int]]] = [[] for _ in range(MEMBERS)]
         """Of each member, partitions and offsets in the order of reading."""
         self._ended = threading.Event()
+        self._has_read: list[bool] = [False] * MEMBERS
+        self._all_read = threading.Event()
+        self._leaving = threading.Barrier(MEMBERS)
+        """No member leaves before the last has read what is its: the group of those that stay would rebalance."""
         self._ends: dict[TopicPartition, int] = {}
         self.metrics: dict[str, float] = {}
         members = [threading.Thread(target=self._consume, args=(number,)) for number in range(MEMBERS)]
@@ -114,7 +118,7 @@ class FailoverLoad:
         try:
             with Consumer(self.servers, settings) as consumer:
                 consumer.subscribe([self.topic])
-                while not self._ended.is_set() or not self._has_read_all(consumer):
+                while not self._all_read.is_set():
                     records = consumer.poll(0.2)
                     generation = consumer.membership()[1]
                     seen = self.generations[number]
@@ -124,10 +128,16 @@ class FailoverLoad:
                     if records:
                         consumer.commit()
                         self.commits += 1
+                    self._has_read[number] = self._has_read_its_own(consumer)
+                    if all(self._has_read):
+                        self._all_read.set()
+                self._leaving.wait(60)
         except BaseException as error:  # noqa: BLE001 (as above)
             self.errors.append(error)
+            self._all_read.set()
+            self._leaving.abort()
 
-    def _has_read_all(self, consumer: Consumer) -> bool:
+    def _has_read_its_own(self, consumer: Consumer) -> bool:
         if not self._ends:
             return False
         return all(consumer.position(partition) >= self._ends[partition] for partition in consumer.assignment())

@@ -17,11 +17,11 @@ FETCH, FETCH_SNAPSHOT = 1, 59
 CLUSTER_ID = "c"
 
 
-def context_of(voter: Controller | None, voters: tuple[QuorumVoter, ...] = ()) -> Any:
+def context_of(voter: Controller | None, voters: tuple[QuorumVoter, ...] = (), version: int = 17) -> Any:
     """What the handlers of the metadata log look at."""
     config = SimpleNamespace(quorum_voters=voters)
     services = SimpleNamespace(voter=voter, cluster_id=CLUSTER_ID, config=config)
-    return SimpleNamespace(services=services, version=17, authorizer=None)
+    return SimpleNamespace(services=services, version=version, authorizer=None)
 
 
 def answer_of(key: int, context: Any) -> Answer:

@@ -6,11 +6,9 @@ Every process that a test starts is killed and waited for when its context ends,
 from __future__ import annotations
 
 import os
-import random
 import re
 import select
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,12 +16,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
 
+from pybench.peers.free_ports import free_ports
+
 PROGRAM = Path(sys.executable).with_name("pybroker")
 READY = re.compile(r"ready: \w+://([\d.]+:\d+)")
 START_SECONDS = 30
 STOP_SECONDS = 30
-#: Below the range from which the kernel takes ports for outgoing connections: only a listener takes one of these.
-PORTS = range(15_000, 32_000)
 
 
 class NotStartedError(AssertionError):
@@ -36,16 +34,9 @@ class NotStartedError(AssertionError):
 
 
 def free_port() -> int:
-    """A port of loopback that nothing listens on at this moment."""
-    while True:
-        port = random.choice(PORTS)
-        with socket.socket() as candidate:
-            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                candidate.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
+    """A port of loopback that nothing listens on at this moment, and that no outgoing connection takes."""
+    (port,) = free_ports(1)
+    return port
 
 
 class BrokerProcess:

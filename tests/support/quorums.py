@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ from pybroker.protocol.header import skip_tagged
 from pybroker.protocol.messages.raft_messages import RaftMessagesRequest, RaftMessagesResponse
 from tests.support.conditions import TICK_SECONDS
 from tests.support.controllers import CLUSTER
+from tests.support.processes import free_port
 
 
 async def until(condition: Callable[[], bool], *, within: float = 20.0) -> None:
@@ -148,12 +148,6 @@ async def quorum_of(directory: Path, count: int, **settings: Any) -> AsyncIterat
         for node in quorum.nodes:
             if node.is_running:
                 await node.stop()
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 class Member(Node):

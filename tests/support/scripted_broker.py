@@ -1,9 +1,10 @@
 """A broker that answers as a test scripts it: for what a client does when things go wrong.
 
-Serves ApiVersions, Metadata (one topic, one partition, which it leads), InitProducerId, Produce, ListOffsets, Fetch and
-OffsetForLeaderEpoch. It can lead anew, with a shorter log (`lead_anew`).
-Each Produce is answered by the next line of the script: an error code, or `DROP` to close the connection instead;
-sequences of idempotent producers are checked as a broker does. `faults` are such lines for other APIs.
+Serves ApiVersions, Metadata (one topic, whose partitions it leads: one, or those that have a script), InitProducerId,
+Produce, ListOffsets, Fetch and OffsetForLeaderEpoch. It can lead anew, with a shorter log (`lead_anew`).
+Each Produce is answered by the next line of the script: an error code, `DROP` to close the connection instead, or
+`LOST` to do so when the batch is written, which is known again. Sequences of idempotent producers are checked as a
+broker does. Partitions beyond the first have scripts of their own, and no log. `faults` are such lines for other APIs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from pybroker.protocol.messages import offset_for_leader_epoch as epoch_ends
 from pybroker.protocol.schema import Message
 from tests.support.batches import HEADER
 
-DROP = -100
+DROP, LOST = -100, -101
+HELD = {"retry.backoff.ms": 60_000, "retry.backoff.max.ms": 60_000}
+"""Settings of a client that sends nothing again within a test."""
 OUT_OF_ORDER = 45
 OUT_OF_RANGE = 1
 FENCED_LEADER_EPOCH = 74
@@ -43,6 +46,7 @@ class Received:
     sequence: int
     count: int
     raw: bytes
+    partition: int = 0
 
 
 @dataclass
@@ -68,15 +72,21 @@ class ScriptedBroker:
     """In which it leads."""
     looked_up: list[int] = field(default_factory=list)
     """The epochs whose ends were asked for."""
+    further: Sequence[Sequence[int]] = ()
+    """The scripts of further partitions, from 1 on."""
+    answers_produce: threading.Event = field(default_factory=threading.Event)
+    """Every Produce waits while this is not set; it is set at first."""
 
     def __enter__(self) -> Self:
-        self._script = deque(self.script)
+        self._scripts = [deque(lines) for lines in (self.script, *self.further)]
+        self.answers_produce.set()
         self.faults = {key: deque(lines) for key, lines in self.faults.items()}
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.bootstrap_servers = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._connections: list[socket.socket] = []
         self._offset = 0
-        self._sequences: dict[int, int] = {}
+        self._sequences: dict[tuple[int, int], int] = {}
+        self._last: dict[tuple[int, int], tuple[int, int]] = {}
         self._log: list[tuple[int, int, bytes]] = []
         self._epochs = [(self.epoch, 0)]
         self._lock = threading.Lock()
@@ -89,6 +99,7 @@ class ScriptedBroker:
     ) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self.answers_produce.set()
         self.close_connections()
         for thread in list(self._threads):
             thread.join(10)
@@ -182,16 +193,20 @@ class ScriptedBroker:
         if isinstance(request, epoch_ends.OffsetForLeaderEpochRequest):
             return self._epoch_end(request)
         assert isinstance(request, produce.ProduceRequest)
+        self.answers_produce.wait()
         return self._produce(request)
 
     def _metadata(self) -> Message:
-        partition = metadata.MetadataResponsePartition(
-            partition_index=0, leader_id=1, leader_epoch=self.epoch, replica_nodes=[1], isr_nodes=[1]
-        )
+        partitions = [
+            metadata.MetadataResponsePartition(
+                partition_index=index, leader_id=1, leader_epoch=self.epoch, replica_nodes=[1], isr_nodes=[1]
+            )
+            for index in range(len(self._scripts))
+        ]
         host, port = self.bootstrap_servers.split(":")
         return metadata.MetadataResponse(
             brokers=[metadata.MetadataResponseBroker(node_id=1, host=host, port=int(port))],
-            topics=[self._described([partition])],
+            topics=[self._described(partitions)],
         )
 
     def _described(self, partitions: list[metadata.MetadataResponsePartition]) -> metadata.MetadataResponseTopic:
@@ -239,28 +254,38 @@ class ScriptedBroker:
 
     def _produce(self, request: produce.ProduceRequest) -> Message | None:
         ((topic,),) = (request.topic_data,)
-        (partition,) = topic.partition_data
-        raw = bytes(partition.records or b"")
+        appended = [self._append(one.index, bytes(one.records or b"")) for one in topic.partition_data]
+        answers = [answer for answer in appended if answer is not None]
+        if len(answers) < len(appended):
+            return None
+        return produce.ProduceResponse(
+            responses=[produce.TopicProduceResponse(name=topic.name, partition_responses=answers)]
+        )
+
+    def _append(self, index: int, raw: bytes) -> produce.PartitionProduceResponse | None:
         fields = HEADER.unpack_from(raw)
         with self._lock:
-            base = self._offset
-            batch = Received(fields[9], fields[10], fields[11], fields[12], raw)
+            base, script = self._offset, self._scripts[index]
+            batch = Received(fields[9], fields[10], fields[11], fields[12], raw, index)
             self.received.append(batch)
-            expected = self._sequences.get(batch.producer_id, 0)
-            code = self._script.popleft() if self._script else 0
+            expected = self._sequences.get((batch.producer_id, index), 0)
+            line = script.popleft() if script else 0
+            code = 0 if line == LOST else line
+            if code == 0 and (written := self._last.get((batch.producer_id, index))) and written[0] == batch.sequence:
+                return produce.PartitionProduceResponse(index=index, base_offset=written[1])
             if code == 0 and batch.producer_id >= 0 and batch.sequence != expected:
                 code = OUT_OF_ORDER
             if code == 0:
-                stamped = struct.pack(">q", base) + raw[8:12] + struct.pack(">i", self.epoch) + raw[16:]
-                self._log.append((base, batch.count, stamped))
-                self._offset += batch.count
-                self._sequences[batch.producer_id] = expected + batch.count
-        if code == DROP:
+                if index == 0:
+                    stamped = struct.pack(">q", base) + raw[8:12] + struct.pack(">i", self.epoch) + raw[16:]
+                    self._log.append((base, batch.count, stamped))
+                    self._offset += batch.count
+                self._sequences[batch.producer_id, index] = expected + batch.count
+                if line == LOST:
+                    self._last[batch.producer_id, index] = batch.sequence, base
+        if line in (DROP, LOST):
             return None
-        answer = produce.PartitionProduceResponse(index=0, error_code=code, base_offset=base if code == 0 else -1)
-        return produce.ProduceResponse(
-            responses=[produce.TopicProduceResponse(name=topic.name, partition_responses=[answer])]
-        )
+        return produce.PartitionProduceResponse(index=index, error_code=code, base_offset=base if code == 0 else -1)
 
 
 def _range(key: int, served: tuple[int, int]) -> versions.ApiVersion:

@@ -219,7 +219,7 @@ class Stage:
 
 
 def directory(word: str, broker: str) -> bytes:
-    return LOST_DIRECTORY if word == "lost" else bytes([int(word)]) * 15 + bytes([int(broker)])
+    return LOST_DIRECTORY if word == "lost" else bytes([int(word)]) * 15 + bytes([int(broker) % 256])
 
 
 def parted(words: list[str]) -> list[list[str]]:

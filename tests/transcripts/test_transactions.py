@@ -26,6 +26,7 @@ import pytest
 from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.coordinator.runtime.machine import Loaded
 from pybroker.coordinator.transaction import events
+from pybroker.coordinator.transaction.admin import TransactionFilter
 from pybroker.coordinator.transaction.errors import ProducerIdNeededError
 from pybroker.coordinator.transaction.events import ProducerIdentity
 from pybroker.coordinator.transaction.machine import TransactionMachine
@@ -85,8 +86,6 @@ class Stage:
             yield " ".join(
                 f"{topic}/{index}:{ErrorCode(code).name}" for (topic, index), code in sorted(outcome.reply.items())
             )
-        elif isinstance(outcome.reply, list):
-            yield from (f"{name}: {found.state.value}" for name, found in outcome.reply)
         elif isinstance(outcome.reply, events.TimedOut):
             yield f"aborted: {' '.join(outcome.reply.aborted) or '-'}"
         elif isinstance(event, events.InitProducerId):
@@ -131,7 +130,11 @@ class Stage:
 
     def do_list(self, _bare: list[str], values: dict[str, str]) -> Iterator[str]:
         states = [values["state"]] if "state" in values else None
-        yield from list(self.step(events.ListTransactions(states=states))) or ["none"]
+        asked_for = TransactionFilter(states=states)
+        reply: Any = self.machine.handle(events.ListTransactions(), self.now).reply
+        listed, now = reply
+        found = [(name, known) for name, known in listed if asked_for.lets_through(name, known, now)]
+        yield from [f"{name}: {known.state.value}" for name, known in found] or ["none"]
 
     # -------------------------------------------------------------------------------------------------- what happens
 

@@ -33,6 +33,7 @@ impl PyPartitionEntry {
 pub struct PyTopicEntry {
     name: Arc<str>,
     id: [u8; 16],
+    internal: bool,
     slots: Vec<Option<PartitionSlot>>,
 }
 
@@ -42,8 +43,13 @@ const MAX_PARTITIONS: usize = 10_000_000;
 #[pymethods]
 impl PyTopicEntry {
     #[new]
-    #[pyo3(signature = (*, name, topic_id, partitions))]
-    fn new(name: &str, topic_id: &[u8], partitions: Vec<PyRef<'_, PyPartitionEntry>>) -> PyResult<Self> {
+    #[pyo3(signature = (*, name, topic_id, internal, partitions))]
+    fn new(
+        name: &str,
+        topic_id: &[u8],
+        internal: bool,
+        partitions: Vec<PyRef<'_, PyPartitionEntry>>,
+    ) -> PyResult<Self> {
         let count = partitions.iter().map(|entry| entry.index + 1).max().unwrap_or(0);
         if count > MAX_PARTITIONS {
             return Err(PyValueError::new_err(format!("topic {name} has a partition index of {}", count - 1)));
@@ -52,7 +58,7 @@ impl PyTopicEntry {
         for entry in &partitions {
             slots[entry.index] = Some(entry.slot.clone());
         }
-        Ok(Self { name: name.into(), id: self::topic_id(topic_id)?, slots })
+        Ok(Self { name: name.into(), id: self::topic_id(topic_id)?, internal, slots })
     }
 }
 
@@ -81,14 +87,16 @@ impl PyTopicTable {
         let topic = |entry: &PyRef<'_, PyTopicEntry>| Topic {
             name: Arc::clone(&entry.name),
             id: entry.id,
+            internal: entry.internal,
             partitions: entry.slots.clone(),
             counters: Arc::default(),
         };
         Self { inner: Arc::new(self.inner.replace(upsert.iter().map(topic), &remove)) }
     }
 
-    fn with_eligible(&self, brokers: Vec<i32>) -> Self {
-        Self { inner: Arc::new(self.inner.with_eligible(brokers.into_iter().map(BrokerId))) }
+    fn with_eligible(&self, brokers: Vec<(i32, i64)>) -> Self {
+        let brokers = brokers.into_iter().map(|(id, epoch)| (BrokerId(id), epoch));
+        Self { inner: Arc::new(self.inner.with_eligible(brokers)) }
     }
 
     fn __len__(&self) -> usize {

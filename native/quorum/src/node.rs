@@ -6,6 +6,9 @@
 //!
 //! Replicas have keys outside, and ids inside (`names`).
 
+#[path = "lost_log.rs"]
+mod lost_log;
+
 use raft::eraftpb::{ConfChange, ConfChangeType, HardState as RaftHardState, Message, MessageType};
 use raft::{Config, INVALID_ID, RawNode, SnapshotStatus, StateRole};
 
@@ -120,10 +123,17 @@ impl Quorum {
             return self.take_offer(message);
         }
         self.note_vote(from, &message);
+        if self.resets_progress(&message) {
+            return Ok(None);
+        }
+        let lost = self.clamp_commit(&mut message);
         match self.raft.step(message) {
             // What a replica answers that has been removed meanwhile is of no use.
             Err(raft::Error::StepPeerNotFound) if self.is_open => return Ok(None),
             stepped => stepped?,
+        }
+        if let Some(answer) = lost {
+            self.reject_commit(answer);
         }
         self.begin_term(now_ms);
         Ok(None)
@@ -392,7 +402,6 @@ impl Quorum {
         }
         let last = self.last_index();
         let beyond = match message.get_msg_type() {
-            MessageType::MsgHeartbeat => message.commit > last,
             // A leader that ended before it had persisted what it sent is a follower of the same term now.
             MessageType::MsgAppendResponse => {
                 self.is_leader() && !message.reject && message.term == raft.term && message.index > last
@@ -403,7 +412,7 @@ impl Quorum {
         if beyond {
             return Err(format!(
                 "it speaks of entry {}, and the log of this voter ends with {last}: either of the two logs was lost",
-                message.commit.max(message.index)
+                message.index
             ));
         }
         Ok(())

@@ -86,6 +86,13 @@ impl Voter {
         runs
     }
 
+    /// Starts anew with the first entries of its log and no memory of its votes.
+    pub(super) fn lose_log_after(&mut self, kept: usize, voters: &[i64]) {
+        self.log.truncate(kept);
+        self.hard_state = None;
+        self.restart(voters, 0);
+    }
+
     fn restart(&mut self, voters: &[i64], replayed: u64) {
         let restored = Restored {
             hard_state: self.hard_state,
@@ -105,7 +112,7 @@ impl Voter {
 }
 
 /// Three voters, the first of which leads.
-fn three() -> Vec<Voter> {
+pub(super) fn three() -> Vec<Voter> {
     let ids = [0, 1, 2];
     let mut voters: Vec<Voter> = ids.iter().map(|id| Voter::start(*id, &ids)).collect();
     voters[0].quorum.campaign(0).unwrap();
@@ -395,7 +402,9 @@ fn a_message_that_is_none_or_says_what_cannot_be_is_refused() {
     let mut heartbeat = good[..3 + 8 * 8 + 1].to_vec();
     heartbeat[1] = 6;
     heartbeat[3 + 8 * 5..3 + 8 * 6].copy_from_slice(&99u64.to_be_bytes());
-    assert!(refused(&mut voters[1], 0, &heartbeat));
+    voters[1].takes(0, &heartbeat).unwrap();
+    let last = voters[1].quorum.last_index();
+    assert!(voters[1].quorum.committed_index() <= last, "it is taken for what is here");
     // Kind 1 is an answer to a leader: of entries that it does not have.
     let mut answer = heartbeat;
     answer[1] = 1;

@@ -3,13 +3,15 @@
 use std::sync::atomic::Ordering;
 
 use super::acknowledgement::Awaited;
+use super::ids::LeaderEpoch;
 use super::leader::Leader;
 use super::partition::Partition;
 use super::role::Role;
 use super::waiting::Waiter;
 use pybroker_record::{EndMarker, ProducerId, SentRecords};
 use pybroker_storage::{
-    AppendError, Appended, BeginningTransaction, ConfirmedTransaction, TransactionCheck, VerificationGuard,
+    AdmittedRecords, AppendError, Appended, BeginningTransaction, ConfirmedTransaction, TransactionCheck,
+    VerificationGuard,
 };
 
 /// Why nothing was appended.
@@ -91,12 +93,14 @@ impl Partition {
         check: TransactionCheck,
         wake: &mut dyn FnMut(Waiter),
     ) -> Result<Produced, NotAppended> {
-        let role = self.role.load();
-        let leader = self.leads(&role)?;
-        admit(leader, all)?;
-        let appended = self.log.append_sent(sent, leader.leader_epoch().0, now_ms, check)?;
-        self.show_appended(leader, &appended, wake);
-        let awaited = self.awaited(leader.leader_epoch(), appended.last_offset + 1, all, wake);
+        let mut admitted = self.admitted(sent, all, now_ms)?;
+        let append = |epoch| {
+            let appended = self.log.append_admitted(&mut admitted, epoch, now_ms, check)?;
+            self.log.flush_when_many()?;
+            Ok(appended)
+        };
+        let (appended, epoch) = self.append_in_epoch(RequiredIsr::of(all), append, wake)?;
+        let awaited = self.awaited(epoch, appended.last_offset + 1, all, wake);
         Ok(Produced { appended, awaited })
     }
 
@@ -109,13 +113,10 @@ impl Partition {
         wake: &mut dyn FnMut(Waiter),
     ) -> Result<Appended, NotAppended> {
         let sent = SentRecords::find(batches).map_err(|error| NotAppended::Log(AppendError::Invalid(error)))?;
-        let role = self.role.load();
-        let leader = self.leads(&role)?;
-        admit(leader, true)?;
+        let mut admitted = self.admitted(sent, true, now_ms)?;
         let check = TransactionCheck::Guarded(None);
-        let appended = self.log.append_deferred(sent, leader.leader_epoch().0, now_ms, check)?;
-        self.show_appended(leader, &appended, wake);
-        Ok(appended)
+        let append = |epoch| self.log.append_admitted(&mut admitted, epoch, now_ms, check);
+        Ok(self.append_in_epoch(RequiredIsr::Min, append, wake)?.0)
     }
 
     /// Appends a coordinator's batches as they are: markers, and what else belongs to transactions. Wakes as
@@ -126,11 +127,8 @@ impl Partition {
         now_ms: i64,
         wake: &mut dyn FnMut(Waiter),
     ) -> Result<Appended, NotAppended> {
-        let role = self.role.load();
-        let leader = self.leads(&role)?;
-        let appended = self.log.append_internal(batches, leader.leader_epoch().0, now_ms)?;
-        self.show_appended(leader, &appended, wake);
-        Ok(appended)
+        let append = |epoch| self.log.append_internal(batches, epoch, now_ms);
+        Ok(self.append_in_epoch(RequiredIsr::Any, append, wake)?.0)
     }
 
     /// Appends a coordinator's batches of transactions as they are, for all replicas in sync, and waits for no disk; `check`
@@ -142,12 +140,8 @@ impl Partition {
         check: TransactionCheck,
         wake: &mut dyn FnMut(Waiter),
     ) -> Result<Appended, NotAppended> {
-        let role = self.role.load();
-        let leader = self.leads(&role)?;
-        admit(leader, true)?;
-        let appended = self.log.append_coordinated(batches, leader.leader_epoch().0, now_ms, check, false)?;
-        self.show_appended(leader, &appended, wake);
-        Ok(appended)
+        let append = |epoch| self.log.append_coordinated(batches, epoch, now_ms, check, false);
+        Ok(self.append_in_epoch(RequiredIsr::Min, append, wake)?.0)
     }
 
     /// Appends the marker that ends a producer's transaction, for all replicas in sync, and waits for no disk: what it still
@@ -158,15 +152,12 @@ impl Partition {
         now_ms: i64,
         wake: &mut dyn FnMut(Waiter),
     ) -> Result<(Appended, Awaited), NotAppended> {
-        let role = self.role.load();
-        let leader = self.leads(&role)?;
-        admit(leader, true)?;
         let &EndedTransaction { marker, producer_id, producer_epoch, bumped } = ended;
         let mut batch =
             marker.build(ProducerId(producer_id), producer_epoch, now_ms).map_err(AppendError::malformed)?;
-        let epoch = leader.leader_epoch();
-        let appended = self.log.append_coordinated(&mut batch, epoch.0, now_ms, TransactionCheck::Unchecked, bumped)?;
-        self.show_appended(leader, &appended, wake);
+        let check = TransactionCheck::Unchecked;
+        let append = |epoch| self.log.append_coordinated(&mut batch, epoch, now_ms, check, bumped);
+        let (appended, epoch) = self.append_in_epoch(RequiredIsr::Min, append, wake)?;
         Ok((appended, self.awaited_to_settle_since(epoch, appended.last_offset + 1)))
     }
 
@@ -190,6 +181,48 @@ impl Partition {
         }
     }
 
+    /// What was sent, if this broker may append it: an error of the role comes before one of the records.
+    fn admitted<'a>(&self, sent: SentRecords<'a>, all: bool, now_ms: i64) -> Result<AdmittedRecords<'a>, NotAppended> {
+        RequiredIsr::of(all).check(self.leads(&self.role.load())?)?;
+        Ok(self.log.admit(sent, now_ms)?)
+    }
+
+    /// Appends by `append`, which is given the leader epoch in force, and shows what was appended; returns the epoch with it.
+    ///
+    /// An epoch may grow while this broker stays the leader. An append that finds its epoch gone by then is done at the new
+    /// one: refused, it would be passed by what the same producer has sent behind it.
+    fn append_in_epoch(
+        &self,
+        required: RequiredIsr,
+        mut append: impl FnMut(i32) -> Result<Appended, AppendError>,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<(Appended, LeaderEpoch), NotAppended> {
+        let mut gone_by = None;
+        loop {
+            let role = self.role.load();
+            let leader = self.leads(&role)?;
+            let epoch = leader.leader_epoch();
+            if gone_by == Some(epoch) {
+                // The log was made ready for a leader that did not come.
+                return Err(NotAppended::NotLeader);
+            }
+            required.check(leader)?;
+            match append(epoch.0) {
+                Err(AppendError::LeaderFenced { .. }) => {
+                    gone_by = Some(epoch);
+                    drop(role);
+                    // The change that raised the epoch has stored its role when it lets go of this.
+                    drop(self.role_change.lock());
+                }
+                appended => {
+                    let appended = appended?;
+                    self.show_appended(leader, &appended, wake);
+                    return Ok((appended, epoch));
+                }
+            }
+        }
+    }
+
     /// What is appended is there for the other replicas at once, and for consumers where it is committed by that.
     fn show_appended(&self, leader: &Leader, appended: &Appended, wake: &mut dyn FnMut(Waiter)) {
         if !leader.is_alone() && !appended.duplicate {
@@ -203,10 +236,30 @@ impl Partition {
     }
 }
 
-/// Checks what a leader asks before records of a producer or a coordinator are appended.
-fn admit(leader: &Leader, all: bool) -> Result<(), NotAppended> {
-    if all && !leader.has_enough_in_sync() {
-        return Err(NotAppended::NotEnoughReplicas { in_sync: leader.in_sync(), wanted: leader.min_in_sync() });
-    }
-    Ok(())
+/// How many replicas in sync an append needs.
+#[derive(Clone, Copy)]
+enum RequiredIsr {
+    Any,
+    /// As many replicas in sync as `min.insync.replicas` says.
+    Min,
 }
+
+impl RequiredIsr {
+    /// What `acks` asks for: `all`, or not.
+    fn of(all: bool) -> Self {
+        if all { Self::Min } else { Self::Any }
+    }
+
+    fn check(self, leader: &Leader) -> Result<(), NotAppended> {
+        match self {
+            Self::Min if !leader.has_enough_in_sync() => {
+                Err(NotAppended::NotEnoughReplicas { in_sync: leader.in_sync(), wanted: leader.min_in_sync() })
+            }
+            Self::Min | Self::Any => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "append_tests.rs"]
+mod tests;

@@ -56,7 +56,7 @@ impl Partition {
         let leader = role.leader().ok_or(PositionRefused::NotLeader)?;
         leader.update_position(position, Offset(self.log.log_end_offset()), now_ms)?;
         self.maybe_advance_high_watermark(None, wake);
-        if !position.eligible || !leader.might_join(position.replica, self.high_watermark()) {
+        if !position.eligible.allows() || !leader.might_join(position.replica, self.high_watermark()) {
             return Ok(CaughtUp::NoNews);
         }
         let _unchanged = self.role_change.lock();

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::super::{
-    Awaited, BrokerId, FollowerInSync, FollowerPosition, Following, Isolation, LeaderCheck, LeaderEpoch, Leadership,
-    NotAppended, NotBecome, Partition, PositionRefused, RoleKind, RoleRefused, Standing, Waiter, WaitingFetch,
-    WaitingProduce,
+    Awaited, BrokerId, Eligibility, FollowerInSync, FollowerPosition, Following, Isolation, LeaderCheck, LeaderEpoch,
+    Leadership, NotAppended, NotBecome, Partition, PositionRefused, RoleKind, RoleRefused, Standing, Waiter,
+    WaitingFetch, WaitingProduce,
 };
 use crate::log_fixture::{NOW, build, config, quick_directory};
 use pybroker_record::Compression;
@@ -47,7 +47,14 @@ fn append(partition: &Partition, all: bool) -> Result<Option<Awaited>, NotAppend
 
 fn at(replica: i32, leader_epoch: LeaderEpoch, log_end_offset: i64) -> FollowerPosition {
     let replica = BrokerId(replica);
-    FollowerPosition { replica, broker_epoch: -1, leader_epoch, log_end_offset, log_start_offset: 0, eligible: true }
+    FollowerPosition {
+        replica,
+        broker_epoch: -1,
+        leader_epoch,
+        log_end_offset,
+        log_start_offset: 0,
+        eligible: Eligibility::Unknown,
+    }
 }
 
 fn fetched(partition: &Partition, replica: i32, log_end_offset: i64) -> Vec<Waiter> {

@@ -86,8 +86,6 @@ struct KeepingUp {
     /// The last Fetch: when it came, and the leader's log end offset then.
     fetched_ms: i64,
     leader_end_offset: i64,
-    /// The broker epoch of that Fetch; -1 for none. A Fetch of an older one is of a process that is gone.
-    broker_epoch: i64,
 }
 
 /// Another replica as the leader knows it.
@@ -113,9 +111,32 @@ pub struct FollowerPosition {
     pub leader_epoch: LeaderEpoch,
     pub log_end_offset: i64,
     pub log_start_offset: i64,
-    /// The metadata lets it be in sync: its broker is neither fenced nor stopping. The high watermark waits for no other that
-    /// is not in sync (Kafka's `isReplicaIsrEligible`).
-    pub eligible: bool,
+    pub eligible: Eligibility,
+}
+
+/// Whether the metadata lets a broker's replicas be in sync: those of one that is neither fenced nor stopping. The high
+/// watermark waits for no other that is not in sync (Kafka's `isReplicaIsrEligible`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eligibility {
+    /// There is no metadata yet: it does.
+    Unknown,
+    /// It does not.
+    None,
+    /// It does, and the broker is registered with this epoch.
+    At(i64),
+}
+
+impl Eligibility {
+    /// Whether its replicas may be in sync.
+    pub fn allows(self) -> bool {
+        self != Self::None
+    }
+
+    /// Whether a Fetch of this broker epoch is of a process that is gone. Only what is registered says so: a number that a
+    /// Fetch names may be anybody's.
+    fn is_past(self, broker_epoch: i64) -> bool {
+        matches!(self, Self::At(registered) if (0..registered).contains(&broker_epoch))
+    }
 }
 
 /// What a follower's Fetch means for the in-sync replicas.
@@ -137,13 +158,13 @@ pub enum PositionRefused {
     NotLeader,
     /// The follower is none of the partition's replicas.
     NotAReplica,
-    /// A later process of this broker has fetched already.
+    /// A later process of this broker is registered.
     StaleBroker,
 }
 
 impl Position {
     fn unknown(caught_up_ms: Option<i64>) -> Self {
-        let keeping_up = KeepingUp { caught_up_ms, fetched_ms: 0, leader_end_offset: i64::MAX, broker_epoch: -1 };
+        let keeping_up = KeepingUp { caught_up_ms, fetched_ms: 0, leader_end_offset: i64::MAX };
         Self {
             log_end_offset: AtomicI64::new(UNKNOWN),
             log_start_offset: AtomicI64::new(UNKNOWN),
@@ -159,12 +180,11 @@ impl Position {
         Offset(leader_end_offset): Offset,
         now_ms: i64,
     ) -> Result<(), PositionRefused> {
-        let log_end_offset = position.log_end_offset;
-        let mut state = self.keeping_up.lock();
-        if position.broker_epoch >= 0 && position.broker_epoch < state.broker_epoch {
+        if position.eligible.is_past(position.broker_epoch) {
             return Err(PositionRefused::StaleBroker);
         }
-        state.broker_epoch = position.broker_epoch;
+        let log_end_offset = position.log_end_offset;
+        let mut state = self.keeping_up.lock();
         let caught_up = if log_end_offset >= leader_end_offset {
             Some(now_ms)
         } else if log_end_offset >= state.leader_end_offset {
@@ -175,8 +195,9 @@ impl Position {
         };
         state.caught_up_ms = state.caught_up_ms.max(caught_up);
         (state.fetched_ms, state.leader_end_offset) = (now_ms, leader_end_offset);
-        if caught_up.is_some() || !position.eligible {
-            self.keeps_up.store(position.eligible, Ordering::Release);
+        let eligible = position.eligible.allows();
+        if caught_up.is_some() || !eligible {
+            self.keeps_up.store(eligible, Ordering::Release);
         }
         self.log_start_offset.store(position.log_start_offset, Ordering::Release);
         self.log_end_offset.store(log_end_offset, Ordering::Release);
@@ -376,102 +397,5 @@ impl Leader {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn leadership(epoch: i32, followers: &[(i32, bool)]) -> Leadership {
-        let followers = followers.iter().map(|&(id, in_sync)| FollowerInSync { id: BrokerId(id), in_sync }).collect();
-        Leadership { leader_epoch: LeaderEpoch(epoch), partition_epoch: 0, followers, min_in_sync: 2 }
-    }
-
-    fn state(leader: &Leader, id: i32) -> (i64, Option<i64>, bool) {
-        let state = leader.replicas().find(|state| state.id == BrokerId(id)).unwrap();
-        (state.log_end_offset, state.caught_up_ms, state.in_sync)
-    }
-
-    fn at(replica: i32, log_end_offset: i64) -> FollowerPosition {
-        let leader_epoch = LeaderEpoch(3);
-        let replica = BrokerId(replica);
-        FollowerPosition {
-            replica,
-            broker_epoch: -1,
-            leader_epoch,
-            log_end_offset,
-            log_start_offset: 0,
-            eligible: true,
-        }
-    }
-
-    #[test]
-    fn a_replica_that_is_out_of_sync_does_not_hold_the_high_watermark_back() {
-        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, Offset(0), 0);
-        assert_eq!((leader.in_sync(), leader.high_watermark(9)), (2, UNKNOWN));
-        leader.update_position(at(2, 5), Offset(9), 1).unwrap();
-        assert_eq!(leader.high_watermark(9), 5);
-        assert_eq!(leader.update_position(at(4, 5), Offset(9), 1), Err(PositionRefused::NotAReplica));
-    }
-
-    #[test]
-    fn a_replica_has_caught_up_when_it_has_what_the_leader_had_at_its_last_fetch() {
-        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, Offset(0), 100);
-        assert_eq!((state(&leader, 2), state(&leader, 3)), ((-1, Some(100), true), (-1, None, false)));
-        leader.update_position(at(3, 0), Offset(10), 200).unwrap();
-        assert_eq!(state(&leader, 3), (0, None, false));
-        leader.update_position(at(3, 9), Offset(20), 300).unwrap();
-        assert_eq!(state(&leader, 3), (9, None, false), "it lacks a record that was there at 200");
-        leader.update_position(at(3, 20), Offset(30), 400).unwrap();
-        assert_eq!(state(&leader, 3), (20, Some(300), false));
-        leader.update_position(at(3, 30), Offset(30), 500).unwrap();
-        assert_eq!(state(&leader, 3), (30, Some(500), false));
-    }
-
-    /// Its Fetch has what was there at the last one, and lacks what is committed since: it does not join, and may be gone.
-    #[test]
-    fn the_high_watermark_does_not_wait_for_a_replica_that_may_not_be_in_sync() {
-        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, Offset(0), 0);
-        for (log_end_offset, own) in [(0, 10), (10, 20)] {
-            leader
-                .update_position(FollowerPosition { eligible: false, ..at(3, log_end_offset) }, Offset(own), 1)
-                .unwrap();
-        }
-        leader.update_position(at(2, 20), Offset(20), 2).unwrap();
-        assert_eq!(leader.high_watermark(20), 20);
-        leader.update_position(at(3, 20), Offset(20), 3).unwrap();
-        leader.update_position(at(2, 30), Offset(30), 4).unwrap();
-        assert_eq!(leader.high_watermark(30), 20, "its broker is unfenced");
-        leader.update_position(FollowerPosition { eligible: false, ..at(3, 20) }, Offset(30), 5).unwrap();
-        assert_eq!(leader.high_watermark(30), 30);
-    }
-
-    /// Its log may have failed at what came after its last Fetch, which had all that there was.
-    #[test]
-    fn what_a_replica_had_before_it_left_the_in_sync_ones_does_not_make_it_count() {
-        let before = Leader::new(leadership(3, &[(2, true), (3, true)]), None, Offset(0), 0);
-        before.update_position(at(3, 7), Offset(7), 1).unwrap();
-        let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), Some(&before), Offset(8), 2);
-        leader.update_position(at(3, 7), Offset(8), 3).unwrap();
-        leader.update_position(at(2, 8), Offset(8), 4).unwrap();
-        assert_eq!(leader.high_watermark(8), 8);
-        leader.update_position(at(3, 8), Offset(8), 5).unwrap();
-        leader.update_position(at(2, 9), Offset(9), 6).unwrap();
-        assert_eq!(leader.high_watermark(9), 8, "it has caught up again");
-    }
-
-    #[test]
-    fn positions_outlive_a_change_of_the_replicas_and_end_with_the_epoch() {
-        let first = Leader::new(leadership(3, &[(2, true), (3, false)]), None, Offset(0), 0);
-        first.update_position(at(3, 7), Offset(7), 50).unwrap();
-        let grown = Leader::new(leadership(3, &[(3, true), (4, true)]), Some(&first), Offset(0), 60);
-        assert_eq!((state(&grown, 3), state(&grown, 4)), ((7, Some(50), true), (-1, Some(60), true)));
-        first.update_position(at(3, 8), Offset(8), 70).unwrap();
-        assert_eq!(state(&grown, 3).0, 8, "a Fetch that found the older role");
-        let next = Leader::new(leadership(4, &[(3, true), (4, true)]), Some(&grown), Offset(0), 80);
-        assert_eq!(state(&next, 3), (-1, Some(80), true));
-        assert_eq!(
-            next.update_position(at(3, 9), Offset(9), 90),
-            Err(PositionRefused::NotLeader),
-            "of the epoch before"
-        );
-        assert!(next.has_led_since(LeaderEpoch(3)) && !next.has_led_since(LeaderEpoch(2)));
-    }
-}
+#[path = "leader_tests.rs"]
+mod tests;

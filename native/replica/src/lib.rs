@@ -41,7 +41,9 @@ pub use follower::{
 pub use group_flush::{FlushCounts, FlushListener, GroupFlush};
 pub use high_watermark::high_watermark;
 pub use ids::{BrokerId, LeaderEpoch, Offset, PartitionIndex};
-pub use leader::{CaughtUp, FollowerInSync, FollowerPosition, Leader, Leadership, PositionRefused, ReplicaState};
+pub use leader::{
+    CaughtUp, Eligibility, FollowerInSync, FollowerPosition, Leader, Leadership, PositionRefused, ReplicaState,
+};
 pub use partition::{LeaderCheck, Partition};
 pub use read_replicas::ReadReplicas;
 pub use replica_fetch::Agreement;

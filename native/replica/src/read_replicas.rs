@@ -47,7 +47,7 @@ impl ReadReplicas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::leader::{FollowerInSync, FollowerPosition, Leadership};
+    use crate::leader::{Eligibility, FollowerInSync, FollowerPosition, Leadership};
     use crate::{LeaderEpoch, Offset};
 
     fn leader(replicas: &[(i32, bool, i64, i64)]) -> Leader {
@@ -64,7 +64,7 @@ mod tests {
                 leader_epoch,
                 log_end_offset,
                 log_start_offset,
-                eligible: true,
+                eligible: Eligibility::Unknown,
             };
             leader.update_position(position, Offset(100), 5).unwrap();
         }

@@ -4,7 +4,7 @@
 //! beginning of this one: what a diverging log has is not what is committed here.
 
 use super::ids::{BrokerId, LeaderEpoch, Offset};
-use super::leader::{CaughtUp, FollowerPosition};
+use super::leader::{CaughtUp, Eligibility, FollowerPosition};
 use super::partition::Partition;
 use super::waiting::Waiter;
 use pybroker_wire::fetch::{DivergingEpoch, FetchPartition, ReplicaState};
@@ -37,11 +37,11 @@ impl Partition {
     }
 
     /// Notes what a follower's Fetch says of its log. Nothing is noted where the Fetch is to be answered with an error or a
-    /// diverging epoch. See [`FollowerPosition::eligible`].
+    /// diverging epoch.
     pub fn note_fetch(
         &self,
         replica: ReplicaState,
-        eligible: bool,
+        eligible: Eligibility,
         asked: &FetchPartition,
         now_ms: i64,
         wake: &mut dyn FnMut(Waiter),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::ids::{BrokerId, LeaderEpoch};
+use super::leader::Eligibility;
 use super::partition::Partition;
 use super::role::{Following, Role};
 use super::topic_counters::TopicCounters;
@@ -52,6 +53,8 @@ pub struct Topic {
     pub name: Arc<str>,
     /// The id, stable across restarts, new when a topic of the same name is made again.
     pub id: TopicId,
+    /// Whether it is a coordinator's: clients may not produce to it.
+    pub internal: bool,
     /// Slots by partition index; `None` where an index is missing.
     pub partitions: Vec<Option<PartitionSlot>>,
     /// What is counted of it; a table that replaces it goes on with the same.
@@ -70,8 +73,8 @@ impl Topic {
 pub struct TopicTable {
     /// By listener of this broker, the other brokers as clients of that listener reach them.
     brokers: Arc<[(String, Vec<BrokerEndpoint>)]>,
-    /// Brokers whose replicas the controller lets be in sync; `None` before that is known: all.
-    eligible: Option<Arc<[BrokerId]>>,
+    /// Brokers whose replicas the controller lets be in sync, and their epochs; `None` before that is known: all.
+    eligible: Option<Arc<[(BrokerId, i64)]>>,
     by_name: FxHashMap<Arc<str>, Arc<Topic>>,
     by_id: FxHashMap<TopicId, Arc<Topic>>,
 }
@@ -88,14 +91,16 @@ impl TopicTable {
     }
 
     /// The same table, by which the replicas of no other brokers than these may be in sync: those that are neither fenced nor
-    /// stopping.
-    pub fn with_eligible(&self, brokers: impl IntoIterator<Item = BrokerId>) -> Self {
+    /// stopping. Each comes with the epoch of its registration.
+    pub fn with_eligible(&self, brokers: impl IntoIterator<Item = (BrokerId, i64)>) -> Self {
         Self { eligible: Some(brokers.into_iter().collect()), ..self.clone() }
     }
 
     /// Whether a broker's replicas may be in sync.
-    pub fn may_be_in_sync(&self, broker: BrokerId) -> bool {
-        self.eligible.as_ref().is_none_or(|eligible| eligible.contains(&broker))
+    pub fn eligibility(&self, broker: BrokerId) -> Eligibility {
+        let Some(eligible) = &self.eligible else { return Eligibility::Unknown };
+        let found = eligible.iter().find(|(id, _)| *id == broker);
+        found.map_or(Eligibility::None, |(_, epoch)| Eligibility::At(*epoch))
     }
 
     /// A new table in which `upsert` stand and `remove` (names) are gone; topics not named are shared with this one.
@@ -158,7 +163,7 @@ mod tests {
     use super::*;
 
     fn topic(name: &str, id: u8) -> Topic {
-        Topic { name: name.into(), id: [id; 16], partitions: Vec::new(), counters: Arc::default() }
+        Topic { name: name.into(), id: [id; 16], internal: false, partitions: Vec::new(), counters: Arc::default() }
     }
 
     #[test]
@@ -171,10 +176,11 @@ mod tests {
     #[test]
     fn who_may_be_in_sync_outlives_changes_of_topics() {
         let table = TopicTable::default();
-        assert!(table.may_be_in_sync(BrokerId(1)));
-        let table = table.with_eligible([BrokerId(2)]).replace([topic("a", 1)], &[]);
-        assert_eq!((table.may_be_in_sync(BrokerId(1)), table.may_be_in_sync(BrokerId(2))), (false, true));
-        assert_eq!(table.with_eligible([BrokerId(1)]).len(), 1);
+        assert_eq!(table.eligibility(BrokerId(1)), Eligibility::Unknown);
+        let table = table.with_eligible([(BrokerId(2), 7)]).replace([topic("a", 1)], &[]);
+        assert_eq!(table.eligibility(BrokerId(1)), Eligibility::None);
+        assert_eq!(table.eligibility(BrokerId(2)), Eligibility::At(7));
+        assert_eq!(table.with_eligible([(BrokerId(1), 7)]).len(), 1);
     }
 
     #[test]

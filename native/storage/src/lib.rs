@@ -32,6 +32,7 @@ pub use directory::{checkpoint, leader_epochs, log_dir, partition_metadata};
 pub use error::{AppendError, LogError, ReadError};
 pub use index::txn_index;
 pub use log::Log;
+pub use log::admission::AdmittedRecords;
 pub use log::append::Appended;
 pub use log::closing::close_all;
 pub use log::committed::CommittedSlice;

@@ -59,6 +59,8 @@ class DeleteAcls(msgspec.Struct, frozen=True):
     """Delete what filters match. Answered by `DeletedAcls` for each, in their order."""
 
     filters: Sequence[Filter]
+    gone: Sequence[AccessControlEntry] = ()
+    """What filters of the same request have deleted before."""
 
 
 def create_acls(image: MetadataImage, event: CreateAcls) -> Outcome[Message, list[Result]]:
@@ -91,7 +93,8 @@ def delete_acls(image: MetadataImage, event: DeleteAcls) -> Outcome[Message, lis
             continue
         matched = {acl_id: entry for acl_id, entry in image.acls.by_id.items() if one.matches(entry)}
         gone |= dict.fromkeys(matched)
-        results.append(DeletedAcls(Result(ErrorCode.NONE), tuple(matched.values())))
+        again = tuple(entry for entry in event.gone if one.matches(entry))
+        results.append(DeletedAcls(Result(ErrorCode.NONE), again + tuple(matched.values())))
     return Outcome(tuple(RemoveAccessControlEntryRecord(id=acl_id) for acl_id in gone), results)
 
 
@@ -107,4 +110,9 @@ def fault_of(entry: AccessControlEntry) -> str | None:
         return f"Invalid permissionType {name_of(PERMISSION_NAMES, entry.permission_type)}"
     if not entry.resource_name:
         return "Resource name should not be empty"
+    if ":" not in entry.principal:
+        return (
+            f"Could not parse principal from `{entry.principal}` (no colon is present separating the principal type "
+            "from the principal name)"
+        )
     return None

@@ -91,8 +91,11 @@ def register_broker(
 
 def _refusal(image: MetadataImage, event: RegisterBroker) -> RegisteredBroker | None:
     """Return why a broker cannot be registered so, None where it can."""
-    fault = None if event.listeners else "No listeners specified for the broker"
-    if fault is None:
+    if event.broker_id < 0:
+        fault: str | None = f"Invalid broker id {event.broker_id}: expected 0 or more"
+    elif not event.listeners:
+        fault = "No listeners specified for the broker"
+    else:
         fault = _directory_fault(image, event)
     if fault is not None:
         return RegisteredBroker(ErrorCode.INVALID_REGISTRATION, fault)

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pybroker.config.client_metrics import client_metrics_fault
+from pybroker.config.key import LONGEST_NUMBER
 from pybroker.controller.cluster.availability import MIN_INSYNC_REPLICAS, has_eligible_replicas
 from pybroker.controller.cluster.events import AlterConfigs, ConfigChange, ConfigResult
 from pybroker.controller.cluster.topic_names import name_fault
@@ -121,7 +122,7 @@ def _check(image: MetadataImage, resource: ConfigResource, after: Mapping[str, s
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist."
             )
     elif resource.type == BROKER_RESOURCE:
-        if resource.name and not resource.name.isdecimal():
+        if resource.name and not (resource.name.isdecimal() and len(resource.name) <= LONGEST_NUMBER):
             raise RefusedConfigError(
                 ErrorCode.INVALID_REQUEST, f"Unable to parse broker name '{resource.name}' as a number."
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pybroker.metadata.features import KRAFT_VERSION
-from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.errors import LONGEST_MESSAGE, ErrorCode
 from pybroker.protocol.messages.alter_partition_reassignments import ReassignableTopic
 from pybroker.protocol.messages.create_partitions import CreatePartitionsTopic as MorePartitions
 from pybroker.protocol.messages.create_topics import CreatableTopic as NewTopic
@@ -72,7 +72,17 @@ __all__ = [
 ]
 
 
-class Result(msgspec.Struct, frozen=True):
+class _Answer(msgspec.Struct, frozen=True):
+    """What has an `error_message`, which fits in a string of the protocol whatever it quotes."""
+
+    def __post_init__(self) -> None:
+        """Cut a message that is too long."""
+        words: str | None = self.error_message  # type: ignore[attr-defined]
+        if words is not None and len(words) > LONGEST_MESSAGE:
+            msgspec.structs.force_setattr(self, "error_message", words[:LONGEST_MESSAGE])
+
+
+class Result(_Answer, frozen=True):
     """Success, or why not."""
 
     error_code: ErrorCode = ErrorCode.NONE
@@ -100,7 +110,7 @@ class CreateTopics(msgspec.Struct, frozen=True):
     validate_only: bool = False
 
 
-class CreatedTopic(msgspec.Struct, frozen=True):
+class CreatedTopic(_Answer, frozen=True):
     """What became of one topic of a `CreateTopics`."""
 
     name: str
@@ -121,7 +131,7 @@ class CreatePartitions(msgspec.Struct, frozen=True):
     validate_only: bool = False
 
 
-class EnlargedTopic(msgspec.Struct, frozen=True):
+class EnlargedTopic(_Answer, frozen=True):
     """What became of one topic of a `CreatePartitions`."""
 
     name: str
@@ -136,7 +146,7 @@ class DeleteTopics(msgspec.Struct, frozen=True):
     whole: WholeRequest
 
 
-class DeletedTopic(msgspec.Struct, frozen=True):
+class DeletedTopic(_Answer, frozen=True):
     """What became of one topic of a `DeleteTopics`; name and id as far as they are known."""
 
     name: str | None
@@ -162,7 +172,7 @@ class ElectLeaders(msgspec.Struct, frozen=True):
     """Partitions by topic; None is every partition, and the reply leaves out those that need no election."""
 
 
-class ElectedPartition(msgspec.Struct, frozen=True):
+class ElectedPartition(_Answer, frozen=True):
     """What became of one partition of an `ElectLeaders`."""
 
     partition: int
@@ -184,7 +194,7 @@ class AlterReassignments(msgspec.Struct, frozen=True):
     allow_replication_factor_change: bool = True
 
 
-class ReassignedPartition(msgspec.Struct, frozen=True):
+class ReassignedPartition(_Answer, frozen=True):
     """What became of one partition of an `AlterReassignments`."""
 
     partition: int
@@ -253,7 +263,7 @@ class RegisterBroker(msgspec.Struct, frozen=True):
     """The epoch that it had when it stopped cleanly, so that it has lost nothing (KIP-966); -1 where it did not."""
 
 
-class RegisteredBroker(msgspec.Struct, frozen=True):
+class RegisteredBroker(_Answer, frozen=True):
     """The epoch that the broker has from now on, or why it was refused."""
 
     error_code: ErrorCode = ErrorCode.NONE
@@ -288,7 +298,7 @@ class Heartbeat(msgspec.Struct, frozen=True):
     """Up to where the broker has put metadata in force; None for a broker in this process, whose image is ours."""
 
 
-class HeartbeatResult(msgspec.Struct, frozen=True):
+class HeartbeatResult(_Answer, frozen=True):
     """What the broker is to know about itself."""
 
     error_code: ErrorCode = ErrorCode.NONE
@@ -361,7 +371,7 @@ class AlterConfigs(msgspec.Struct, frozen=True):
     validate_only: bool = False
 
 
-class ConfigResult(msgspec.Struct, frozen=True):
+class ConfigResult(_Answer, frozen=True):
     """What became of one resource of an `AlterConfigs`."""
 
     resource: ConfigResource
@@ -441,7 +451,7 @@ class AlterScramUsers(msgspec.Struct, frozen=True):
     upsertions: Sequence[ScramUpsertion]
 
 
-class AlteredUser(msgspec.Struct, frozen=True):
+class AlteredUser(_Answer, frozen=True):
     """What became of one user of an `AlterScramUsers`."""
 
     name: str

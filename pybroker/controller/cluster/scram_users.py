@@ -61,6 +61,9 @@ def _upsertion_fault(upsertion: ScramUpsertion) -> AlteredUser | None:
         return AlteredUser(upsertion.name, ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     if upsertion.iterations > MOST_ITERATIONS:
         return AlteredUser(upsertion.name, ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    if not upsertion.salted_password:
+        # Everybody can work out the keys of no bytes. Kafka's HMAC refuses them, too.
+        return AlteredUser(upsertion.name, ErrorCode.UNACCEPTABLE_CREDENTIAL, "Salted password must not be empty")
     return None
 
 

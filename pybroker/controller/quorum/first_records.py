@@ -18,8 +18,11 @@ from pybroker.metadata.features import (
     RECORD_VERSIONS,
     SUPPORTED_FEATURES,
 )
+from pybroker.metadata.image import ScramImage
 from pybroker.metadata.metadata_versions import NAMES
+from pybroker.metadata.scram_delta import ScramDelta
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
+from pybroker.protocol.messages.records.user_scram_credential import UserScramCredentialRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,6 +48,15 @@ def first_records(formatted: list[Message] | None, levels: Mapping[str, int]) ->
         for name, level in INITIAL_LEVELS.items()
         if name not in levels
     ]
+
+
+def first_users(formatted: list[Message] | None) -> ScramImage:
+    """Return the users of SCRAM among the records of the file."""
+    users = ScramDelta(ScramImage())
+    for record in formatted or ():
+        if isinstance(record, UserScramCredentialRecord):
+            users.apply(record)
+    return users.build()
 
 
 def _honoured(records: list[Message]) -> Iterator[Message]:

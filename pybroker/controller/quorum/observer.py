@@ -144,6 +144,11 @@ class Observer:
         return self._loader.image
 
     @property
+    def publish_failures(self) -> int:
+        """How many times a part of the node could not put an image in force."""
+        return self._loader.failures
+
+    @property
     def is_leader(self) -> bool:
         """Whether this node is the active controller: it never is."""
         return False

@@ -234,12 +234,13 @@ class Peer:
         while True:
             try:
                 stream = await self._connect()
-            except (OSError, ClientError) as error:
+            except (OSError, ClientError, ValueError) as error:
                 if was_reached and isinstance(error, ConnectionRefusedError):
                     self._events.refused(self._key)
                 if not is_said:
-                    # Who is not let in, or does not believe the other, has to do something about it.
-                    level = logging.WARNING if isinstance(error, ClientError) else logging.INFO
+                    # Who is not let in, does not believe the other, or has a host that cannot be one, has to do
+                    # something about it.
+                    level = logging.INFO if isinstance(error, OSError) else logging.WARNING
                     why = str(error) or "no answer in time"
                     log.log(level, "%s cannot be reached and is tried again: %s", self._name, why)
                 was_reached, is_said = False, True
@@ -271,8 +272,8 @@ class Peer:
         self._reason = reason if is_refused else None
 
     async def _connect(self) -> Stream | SecuredStream:
-        """Open a connection; raises `OSError`, to which `TimeoutError` belongs, and `ClientError` for one that is
-        secured, where this node is not let in.
+        """Open a connection; raises `OSError`, to which `TimeoutError` belongs, `ValueError` for a host that cannot be
+        one, as it is too long, and `ClientError` for one that is secured, where this node is not let in.
         """
         settings, loop = self._settings, asyncio.get_running_loop()
         async with asyncio.timeout(settings.request_timeout_ms / 1000):

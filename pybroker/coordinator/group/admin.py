@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pybroker.coordinator.group.classic.group import ClassicGroup
 from pybroker.coordinator.group.classic.transitions import ClassicState
 from pybroker.coordinator.group.errors import GroupError, GroupIdNotFoundError
+from pybroker.coordinator.group.offsets import MOST_GONE
 from pybroker.coordinator.group.records import build_offset_tombstone
 from pybroker.machine.machine import Outcome, Timer
 from pybroker.protocol.errors import ErrorCode
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 6
 """From this version on a group that is unknown is an error; before, it is a dead group (KIP-1043)."""
+_MAX_SHOWN_BYTES = 32_767 - len("Group  is not a classic group.")
 
 
 def list_groups(view: GroupView, event: ListGroups, _now: int) -> Outcome[Record, list[ListedGroup]]:
@@ -51,7 +53,7 @@ def _describe(group: Group | None, group_id: str, version: int) -> DescribedGrou
         if version >= _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND:
             described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
             missing = "not found" if group is None else "is not a classic group"
-            described.error_message = f"Group {group_id} {missing}."
+            described.error_message = f"Group {_shown(group_id)} {missing}."
         return described
     protocol = group.protocol if group.state is ClassicState.STABLE else None
     return DescribedGroup(
@@ -61,6 +63,11 @@ def _describe(group: Group | None, group_id: str, version: int) -> DescribedGrou
         protocol_data=protocol or "",
         members=[_member(member, protocol) for member in group.members.in_order()],
     )
+
+
+def _shown(group_id: str) -> str:
+    """Return as much of a group's id as a message has room for: both may be as long as a string of the protocol."""
+    return group_id.encode()[:_MAX_SHOWN_BYTES].decode(errors="ignore")
 
 
 def _member(member: ClassicMember, protocol: str | None) -> DescribedGroupMember:
@@ -75,11 +82,16 @@ def _member(member: ClassicMember, protocol: str | None) -> DescribedGroupMember
 
 
 def delete_groups(view: GroupView, event: DeleteGroups, _now: int) -> Outcome[Record, list[DeletableGroupResult]]:
-    """Delete groups without members, and their offsets; each succeeds or fails by itself."""
+    """Delete groups without members, and their offsets; each succeeds or fails by itself.
+
+    Where they have many offsets, that is the first of the groups: who asks has to ask again for the others.
+    """
     records: list[Record] = []
     timers: list[Timer] = []
     results = []
     for group_id in event.group_ids:
+        if len(records) >= MOST_GONE:
+            break
         try:
             group = _deletable(view, group_id)
         except GroupError as error:

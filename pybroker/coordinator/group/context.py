@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.machine import GroupMachine
     from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
     from pybroker.coordinator.group.settings import GroupSettings
-    from pybroker.metadata.image import MetadataImage, TopicImage
+    from pybroker.metadata.image import MetadataImage, TopicImage, TopicsImage
 
 
 class GroupContext:
@@ -29,9 +29,11 @@ class GroupContext:
         self._image = EMPTY_IMAGE
         # The settings of the groups that have some of their own in `_image`.
         self._of_groups: dict[str, ConsumerGroupSettings] = {}
-        # Topics as machines see them, and the ones of `_image` that they are built from.
+        # Topics as machines see them, and what of `_image` they are built from.
         self._topics = Topics()
-        self._seen = EMPTY_IMAGE.topics
+        self._seen: tuple[TopicsImage, Mapping[int, str]] = EMPTY_IMAGE.topics, {}
+        # By the id of a broker that has one, as of the newest image.
+        self._racks: Mapping[int, str] = {}
         # Offset of the first image that had the newest topic.
         self._topics_version = -1
 
@@ -40,6 +42,9 @@ class GroupContext:
         before, self._image = self._image, image
         if image.configs is not before.configs:
             self._take_settings()
+        if image.cluster is not before.cluster:
+            brokers = image.cluster.brokers.values()
+            self._racks = {broker.id: broker.rack for broker in brokers if broker.rack is not None}
         if image.topics is not before.topics and image.topics.by_id.keys() - before.topics.by_id.keys():
             self._topics_version = image.offset
 
@@ -57,9 +62,10 @@ class GroupContext:
 
     def topics(self) -> Topics:
         """Return the cluster's topics."""
-        if self._seen is not self._image.topics:
-            self._seen = self._image.topics
-            self._topics = _build_topics(self._image, self._topics_version, self._topics.by_name)
+        topics, racks = self._seen
+        if topics is not self._image.topics or racks != self._racks:
+            self._seen = self._image.topics, self._racks
+            self._topics = _build_topics(self._image.topics, self._racks, self._topics_version, self._topics.by_name)
         return self._topics
 
     def _take_settings(self) -> None:
@@ -67,15 +73,16 @@ class GroupContext:
         self._of_groups = {group: overlay(consumer, own) for group, own in self._image.configs.of_groups().items()}
 
 
-def _build_topics(image: MetadataImage, version: int, known: Mapping[str, TopicInfo]) -> Topics:
+def _build_topics(
+    topics: TopicsImage, racks: Mapping[int, str], version: int, known: Mapping[str, TopicInfo]
+) -> Topics:
     """Build topics; one that is as it was is the same object, with what was derived from it."""
-    racks = {broker.id: broker.rack for broker in image.cluster.brokers.values() if broker.rack is not None}
     by_name = {}
-    for name, topic in image.topics.by_name.items():
+    for name, topic in topics.by_name.items():
         info = TopicInfo(topic.topic_id, len(topic.partitions), _racks(topic, racks))
         before = known.get(name)
         by_name[name] = info if before is None or before != info else before
-    return Topics(by_name, {topic_id: topic.name for topic_id, topic in image.topics.by_id.items()}, version)
+    return Topics(by_name, {topic_id: topic.name for topic_id, topic in topics.by_id.items()}, version)
 
 
 def _racks(topic: TopicImage, racks: Mapping[int, str]) -> tuple[tuple[str, ...], ...]:

@@ -128,7 +128,7 @@ class DescribeGroups(msgspec.Struct, frozen=True):
 
 
 class DeleteGroups(msgspec.Struct, frozen=True):
-    """Answered by a list of `DeletableGroupResult`."""
+    """Answered by `DeletableGroupResult`s of the first groups, one at least; the others have to be asked for again."""
 
     group_ids: Sequence[str]
 

@@ -36,7 +36,7 @@ from pybroker.protocol.messages.offset_fetch import (
 from pybroker.protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
     from pybroker.coordinator.group.events import CommitOffsets, DeleteOffsets, FetchOffsets, TopicsDeleted
     from pybroker.coordinator.group.group_change import Record
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
 """From this version on a member of a group that is gone receives GROUP_ID_NOT_FOUND (KIP-848)."""
 NO_OFFSET = -1
+MOST_GONE = 2_000
+"""Of one decision: with so many offsets that go, the next group waits for the next one."""
 _HAVE_SESSIONS = (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE)
 
 # These are made for each commit: by position that costs a third of what it does by name.
@@ -64,7 +66,8 @@ def commit(view: GroupView, event: CommitOffsets, now: int) -> Outcome[Record, O
     group_id = request.group_id
     check, timers = _check_commit(view, event, now)
     too_long = view.settings.offset_metadata_max_bytes
-    expires = -1 if request.retention_time_ms == -1 else now + request.retention_time_ms
+    # The record holds it as an int64, and clients may ask for any retention.
+    expires = -1 if request.retention_time_ms == -1 else min(now + request.retention_time_ms, 2**63 - 1)
     records: list[Record] = []
     topics = []
     for topic in request.topics:
@@ -73,7 +76,8 @@ def commit(view: GroupView, event: CommitOffsets, now: int) -> Outcome[Record, O
         for partition in topic.partitions:
             index = partition.partition_index
             metadata = partition.committed_metadata or ""
-            if len(metadata) > too_long:
+            # No character is more than two units, so that short metadata costs one comparison.
+            if 2 * len(metadata) > too_long and utf16_length(metadata) > too_long:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 partitions.append(OffsetCommitResponsePartition(partition_index=index, error_code=code))
                 continue
@@ -88,6 +92,11 @@ def commit(view: GroupView, event: CommitOffsets, now: int) -> Outcome[Record, O
             partitions.append(_partition(index))
         topics.append(_topic(name, topic_id, partitions))
     return Outcome(tuple(records), _response(0, topics), timers)
+
+
+def utf16_length(text: str) -> int:
+    """Return how long Java says that a text is: in units of UTF-16, as `offset.metadata.max.bytes` counts."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
 
 def _check_commit(
@@ -197,11 +206,17 @@ def delete(view: GroupView, event: DeleteOffsets, _now: int) -> Outcome[Record, 
     return Outcome(tuple(records), OffsetDeleteResponse(topics=topics))
 
 
-def expire(view: GroupView, _event: ExpireOffsets, now: int) -> Outcome[Record, None]:
-    """Forget offsets whose retention is over, and empty groups that have none left; again after the interval."""
+def expire(view: GroupView, event: ExpireOffsets, now: int) -> Outcome[Record, None]:
+    """Forget offsets whose retention is over, and empty groups that have none left; again after the interval.
+
+    Where many are over, that is the rest, in the loop's next turn.
+    """
     records: list[Record] = []
     timers: list[Timer] = [expiration_timer(view, now)]
     for group_id, group in view.groups.items():
+        if len(records) >= MOST_GONE:
+            timers[0] = Timer(timers[0].key, now, event)
+            break
         gone = [build_offset_tombstone(group_id, *partition) for partition in _expired(view, group, now)]
         records += gone
         if group.is_empty and len(gone) == len(view.offsets(group_id)) and not view.pending(group_id):
@@ -231,11 +246,21 @@ def _expired(view: GroupView, group: Group, now: int) -> list[tuple[str, int]]:
     return gone
 
 
-def forget_topics(view: GroupView, event: TopicsDeleted, _now: int) -> Outcome[Record, None]:
-    """Forget what was committed for topics that are deleted; another topic of the same name keeps its offsets."""
+def forgetting_key(topics: Sequence[tuple[str, bytes]]) -> Hashable:
+    """Return the key of the timer of topics that are deleted together."""
+    return "topics deleted", topics[0][1]
+
+
+def forget_topics(view: GroupView, event: TopicsDeleted, now: int) -> Outcome[Record, None]:
+    """Forget what was committed for topics that are deleted; another topic of the same name keeps its offsets.
+
+    Where that is much, the rest is forgotten in the loop's next turn.
+    """
     deleted = dict(event.topics)
     records: list[GroupRecord] = []
     for group_id in view.groups:
+        if len(records) >= MOST_GONE:
+            return Outcome(tuple(records), None, (Timer(forgetting_key(event.topics), now, event),))
         gone: dict[tuple[str, int], None] = {}
         for partition, value in view.offsets(group_id).items():
             if _is_of(deleted, partition[0], value):

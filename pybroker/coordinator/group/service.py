@@ -15,6 +15,7 @@ from pybroker.coordinator.group.context import GroupContext
 from pybroker.coordinator.group.events import CompleteTransaction, TopicsDeleted
 from pybroker.coordinator.group.group_change import GroupChange
 from pybroker.coordinator.group.log import GroupRecordCodec
+from pybroker.coordinator.group.offsets import forgetting_key
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.runtime.commits import CommitWaits
 from pybroker.coordinator.runtime.errors import NotCoordinatorError
@@ -110,7 +111,7 @@ class GroupCoordinator:
         coordinate the group, `InvalidProducerEpochError` for an epoch that has gone by.
         """
         log = cast("TransactionalLog", self._runtime.log_of(self.partition_for(group_id)))
-        now_ms = self._clock.steady_ms()
+        now_ms = self._clock.wall_ms()
         try:
             return log.begin_verification(producer_id, producer_epoch, bumps_epoch=bumps_epoch, now_ms=now_ms)
         except NotLeaderError as error:
@@ -163,7 +164,7 @@ class GroupCoordinator:
     def _forget_deleted(self, before: TopicsImage, now: TopicsImage) -> None:
         gone = [(topic.name, topic_id) for topic_id, topic in before.by_id.items() if topic_id not in now.by_id]
         if gone:
-            self._runtime.notify_all(("topics deleted", gone[0][1]), TopicsDeleted(gone))
+            self._runtime.notify_all(forgetting_key(gone), TopicsDeleted(gone))
 
 
 def _log_rebalances(records: Sequence[Record]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.errors import IllegalGenerationError, StaleMemberEpochError
+from pybroker.coordinator.group.offsets import utf16_length
 from pybroker.coordinator.group.records import build_offset_commit
 from pybroker.coordinator.group.transactional_records import (
     Marker,
@@ -62,7 +63,7 @@ def _commit(
         for partition in topic.partitions:
             index, metadata = partition.partition_index, partition.committed_metadata or ""
             code = ErrorCode.NONE
-            if len(metadata) > too_long:
+            if 2 * len(metadata) > too_long and utf16_length(metadata) > too_long:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 if check is not None:

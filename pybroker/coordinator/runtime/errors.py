@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.errors import LONGEST_MESSAGE, ErrorCode
 
 
 class CoordinatorError(Exception):
@@ -21,7 +21,7 @@ class CoordinatorError(Exception):
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or self.code.message)
-        self.message = message
+        self.message = message if message is None else message[:LONGEST_MESSAGE]
 
 
 class CoordinatorLoadInProgressError(CoordinatorError):

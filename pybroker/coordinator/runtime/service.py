@@ -75,6 +75,8 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         self._open_log = open_log
         self._commits = commits
         self._clock = clock
+        # The times that are written down are compared by other brokers and after restarts.
+        self._now = clock.wall_ms
         # The topic of the newest image; None while it does not exist.
         self._topic: TopicImage | None = None
         # Invariant: exactly the partitions of `_topic` that this broker leads; none once it is closed.
@@ -174,7 +176,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
             return
         shard.runner, shard.log = runner, opened
         shard.step(ShardStep.LOADED)
-        runner.set_timers([Timer("loaded", self._clock.steady_ms(), Loaded())])
+        runner.set_timers([Timer("loaded", self._now(), Loaded())])
         if opened is not None:
             self._begin_unfinished(shard, opened)
 
@@ -195,10 +197,11 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         runner: Runner[Any, Record] = Runner(
             machine,
             lambda records: self._append(shard, opened, records),
-            now=self._clock.steady_ms,
+            now=self._now,
             max_records=MAX_RECORDS_PER_BATCH,
             timeout_ms=self._settings.commit_timeout_ms,
             call_later=self._clock.call_later,
+            steady=self._clock.steady_ms,
         )
         if machine.entries() >= _MANY_ENTRIES:
             # What was loaded stays: full collections need not look at a million records again and again.
@@ -278,7 +281,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         """
         for shard in self._shards.values():
             if shard.runner is not None:
-                shard.runner.set_timers([Timer(key, self._clock.steady_ms(), event)])
+                shard.runner.set_timers([Timer(key, self._now(), event)])
 
     def expect_step(self) -> None:
         """Take note that `step` will be called before the loop's next turn, which needs not be asked for it then."""
@@ -315,7 +318,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         if shard.state is not ShardState.ACTIVE and not self._closed:
             # The shard of a later leader epoch has replayed the log, or does so: it would not see what is appended.
             raise NotCoordinatorError
-        now = self._clock.steady_ms()
+        now, end_offset = self._clock.wall_ms(), opened.log_end_offset
         try:
             offsets = (self._kind.write or self._write)(opened, records, now)
         except (NotLeaderError, OSError) as error:
@@ -323,6 +326,11 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         except NotEnoughReplicasError as error:
             raise CoordinatorNotAvailableError(str(error)) from error
         except BatchTooLargeError as error:
+            raise UnwritableError(str(error)) from error
+        except (ProtocolError, OverflowError, ValueError) as error:
+            if opened.log_end_offset != end_offset:
+                raise  # Records that the log has taken are not decided again.
+            log.error("records of %s cannot be encoded: %s", self._name(shard.index), error)
             raise UnwritableError(str(error)) from error
         committed = None
         if offsets is not None:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pybroker.coordinator.transaction.errors import TransactionalIdNotFoundError
 from pybroker.machine.machine import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from pybroker.coordinator.transaction.events import DescribeTransaction, ListTransactions
     from pybroker.coordinator.transaction.metadata import TransactionMetadata
     from pybroker.coordinator.transaction.records import TransactionRecord
     from pybroker.coordinator.transaction.state import TransactionView
+
+    Listed = tuple[list[tuple[str, TransactionMetadata]], int]
 
 
 def describe(
@@ -24,21 +30,30 @@ def describe(
     return Outcome((), known)
 
 
-def list_transactions(
-    view: TransactionView, event: ListTransactions, now: int
-) -> Outcome[TransactionRecord, list[tuple[str, TransactionMetadata]]]:
-    """List the transactional ids that every filter lets through (KIP-664, KIP-994, KIP-1152)."""
-    return Outcome(
-        (), [(one, known) for one, known in view.transactions.items() if _is_asked_for(one, known, event, now)]
-    )
+def list_transactions(view: TransactionView, _event: ListTransactions, now: int) -> Outcome[TransactionRecord, Listed]:
+    """Return all transactional ids as they are: to look at each takes long where there are many."""
+    return Outcome((), (list(view.transactions.items()), now))
 
 
-def _is_asked_for(transactional_id: str, known: TransactionMetadata, event: ListTransactions, now: int) -> bool:
-    if event.producer_ids and known.producer_id not in event.producer_ids:
-        return False
-    if event.states is not None and known.state.value not in event.states:
-        return False
-    # One that has never begun counts as begun long ago, as in Kafka.
-    if event.duration_ms >= 0 and now - known.started_ms <= event.duration_ms:
-        return False
-    return event.matches is None or event.matches(transactional_id)
+class TransactionFilter(msgspec.Struct, frozen=True):
+    """Which transactional ids ListTransactions asks for (KIP-664, KIP-994, KIP-1152)."""
+
+    producer_ids: Collection[int] = ()
+    """Of these producers alone; none for all."""
+    states: Collection[str] | None = None
+    """In these states alone, by Kafka's names; None for all."""
+    duration_ms: int = -1
+    """Begun longer ago; -1 for all."""
+    matches: Callable[[str], object] | None = None
+    """By the transactional id; None for all."""
+
+    def lets_through(self, transactional_id: str, known: TransactionMetadata, now: int) -> bool:
+        """Say whether a transactional id is asked for, `now` in ms."""
+        if self.producer_ids and known.producer_id not in self.producer_ids:
+            return False
+        if self.states is not None and known.state.value not in self.states:
+            return False
+        # One that has never begun counts as begun long ago, as in Kafka.
+        if self.duration_ms >= 0 and now - known.started_ms <= self.duration_ms:
+            return False
+        return self.matches is None or bool(self.matches(transactional_id))

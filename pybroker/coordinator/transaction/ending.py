@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _S = TransactionState
 _EMPTY, _ONGOING = _S.EMPTY, _S.ONGOING
-_PREPARE_COMMIT, _PREPARE_ABORT = _S.PREPARE_COMMIT, _S.PREPARE_ABORT
 _COMPLETE_COMMIT, _COMPLETE_ABORT = _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT
 
 
@@ -71,15 +70,18 @@ def _is_over_before_2(known: TransactionMetadata, event: EndTransaction) -> bool
     state = known.state
     if state is _ONGOING:
         return False
+    if known.is_prepared:
+        raise ConcurrentTransactionsError
     if state is (_COMPLETE_COMMIT if event.commit else _COMPLETE_ABORT):
         return True
-    if state is (_PREPARE_COMMIT if event.commit else _PREPARE_ABORT):
-        raise ConcurrentTransactionsError
     raise InvalidTxnStateError(_refusal(known, event))
 
 
 def _is_over_since_2(known: TransactionMetadata, event: EndTransaction) -> bool:
     """Whether the transaction has ended so already, from transaction.version 2 on; False where it can end."""
+    if known.is_prepared:
+        # The client may name what the completion is going to give: another epoch, or another producer id.
+        raise ConcurrentTransactionsError
     producer_id, epoch = event.identity
     state = known.state
     # The first answer was lost: the client names the epoch before the end, or the last one of the id before.
@@ -90,20 +92,12 @@ def _is_over_since_2(known: TransactionMetadata, event: EndTransaction) -> bool:
     repeats = repeats_bump or repeats_rotation
     if known.producer_id != producer_id and not repeats_rotation:
         raise InvalidProducerIdMappingError
-    if state in (_ONGOING, _EMPTY):
-        is_valid = epoch == known.producer_epoch
-    elif known.is_prepared:
-        is_valid = repeats_bump
-    else:
-        is_valid = repeats or epoch == known.producer_epoch
-    if not is_valid:
+    is_complete = state not in (_ONGOING, _EMPTY)
+    if epoch != known.producer_epoch and not (is_complete and repeats):
         raise ProducerFencedError
     if state is _ONGOING:
         return False
-    if known.is_prepared:
-        if known.commits is event.commit:
-            raise ConcurrentTransactionsError
-    elif repeats:
+    if repeats:
         if state is (_COMPLETE_COMMIT if event.commit else _COMPLETE_ABORT):
             return True
     elif not event.commit:

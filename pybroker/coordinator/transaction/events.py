@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Sequence
 
 
 class ProducerIdentity(NamedTuple):
@@ -98,13 +98,4 @@ class DescribeTransaction(msgspec.Struct, frozen=True):
 
 
 class ListTransactions(msgspec.Struct, frozen=True):
-    """Answered by a list of (transactional id, `TransactionMetadata`)."""
-
-    producer_ids: Collection[int] = ()
-    """Of these producers alone; none for all."""
-    states: Collection[str] | None = None
-    """In these states alone, by Kafka's names; None for all."""
-    duration_ms: int = -1
-    """Begun longer ago; -1 for all."""
-    matches: Callable[[str], bool] | None = None
-    """By the transactional id; None for all."""
+    """Answered by all transactional ids: a list of (transactional id, `TransactionMetadata`), and the time in ms."""

@@ -51,12 +51,9 @@ class TransactionMachine:
 
     def load(self, records: Iterable[tuple[Any, Any]]) -> None:
         """Apply what was written down: keys and values, as they were read. Raises `MalformedMessage`."""
-        transactions = self.state.transactions
+        put = self.state.put
         for key, value in records:
-            if value is None:
-                transactions.pop(key.transactional_id, None)
-            else:
-                transactions[key.transactional_id] = build_metadata(value)
+            put(key.transactional_id, None if value is None else build_metadata(value))
 
     def entries(self) -> int:
         """Count the transactional ids."""

@@ -88,7 +88,8 @@ class _Ending:
         self.identity = ProducerIdentity(metadata.producer_id, metadata.producer_epoch)
         self.commits = metadata.commits
         self.version = metadata.client_version
-        # Partitions without their marker. Invariant: each is queued, under way, or waits to be looked at again.
+        # Partitions without their marker. Invariant: each is queued, under way, or waits to be looked at again, but in
+        # the turn of the decision.
         self.left = set(metadata.partitions)
         # Whether the completion is handed in.
         self.completing = False
@@ -142,6 +143,8 @@ class TransactionMarkers:
         self._node_id, self._own = node_id, own
         # By the partition of `__transaction_state`, then by transactional id.
         self._endings: dict[int, dict[str, _Ending]] = {}
+        # Those that nothing is queued of yet.
+        self._decided: list[_Ending] = []
         # By broker: what the next request to it is made of.
         self._queued: dict[int, dict[_Ending, set[Partition]]] = {}
         self._under_way: set[int] = set()
@@ -160,15 +163,16 @@ class TransactionMarkers:
         return [TransactionRecord(one, metadata) for one, metadata in known.items() if metadata.is_prepared]
 
     def committed(self, partition: int, leader_epoch: int, records: Sequence[TransactionRecord]) -> None:
-        """Begin to send the markers of transactions whose end is decided."""
+        """Begin to send the markers of transactions whose end is decided.
+
+        That is in the loop's next turn: when their clients are answered, and the machine shows the records.
+        """
         for record in records:
             if record.metadata is not None and record.metadata.is_prepared:
                 ending = _Ending(partition, leader_epoch, record)
                 self._endings.setdefault(partition, {})[record.transactional_id] = ending
-                self._route(ending, ending.left)
-                if not ending.left:
-                    # Not now: the machine shows the record once its batch is over.
-                    self._soon(lambda ending=ending: self._finish(ending))  # type: ignore[misc]
+                self._decided.append(ending)
+                self._flush_soon()
 
     def resigned(self, partition: int) -> None:
         """Forget what another broker's coordinator, or a later one of this broker, sends from now on."""
@@ -196,6 +200,7 @@ class TransactionMarkers:
     def close(self) -> None:
         """Send nothing more."""
         self._endings.clear()
+        self._decided.clear()
         self._queued.clear()
         self._here.clear()
         self._waiting.clear()
@@ -223,9 +228,8 @@ class TransactionMarkers:
                 self._queued.setdefault(known.leader, {}).setdefault(ending, set()).add(partition)
         if here:
             self._here.setdefault(ending, set()).update(here)
-        if (here or self._queued) and not self._flush_due:
-            self._flush_due = True
-            self._soon(self._flush)
+        if here or self._queued:
+            self._flush_soon()
 
     def _wait(self, ending: _Ending, partitions: Iterable[Partition]) -> None:
         self._waiting.setdefault(ending, set()).update(partitions)
@@ -242,7 +246,17 @@ class TransactionMarkers:
                 self._route(ending, partitions)
                 self._maybe_finish(ending)
 
+    def _flush_soon(self) -> None:
+        if not self._flush_due:
+            self._flush_due = True
+            self._soon(self._flush)
+
     def _flush(self) -> None:
+        decided, self._decided = self._decided, []
+        for ending in decided:
+            if self._is_current(ending):
+                self._route(ending, ending.left)
+                self._maybe_finish(ending)
         self._flush_due = False
         if self._here:
             self._append_here()
@@ -265,8 +279,7 @@ class TransactionMarkers:
             sent.append((ending, partitions))
             room -= len(partitions)
         if queue:
-            self._flush_due = True
-            self._soon(self._flush)
+            self._flush_soon()
         own.write([ending.written_here(partitions) for ending, partitions in sent], partial(self._appended_here, sent))
 
     def _appended_here(self, sent: list[tuple[_Ending, list[Partition]]], codes: list[int]) -> None:

@@ -14,7 +14,7 @@ from pybroker.coordinator.transaction.events import ExpireTransactionalIds, Time
 from pybroker.coordinator.transaction.producers import fence
 from pybroker.coordinator.transaction.records import TransactionRecord
 from pybroker.coordinator.transaction.states import TRANSACTION_LIFE as LIFE
-from pybroker.coordinator.transaction.states import TransactionState, TransactionStep
+from pybroker.coordinator.transaction.states import TransactionStep
 from pybroker.machine.machine import Outcome, Timer
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ MOST_AT_ONCE = 500
 """Of a decision: a few milliseconds."""
 NEVER_MS = (1 << 31) - 1
 """A timeout of a transaction that another system decides about (KIP-939), which is never too long open."""
-_ONGOING = TransactionState.ONGOING
 _MAY_EXPIRE = frozenset(state for state, step in LIFE.table if step is TransactionStep.EXPIRE)
 
 
@@ -35,7 +34,7 @@ def abort_timed_out(view: TransactionView, event: AbortTimedOut, now: int) -> Ou
     fresh = dict(event.fresh_ids)
     records: list[TransactionRecord] = []
     need_ids: list[str] = []
-    due = [one for one, known in view.transactions.items() if _is_overdue(known, now)]
+    due = [one for one, known in view.ongoing.items() if _is_overdue(known, now)]
     for transactional_id in islice(due, MOST_AT_ONCE):
         known = view.transactions[transactional_id]
         try:
@@ -65,7 +64,7 @@ def _again(now: int) -> Timer:
 
 
 def _is_overdue(known: TransactionMetadata, now: int) -> bool:
-    return known.state is _ONGOING and known.timeout_ms != NEVER_MS and known.started_ms + known.timeout_ms < now
+    return known.timeout_ms != NEVER_MS and known.started_ms + known.timeout_ms < now
 
 
 _KEY = "expire transactional ids"

@@ -31,7 +31,11 @@ def add_partitions(view: TransactionView, event: AddPartitions, now: int) -> Out
 
     What it has already is answered at once, without a record.
     """
-    known = _open(view, event.transactional_id, event.identity)
+    known = view.transactions.get(event.transactional_id)
+    if known is not None and known.is_prepared:
+        # Before all else: the producer may have the epoch, or the id, that the completion is going to give.
+        raise ConcurrentTransactionsError
+    known = _of_producer(known, event.identity)
     if known.state is _ONGOING and event.partitions <= known.partitions:
         return Outcome((), None)
     added = known.add(event.partitions, event.client_version, now)
@@ -42,17 +46,16 @@ def verify_partitions(
     view: TransactionView, event: VerifyPartitions, _now: int
 ) -> Outcome[TransactionRecord, dict[tuple[str, int], ErrorCode]]:
     """Say which partitions the open transaction has; the others' code has the producer abort (KIP-890)."""
-    known = _open(view, event.transactional_id, event.identity)
+    known = _of_producer(view.transactions.get(event.transactional_id), event.identity)
+    if known.is_prepared:
+        raise ConcurrentTransactionsError
     return Outcome((), {one: _NONE if one in known.partitions else _ABORTABLE for one in event.partitions})
 
 
-def _open(view: TransactionView, transactional_id: str, identity: ProducerIdentity) -> TransactionMetadata:
-    """Return what is known of a transactional id whose producer may write; raises a `TransactionError`."""
-    known = view.transactions.get(transactional_id)
+def _of_producer(known: TransactionMetadata | None, identity: ProducerIdentity) -> TransactionMetadata:
+    """Return what is known of a transactional id, where its producer asks; raises a `TransactionError`."""
     if known is None or known.producer_id != identity.producer_id:
         raise InvalidProducerIdMappingError
     if known.producer_epoch != identity.producer_epoch:
         raise ProducerFencedError
-    if known.is_prepared:
-        raise ConcurrentTransactionsError
     return known

@@ -46,10 +46,11 @@ def init_producer_id(
     if known is None:
         new = TransactionMetadata(producer_id=_fresh(event.fresh_id), timeout_ms=event.timeout_ms, updated_ms=now)
         return _given_out(view, event, new, now)
+    if known.is_prepared:
+        # First: the producer may name the id that the completion is going to give.
+        raise ConcurrentTransactionsError
     if event.expected is not None and not _may_go_on(known, event.expected):
         raise ProducerFencedError
-    if known.is_prepared:
-        raise ConcurrentTransactionsError
     if known.state is _ONGOING:
         return Outcome((fence(view, event.transactional_id, known, now, event.fresh_id),), None)
     return _given_out(view, event, known, now)

@@ -124,6 +124,8 @@ class TransactionCoordinator:
         self.partition_for = runtime.partition_for
         self.submit = runtime.submit
         self.submit_all = runtime.submit_all
+        self.listing = asyncio.Lock()
+        """Held for `ListTransactions`, whose reply is a copy of all ids: there is one of it, however many ask."""
         self.expect_step = runtime.expect_step
         self.step = runtime.step
 

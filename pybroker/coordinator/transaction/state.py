@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from pybroker.coordinator.transaction.states import TransactionState
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -36,15 +38,20 @@ class TransactionView(Protocol):
     def transactions(self) -> Mapping[str, TransactionMetadata]:
         """All transactional ids of the partition."""
 
+    @property
+    def ongoing(self) -> Mapping[str, TransactionMetadata]:
+        """Those of them whose transaction is open."""
+
 
 class TransactionsState:
     """A `TransactionView` that can be changed. What it keeps are immutable values: a change replaces one."""
 
-    __slots__ = ("_journal", "context", "transactions")
+    __slots__ = ("_journal", "context", "ongoing", "transactions")
 
     def __init__(self, context: TransactionContext) -> None:
         self.context = context
         self.transactions: dict[str, TransactionMetadata] = {}
+        self.ongoing: dict[str, TransactionMetadata] = {}
         # (transactional id, what was under it or None), the oldest first; None while changes are not noted down.
         self._journal: list[tuple[str, TransactionMetadata | None]] | None = None
 
@@ -56,6 +63,10 @@ class TransactionsState:
             self.transactions.pop(transactional_id, None)
         else:
             self.transactions[transactional_id] = metadata
+        if metadata is not None and metadata.state is TransactionState.ONGOING:
+            self.ongoing[transactional_id] = metadata
+        else:
+            self.ongoing.pop(transactional_id, None)
 
     def begin(self) -> None:
         """Note down changes from now on."""

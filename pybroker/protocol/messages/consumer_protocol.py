@@ -6,9 +6,9 @@ readers of DescribeGroups and a group's change to the protocol of KIP-848 look i
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TypeVar, cast
 
-from pybroker.protocol.codec import decode, encode
+from pybroker.protocol.codec import encode, schema_of
 from pybroker.protocol.errors import MalformedMessage
 from pybroker.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from pybroker.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
@@ -21,14 +21,18 @@ def encode_framed(payload: ConsumerProtocolSubscription | ConsumerProtocolAssign
     return version.to_bytes(2, "big") + encode(payload, version)
 
 
-def decode_framed(cls: type[Payload], raw: bytes | memoryview) -> Payload:
+def decode_framed(
+    cls: type[Payload], raw: bytes | memoryview, *, newest: int = 2**15, most_elements: int = 2**31
+) -> Payload:
     """Read such bytes; a version newer than ours is read as ours, which by the protocol's rule it begins with.
 
-    Raises `MalformedMessage`.
+    What comes with versions after `newest` is left alone. Raises `MalformedMessage`, also for more than `most_elements`
+    elements of arrays.
     """
     if len(raw) < 2:
         raise MalformedMessage(f"{cls.__name__} of {len(raw)} bytes has no version")
     version = int.from_bytes(raw[:2], "big", signed=True)
     if version < 0:
         raise MalformedMessage(f"{cls.__name__} in version {version}")
-    return decode(cls, raw, min(version, cls.__message__.versions.last), 2)[0]
+    version = min(version, newest, cls.__message__.versions.last)
+    return cast("Payload", schema_of(cls).decode(raw, version, 2, most_elements)[0])

@@ -66,7 +66,9 @@ public class ToolOracle {
             tool.getMethod("main", String[].class).invoke(null, (Object) words.toArray(String[]::new));
         } catch (InvocationTargetException failed) {
             if (exited == null) {
-                throw failed;
+                System.err.print("Exception in thread \"main\" ");
+                failed.getCause().printStackTrace();
+                exited = new Exited(1);
             }
         } finally {
             System.setOut(out);

@@ -57,6 +57,11 @@ def raw(server: AdminServer, request: bytes) -> bytes:
         return b"".join(iter(lambda: client.recv(4096), b""))
 
 
+def test_an_address_may_be_whole(server: AdminServer) -> None:
+    request = b"GET http://x/healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert b"the process is alive" in raw(server, request)
+
+
 def test_metrics_are_text_that_ends_with_its_mark(server: AdminServer) -> None:
     status, text = ask(server, "/metrics?from=prometheus")
     assert (status, text.splitlines()[-2:]) == (200, ["process_open_fds 12", "# EOF"])

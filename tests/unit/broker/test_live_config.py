@@ -105,6 +105,10 @@ def test_nobody_is_called_after_the_end(stage: Stage) -> None:
 
 def test_what_is_wrong_with_a_topics_or_a_groups_own_settings_is_said(stage: Stage) -> None:
     assert stage.live.topic_fault({"retention.ms": "5"}) is None
+    # What an image has of a topic is no reason to elect nobody, whether it would be taken today or not.
+    old = {"remote.storage.enable": "true", "min.insync.replicas": "2", "unclean.leader.election.enable": "true"}
+    assert stage.live.min_insync_replicas(old) == 2
+    assert stage.live.elects_uncleanly(old)
     assert "retention.ms" in (stage.live.topic_fault({"retention.ms": "soon"}) or "")
     assert stage.live.group_fault({"consumer.session.timeout.ms": "45000"}) is None
     assert "colour" in (stage.live.group_fault({"colour": "red"}) or "")
@@ -128,3 +132,41 @@ def test_a_file_that_is_read_again_changes_what_may_change(stage: Stage) -> None
         "num.network.threads",
     )
     assert stage.live.current.message_max_bytes == BrokerConfig.message_max_bytes.default
+
+
+def test_stored_listeners_that_a_start_with_others_cannot_have_are_left_out_and_can_be_taken_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    live = LiveConfig(BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:9000"}))
+    live.publish(
+        MetadataDelta(EMPTY_IMAGE), image({}, {"listeners": "PLAINTEXT://127.0.0.1:0", "background.threads": "5"})
+    )
+    assert [one.endpoint.port for one in live.current.broker_endpoints] == [9000]
+    assert live.current.background_threads == 5
+    assert "ignored: Configs cannot be updated dynamically for existing listener" in caplog.text
+    assert live.broker_fault({"background.threads": "5"}, broker=1) is None
+    file = {"listeners": "PLAINTEXT://127.0.0.1:9000", "message.max.bytes": "20"}
+    assert live.reread(BrokerConfig(file)).taken == ("message.max.bytes",)
+    assert [one.endpoint.port for one in live.current.broker_endpoints] == [9000]
+    caplog.clear()
+    live.publish(MetadataDelta(EMPTY_IMAGE), image({}, {"background.threads": "6"}))
+    assert live.current.background_threads == 6
+    assert "ignored" not in caplog.text
+
+
+def test_a_subscriber_that_fails_keeps_no_other_from_a_change(caplog: pytest.LogCaptureFixture) -> None:
+    received: list[BrokerConfig] = []
+
+    def fails(_: BrokerConfig) -> None:
+        raise ValueError("embedded null byte")
+
+    live = LiveConfig(BrokerConfig({}))
+    live.subscribe(fails)
+    live.subscribe(received.append)
+    live.publish(MetadataDelta(EMPTY_IMAGE), image({"message.max.bytes": "20"}, {}))
+    assert [config.message_max_bytes for config in received] == [20]
+    assert live.reread(BrokerConfig({"log.cleaner.threads": "2"})).taken == ("log.cleaner.threads",)
+    assert received[-1].log_cleaner_threads == 2
+    criticals = [record for record in caplog.records if record.levelname == "CRITICAL"]
+    assert len(criticals) == 2
+    assert all("fails" in one.getMessage() and one.exc_info is not None for one in criticals)

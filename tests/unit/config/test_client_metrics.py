@@ -25,6 +25,11 @@ ILLEGAL = "Illegal client matching pattern: "
         ),
         ({"interval.ms": "x"}, "Invalid value x for configuration interval.ms: Not a number of type INT", False),
         (
+            {"interval.ms": "9" * 5000},
+            f"Invalid value {'9' * 5000} for configuration interval.ms: Not a number of type INT",
+            False,
+        ),
+        (
             {"interval.ms": "3000000000"},
             "Invalid value 3000000000 for configuration interval.ms: Not a number of type INT",
             False,

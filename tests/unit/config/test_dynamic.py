@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pybroker.config.broker import BrokerConfig
+from pybroker.config.connections import MAX
 from pybroker.config.dynamic import AT_START, PER_BROKER, build_dynamic, dynamic_fault
 
 STATIC = BrokerConfig({"log.retention.hours": "2", "log.segment.bytes": "2097152"})
@@ -68,7 +69,7 @@ def test_a_stored_change_that_is_not_understood_is_left_out_and_reported() -> No
         ),
         (
             {"log.cleaner.min.compaction.lag.ms": "10", "log.cleaner.max.compaction.lag.ms": "5"},
-            "min.compaction.lag.ms=10: expected at most max.compaction.lag.ms, which is 5",
+            "log.cleaner.min.compaction.lag.ms=10: expected at most log.cleaner.max.compaction.lag.ms, which is 5",
         ),
         (
             {"log.cleaner.dedupe.buffer.size": "2097153", "log.cleaner.threads": "2"},
@@ -132,6 +133,40 @@ def test_a_stored_change_that_contradicts_the_rest_is_left_out_and_reported(conf
     assert len(ignored) == 1
 
 
-def test_of_stored_changes_that_contradict_each_other_manifold_none_is_in_force() -> None:
-    made, ignored = build_dynamic(STATIC, {"log.retention.ms": "0"}, {"log.cleaner.dedupe.buffer.size": "1"})
-    assert (made.dynamic_default, made.dynamic_own, len(ignored)) == ({}, {}, 1)
+def test_of_stored_changes_that_contradict_each_other_manifold_the_sound_ones_are_in_force() -> None:
+    default = {"log.retention.ms": "0", "message.max.bytes": "5", "log.cleaner.io.buffer.size": "524289"}
+    made, ignored = build_dynamic(STATIC, default, {"log.cleaner.dedupe.buffer.size": "1", "background.threads": "9"})
+    assert made.dynamic_default == {"message.max.bytes": "5", "log.cleaner.io.buffer.size": "524289"}
+    assert (made.dynamic_own, len(ignored)) == ({"background.threads": "9"}, 1)
+
+
+@pytest.mark.parametrize("kind", [ValueError, OverflowError])
+def test_a_stored_change_that_no_settings_can_be_made_of_is_left_out_and_the_others_hold(
+    kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = BrokerConfig._check_retention
+
+    def fail(config: BrokerConfig) -> None:
+        if config.sasl_jaas_config is not None:
+            raise kind(f"invalid literal: {config.sasl_jaas_config}")
+        check(config)
+
+    monkeypatch.setattr(BrokerConfig, "_check_retention", fail)
+    own = {"sasl.jaas.config": "hunter2", "message.max.bytes": "5"}
+    made, ignored = build_dynamic(STATIC, {"log.segment.bytes": "4194304"}, own)
+    assert (made.dynamic_default, made.dynamic_own) == ({"log.segment.bytes": "4194304"}, {"message.max.bytes": "5"})
+    (words,) = ignored
+    assert f"sasl.jaas.config ({kind.__name__})" in words
+    assert "hunter2" not in words
+    assert fault(own) == f"no settings can be made of the changes of {', '.join(sorted(own))} ({kind.__name__})"
+
+
+def test_a_stored_text_that_no_value_can_be_made_of_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_name: str, _text: str) -> int:
+        raise OverflowError
+
+    monkeypatch.setattr("pybroker.config.dynamic.listener_limit", fail)
+    name = f"listener.name.plaintext.{MAX}"
+    made, ignored = build_dynamic(STATIC, {}, {name: "7", "message.max.bytes": "5"})
+    assert made.dynamic_own == {"message.max.bytes": "5"}
+    assert ignored == (f"{name}=7: no value can be made of it (OverflowError)",)

@@ -19,7 +19,15 @@ def test_an_endpoint_has_name_host_and_port(text: str, endpoint: Endpoint) -> No
     assert parse_endpoint("listeners", text) == endpoint
 
 
-@pytest.mark.parametrize("text", ["localhost:9092", "A://h", "A://h:99999", "A://::1:9092", "A://h:x", "://h:1"])
+@pytest.mark.parametrize("port", ["9" * 5000, "655360", "000001"])
+def test_a_port_has_five_digits_at_most(port: str) -> None:
+    with pytest.raises(ConfigError, match="a port is from 0 to 65535"):
+        parse_endpoint("listeners", f"PLAINTEXT://h:{port}")
+
+
+@pytest.mark.parametrize(
+    "text", ["A://h:\u0663", "localhost:9092", "A://h", "A://h:99999", "A://::1:9092", "A://h:x", "://h:1"]
+)
 def test_what_is_no_endpoint_is_reported(text: str) -> None:
     with pytest.raises(ConfigError, match="expected NAME://host:port"):
         parse_endpoint("listeners", text)

@@ -73,3 +73,56 @@ def test_a_listener_that_could_not_be_served_is_refused(settings: dict[str, str]
         config(**settings)
     assert words in str(caught.value)
     assert "secret" not in str(caught.value).replace('user_alice="secret";', "", 1)
+
+
+LONGEST = 2**63 - 1
+HANDLER = (
+    "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+)
+
+
+def bearer(**settings: str) -> BrokerConfig:
+    return config(
+        **{
+            "sasl.enabled.mechanisms": "OAUTHBEARER",
+            "super.users": "User:admin",
+            "listener.name.in.oauthbearer.sasl.jaas.config": "x.OAuthBearerLoginModule required;",
+            **settings,
+        }
+    )
+
+
+def unsecured(skew: str) -> BrokerConfig:
+    jaas = f'x.OAuthBearerLoginModule required unsecuredValidatorAllowableClockSkewMs="{skew}";'
+    return bearer(
+        **{
+            "listener.name.in.oauthbearer.sasl.jaas.config": jaas,
+            "listener.name.in.oauthbearer.sasl.server.callback.handler.class": HANDLER,
+        }
+    )
+
+
+@pytest.mark.parametrize("skew", ["9" * 5000, "9" * 400, str(LONGEST + 1), "\u0663", "-1", "soon"])
+def test_a_clock_skew_is_a_number_that_fits_kafkas(skew: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        unsecured(skew)
+    words = f"unsecuredValidatorAllowableClockSkewMs={skew}: expected milliseconds, from 0 to {LONGEST}"
+    assert words in str(caught.value)
+
+
+def test_the_longest_clock_skew_is_taken() -> None:
+    (offered,) = unsecured(str(LONGEST)).sasl_of_listeners().values()
+    assert offered.bearer is not None
+    assert offered.bearer.skew_s == LONGEST / 1000
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "9" * 400, "\u0663"])
+def test_a_listeners_own_number_of_tokens_fits_kafkas(text: str) -> None:
+    url = "sasl.oauthbearer.jwks.endpoint.url"
+    with pytest.raises(ConfigError, match=f"expected a number, from 0 to {LONGEST}"):
+        bearer(**{url: "file:///keys", "listener.name.in.sasl.oauthbearer.clock.skew.seconds": text})
+
+
+def test_an_address_of_keys_whose_bracket_does_not_end_is_refused() -> None:
+    with pytest.raises(ConfigError, match="expected an https: or file: address"):
+        bearer(**{"sasl.oauthbearer.jwks.endpoint.url": "https://[::1"})

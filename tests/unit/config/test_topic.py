@@ -70,6 +70,15 @@ def test_what_is_wrong_with_a_stored_setting_leaves_the_others_in_force() -> Non
     assert len(faults) == 2
 
 
+def test_brokers_settings_that_contradict_each_other_are_refused_and_fail_no_topic_that_is_there() -> None:
+    with pytest.raises(ConfigError, match=r"log\.cleaner\.min\.compaction\.lag\.ms=10: .* which is 5"):
+        BrokerConfig({"log.cleaner.min.compaction.lag.ms": "10", "log.cleaner.max.compaction.lag.ms": "5"})
+    broker = BrokerConfig({"log.cleaner.min.compaction.lag.ms": "10"})
+    made = broker.overlaid({"log.cleaner.max.compaction.lag.ms": "5"})
+    config, faults = TopicConfig.stored({"retention.ms": "7"}, made)
+    assert (config.min_compaction_lag_ms, config.max_compaction_lag_ms, len(faults)) == (10, 5, 2)
+
+
 def test_a_stored_setting_that_contradicts_the_brokers_gives_way() -> None:
     broker = BrokerConfig({"log.cleaner.min.compaction.lag.ms": "10"})
     config, faults = TopicConfig.stored({"max.compaction.lag.ms": "5"}, broker)

@@ -8,6 +8,7 @@ import pytest
 
 from pybroker.controller import death_watch
 from pybroker.controller.death_watch import DeathWatch
+from tests.support import processes
 
 BROKER, EPOCH = 3, 17
 
@@ -50,8 +51,7 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 @pytest.fixture
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    return processes.free_port()
 
 
 async def test_a_closed_connection_and_a_port_that_refuses_are_a_death(cluster: Cluster, free_port: int) -> None:
@@ -67,6 +67,14 @@ async def test_every_address_of_a_name_has_to_refuse(cluster: Cluster, free_port
     cluster.watch.note(9, BROKER, EPOCH)
     cluster.watch.connection_closed(9)
     assert await cluster.dead.get() == (BROKER, EPOCH)
+
+
+async def test_a_host_that_cannot_be_one_says_nothing_of_its_broker(cluster: Cluster) -> None:
+    cluster.address = "x" * 300, 9092
+    cluster.watch.note(9, BROKER, EPOCH)
+    cluster.watch.connection_closed(9)
+    await cluster.looked()
+    assert cluster.dead.empty()
 
 
 async def test_a_broker_that_still_listens_is_left_to_its_session(

@@ -12,10 +12,18 @@ import pytest
 from pybroker.controller.cluster.events import ConfigChange, FeatureUpdate, NewTopic, UpgradeType
 from pybroker.controller.errors import NotControllerError
 from pybroker.controller.quorum import first_records
+from pybroker.controller.quorum.bootstrap import write_bootstrap
+from pybroker.machine.runner import UnwritableError
 from pybroker.metadata.features import INITIAL_LEVELS
-from pybroker.metadata.image import TOPIC_RESOURCE, ConfigResource, MetadataImage
+from pybroker.metadata.image import CLIENT_METRICS_RESOURCE, TOPIC_RESOURCE, ConfigResource, MetadataImage
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
+from pybroker.protocol.messages.records.user_scram_credential import UserScramCredentialRecord
+from pybroker.security.scram_mechanisms import SCRAM_SHA_256
 from tests.support.controllers import build, running
+from tests.support.quorums import until
+
+SHA_256 = SCRAM_SHA_256.number
 
 
 def without_offset(image: MetadataImage) -> tuple[Any, ...]:
@@ -55,6 +63,20 @@ async def test_many_requests_of_one_turn_are_one_batch_of_the_log(tmp_path: Path
         assert set(offsets) == {before + 100}
 
 
+async def test_records_that_cannot_be_encoded_fail_their_request_alone(tmp_path: Path) -> None:
+    async with running(tmp_path) as one:
+        await one.register()
+        names = ["a", "b", "\ud800", "c"]
+        resources = [ConfigResource(CLIENT_METRICS_RESOURCE, name) for name in names]
+        answers = await asyncio.gather(
+            *(one.channel.alter_configs([ConfigChange(resource, {"interval.ms": "1000"})]) for resource in resources),
+            return_exceptions=True,
+        )
+        assert isinstance(answers.pop(2), UnwritableError)
+        assert [result.error_code for [result] in answers] == [ErrorCode.NONE] * 3  # type: ignore[misc]
+        assert [resource in one.image.configs.by_resource for resource in resources] == [True, True, False, True]
+
+
 async def test_publishers_are_called_before_the_answer(tmp_path: Path) -> None:
     published: list[int] = []
 
@@ -66,6 +88,29 @@ async def test_publishers_are_called_before_the_answer(tmp_path: Path) -> None:
         assert published[-1] == one.image.offset
         await one.register()
         assert published[-1] == one.image.offset
+
+
+async def test_users_that_a_node_was_formatted_with_are_known_throughout_its_first_start(tmp_path: Path) -> None:
+    """The record of the first leader's epoch is published before the first records of the cluster."""
+    user = UserScramCredentialRecord(
+        name="node", mechanism=SHA_256, salt=b"s", stored_key=b"k", server_key=b"k", iterations=4096
+    )
+    write_bootstrap(tmp_path, [FeatureLevelRecord(name="metadata.version", feature_level=25), user], 0)
+    known: list[tuple[int, set[str]]] = []
+
+    class Publisher:
+        def publish(self, _delta: object, image: MetadataImage) -> None:
+            known.append((image.offset, set(one.controller.scram.of(SHA_256))))
+
+    one = build(tmp_path)
+    await one.controller.open([Publisher()])
+    await one.controller.start()
+    try:
+        await until(lambda: bool(one.image.features.levels))
+    finally:
+        await one.controller.stop()
+    assert known[0][0] < known[-1][0]
+    assert [users for _, users in known] == [{"node"}] * len(known)
 
 
 async def test_what_changes_nothing_writes_nothing(tmp_path: Path) -> None:

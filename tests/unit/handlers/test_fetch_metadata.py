@@ -11,9 +11,11 @@ import pytest
 from pybroker.config.quorum import QuorumVoter
 from pybroker.controller.cluster.events import NewTopic
 from pybroker.controller.quorum.native import parse_metadata_batches
+from pybroker.handlers.fetch_metadata import MOST_BYTES
 from pybroker.handlers.metadata_log import TOPIC_ID
 from pybroker.handlers.registry import registered_apis
 from pybroker.machine.reply import Reply
+from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
@@ -32,8 +34,14 @@ def asking(offset: int = 0, epoch: int = -1, *, last_epoch: int = -1, **changes:
     return FetchRequest(**{"topics": [topic], "cluster_id": "c", **changes})
 
 
-async def answered(request: FetchRequest, leader: Running | None) -> FetchResponse:
-    outcome = API.handle(request, context_of(None if leader is None else leader.controller, VOTERS))
+def most(request: FetchRequest) -> FetchRequest:
+    """The request of a follower that takes whatever there is."""
+    request.max_bytes = request.topics[0].partitions[0].partition_max_bytes = 2**31 - 1
+    return request
+
+
+async def answered(request: FetchRequest, leader: Running | None, version: int = 17) -> FetchResponse:
+    outcome = API.handle(request, context_of(None if leader is None else leader.controller, VOTERS, version))
     response = await outcome if isinstance(outcome, Reply) else outcome
     assert isinstance(response, FetchResponse)
     return response
@@ -134,6 +142,35 @@ async def test_the_endpoint_of_the_leader_comes_with_an_error(tmp_path: Path) ->
         response = await answered(asking(epoch=0), leader)
         assert [(node.node_id, node.host, node.port) for node in response.node_endpoints] == [(1, "one", 9093)]
         assert (await answered(asking(), leader)).node_endpoints == []
+
+
+@pytest.mark.parametrize("version", range(12, 19))
+async def test_every_version_has_room_for_the_answer_of_who_does_not_lead(tmp_path: Path, version: int) -> None:
+    async with running(tmp_path) as leader:
+        response = await answered(asking(epoch=0), leader, version)
+        assert bool(response.node_endpoints) == (version >= 17)
+        decoded, _ = decode(FetchResponse, encode(response, version), version)
+        assert decoded.responses[0].partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+async def test_one_answer_carries_no_more_than_a_mebibyte_and_those_that_follow_the_rest(tmp_path: Path) -> None:
+    async with running(tmp_path) as leader:
+        await leader.register()
+        for number in range(8):
+            names = [
+                NewTopic(name=f"{number}-{one}-{'x' * 200}", num_partitions=12, replication_factor=1)
+                for one in range(200)
+            ]
+            await leader.channel.create_topics(names)
+        offset, epoch, sizes = 0, -1, []
+        while offset < leader.controller.committed_offset:
+            records = (await found(most(asking(offset, last_epoch=epoch)), leader)).records or b""
+            batches, size = parse_metadata_batches(records)
+            assert (batches[0][0], size) == (offset, len(records))
+            sizes.append(size)
+            offset, epoch = batches[-1][1] + 1, leader.controller.leader_epoch
+        assert len(sizes) > 1
+        assert max(sizes) <= MOST_BYTES == 1 << 20
 
 
 @pytest.mark.parametrize(("offset", "last_epoch"), [(99, 1), (1, 0), (2, 0)])

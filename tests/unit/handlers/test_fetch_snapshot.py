@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from pybroker.config.quorum import QuorumVoter
 from pybroker.controller.quorum.snapshots import newest_snapshot
 from pybroker.handlers.registry import registered_apis
+from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.fetch_snapshot import (
@@ -102,3 +104,13 @@ async def test_another_partition_or_epoch_is_an_error_of_the_partition(tmp_path:
         ):
             assert (await found(asking((1, 1), **changes), leader)).error_code == code
     assert (await found(asking((1, 1)), None)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("version", [0, 1])
+async def test_every_version_has_room_for_the_answer_of_who_does_not_lead(tmp_path: Path, version: int) -> None:
+    async with running(tmp_path) as leader:
+        context = context_of(leader.controller, (QuorumVoter(1, "one", 9093),), version)
+        response = await API.handle(asking((1, 1), epoch=0), context)
+        assert bool(response.node_endpoints) == (version >= 1)
+        decoded, _ = decode(FetchSnapshotResponse, encode(response, version), version)
+        assert decoded.topics[0].partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from pybroker.machine.alarm import Alarm
 from pybroker.machine.machine import Timer
 
@@ -19,6 +21,11 @@ class Loop:
         self._ring: Callable[[], None] | None = None
         self._at = 0
         self.alarm = Alarm(lambda: self.now_ms, self.ring, self.call_later)
+        self.set_by_ms = 0
+        """How far the machine's clock was set ahead, of an alarm of `with_another_clock`."""
+
+    def with_another_clock(self) -> None:
+        self.alarm = Alarm(lambda: self.now_ms + self.set_by_ms, self.ring, self.call_later, lambda: self.now_ms)
 
     def ring(self, due: Any) -> None:
         self.rung += [timer.key for timer in due]
@@ -131,3 +138,21 @@ def test_what_is_not_cancelled_rings_after_others_were_forgotten() -> None:
     loop.go_to(10_000)
     assert loop.rung == [*range(10, 1000, 10), 0]
     assert loop.alarm.kept() == 0
+
+
+@pytest.mark.parametrize("set_by_ms", [3_600_000, -3_600_000], ids=["ahead", "back"])
+def test_setting_the_machines_clock_moves_no_timer(set_by_ms: int) -> None:
+    loop = Loop()
+    loop.with_another_clock()
+    loop.go_to(1000)
+    loop.alarm.set(Timer("before", 1500))
+    loop.set_by_ms = set_by_ms
+    loop.alarm.set(Timer("after", 1600 + set_by_ms))
+    loop.alarm.set(Timer("put off", 1300 + set_by_ms))
+    loop.alarm.set(Timer("put off", 1700 + set_by_ms))
+    loop.go_to(1499)
+    assert loop.rung == []
+    loop.go_to(1500)
+    assert loop.rung == ["before"]
+    loop.go_to(1700)
+    assert loop.rung == ["before", "after", "put off"]

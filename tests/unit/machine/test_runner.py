@@ -10,7 +10,7 @@ import pytest
 
 from pybroker.machine.machine import Answer, Outcome, Parked, Timer
 from pybroker.machine.reply import Reply
-from pybroker.machine.runner import ClosedError, Runner, SupersededError, UncommittedError, UnwritableError
+from pybroker.machine.runner import RAISED_MS, ClosedError, Runner, SupersededError, UncommittedError, UnwritableError
 
 
 class Tally:
@@ -211,13 +211,17 @@ async def test_a_timer_is_replaced_and_cancelled_by_its_key() -> None:
     assert clock.alarms == []
 
 
-async def test_a_timer_whose_event_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_timer_whose_event_fails_is_logged_and_comes_again(caplog: pytest.LogCaptureFixture) -> None:
     disk, clock = Disk(), Clock()
     runner = make_runner(disk, clock)
     await runner.submit(Timer("too much", 1100, 1000))
-    clock.advance(200)
-    await runner.submit("total")
-    assert "an event that a timer brought failed" in caplog.text
+    for times in (1, 2):
+        clock.advance(RAISED_MS + 200)
+        await runner.submit("total")
+        assert caplog.text.count("an event that a timer brought failed") == times
+    assert runner.has_timer("too much")
+    await runner.submit(Timer("too much", None))
+    assert not runner.has_timer("too much")
 
 
 async def test_closing_finishes_what_waits_and_takes_no_more() -> None:
@@ -374,6 +378,65 @@ async def test_an_event_whose_records_are_not_taken_fails_alone(events: int) -> 
         answers = await asyncio.gather(*asked, return_exceptions=True)
         assert isinstance(answers.pop(poisoned), UnwritableError)
         assert answers == list(range(1, events))
+
+
+class Otherwise(Outcome[Any, Any], frozen=True, kw_only=True):
+    otherwise: Callable[[], Outcome[Any, Any]]
+
+
+class Forgiving(Tally):
+    """Counts 1 in place of a number that the log does not take, and answers who waits."""
+
+    def draft(self) -> Forgiving:
+        return Forgiving(self.total)
+
+    def handle(self, event: Any, now: int) -> Outcome[int, Any]:
+        if event == "wait":
+            return Outcome((), Parked("p"))
+        outcome = super().handle(event, now)
+        if event != 13:
+            return outcome
+        instead = Outcome((1,), f"1 and not 13, after {self.total}", (Timer("t", now + 5, 2),), (Answer("p", "13?"),))
+        return Otherwise(outcome.records, outcome.reply, outcome.timers, outcome.answers, otherwise=lambda: instead)
+
+
+@pytest.mark.parametrize("is_later", [False, True])
+@pytest.mark.parametrize("poisoned", [0, 1, 4])
+async def test_an_event_whose_records_are_not_taken_is_decided_otherwise(poisoned: int, is_later: bool) -> None:
+    taken: list[int] = []
+
+    def append(records: Sequence[int]) -> Any:
+        if 13 in records and not is_later:
+            raise UnwritableError("13 is too large")
+        reply = Reply()
+        if 13 in records:
+            asyncio.get_running_loop().call_soon(reply, None, UnwritableError("13 is too large"))
+            return reply
+        taken.extend(records)
+        return None
+
+    clock = Clock()
+    runner = Runner(Forgiving(), append, now=clock.now, max_records=1000, call_later=clock.call_later)
+    waiting = runner.submit("wait")
+    asked = [runner.submit(13 if event == poisoned else 1) for event in range(5)]
+    answers = await asyncio.gather(*asked)
+    assert answers.pop(poisoned) == f"1 and not 13, after {poisoned}"
+    assert answers == [number for number in range(1, 6) if number != poisoned + 1]
+    assert await waiting == "13?"
+    assert taken == [1] * 5
+    clock.advance(5)
+    assert await runner.submit("total") == 7
+
+
+async def test_an_event_fails_when_what_is_decided_otherwise_is_not_taken_either() -> None:
+    def append(_records: Sequence[int]) -> None:
+        raise UnwritableError("nothing fits")
+
+    clock = Clock()
+    runner = Runner(Forgiving(), append, now=clock.now, max_records=1000, call_later=clock.call_later)
+    with pytest.raises(UnwritableError):
+        await runner.submit(13)
+    assert await runner.submit("total") == 0
 
 
 async def test_a_failed_append_drops_the_draft() -> None:

@@ -37,6 +37,24 @@ def test_batches_are_published_together() -> None:
     assert first.published == second.published == [([b"a" * 16, b"b" * 16], image)]
 
 
+def test_a_publisher_that_fails_keeps_neither_the_others_nor_the_next_image_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Failing(Audience):
+        def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+            super().publish(delta, image)
+            raise ValueError("no address")
+
+    failing, other = Failing(), Audience()
+    loader = Loader([failing, other])
+    for offset in (3, 4):
+        loader.load([topic(f"t{offset}")], offset, 1)
+        assert loader.publish() is loader.image
+    assert len(failing.published) == len(other.published) == loader.failures == 2
+    said = "the metadata up to offset 3 cannot be put in force by Failing"
+    assert (caplog.records[0].levelname, caplog.records[0].message) == ("CRITICAL", said)
+
+
 def test_publishing_nothing_calls_no_publisher() -> None:
     audience = Audience()
     loader = Loader([audience])

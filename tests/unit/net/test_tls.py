@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from pybroker.config.errors import ConfigError
 from pybroker.config.tls import build_tls
 from pybroker.net.native import DataPlane, PeerCertificate
 from pybroker.net.tls import TlsListeners
@@ -128,3 +129,21 @@ def test_a_listener_that_is_opened_later_has_its_own_certificate_and_is_forgotte
     made.name_peer(event)
     assert (made.of("OUT"), sorted(made.expiries())) == (None, ["IN"])
     assert plane.said == [(8, Principal("User", "CN=alice"))]
+
+
+@pytest.mark.parametrize("store", ["ssl.keystore", "ssl.truststore"])
+def test_a_location_that_can_be_no_path_leaves_a_listener_as_it_was(
+    store: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    made, _ = listeners()
+    before = made.of("IN")
+    files = {"ssl.keystore.type": "PEM", "ssl.keystore.location": "/keys", "ssl.truststore.type": "PEM"}
+    poisoned = build_tls(["IN"], {**files, f"{store}.location": "a\0b"})
+    made.reconfigure(poisoned)
+    assert made.of("IN") == before
+    assert f"listener IN goes on with its certificate: {store}.location='a\\x00b': expected the path" in caplog.text
+    made.look(datetime.now().astimezone())
+    with pytest.raises(ConfigError, match="expected the path of a file, without NUL"):
+        made.open("OUT", poisoned["IN"])
+    with pytest.raises(ConfigError, match="expected the path of a file, without NUL"):
+        TlsListeners(poisoned)

@@ -24,6 +24,7 @@ def sides(leaders: str, followers: str, index: int = 3, node_id: int = 1) -> Thr
         ("0:1,3:2,3:1", True),
         ("3:01", True),
         ("3:2,13:1,3:11", False),
+        (f"0:{'9' * 4301},{'0' * 5000}3:1", True),
     ],
 )
 def test_a_replica_is_throttled_that_the_topics_setting_names(named: str, is_throttled: bool) -> None:

@@ -74,6 +74,17 @@ def test_what_came_to_nothing_is_given_back() -> None:
     assert not charge.take(1)
 
 
+@pytest.mark.parametrize("rate", [1e-7, 5e-324])
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_no_wait_is_longer_than_a_response_can_say(rate: float, is_strict: bool) -> None:
+    quotas = ClientQuotasImage(by_entity={quota_entity([("user", "ann")]): {KEY: rate}})
+    charge = MutationQuotas(11, 1).charge(quotas, "ann", "c", 0.0, is_strict=is_strict)
+    assert charge is not None
+    assert charge.take(1)
+    assert charge.take(1) is not is_strict
+    assert charge.finish() == 2**31 - 1
+
+
 def test_full_buckets_are_forgotten_before_there_are_too_many() -> None:
     buckets, quotas = MutationQuotas(11, 1), image({"user": None, "client-id": None})
     for number in range(12_000):

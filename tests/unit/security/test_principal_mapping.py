@@ -33,6 +33,8 @@ def test_a_name_without_a_rule_is_refused() -> None:
 
 def test_a_reference_to_a_group_that_is_not_there_is_a_text() -> None:
     assert map_name(parse_rules("RULE:^CN=(.*)$/$1-$4/"), "CN=alice") == "alice-$4"
+    many = "9" * 5000
+    assert map_name(parse_rules(f"RULE:^CN=(.*)$/$1{many}-$4{many}/"), "CN=alice") == f"alice{many}-$4{many}"
 
 
 def test_a_part_of_a_name_is_no_match() -> None:

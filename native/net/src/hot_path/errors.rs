@@ -118,6 +118,9 @@ pub fn not_appended(hot_path: &HotPath, partition: &Partition, refused: NotAppen
         }
         NotAppended::Log(error) => log_refused(hot_path, partition, error, answer),
     }
+    if !is_usual(answer.error) {
+        answer.log_start_offset = partition.log().log_start_offset();
+    }
 }
 
 fn log_refused(hot_path: &HotPath, partition: &Partition, error: AppendError, answer: &mut ProducedPartition) {

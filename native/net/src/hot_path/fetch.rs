@@ -10,7 +10,7 @@ use super::super::response::Response;
 use super::errors::{self, ListenerView};
 use super::fetch_plan::{Plan, Read, Sent, Throttled, note_offsets};
 use super::fetcher::{
-    FetchedBy, NotServed, locate, note_positions, nothing_fetched, preferred_replica, throttled, topic_of,
+    FetchedBy, NotServed, deduplicated, locate, note_positions, nothing_fetched, preferred_replica, throttled, topic_of,
 };
 use super::rights::{Judged, Refused};
 use super::{HotPath, HotPathRequest, Outcome, Right, Verdict, Who};
@@ -70,7 +70,7 @@ pub fn handle(
 ) -> Outcome {
     let HotPathRequest { head, waiter, listener, who, decided, metered, .. } = asked;
     let request = match FetchRequest::parse(frame, head.body, head.api_version) {
-        Ok(request) => request,
+        Ok(request) => FetchRequest { partitions: deduplicated(request.partitions), ..request },
         Err(error) => return Outcome::Close(format!("malformed Fetch version {}: {error}", head.api_version)),
     };
     let refused = match judge(hot_path, who, &request, decided) {
@@ -125,7 +125,12 @@ fn judge(
     let topics = named.clone().chain(kept.iter().map(|partition| &partition.asked.topic));
     match hot_path.judge(who, right, &table, topics.clone(), decided) {
         Judged::Known(refused) if decided.is_some() => Ok(refused),
-        Judged::Known(refused) => errors::unresolved(&table, named).map_or(Ok(refused), Err),
+        Judged::Known(refused) => match errors::unresolved(&table, named) {
+            None => Ok(refused),
+            // It comes back with a verdict, which has to be about the right as well: a broker's is not about topics.
+            Some(_) if who.is_some() => Err(errors::to_be_judged(&table, topics, right, None)),
+            Some(unresolved) => Err(unresolved),
+        },
         Judged::Unknown => Err(errors::to_be_judged(&table, topics, right, None)),
     }
 }
@@ -164,15 +169,21 @@ fn begin(
         }
         (id, epoch) => {
             let session = hot_path.sessions.resume(owner, FetchSessionId(id), epoch, by_id, now)?;
-            let before = {
+            let (before, is_empty) = {
                 let mut session = session.lock();
                 session.update(request.partitions, &request.forgotten);
-                session.set_waiting(None)
+                (session.set_waiting(None), session.partitions().is_empty())
             };
             if let Some(before) = before.filter(|before| before.supersede()) {
                 wake(before.waiter());
             }
-            Source::Session { session, full: false }
+            if is_empty {
+                // It has nothing to remember any more (Kafka's `FetchManager.newContext`).
+                hot_path.sessions.end(owner, id);
+                Source::Request(Vec::new())
+            } else {
+                Source::Session { session, full: false }
+            }
         }
     };
     let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0);

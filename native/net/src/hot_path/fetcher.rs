@@ -1,5 +1,8 @@
 //! Who fetches, and what that allows: a consumer reads what is committed from any replica, a follower all from its leader.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use super::HotPath;
 use super::errors;
 use super::fetch_plan::Throttled;
@@ -13,6 +16,10 @@ use pybroker_wire::{ErrorCode, LeaderAndEpoch, TopicRef};
 
 /// First Fetch version by which consumers may read from a follower (KIP-392).
 const FIRST_VERSION_WITH_RACK: i16 = 11;
+
+/// A request that names more partitions than this is looked through for those that it names again: twenty bytes ask for
+/// some microseconds of work each.
+const MANY: usize = 1_000;
 
 /// Stands for the replica that was asked.
 const NO_REPLICA: BrokerId = BrokerId(-1);
@@ -141,6 +148,25 @@ pub fn throttled(hot_path: &HotPath, fetched_by: FetchedBy, replica: &Partition)
     }
 }
 
+/// The partitions of a large request, each once: where it was named first, as it was named last (Kafka's `fetchData`).
+pub fn deduplicated(named: Vec<FetchPartition>) -> Vec<FetchPartition> {
+    if named.len() <= MANY {
+        return named;
+    }
+    let mut once: Vec<FetchPartition> = Vec::new();
+    let mut positions = HashMap::new();
+    for asked in named {
+        match positions.entry((asked.topic.clone(), asked.index)) {
+            Entry::Occupied(position) => once[*position.get()] = asked,
+            Entry::Vacant(position) => {
+                position.insert(once.len());
+                once.push(asked);
+            }
+        }
+    }
+    once
+}
+
 /// Notes where a follower's log ends, and has the control plane ask for the follower to be in sync where it is due.
 pub fn note_positions(
     hot_path: &HotPath,
@@ -155,7 +181,7 @@ pub fn note_positions(
     let id = BrokerId(replica.id);
     let log_start = || partition.role().leader().map(|leader| leader.log_start_of(id));
     let before = partition.is_deletion_awaited().then(log_start);
-    let noted = partition.note_fetch(replica, table.may_be_in_sync(id), asked, now_ms, wake);
+    let noted = partition.note_fetch(replica, table.eligibility(id), asked, now_ms, wake);
     if before.is_some_and(|before| before != log_start()) {
         hot_path.events.push(Event::ReplicaDeletedRecords { topic_id: topic.id, index: asked.index });
     }
@@ -168,5 +194,41 @@ pub fn note_positions(
             replica: id,
             broker_epoch: replica.epoch,
         }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pybroker_replica::PartitionIndex;
+
+    fn asked(topic: &str, index: i32, fetch_offset: i64) -> FetchPartition {
+        FetchPartition {
+            topic: TopicRef::Name(topic.into()),
+            index: PartitionIndex(index),
+            fetch_offset,
+            max_bytes: 1,
+            leader_epoch: LeaderEpoch(-1),
+            last_fetched_epoch: LeaderEpoch(-1),
+            log_start_offset: -1,
+        }
+    }
+
+    #[test]
+    fn a_large_request_has_each_partition_once() {
+        let mut named: Vec<FetchPartition> = (0..3_000).map(|at| asked("a", at % 700, i64::from(at))).collect();
+        named.push(asked("b", 3, 5));
+        let once = deduplicated(named);
+        assert_eq!(once.len(), 701);
+        assert_eq!(
+            (&once[0], &once[699], &once[700]),
+            (&asked("a", 0, 2_800), &asked("a", 699, 2_799), &asked("b", 3, 5))
+        );
+    }
+
+    #[test]
+    fn a_small_one_is_left_as_it_is() {
+        let named = vec![asked("a", 0, 1), asked("a", 0, 2)];
+        assert_eq!(deduplicated(named.clone()), named);
     }
 }

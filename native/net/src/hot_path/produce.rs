@@ -134,6 +134,11 @@ pub fn handle(
             continue;
         }
         let found = table.find(&topic.topic);
+        if let Some(internal) = found.filter(|topic| topic.internal) {
+            let partitions = topic.partitions.iter().map(|(index, _)| not_written_by_clients(*index, &internal.name));
+            answered.push((topic.topic.clone(), partitions.collect()));
+            continue;
+        }
         let mut partitions = Vec::with_capacity(topic.partitions.len());
         for (position, (index, records)) in topic.partitions.iter().enumerate() {
             let records = records.clone().map(|at| &mut frame[at]);
@@ -265,6 +270,12 @@ fn untouched(index: i32) -> ProducedPartition {
 /// The answer for a partition of a topic that the client may not write to.
 fn not_allowed(index: i32) -> ProducedPartition {
     ProducedPartition { error: ErrorCode::TOPIC_AUTHORIZATION_FAILED, ..untouched(index) }
+}
+
+/// The answer for a partition of a coordinator's topic: what it loads is what it has written.
+fn not_written_by_clients(index: i32, topic: &str) -> ProducedPartition {
+    let error_message = Some(format!("Cannot append to internal topic {topic}"));
+    ProducedPartition { error: ErrorCode::INVALID_TOPIC_EXCEPTION, error_message, ..untouched(index) }
 }
 
 /// What a Produce has for one partition.

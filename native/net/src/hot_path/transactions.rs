@@ -118,19 +118,21 @@ pub fn begin<'a>(
     let mut producer = None;
     let (mut guards, mut partitions) = (Vec::new(), Vec::new());
     for (at, topic) in request.topics.iter().enumerate() {
-        let found = table.find(&topic.topic).filter(|_| !refused.contains(&topic.topic));
+        let found = table.find(&topic.topic).filter(|found| !refused.contains(&topic.topic) && !found.internal);
         for (position, (index, records)) in topic.partitions.iter().enumerate() {
             let records = records.clone().map_or(&[][..], |at| &frame[at]);
-            let header = BatchHeader::parse(records).ok().filter(|_| is_transactional(records));
-            let Some(header) = header.filter(BatchHeader::has_producer_id) else { continue };
+            let header =
+                BatchHeader::parse(records).ok().filter(|header| is_transactional(records) && header.has_producer_id());
+            // Anything but one whole batch is refused when it is appended, and begins nothing.
+            let Some(header) = header.filter(|header| header.size() == records.len()) else { continue };
+            let Some(slot) = found.and_then(|topic| topic.slot(*index)) else { continue };
             if *producer.get_or_insert((header.producer_id, header.producer_epoch))
                 != (header.producer_id, header.producer_epoch)
             {
                 let why = "the batches of a transaction are of more than one producer";
                 return Ok(Transaction::Refused(ErrorCode::INVALID_PRODUCER_ID_MAPPING, why));
             }
-            let slot = found.and_then(|topic| topic.slot(*index));
-            let Some(partition) = slot.and_then(|slot| slot.partition.as_ref()) else { continue };
+            let Some(partition) = &slot.partition else { continue };
             let beginning = BeginningTransaction {
                 producer_id: header.producer_id,
                 producer_epoch: header.producer_epoch,

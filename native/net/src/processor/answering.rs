@@ -28,12 +28,14 @@ impl Processor {
         self.settle(&mut connection, done);
     }
 
-    /// Answers a request and ends its connection: what its client has sent behind the request is not looked at.
+    /// Answers a request and ends its connection: what its client has sent behind the request is not looked at, and
+    /// what waits before it is answered with what there is.
     pub(super) fn answer_last(&mut self, to: Waiter, payload: &[u8]) {
         if let Some(open) = self.reactor.open.get(to.connection) {
-            open.lock().closing = Some(Closing::WhenWritten);
+            open.lock().closing = Some(Closing::WhenAnswered);
         }
         self.answer(to, payload);
+        self.close_when_answered(to.connection);
     }
 
     pub(super) fn hold(&mut self, waiter: Waiter) {

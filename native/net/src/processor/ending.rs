@@ -78,7 +78,7 @@ impl Processor {
     }
 
     /// Answers waiting fetches of a connection with what there is, and lets it go when all that it has in work is answered.
-    fn close_when_answered(&mut self, number: u64) {
+    pub(super) fn close_when_answered(&mut self, number: u64) {
         let Some(open) = self.reactor.open.get(number) else { return };
         let waiting = open.lock().waiting_requests();
         for request in waiting {

@@ -10,8 +10,8 @@ use super::fetched::{FetchedRecords, NotTaken};
 use super::{FetchState, FetcherSettings, FollowerListener, REPLICA_FETCH_VERSION, ReplicaFetcher};
 use crate::log_fixture::{NOW, build, config, quick_directory};
 use crate::{
-    Agreement, BrokerId, FollowerInSync, Following, LeaderEpoch, Leadership, Offset, Partition, ReplicationThrottle,
-    ThrottleLimit, Waiter,
+    Agreement, BrokerId, Eligibility, FollowerInSync, Following, LeaderEpoch, Leadership, Offset, Partition,
+    ReplicationThrottle, ThrottleLimit, Waiter,
 };
 use pybroker_record::{Batches, Compression};
 use pybroker_storage::{Log, LogConfig, OpenLog};
@@ -170,7 +170,7 @@ impl Broker {
         let mut fetched = Vec::new();
         let mut records = Vec::new();
         for one in asked {
-            self.partition.note_fetch(request.replica, true, one, NOW, &mut |_| ());
+            self.partition.note_fetch(request.replica, Eligibility::Unknown, one, NOW, &mut |_| ());
             let log = self.partition.log();
             let mut answer = FetchedPartition {
                 topic: one.topic.clone(),

@@ -34,6 +34,13 @@ impl Admitted<'_> {
     }
 }
 
+/// Records that a log's rules allow, which have no place in it yet.
+pub struct AdmittedRecords<'a> {
+    pub(crate) batches: Admitted<'a>,
+    /// The timestamp that the broker has set, ms; -1 under CreateTime.
+    pub(crate) log_append_time: i64,
+}
+
 thread_local! {
     /// Where compressed batches decompress while they are checked.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::log::Log;
-use crate::log::admission::{Placed, admit};
+use crate::log::admission::{AdmittedRecords, Placed, admit};
 use crate::log::state::{Tail, View, Writer};
 use crate::producer::producer_state::{BatchMetadata, Origin, ProducerEntry, Staged, Terms};
 use crate::producer::verification::{BeginningTransaction, ConfirmedTransaction, TransactionCheck, VerificationGuard};
@@ -93,16 +93,41 @@ impl Log {
         now_ms: i64,
         check: TransactionCheck,
     ) -> Result<Appended, AppendError> {
+        self.append_admitted(&mut self.admit(sent, now_ms)?, leader_epoch, now_ms, check)
+    }
+
+    /// The first half of [`Log::append_deferred`], which needs no lock: what was sent, checked, stamped and converted.
+    ///
+    /// # Errors
+    /// `Invalid`, or `TooLarge` for more than a segment holds.
+    pub fn admit<'a>(&self, sent: SentRecords<'a>, now_ms: i64) -> Result<AdmittedRecords<'a>, AppendError> {
         let config = self.config.load();
-        let mut admitted = admit(sent, &config, now_ms)?;
-        let (batches, placed) = admitted.parts();
-        if batches.len() as u64 > config.segment_bytes {
-            return Err(AppendError::TooLarge { bytes: batches.len(), limit: config.segment_bytes });
+        let mut batches = admit(sent, &config, now_ms)?;
+        let bytes = batches.parts().0.len();
+        if bytes as u64 > config.segment_bytes {
+            return Err(AppendError::TooLarge { bytes, limit: config.segment_bytes });
         }
         let log_append_time = match config.timestamp_type {
             TimestampType::CreateTime => -1,
             TimestampType::LogAppendTime => now_ms,
         };
+        Ok(AdmittedRecords { batches, log_append_time })
+    }
+
+    /// The second half of [`Log::append_deferred`], under the writer's lock. A leader that is fenced leaves the records as
+    /// they were admitted, so that they may be appended at a later epoch.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; after an error the log holds what it held before.
+    pub fn append_admitted(
+        &self,
+        admitted: &mut AdmittedRecords<'_>,
+        leader_epoch: i32,
+        now_ms: i64,
+        check: TransactionCheck,
+    ) -> Result<Appended, AppendError> {
+        let log_append_time = admitted.log_append_time;
+        let (batches, placed) = admitted.batches.parts();
         let mut writer = self.writer.lock();
         writer.ensure_leads(leader_epoch)?;
         if let Some(original) = placed.iter().find_map(|batch| writer.producers.find_duplicate(&batch.header)) {
@@ -347,7 +372,11 @@ impl Log {
         Ok(())
     }
 
-    fn flush_when_many(&self) -> Result<(), AppendError> {
+    /// The sync that `flush.messages` asks for, where one is due.
+    ///
+    /// # Errors
+    /// `Io` when the log cannot be synced.
+    pub fn flush_when_many(&self) -> Result<(), AppendError> {
         if self.is_sync_due() {
             self.flush()?;
         }

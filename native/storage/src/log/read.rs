@@ -37,8 +37,9 @@ impl Log {
     /// Turns offsets into a file slice that starts with the batch containing the first of them.
     ///
     /// Their end is exclusive (high watermark, last stable offset or log end): nothing of the batch that contains it is in the
-    /// slice. At most `max_bytes` long, cut anywhere; but with `min_one` the first batch is always whole. A slice ends
-    /// with its segment.
+    /// slice. At most `max_bytes` long, cut anywhere behind the first batch; that is always whole with `min_one`, and without
+    /// it the slice is empty where it does not fit: a consumer can make nothing of a part (Kafka's `firstEntryIncomplete`).
+    /// A slice ends with its segment.
     ///
     /// # Errors
     /// `OffsetOutOfRange` outside `[log start, log end]`; `Io` when the log directory failed.
@@ -105,8 +106,11 @@ pub(crate) fn plan(view: &View, offsets: &Range<Offset>, max_bytes: usize, min_o
         return nothing();
     }
     let mut len = available.min(max_bytes);
-    if min_one && len < available {
-        len = len.max(size_at(view, first)?).min(available);
+    if len < available {
+        let whole = size_at(view, first)?.min(available);
+        if len < whole {
+            len = if min_one { whole } else { 0 };
+        }
     }
     let file = view.segments.as_slice()[first.segment].file()?;
     let slice = FileSlice { file, position: first.position, len, start_offset: offset };

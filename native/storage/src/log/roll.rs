@@ -72,10 +72,8 @@ impl Log {
         if view.end_position == 0 {
             return Ok(());
         }
-        let config = self.config.load();
-        writer.producers.expire(now_ms, config.producer_id_expiration_ms);
         let base = next_base(&view);
-        let segment = Segment::create(Arc::clone(&self.home), base, config.segment_index_bytes)?;
+        let segment = Segment::create(Arc::clone(&self.home), base, self.config.load().segment_index_bytes)?;
         let old = view.segments.active();
         // The recovery point may lie in the gap, beyond the new segment's name: the old one is trusted then.
         let sealed = if base < view.end_offset { old.seal_durably() } else { old.seal() };
@@ -104,8 +102,8 @@ impl Log {
         Ok(())
     }
 
-    /// Forgets producers that have been idle for longer than `producer_id_expiration_ms`, and removes the snapshots that the
-    /// start has left.
+    /// Forgets producers that have been idle for longer than `producer_id_expiration_ms`, by the timestamps of their
+    /// records, and removes the snapshots that the start has left.
     pub fn forget_old(&self, now_ms: i64) {
         let expiration_ms = self.config.load().producer_id_expiration_ms;
         let mut writer = self.writer.lock();

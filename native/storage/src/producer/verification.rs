@@ -105,10 +105,9 @@ struct Verification {
 }
 
 impl Verification {
-    /// Whether what was written belongs to an earlier transaction than the one that is verified.
+    /// Whether what was written is the marker of the transaction before the one that is verified: it has that one's epoch.
     fn is_after(&self, written: &BatchHeader, bumps_epoch: bool) -> bool {
-        let is_end = written.is_control() && bumps_epoch;
-        written.producer_epoch < self.epoch || (is_end && written.producer_epoch == self.epoch)
+        self.bumps_epoch && bumps_epoch && written.is_control() && written.producer_epoch == self.epoch
     }
 }
 
@@ -198,7 +197,9 @@ impl Verifications {
     pub(crate) fn check_sequence(&self, header: &BatchHeader, has_batches: bool) -> Result<(), AppendError> {
         let Some(verification) = self.by_producer.get(&header.producer_id) else { return Ok(()) };
         let starts_anew = verification.bumps_epoch && !has_batches && header.base_sequence != 0;
-        if starts_anew || header.base_sequence > verification.lowest_sequence {
+        // Anybody may have asked with a higher epoch: that says nothing of batches with another.
+        let is_asked = header.producer_epoch == verification.epoch;
+        if starts_anew || (is_asked && header.base_sequence > verification.lowest_sequence) {
             let last = if starts_anew { -1 } else { verification.lowest_sequence - 1 };
             let (producer_id, found) = (header.producer_id, header.base_sequence);
             return Err(AppendError::OutOfOrderSequence { producer_id, last, found });
@@ -208,12 +209,13 @@ impl Verifications {
 
     /// A batch or a marker of this producer's transaction was written: no guard given out before counts any more.
     ///
-    /// Where each transaction has an epoch of its own (`bumps_epoch` of the marker and of the verification), what is written
-    /// to an earlier one ends nothing: its marker has the epoch of the next (KIP-890), about which the coordinator answers
-    /// no sooner than that marker is written.
+    /// Where each transaction has an epoch of its own (`bumps_epoch` of the marker and of the verification), the marker of the
+    /// one before ends nothing: it has the epoch of the next (KIP-890), about which the coordinator answers no sooner than
+    /// that marker is written. Whatever else is written does, of a lower epoch too: who asked with a higher one may have
+    /// made that up, and is refused without anything being written.
     pub(crate) fn end(&mut self, written: &BatchHeader, bumps_epoch: bool) {
         let Some(verification) = self.by_producer.get(&written.producer_id) else { return };
-        if !(verification.bumps_epoch && verification.is_after(written, bumps_epoch)) {
+        if !verification.is_after(written, bumps_epoch) {
             self.by_producer.remove(&written.producer_id);
         }
     }

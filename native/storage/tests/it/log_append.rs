@@ -260,3 +260,15 @@ fn read_from(log: &Log, mut offset: i64) -> i64 {
     }
     offset
 }
+
+#[test]
+fn a_roll_forgets_no_producer_however_old_its_records_are() {
+    let root = tempfile::tempdir().unwrap();
+    let log = open(root.path(), LogConfig { producer_id_expiration_ms: 1000, ..config() });
+    let old = build(&[10], -1_000_000, (5, 0, 0), Compression::None).0;
+    log.append(&mut old.clone(), 0, NOW).unwrap();
+    log.roll(NOW).unwrap();
+    assert!(log.append(&mut old.clone(), 0, NOW).unwrap().duplicate);
+    log.forget_old(NOW);
+    assert!(!log.append(&mut old.clone(), 0, NOW).unwrap().duplicate);
+}

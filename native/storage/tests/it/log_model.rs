@@ -282,7 +282,8 @@ impl Harness {
         assert_eq!(slice.start_offset, offset);
         let least = if expected.is_empty() { 0 } else { self.batches[first].bytes.len() };
         assert!(slice.len <= if min_one { max_bytes.max(least) } else { max_bytes });
-        assert!(slice.len >= if min_one { least } else { least.min(max_bytes) }, "progress at {offset}");
+        assert!(slice.len >= if min_one || least <= max_bytes { least } else { 0 }, "progress at {offset}");
+        assert!(slice.len == 0 || slice.len >= least, "a part of the first batch at {offset}");
         assert_eq!(self.log().bytes_between(Offset(offset)..Offset(end)), expected.len() as u64);
     }
 

@@ -376,3 +376,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_epoch_that_somebody_makes_up_does_not_hold_up_the_producer() {
+    with_log(|log| {
+        // It is refused by the coordinator, and nothing of it is written.
+        guard_of(log, &batch(i16::MAX, 0), true).unwrap();
+        for (epoch, sequence) in [(0, 0), (1, 0), (3, 0)] {
+            let guard = guard_of(log, &batch(epoch, sequence), true);
+            append(log, &mut batch(epoch, sequence), guard).unwrap();
+            append(log, &mut batch(epoch, sequence + 1), None).unwrap();
+            end(log, epoch + 1, true).unwrap();
+            guard_of(log, &batch(i16::MAX, 0), true).unwrap();
+        }
+        // Nor while its transaction is open.
+        let guard = guard_of(log, &batch(5, 0), true);
+        append(log, &mut batch(5, 0), guard).unwrap();
+        let _ = log.begin_verification(beginning(&BatchHeader::parse(&batch(i16::MAX, 0)).unwrap(), true), NOW);
+        append(log, &mut batch(5, 1), None).unwrap();
+    });
+}

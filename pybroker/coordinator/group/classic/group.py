@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 CONSUMER_PROTOCOL = "consumer"
 """The protocol type of consumers; other groups (`connect` ...) subscribe to nothing that a broker understands."""
 
+MOST_ELEMENTS = 50_000
+"""Of what a member says of itself, or is assigned: as many as a request has by default. More is not read."""
+
 # Python 3.11 takes 160 ns to find a member of an enumeration, and every commit asks.
 _EMPTY, _COMPLETING = ClassicState.EMPTY, ClassicState.COMPLETING_REBALANCE
 
@@ -167,7 +170,10 @@ def sync_timer(group_id: str) -> Hashable:
 def subscribed_topics(
     protocol_type: str | None, protocol: str | None, members: Collection[ClassicMember]
 ) -> frozenset[str] | None:
-    """Read from the members' metadata which topics they subscribe to; None where that cannot be known."""
+    """Read from the members' metadata which topics they subscribe to; None where that cannot be known.
+
+    It is read as version 0, as by Kafka: members that write what came later in a form of their own are understood.
+    """
     if protocol_type != CONSUMER_PROTOCOL:
         return None
     if not members:
@@ -177,7 +183,7 @@ def subscribed_topics(
     try:
         # Most members say the same.
         wanted = [
-            decode_framed(ConsumerProtocolSubscription, metadata)
+            decode_framed(ConsumerProtocolSubscription, metadata, newest=0, most_elements=MOST_ELEMENTS)
             for metadata in {member.metadata(protocol) for member in members}
         ]
     except (MalformedMessage, KeyError):

@@ -95,7 +95,7 @@ def _join_new(draft: GroupDraft, event: JoinGroup, protocols: Protocols) -> Any:
 def _add(draft: GroupDraft, event: JoinGroup, member_id: MemberId, protocols: Protocols) -> Parked:
     request = event.request
     instance_id = None if request.group_instance_id is None else InstanceId(request.group_instance_id)
-    timeouts = (_rebalance_timeout(event), request.session_timeout_ms)
+    timeouts = (rebalance_timeout(event), request.session_timeout_ms)
     if draft.state is ClassicState.PREPARING_REBALANCE and draft.before is ClassicState.EMPTY:
         draft.more_have_come = True
     draft.add_member(build_member(member_id, instance_id, event.client, timeouts, protocols), request.protocol_type)
@@ -108,7 +108,7 @@ def _add(draft: GroupDraft, event: JoinGroup, member_id: MemberId, protocols: Pr
     return reply
 
 
-def _rebalance_timeout(event: JoinGroup) -> int:
+def rebalance_timeout(event: JoinGroup) -> int:
     """Return how long others wait for the member; version 0 has no such field and means its session timeout."""
     request = event.request
     has_own = event.version >= _FIRST_VERSION_WITH_REBALANCE_TIMEOUT
@@ -124,7 +124,7 @@ def _update(draft: GroupDraft, event: JoinGroup, member_id: MemberId, protocols:
     draft.change_member(
         member_id,
         protocols=protocols,
-        rebalance_timeout_ms=_rebalance_timeout(event),
+        rebalance_timeout_ms=rebalance_timeout(event),
         session_timeout_ms=event.request.session_timeout_ms,
     )
     return draft.park_join(member_id)

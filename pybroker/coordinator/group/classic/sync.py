@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybroker.coordinator.group.classic.draft import GroupDraft
 from pybroker.coordinator.group.classic.group import sync_timer
-from pybroker.coordinator.group.classic.rebalance import propagate_assignments
+from pybroker.coordinator.group.classic.rebalance import prepare_rebalance, propagate_assignments
 from pybroker.coordinator.group.classic.transitions import ClassicState, ClassicStep
 from pybroker.coordinator.group.errors import (
     IllegalGenerationError,
@@ -15,15 +15,26 @@ from pybroker.coordinator.group.errors import (
     UnknownMemberIdError,
 )
 from pybroker.coordinator.group.ids import MemberId
+from pybroker.machine.machine import Outcome
+from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pybroker.coordinator.group.classic.group import ClassicGroup
     from pybroker.coordinator.group.events import SyncGroup
     from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.view import GroupView
-    from pybroker.machine.machine import Outcome
     from pybroker.protocol.messages.sync_group import SyncGroupRequest
+
+
+class _Assigned(Outcome[Any, Any], frozen=True, kw_only=True):
+    """The outcome of the leader's SyncGroup. Its record may be larger than what the log takes."""
+
+    otherwise: Callable[[], Outcome[Record, Any]]
+    """Decides what happens where the log does not take the record; called on the state that the event was decided on
+    (`pybroker.machine.runner`)."""
 
 
 def sync(view: GroupView, event: SyncGroup, now: int, group: ClassicGroup) -> Outcome[Record, Any]:
@@ -43,9 +54,17 @@ def sync(view: GroupView, event: SyncGroup, now: int, group: ClassicGroup) -> Ou
         )
         return draft.outcome(response)
     reply = draft.park_sync(member_id)
-    if member_id == draft.leader:
-        _assign(draft, request)
-    return draft.outcome(reply)
+    if member_id != draft.leader:
+        return draft.outcome(reply)
+    _assign(draft, request)
+    outcome = draft.outcome(reply)
+    return _Assigned(
+        outcome.records,
+        outcome.reply,
+        outcome.timers,
+        outcome.answers,
+        otherwise=lambda: _fail_assignment(view, member_id, now, group),
+    )
 
 
 def _check(group: ClassicGroup, request: SyncGroupRequest) -> None:
@@ -70,3 +89,15 @@ def _assign(draft: GroupDraft, request: SyncGroupRequest) -> None:
         draft.change_member(member_id, assignment=assignment)
     propagate_assignments(draft)
     draft.step(ClassicStep.ASSIGNED)
+
+
+def _fail_assignment(view: GroupView, leader: MemberId, now: int, group: ClassicGroup) -> Outcome[Record, Any]:
+    """Pass the error to all who wait for an assignment that cannot be written, and rebalance: they join again."""
+    draft = GroupDraft(group, view.settings, now)
+    reply = draft.park_sync(leader)
+    for member_id in draft.members:
+        draft.change_member(member_id, assignment=b"")
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    propagate_assignments(draft, error)
+    prepare_rebalance(draft, f"Error {error.name} when storing group assignment during SyncGroup (member: {leader}).")
+    return draft.outcome(reply)

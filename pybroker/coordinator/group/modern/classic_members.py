@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.coordinator.group.classic.join import FIRST_VERSION_WITH_KNOWN_ID
+from pybroker.coordinator.group.classic.join import FIRST_VERSION_WITH_KNOWN_ID, rebalance_timeout
 from pybroker.coordinator.group.errors import (
     GroupError,
     IllegalGenerationError,
@@ -41,7 +41,7 @@ from pybroker.protocol.messages.sync_group import SyncGroupResponse
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pybroker.coordinator.group.events import Client, Heartbeat, JoinGroup, LeaveGroup, SyncGroup
+    from pybroker.coordinator.group.events import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
     from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.modern.member import Owned
     from pybroker.coordinator.group.view import GroupView, TopicInfo
@@ -68,7 +68,7 @@ def join(view: GroupView, event: JoinGroup, now: int, group: ConsumerGroup) -> O
     joins = request.group_instance_id is None or not request.member_id
     before = find_or_replace(decision, member_id, request.group_instance_id, joins=joins, classic=True)
     subscription = decode_framed(ConsumerProtocolSubscription, request.protocols[0].metadata)
-    wants = _updated(before, request, subscription, event.client)
+    wants = _updated(before, event, subscription)
     owned = _owned(subscription.owned_partitions, view.topics)
     replaced = group.static_member(request.group_instance_id)
     is_last = replaced is not None and may_downgrade_replacing(view, group, replaced)
@@ -158,10 +158,9 @@ def _supports(group: ConsumerGroup, request: JoinGroupRequest) -> bool:
     return any(all(protocol.name in names for names in offers) for protocol in request.protocols)
 
 
-def _updated(
-    before: Member, request: JoinGroupRequest, subscription: ConsumerProtocolSubscription, client: Client
-) -> Member:
-    timeout_ms = request.rebalance_timeout_ms
+def _updated(before: Member, event: JoinGroup, subscription: ConsumerProtocolSubscription) -> Member:
+    request, client = event.request, event.client
+    timeout_ms = rebalance_timeout(event)
     offers = tuple(ClassicProtocol(protocol.name, protocol.metadata) for protocol in request.protocols)
     return msgspec.structs.replace(
         before,

@@ -36,9 +36,9 @@ class Decision:
 
     def write(self, records: Iterable[GroupRecord]) -> None:
         """Add records, of which none takes the group itself away."""
-        for record in records:
-            self.records.append(record)
-            self.group = replay_ahead(self.group, record)
+        added = list(records)
+        self.records.extend(added)
+        self.group = replay_ahead(self.group, added)
 
     def write_targets(self, targets: Mapping[str, Owned]) -> None:
         """Give members new targets."""

@@ -54,7 +54,9 @@ def downgrade_without(decision: Decision, view: GroupView, leaving: Sequence[Mem
 def downgrade(decision: Decision, view: GroupView, members: Sequence[Member], why: str | None, now: int) -> None:
     """Make a classic group of `members`, all of the classic protocol; it rebalances when `why` says for what."""
     group = decision.group
-    decision.records += build_group_tombstones(group.id, group.members, group.regexes)
+    *of_its_parts, of_itself = build_group_tombstones(group.id, group.members, group.regexes)
+    decision.write(of_its_parts)
+    decision.records.append(of_itself)
     for member_id in group.members:
         decision.timers += cancel_timers(group.id, member_id)
     stable = ClassicGroup(id=group.id, state=ClassicState.STABLE, since_ms=now, generation=Generation(group.epoch))

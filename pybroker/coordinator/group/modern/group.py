@@ -99,7 +99,11 @@ class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def static_members(self) -> Mapping[str, str]:
         """Member ids by instance id."""
-        return {member.instance_id: member.member_id for member in self.members.values() if member.instance_id}
+        return {
+            member.instance_id: member.member_id
+            for member in self.members.values()
+            if member.instance_id is not None  # a member of the classic protocol may have an empty one
+        }
 
     @cached_property
     def regex_subscribers(self) -> Mapping[str, int]:

@@ -223,7 +223,7 @@ def _assignment(held: Held) -> Assignment:
 
 
 def _owned(said: Sequence[TopicPartitions]) -> Owned:
-    owned: dict[bytes, frozenset[int]] = {}
+    owned: dict[bytes, set[int]] = {}
     for topic in said:
-        owned[topic.topic_id] = owned.get(topic.topic_id, frozenset()).union(topic.partitions)
-    return {topic: partitions for topic, partitions in owned.items() if partitions}
+        owned.setdefault(topic.topic_id, set()).update(topic.partitions)
+    return {topic: frozenset(partitions) for topic, partitions in owned.items() if partitions}

@@ -70,8 +70,8 @@ def fence(view: GroupView, group: ConsumerGroup, members: Sequence[Member], now:
     if may_downgrade_without(view, group, members):
         downgrade_without(decision, view, members, now)
         return decision
+    decision.write(one for member in members for one in build_member_tombstones(group.id, member.member_id))
     for member in members:
-        decision.write(build_member_tombstones(group.id, member.member_id))
         decision.timers += cancel_timers(group.id, member.member_id)
     left = decision.group
     decision.write(

@@ -5,11 +5,12 @@ a change of any of it raises the group's epoch. Reads the cluster's topics as th
 
 Patterns are looked up on the spot, when a member brings a new one, when topics have been made since the last time (not
 more often than `_REFRESH_PAUSE_MS`), and after `group.consumer.regex.refresh.interval.ms`
-(`docs/adr/0016-patterns-are-resolved-in-the-heartbeat.md`).
+(`docs/adr/0016-where-consumer-groups-differ-from-kafkas.md`).
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.errors import InvalidRegularExpressionError
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 _REFRESH_PAUSE_MS = 10_000
 """Kafka's `REGEX_BATCH_REFRESH_MIN_INTERVAL_MS`, which is no setting there."""
+_LOOKED_UP = 4
+"""Patterns that are known and are looked up anew in one heartbeat, those of the longest ago."""
 
 
 def subscribed_names(member: Member, regexes: Mapping[str, ResolvedRegex]) -> frozenset[str]:
@@ -82,7 +85,10 @@ def update_patterns(decision: Decision, view: GroupView, now: int) -> bool:
         build_regex_tombstone(group.id, regex) for regex in group.regexes.keys() - group.regex_subscribers.keys()
     )
     changed = False
-    for regex in sorted(_due(decision.group, view, now)):
+    known, due = decision.group.regexes, _due(decision.group, view, now)
+    # A group may have as many patterns as members, and each may take milliseconds: the others stay due.
+    oldest = sorted((-_age_ms(known[regex], now), regex) for regex in due if regex in known)[:_LOOKED_UP]
+    for regex in sorted([regex for regex in due if regex not in known] + [regex for _, regex in oldest]):
         found = matching(regex, view.topics)
         before = decision.group.regexes.get(regex, ResolvedRegex())
         changed = changed or found != before.topics
@@ -126,12 +132,17 @@ def _due(group: ConsumerGroup, view: GroupView, now: int) -> Iterable[str]:
     known = group.regexes
     if not wanted:
         return ()
-    oldest = min((known[regex].timestamp_ms for regex in wanted if regex in known), default=now)
+    age_ms = max((_age_ms(known[regex], now) for regex in wanted if regex in known), default=0)
     version = min((known[regex].version for regex in wanted if regex in known), default=view.topics_version)
-    stale = version < view.topics_version and now > oldest + _REFRESH_PAUSE_MS
-    if stale or now > oldest + view.settings.consumer.regex_refresh_interval_ms:
+    stale = version < view.topics_version and age_ms > _REFRESH_PAUSE_MS
+    if stale or age_ms > view.settings.consumer.regex_refresh_interval_ms:
         return wanted
     return wanted - known.keys()
+
+
+def _age_ms(resolved: ResolvedRegex, now: int) -> float:
+    """Return how long ago a pattern was looked up; one of the future was, before the clock was set back."""
+    return now - resolved.timestamp_ms if now >= resolved.timestamp_ms else math.inf
 
 
 def _topic_hash(name: str, topic: TopicInfo) -> int:

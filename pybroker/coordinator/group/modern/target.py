@@ -53,4 +53,5 @@ def build_spec(group: ConsumerGroup, view: GroupView) -> GroupSpec:
 
 def _may_assign(group: ConsumerGroup, view: GroupView, now: int) -> bool:
     interval_ms = view.consumer_settings(group.id).assignment_interval_ms
-    return group.assignment_ms == 0 or interval_ms == 0 or now >= group.assignment_ms + interval_ms
+    # Of the future is an assignment from before the clock was set back.
+    return group.assignment_ms == 0 or interval_ms == 0 or not 0 <= now - group.assignment_ms < interval_ms

@@ -14,7 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.classic.draft import GroupDraft
+from pybroker.coordinator.group.classic.group import MOST_ELEMENTS
 from pybroker.coordinator.group.errors import GroupIdNotFoundError
+from pybroker.coordinator.group.group_change import GroupChange
 from pybroker.coordinator.group.modern.decision import Decision
 from pybroker.coordinator.group.modern.group import ConsumerGroup
 from pybroker.coordinator.group.modern.member import ClassicMember, ClassicProtocol, Member
@@ -50,6 +52,8 @@ def replace_classic(group: ClassicGroup) -> Decision:
     """Let a classic group without members go, and begin a consumer group in its place; offsets stay."""
     decision = Decision(ConsumerGroup(group.id))
     decision.records += group.build_tombstones()
+    # What is decided from here on is known ahead of this very value (`replay`).
+    decision.records.append(GroupChange(group.id, decision.group))
     decision.timers += (Timer(key, None) for key in group.timer_keys())
     return decision
 
@@ -132,13 +136,13 @@ def _member(group: ClassicGroup, before: MemberBefore, subscription: ConsumerPro
 def _subscription(group: ClassicGroup, member: MemberBefore) -> ConsumerProtocolSubscription:
     # While a rebalance is under way, its first or a later one, a member need not know the protocol chosen before.
     metadata = dict(member.protocols).get(group.protocol or "", member.protocols[0][1])
-    return decode_framed(ConsumerProtocolSubscription, metadata)
+    return decode_framed(ConsumerProtocolSubscription, metadata, most_elements=MOST_ELEMENTS)
 
 
 def _assigned(group: ClassicGroup, member: MemberBefore) -> Sequence[Assigned | Claimed]:
     if not member.assignment:
         return ()
-    assignment = decode_framed(ConsumerProtocolAssignment, member.assignment)
+    assignment = decode_framed(ConsumerProtocolAssignment, member.assignment, most_elements=MOST_ELEMENTS)
     if assignment.user_data:
         raise _refusal(
             group,

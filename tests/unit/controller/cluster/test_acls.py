@@ -88,6 +88,13 @@ def test_entries_come_and_go_and_the_same_one_comes_once() -> None:
         (entry(operation=99), "Invalid operation UNKNOWN"),
         (entry(permission_type=1), "Invalid permissionType ANY"),
         (entry(""), "Resource name should not be empty"),
+        (
+            entry(principal="alice"),
+            (
+                "Could not parse principal from `alice` (no colon is present separating the principal type from the "
+                "principal name)"
+            ),
+        ),
     ],
     ids=lambda it: it if isinstance(it, str) else "",
 )
@@ -97,6 +104,14 @@ def test_an_entry_that_only_a_filter_could_be_is_refused_and_the_others_are_not(
     machine = ClusterMachine(CLUSTER)
     assert create(machine, wrong, entry("b")) == [Result(ErrorCode.INVALID_REQUEST, words), Result(ErrorCode.NONE)]
     assert names(machine) == ["b"]
+
+
+def test_what_an_earlier_part_of_the_request_deleted_is_in_the_answers_of_the_next() -> None:
+    machine = ClusterMachine(CLUSTER)
+    create(machine, entry("b"))
+    outcome = machine.handle(DeleteAcls([about(operation=READ), about(operation=WRITE)], gone=(entry("a"),)), 0)
+    deleted = cast("list[DeletedAcls]", outcome.reply)
+    assert [one.entries for one in deleted] == [(entry("a"), entry("b")), ()]
 
 
 def test_an_id_of_zeros_is_refused() -> None:

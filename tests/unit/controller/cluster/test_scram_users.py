@@ -54,6 +54,7 @@ def test_each_user_is_refused_by_itself_in_kafkas_words() -> None:
         given("twice"),
         given("twice", SHA_512),
         given("there"),
+        ScramUpsertion("open", SHA_256, 4096, b"salt", b""),
     ]
     code = ErrorCode.UNACCEPTABLE_CREDENTIAL
     altered = alter(machine, upsertions, [ScramDeletion("nobody", SHA_256)])
@@ -65,6 +66,7 @@ def test_each_user_is_refused_by_itself_in_kafkas_words() -> None:
         "odd": (ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
         "twice": (ErrorCode.DUPLICATE_RESOURCE, TWICE),
         "there": (ErrorCode.NONE, None),
+        "open": (code, "Salted password must not be empty"),
     }
     assert machine.image.scram.of(SHA_256).keys() == {"there"}
     assert machine.image.scram.of(SHA_512) == {}

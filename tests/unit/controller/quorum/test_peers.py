@@ -45,3 +45,27 @@ def test_an_end_is_seen_before_the_loop_comes_to_it(
     with socket.create_server(("127.0.0.1", 0)) as server, asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.run(asyncio.wait_for(look(server), 30))
     assert hung_up.count(2) >= 2, "once by the question, once by the loop"
+
+
+async def test_a_host_that_cannot_be_one_is_tried_again_and_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = QuorumSettings(tmp_path, "cluster", 1, (1, 2), retry_backoff_ms=1)
+    peers = Peers(settings, PeerEvents(_nothing, _nothing, _nothing))
+    tries: asyncio.Queue[int] = asyncio.Queue()
+    peers.update({2: PeerAddress(2, "x" * 300, 9093)})
+    peer = peers._peers[2]
+    connect = peer._connect
+
+    async def count() -> object:
+        tries.put_nowait(1)
+        return await connect()
+
+    peer._connect = count  # type: ignore[method-assign, assignment]
+    try:
+        async with asyncio.timeout(30):
+            for _ in range(3):
+                await tries.get()
+        assert [record.levelname for record in caplog.records if "voter 2" in record.getMessage()] == ["WARNING"]
+    finally:
+        await peers.stop()

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from pybroker.coordinator.group.context import GroupContext
 from pybroker.coordinator.group.modern.subscription import metadata_hash
-from pybroker.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionImage, TopicImage, TopicsImage
+from pybroker.metadata.image import (
+    EMPTY_IMAGE,
+    BrokerRegistration,
+    ClusterImage,
+    MetadataImage,
+    PartitionImage,
+    TopicImage,
+    TopicsImage,
+)
 from tests.support.groups import group_settings
 
 
@@ -17,6 +27,9 @@ def image(offset: int, **partitions: int) -> MetadataImage:
     ]
     by_name, by_id = {topic.name: topic for topic in topics}, {topic.topic_id: topic for topic in topics}
     return MetadataImage(offset=offset, topics=TopicsImage(by_name=by_name, by_id=by_id))
+
+
+TOPICS = image(0, t=1)
 
 
 def test_topics_that_are_as_they_were_are_the_same_with_what_was_derived_from_them() -> None:
@@ -36,6 +49,18 @@ def test_topics_that_are_as_they_were_are_the_same_with_what_was_derived_from_th
     assert metadata_hash(names, again.by_name) == seen
     assert again.by_name == before.by_name
     assert (before.version, after.version, again.version) == (5, 6, 6)
+
+
+def test_a_broker_that_gets_another_rack_changes_the_topics_of_its_replicas() -> None:
+    context = GroupContext(group_settings())
+    seen = []
+    for offset, rack in enumerate((None, "a", "a", "b")):
+        broker = BrokerRegistration(1, b"", offset, listeners={}, security_protocols={}, rack=rack)
+        context.follow(structs.replace(TOPICS, cluster=ClusterImage(brokers={1: broker}), offset=offset))
+        seen.append(context.topics())
+    assert [topics.by_name["t"].racks for topics in seen] == [(), (("a",),), (("a",),), (("b",),)]
+    assert seen[1] is seen[2], "a start anew in the same rack changes nothing"
+    assert len({metadata_hash(frozenset("t"), topics.by_name) for topics in seen}) == 3
 
 
 def test_without_a_cluster_there_are_no_topics() -> None:

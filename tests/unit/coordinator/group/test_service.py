@@ -12,6 +12,7 @@ from pybroker.coordinator.group.events import (
     Client,
     CommitOffsets,
     CommitTransactionalOffsets,
+    DeleteGroups,
     FetchOffsets,
     JoinGroup,
     ListGroups,
@@ -23,6 +24,7 @@ from pybroker.coordinator.runtime.errors import (
     CoordinatorNotAvailableError,
     NotCoordinatorError,
 )
+from pybroker.machine.clock import SYSTEM_CLOCK, Clock
 from pybroker.machine.runner import ClosedError, UnwritableError
 from pybroker.machine.slices import whole
 from pybroker.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionImage, TopicImage, TopicsImage
@@ -43,6 +45,7 @@ from pybroker.storage.errors import InvalidProducerEpochError, NotLeaderError
 from tests.support.batches import TRANSACTIONAL
 from tests.support.groups import group_settings
 from tests.support.memory_log import MemoryLog
+from tests.support.set_clock import SetClock
 
 TOPIC_ID = b"t" * 16
 
@@ -61,11 +64,18 @@ def image(*leaders: int, epoch: int = 0, others: tuple[str, ...] = ("t",)) -> Me
     return msgspec.structs.replace(EMPTY_IMAGE, topics=TopicsImage(by_name=by_name, by_id=by_id))
 
 
+DAY_MS = 24 * 60 * 60 * 1000
+
+
 class Stand:
     """A coordinator over logs in memory."""
 
     def __init__(
-        self, partitions: int = 2, logs: dict[int, MemoryLog] | None = None, commit_timeout_ms: int = 5000
+        self,
+        partitions: int = 2,
+        logs: dict[int, MemoryLog] | None = None,
+        commit_timeout_ms: int = 5000,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.logs = {index: MemoryLog() for index in range(partitions)} if logs is None else logs
         self.groups = GroupCoordinator(
@@ -76,12 +86,16 @@ class Stand:
             commit_timeout_ms=commit_timeout_ms,
             load_bytes=1 << 20,
             open_log=self.logs.get,
+            clock=clock,
         )
 
 
-def commit(group: str = "g", offset: int = 5, metadata: str = "") -> CommitOffsets:
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata=metadata)
-    topic = OffsetCommitRequestTopic(name="t", topic_id=TOPIC_ID, partitions=[partition])
+def commit(group: str = "g", offset: int = 5, metadata: str = "", partitions: int = 1) -> CommitOffsets:
+    committed = [
+        OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata=metadata)
+        for index in range(partitions)
+    ]
+    topic = OffsetCommitRequestTopic(name="t", topic_id=TOPIC_ID, partitions=committed)
     return CommitOffsets(OffsetCommitRequest(group_id=group, topics=[topic]), 9)
 
 
@@ -107,6 +121,27 @@ async def test_what_one_coordinator_took_the_next_one_knows() -> None:
     listed = [group for groups in await after.groups.submit_all(ListGroups()) for group in groups]
     assert len(listed) == 20
     await stand.groups.close()
+    await after.groups.close()
+
+
+async def test_offsets_live_as_long_as_they_are_to_however_the_clock_was_set_before_they_were_committed() -> None:
+    """A machine that slept has set its time of day: their times are written down, and hold after a start anew."""
+    clock = SetClock()
+    stand = Stand(1, clock=clock)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    clock.set_by_ms = 6 * DAY_MS
+    await stand.groups.submit("g", commit())
+    await stand.groups.close()
+    clock.now_ms, clock.set_by_ms = clock.wall_ms(), 0
+    after = Stand(logs=stand.logs, clock=clock)
+    after.groups.follow(image(1, epoch=1))
+    await after.groups.loaded()
+    clock.advance(0)  # what is due when a shard is loaded
+    for left in ([5], []):
+        clock.advance(4 * DAY_MS)
+        after.groups.step()
+        assert offsets(await after.groups.submit("g", fetch())) == left
     await after.groups.close()
 
 
@@ -225,6 +260,28 @@ async def test_offsets_of_a_deleted_topic_are_forgotten() -> None:
 
     await asyncio.wait_for(forgotten(), 5)
     assert offsets(await stand.groups.submit("g", fetch())) == []
+    await stand.groups.close()
+
+
+async def test_what_goes_of_many_groups_goes_in_several_decisions() -> None:
+    """A decision about all offsets of a partition would hold the loop."""
+    stand = Stand(1)
+    stand.groups.follow(image(1))
+    await stand.groups.loaded()
+    names = [f"g{number}" for number in range(8)]
+    for name in names:
+        await stand.groups.submit(name, commit(name, partitions=700))
+    deleted = await stand.groups.submit_to(0, DeleteGroups(names))
+    assert [result.group_id for result in deleted] == names[:3]
+    written = len(stand.logs[0].batches)
+    stand.groups.follow(image(1, others=()))
+
+    async def forgotten() -> None:
+        while any([offsets(await stand.groups.submit(name, fetch(name))) for name in names]):
+            pass
+
+    await asyncio.wait_for(forgotten(), 5)
+    assert len(stand.logs[0].batches) == written + 2, "three groups, and two"
     await stand.groups.close()
 
 

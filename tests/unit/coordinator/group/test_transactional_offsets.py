@@ -74,6 +74,20 @@ def test_an_offset_of_a_transaction_is_not_seen_before_it_commits_and_is_unstabl
     assert (value.leader_epoch, value.topic_id, value.commit_timestamp) == (3, TOPIC_ID, 1_000)
 
 
+@pytest.mark.parametrize(
+    ("metadata", "code"),
+    [
+        ("x" * 10, ErrorCode.NONE),
+        ("x" * 11, ErrorCode.OFFSET_METADATA_TOO_LARGE),
+        ("\U0001f600" * 5, ErrorCode.NONE),
+        ("\U0001f600" * 6, ErrorCode.OFFSET_METADATA_TOO_LARGE),
+    ],
+)
+def test_metadata_is_measured_in_units_of_utf_16(metadata: str, code: ErrorCode) -> None:
+    reply: Any = new_machine().handle(commit_in(metadata=metadata), 1_000).reply
+    assert reply.topics[0].partitions[0].error_code == code
+
+
 def test_an_offset_of_a_transaction_that_aborts_never_was() -> None:
     machine = new_machine()
     decide(machine, commit_in(5))

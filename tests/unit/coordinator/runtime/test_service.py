@@ -7,6 +7,7 @@ import errno
 import gc
 import threading
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,8 +19,9 @@ from pybroker.coordinator.runtime.errors import (
     NotCoordinatorError,
 )
 from pybroker.machine.runner import ClosedError, UncommittedError, UnwritableError
+from pybroker.protocol.errors import UnencodableValue, UnsupportedVersion
 from pybroker.storage.errors import BatchTooLargeError, NotEnoughReplicasError, NotLeaderError
-from tests.support.counting import Add, AddAt, Counting, CountingMachine, MemoryLog, Total, Wait, image
+from tests.support.counting import Add, AddAt, Counting, CountingCodec, CountingMachine, MemoryLog, Total, Wait, image
 
 # ------------------------------------------------------------------------------------------ election and loading
 
@@ -207,6 +209,49 @@ async def test_a_failed_append_is_undone_and_fails_its_events(failure: Exception
     assert stand.appended == []
     stand.logs[0].failure = None
     assert await stand.runtime.submit("0", Total()) == 10
+    await stand.runtime.close()
+
+
+@pytest.mark.parametrize("as_a_whole", [UnencodableValue("wide"), UnsupportedVersion("old"), ValueError("wide"), None])
+async def test_records_that_cannot_be_encoded_fail_their_event_alone(
+    as_a_whole: Exception | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """None: the `OverflowError` of the codec itself."""
+    encode = CountingCodec.encode
+
+    def refuse(self: CountingCodec, records: Sequence[int], now_ms: int, *, max_batch_bytes: int) -> bytes:
+        if as_a_whole is not None and 2**70 in records:
+            raise as_a_whole
+        return encode(self, records, now_ms, max_batch_bytes=max_batch_bytes)
+
+    monkeypatch.setattr(CountingCodec, "encode", refuse)
+    stand = Counting()
+    await stand.elected(1)
+    replies = [stand.runtime.submit("0", Add(2**70 if number == 13 else 1)) for number in range(40)]
+    answers = await asyncio.gather(*replies, return_exceptions=True)
+    assert isinstance(answers.pop(13), UnwritableError)
+    assert answers == list(range(1, 40))
+    assert stand.logs[0].numbers == [1] * 39
+    assert "records of __counts-0 cannot be encoded" in caplog.text
+    await stand.runtime.close()
+
+
+async def test_records_that_the_log_has_taken_are_not_decided_again_whatever_it_says_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stand = Counting()
+    await stand.elected(1)
+    log, append = stand.logs[0], stand.logs[0].append
+
+    def take(batches: bytes, now_ms: int) -> tuple[int, int]:
+        append(batches, now_ms)
+        raise ValueError("too late")
+
+    monkeypatch.setattr(log, "append", take)
+    replies = [stand.runtime.submit("0", Add(1)) for _ in range(3)]
+    failures = await asyncio.gather(*replies, return_exceptions=True)
+    assert [type(error) for error in failures] == [ValueError] * 3
+    assert log.numbers == [1, 1, 1]
     await stand.runtime.close()
 
 

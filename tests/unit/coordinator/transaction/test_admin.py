@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from pybroker.coordinator.transaction.admin import TransactionFilter
 from pybroker.coordinator.transaction.errors import TransactionalIdNotFoundError
 from pybroker.coordinator.transaction.events import DescribeTransaction, ListTransactions
 from tests.support.transactions import FRESH, Coordinator
 
 
 def listed(one: Coordinator, **filters: object) -> list[str]:
-    return [transactional_id for transactional_id, _ in one.ask(ListTransactions(**filters))]  # type: ignore[arg-type]
+    asked_for = TransactionFilter(**filters)  # type: ignore[arg-type]
+    known, now = one.ask(ListTransactions())
+    return [name for name, metadata in known if asked_for.lets_through(name, metadata, now)]
 
 
 def test_what_is_known_is_described_and_nothing_else() -> None:

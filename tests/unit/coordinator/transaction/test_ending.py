@@ -43,8 +43,6 @@ def outcome(one: Coordinator, epoch: int, *, commit: bool, version: int) -> obje
     [
         (S.EMPTY, FENCED, ENDS, FENCED, STATE),
         (S.ONGOING, FENCED, ENDS, FENCED, ENDS),
-        (S.PREPARE_COMMIT, STATE, FENCED, CT, FENCED),
-        (S.PREPARE_ABORT, CT, FENCED, STATE, FENCED),
         (S.COMPLETE_COMMIT, STATE, ENDS, AGAIN, STATE),
         (S.COMPLETE_ABORT, AGAIN, ENDS, STATE, STATE),
     ],
@@ -65,13 +63,26 @@ def test_since_transaction_version_2(
         assert outcome(one, epoch, commit=commits, version=2) == expected, (epoch, commits)
 
 
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("identity", [(FRESH, EPOCH - 1), (FRESH, EPOCH), (FRESH, EPOCH + 1), (2000, 0)])
+@pytest.mark.parametrize("state", [S.PREPARE_COMMIT, S.PREPARE_ABORT])
+def test_since_transaction_version_2_nobody_is_fenced_before_the_markers(
+    state: S, identity: tuple[int, int], commit: bool
+) -> None:
+    """The producer may have begun its next transaction, by the epoch or the id that the end has given."""
+    one = Coordinator()
+    one.put(producer_epoch=EPOCH, state=state, started_ms=one.now)
+    with pytest.raises(ConcurrentTransactionsError):
+        one.end(identity, commit=commit, version=2)
+
+
 @pytest.mark.parametrize(
     ("state", "abort", "commit"),
     [
         (S.EMPTY, STATE, STATE),
         (S.ONGOING, ENDS, ENDS),
-        (S.PREPARE_COMMIT, STATE, CT),
-        (S.PREPARE_ABORT, CT, STATE),
+        (S.PREPARE_COMMIT, CT, CT),
+        (S.PREPARE_ABORT, CT, CT),
         (S.COMPLETE_COMMIT, STATE, AGAIN),
         (S.COMPLETE_ABORT, AGAIN, STATE),
     ],
@@ -108,6 +119,9 @@ def test_the_last_epoch_brings_a_new_producer_id_and_the_client_may_repeat_that(
     assert one.known().producer_epoch == MAX_EPOCH  # what the markers have
     with pytest.raises(ConcurrentTransactionsError):
         one.end((FRESH, MAX_EPOCH - 1))
+    for early in (one.end, one.add, lambda identity: one.init(had=identity)):
+        with pytest.raises(ConcurrentTransactionsError):
+            early((2000, 0))
     one.complete()
     assert one.end((FRESH, MAX_EPOCH - 1)) == (2000, 0)
     one.add((2000, 0))

@@ -250,6 +250,23 @@ def test_a_transaction_without_partitions_is_over_at_once() -> None:
     assert (stand.sent, len(stand.completed)) == ([], 1)
 
 
+def test_clients_are_answered_before_markers_are_looked_at() -> None:
+    stand = Stand({"a": [1]})
+    stand.markers.committed(SHARD, 9, [prepared("t", 7, ("a", 0)), prepared("u", 8)])
+    assert (stand.sent, stand.completed, len(stand.soon)) == ([], [], 1)
+    assert stand.markers.without_marker(SHARD, "t") == {("a", 0)}
+    stand.turn()
+    assert (stand.to(), len(stand.completed)) == ([(1, [(7, "a", [0])])], 1)
+
+
+def test_a_shard_that_resigns_in_the_turn_of_a_decision_sends_no_marker_of_it() -> None:
+    stand = Stand({"a": [1]})
+    stand.markers.committed(SHARD, 9, [prepared("t", 7, ("a", 0)), prepared("u", 8)])
+    stand.markers.resigned(SHARD)
+    stand.turn()
+    assert (stand.sent, stand.completed, stand.markers.pending()) == ([], [], 0)
+
+
 def test_what_comes_while_a_broker_is_asked_is_one_request() -> None:
     stand = Stand({"a": [1, 1]})
     stand.commit(prepared("t", 7, ("a", 0)))

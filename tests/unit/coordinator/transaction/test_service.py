@@ -26,7 +26,6 @@ from pybroker.coordinator.transaction.own_partitions import EndedHere
 from pybroker.coordinator.transaction.service import FreshIds, TransactionCoordinator
 from pybroker.coordinator.transaction.state_topic import STATE_TOPIC
 from pybroker.coordinator.transaction.states import TransactionState
-from pybroker.machine.clock import Cancellable, Clock
 from pybroker.machine.parts import MANY
 from pybroker.metadata.features import TRANSACTION_VERSION
 from pybroker.metadata.image import (
@@ -47,6 +46,7 @@ from pybroker.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from tests.support.memory_log import MemoryLog
+from tests.support.set_clock import SetClock
 from tests.support.transactions import transaction_settings
 
 
@@ -89,37 +89,6 @@ class LateLog(MemoryLog):
         waiting, self.waiting = self.waiting, []
         for ticket in waiting:
             self.commits.append_settled(ticket)
-
-
-class SetClock(Clock):
-    """A clock that a test sets ahead."""
-
-    def __init__(self) -> None:
-        self.now_ms = 1_000_000
-        self.due: list[tuple[float, Callable[[], None]]] = []
-
-    def steady_ms(self) -> int:
-        return self.now_ms
-
-    def call_later(self, delay_s: float, work: Callable[[], None]) -> Cancellable:
-        entry = (self.now_ms + delay_s * 1000, work)
-        self.due.append(entry)
-        return _Entry(self.due, entry)
-
-    def advance(self, delay_ms: int) -> None:
-        self.now_ms += delay_ms
-        for entry in [entry for entry in self.due if entry[0] <= self.now_ms]:
-            self.due.remove(entry)
-            entry[1]()
-
-
-class _Entry:
-    def __init__(self, due: list[Any], entry: Any) -> None:
-        self._due, self._entry = due, entry
-
-    def cancel(self) -> None:
-        if self._entry in self._due:
-            self._due.remove(self._entry)
 
 
 async def turn() -> None:
@@ -369,12 +338,28 @@ async def test_what_was_open_for_too_long_is_aborted_when_it_is_looked_for() -> 
     await stand.transactions.close()
 
 
+async def test_times_are_those_of_the_day_however_the_clock_was_set_meanwhile() -> None:
+    """They are written down, and compared by another broker, or after a start anew."""
+    stand = Stand()
+    await stand.begin()
+    stand.clock.set_by_ms = 3_600_000
+    had = await stand.init()
+    await stand.add(had)
+    known = await stand.known()
+    assert (known.updated_ms, known.started_ms) == (4_600_000, 4_600_000)
+    stand.clock.advance(59_000)
+    assert (await stand.known()).state is TransactionState.ONGOING
+    stand.clock.advance(1_001)
+    await stand.in_state(TransactionState.COMPLETE_ABORT)
+    await stand.transactions.close()
+
+
 async def test_all_shards_are_listed() -> None:
     stand = Stand()
     await stand.begin()
     await stand.init("t")
     await stand.init("u")
-    (listed,) = await stand.transactions.submit_all(ListTransactions())
+    ((listed, _now),) = await stand.transactions.submit_all(ListTransactions())
     assert [transactional_id for transactional_id, _ in listed] == ["t", "u"]
     await stand.transactions.close()
 

@@ -69,6 +69,19 @@ fn behind_a_last_answer_no_request_is_looked_at() {
 }
 
 #[test]
+fn a_last_answer_comes_behind_those_of_requests_that_waited() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let mut socket = plane.connect();
+    socket.write_all(&[fetch_request(3, "t", 0, 0, 1, 60_000), request(METADATA, 4)].concat()).unwrap();
+    let last = asked(&plane);
+    plane.data_plane().respond_last(Waiter { connection: last.connection, request: last.request }, vec![1]);
+    assert!(Fetched::read(&mut socket, 3).records.is_empty());
+    assert_eq!(read_frame(&mut socket), [0, 0, 0, 4, 1]);
+    assert_eq!(socket.read(&mut [0]).unwrap(), 0, "the connection ends");
+}
+
+#[test]
 fn other_listeners_serve_the_hot_path_as_before() {
     let plane = Plane::start();
     plane.topic("t", 1);
@@ -77,5 +90,5 @@ fn other_listeners_serve_the_hot_path_as_before() {
     socket.write_all(&fetch_request(3, "t", 0, 0, 0, 0)).unwrap();
     assert!(Fetched::read(&mut socket, 3).records.is_empty());
     socket.write_all(&request(BEYOND_KAFKAS, 4)).unwrap();
-    assert_eq!(std::io::Read::read(&mut socket, &mut [0; 1]).unwrap(), 0, "closed: no API of clients has such a key");
+    assert_eq!(socket.read(&mut [0]).unwrap(), 0, "closed: no API of clients has such a key");
 }

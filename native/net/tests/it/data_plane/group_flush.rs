@@ -81,7 +81,8 @@ fn offline(plane: &Plane, name: &str) -> TopicTable {
     use pybroker_replica::{BrokerId, LeaderEpoch, PartitionSlot, Topic};
     let slot = PartitionSlot { partition: None, offline: true, leader: BrokerId(1), leader_epoch: LeaderEpoch(0) };
     let id = *plane.partition(name, 0).topic_id();
-    plane
-        .table()
-        .replace([Topic { name: name.into(), id, partitions: vec![Some(slot)], counters: Arc::default() }], &[])
+    plane.table().replace(
+        [Topic { name: name.into(), id, internal: false, partitions: vec![Some(slot)], counters: Arc::default() }],
+        &[],
+    )
 }

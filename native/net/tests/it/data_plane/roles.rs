@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::support::{Fetched, Plane, Produced, batch, fetch_request, frame, produce_request, read_frame, values};
 use pybroker_replica::{
-    BrokerId, FollowerInSync, FollowerPosition, Following, LeaderEpoch, Leadership, Topic, TopicTable,
+    BrokerId, Eligibility, FollowerInSync, FollowerPosition, Following, LeaderEpoch, Leadership, Topic, TopicTable,
 };
 use pybroker_wire::BrokerEndpoint;
 use pybroker_wire::primitives::{Reader, Writer};
@@ -23,8 +23,14 @@ fn replicated(plane: &Plane, name: &str) {
 fn follower_fetched(plane: &Plane, name: &str, log_end_offset: i64) {
     let (replica, leader_epoch) = (BrokerId(2), LeaderEpoch(3));
     let (broker_epoch, log_start_offset) = (-1, 0);
-    let position =
-        FollowerPosition { replica, broker_epoch, leader_epoch, log_end_offset, log_start_offset, eligible: true };
+    let position = FollowerPosition {
+        replica,
+        broker_epoch,
+        leader_epoch,
+        log_end_offset,
+        log_start_offset,
+        eligible: Eligibility::Unknown,
+    };
     plane.partition(name, 0).update_replica_position(position, 0, &mut |waiter| plane.wake(waiter)).unwrap();
 }
 
@@ -122,7 +128,7 @@ fn an_answer_that_waited_names_the_new_leader_also_before_the_table_does() {
     let at = |host: &str| vec![BrokerEndpoint { id: 2, host: host.to_owned(), port: 9092, rack: None }];
     let brokers = vec![("INSIDE".to_owned(), at("inside")), ("PLAINTEXT".to_owned(), at("there"))];
     let slots = plane.table().by_name("t").unwrap().partitions.clone();
-    let topic = Topic { name: "t".into(), id: [1; 16], partitions: slots, counters: Arc::default() };
+    let topic = Topic { name: "t".into(), id: [1; 16], internal: false, partitions: slots, counters: Arc::default() };
     plane.publish(Arc::new(TopicTable::new(brokers).replace([topic], &[])));
     let mut producer = plane.connect();
     producer.write_all(&produce_named(1, "t", &batch(&["a"]))).unwrap();

@@ -150,7 +150,13 @@ impl Plane {
             leader: BrokerId(1),
             leader_epoch: LeaderEpoch(0),
         };
-        let topic = Topic { name: name.into(), id: [id; 16], partitions: vec![Some(slot)], counters: Arc::default() };
+        let topic = Topic {
+            name: name.into(),
+            id: [id; 16],
+            internal: false,
+            partitions: vec![Some(slot)],
+            counters: Arc::default(),
+        };
         self.publish(Arc::new(self.plane.table().replace([topic], &[])));
     }
 

@@ -40,12 +40,20 @@ def test_a_text_that_is_no_pattern_matches_nothing() -> None:
         ("\\1", "invalid escape sequence"),
         ("\\C", "invalid escape sequence"),
         ("[z-a]", "invalid character class range"),
+        ("(a?a?a?a?a?){1000}", "pattern too large"),
+        ("|".join(f"{letter}.{{1000}}{letter}" for letter in "abcdefghijklmnop"), "pattern too large"),
+        ("a" * 4097, "pattern too large"),
     ],
 )
 def test_what_is_wrong_is_said_in_kafkas_words(pattern: str, fault: str) -> None:
     with pytest.raises(InvalidPatternError) as raised:
         check_pattern(pattern)
     assert str(raised.value) == fault
+
+
+def test_a_pattern_may_name_a_hundred_topics() -> None:
+    names = [f"a-topic-with-a-long-name-{number:03d}" for number in range(100)]
+    assert matching("|".join(names), [*names, *NAMES]) == set(names)
 
 
 @pytest.fixture(scope="module")

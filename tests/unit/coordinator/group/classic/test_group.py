@@ -60,6 +60,18 @@ def test_topics_of_a_member_that_says_nonsense_are_not_known(raw: bytes) -> None
     assert subscribed_topics("consumer", "range", [member(raw=raw)]) is None
 
 
+def test_of_a_newer_subscription_the_topics_are_read_as_those_of_the_first_version() -> None:
+    """As by Kafka: it says version 1, and its owned partitions are missing."""
+    raw = b"\0\1\0\0\0\1\0\1a\xff\xff\xff\xff"
+    assert subscribed_topics("consumer", "range", [member(raw=raw)]) == {"a"}
+
+
+def test_more_topics_than_a_request_may_name_are_not_read() -> None:
+    names = [f"t{number}" for number in range(50_001)]
+    assert subscribed_topics("consumer", "range", [member(*names[:-1])]) == frozenset(names[:-1])
+    assert subscribed_topics("consumer", "range", [member(*names)]) is None
+
+
 def test_only_consumers_subscribe_to_topics() -> None:
     assert subscribed_topics("connect", "range", [member("a")]) is None
     assert subscribed_topics(None, None, []) is None

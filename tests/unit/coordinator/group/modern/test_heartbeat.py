@@ -103,6 +103,12 @@ def test_members_that_come_within_the_assignment_interval_wait_for_it(world: Wor
     assert world.group.state_name == "Reconciling"
 
 
+def test_a_clock_that_was_set_back_puts_no_assignment_off(world: World) -> None:
+    join(world, "m1")
+    world.now -= 3_600_000
+    assert join(world, "m2").member_epoch == 3
+
+
 def test_a_member_that_does_not_give_back_in_time_is_fenced(world: World) -> None:
     join(world, "m1")
     world.pass_time(1000)
@@ -163,6 +169,36 @@ def test_a_new_topic_joins_a_pattern_when_the_pause_is_over(world: World) -> Non
     world.topics = Topics({**world.topics.by_name, "ac": TopicInfo(c, 1)}, {**world.topics.name_by_id, c: "ac"}, 8)
     assert beat(world, "m1", 2).assignment is None
     world.pass_time(10_001)
+    assert partitions_of(beat(world, "m1", 2)) == {A: [0, 1, 2], c: [0]}
+
+
+def test_a_heartbeat_looks_few_of_many_patterns_up_anew_and_the_next_ones_the_others(world: World) -> None:
+    epochs = {}
+    for number in range(10):
+        member = f"m{number}"
+        epochs[member] = join(
+            world, member, subscribed_topic_names=None, subscribed_topic_regex=f"a.*|{number}"
+        ).member_epoch
+    c = b"c" * 16
+    world.topics = Topics({**world.topics.by_name, "ac": TopicInfo(c, 1)}, {**world.topics.name_by_id, c: "ac"}, 8)
+    world.pass_time(10_001)
+    looked_up = []
+    for number in range(4):
+        beat(world, f"m{number}", epochs[f"m{number}"])
+        looked_up.append(sum(regex.version == 8 for regex in world.group.regexes.values()))
+    assert looked_up == [4, 8, 10, 10]
+    world.topics = Topics(world.topics.by_name, world.topics.name_by_id, 9)
+    world.now -= 3_600_000
+    for number in range(3):
+        beat(world, f"m{number}", world.group.members[f"m{number}"].epoch)
+    assert {regex.version for regex in world.group.regexes.values()} == {9}, "also where the clock was set back"
+
+
+def test_a_clock_that_was_set_back_does_not_keep_a_new_topic_from_a_pattern(world: World) -> None:
+    join(world, "m1", subscribed_topic_names=None, subscribed_topic_regex="a.*")
+    c = b"c" * 16
+    world.topics = Topics({**world.topics.by_name, "ac": TopicInfo(c, 1)}, {**world.topics.name_by_id, c: "ac"}, 8)
+    world.now -= 3_600_000
     assert partitions_of(beat(world, "m1", 2)) == {A: [0, 1, 2], c: [0]}
 
 

@@ -1,0 +1,33 @@
+"""OwnRegistration: says when a broker that runs is registered no more.
+
+Owns the line about that. An administrator has unregistered it, and nothing else of it is seen: its process goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pybroker.metadata.delta import MetadataDelta
+    from pybroker.metadata.image import MetadataImage
+
+log = logging.getLogger("pybroker.broker")
+
+
+class OwnRegistration:
+    """A publisher of one run of a broker."""
+
+    def __init__(self, node_id: int) -> None:
+        self._node_id = node_id
+        self._is_registered = False
+
+    def publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
+        """Compare an image with the one before."""
+        was, self._is_registered = self._is_registered, self._node_id in image.cluster.brokers
+        if was and not self._is_registered:
+            log.error(
+                "this broker, %d, was unregistered while it runs: it leads no partition, and is not named to clients; "
+                "its next start registers it again",
+                self._node_id,
+            )

@@ -1,0 +1,28 @@
+"""Kafka's own tools, run one after the other in a JVM that stays: its start takes longer than what most tools do.
+
+Owns the JVM of this process. Not for tools that read standard input, write without end, or count in static fields, as
+`ConsoleConsumer` does: `pybench.peers.java.run_java_tool` starts them alone.
+"""
+
+from __future__ import annotations
+
+import atexit
+import subprocess
+from contextlib import ExitStack
+from functools import cache
+
+from pybench.peers import java
+from tests.support.java_oracle import JavaOracle, running
+
+
+def run(tool: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a tool to its end: `run("topics", "--bootstrap-server", address, "--list")`. Skips without Kafka's jars."""
+    done = _oracle().ask("run", tool=java.TOOLS.get(tool, tool), words=words)
+    return subprocess.CompletedProcess([tool, *words], done["status"], done["out"], done["err"])
+
+
+@cache
+def _oracle() -> JavaOracle:
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(running("ToolOracle"))
