@@ -20,6 +20,7 @@ from pybroker.client.errors import (
     ClosedError,
     ConnectionLostError,
     ControllersAskedError,
+    UnknownBrokerError,
     UnreachableError,
 )
 from pybroker.client.retry_budget import is_retriable
@@ -147,6 +148,17 @@ class Cluster:
     async def node(self, node_id: int) -> AsyncIterator[Connection]:
         """A usable connection to a node; `ANY` takes one that is open, or the first server that answers."""
         yield await self._connect([self._servers[node_id]] if node_id in self._servers else self._any_servers())
+
+    @contextlib.asynccontextmanager
+    async def broker(self, broker_id: int) -> AsyncIterator[Connection]:
+        """A usable connection to a broker that a caller has named; raises UnknownBrokerError."""
+        _, answer = await self.metadata(())
+        known = sorted(broker.node_id for broker in answer.brokers)
+        if broker_id not in known:
+            ids = ", ".join(map(str, known))
+            raise UnknownBrokerError(f"there is no broker {broker_id} in the cluster now; those that run are {ids}")
+        async with self.node(broker_id) as connection:
+            yield connection
 
     def node_at(self, server: str) -> int:
         """Return the id of the node at an address, -1 for one that no answer has named."""

@@ -185,8 +185,7 @@ class ConfigCalls:
         Where controllers are asked, the active one knows the settings of all.
         """
         if resource_type in (BROKER, BROKER_LOGGER) and name and not self.cluster.asks_controllers:
-            await self.cluster.metadata(())
-            async with self.cluster.node(int(name)) as connection:
+            async with self.cluster.broker(int(name)) as connection:
                 yield connection
         else:
             async with self.cluster.controller() as connection:

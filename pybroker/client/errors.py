@@ -2,6 +2,7 @@
 
     ClientError
     ├── UnreachableError     no broker answered in time; names the servers and the last failure
+    ├── UnknownBrokerError   a call names a broker by an id that no running broker of the cluster has
     ├── ConnectionLostError  a connection ended while an answer was awaited; names the server
     ├── AuthenticationError  a broker and this client do not believe each other; another try ends alike
     ├── UnservedApiError     the broker serves no version of an API that this client speaks
@@ -50,6 +51,10 @@ class ClientError(Exception):
 
 class UnreachableError(ClientError):
     """No broker answered in time."""
+
+
+class UnknownBrokerError(ClientError):
+    """A call names a broker that the cluster has not."""
 
 
 class ConnectionLostError(ClientError):

@@ -25,10 +25,9 @@ class LogDirCalls:
     async def describe_log_dirs(self, brokers: Iterable[int]) -> dict[int, dict[str, LogDirDescription]]:
         """The log directories of brokers, by broker and path, with every replica in them. Raises BrokerError."""
         request = describe.DescribeLogDirsRequest(topics=None)
-        await self.cluster.metadata(())
         described = {}
         for broker in brokers:
-            async with self.cluster.node(broker) as connection:
+            async with self.cluster.broker(broker) as connection:
                 answer = await connection.ask(request, describe.DescribeLogDirsResponse)
                 raise_refused(connection.server, [("log directories", answer.error_code, None)])
             described[broker] = {result.log_dir: _description(result) for result in answer.results}
@@ -40,11 +39,10 @@ class LogDirCalls:
 
         `describe_log_dirs` returns how far it is; the directory where a replica lies ends a move that is under way.
         """
-        await self.cluster.metadata(())
         outcomes: dict[Replica, BrokerError | None] = {}
         for broker in sorted({replica.broker for replica in paths}):
             here = {replica.partition: path for replica, path in paths.items() if replica.broker == broker}
-            async with self.cluster.node(broker) as connection:
+            async with self.cluster.broker(broker) as connection:
                 answer = await connection.ask(_request(here), alter.AlterReplicaLogDirsResponse)
                 for topic in answer.results:
                     for result in topic.partitions:

@@ -43,10 +43,9 @@ class ReplicaCalls:
         The replica may be a follower, which returns no more than it knows to be committed. What lies before its log's
         start is passed over. Raises BrokerError.
         """
-        await self.cluster.metadata(())
         position, empty = first, 0
         marks: list[BatchMark] = []
-        async with self.cluster.node(replica.broker) as connection:
+        async with self.cluster.broker(replica.broker) as connection:
             while position < end and empty < _FETCHES_WITHOUT_RECORDS:
                 answer = await _fetch(connection, replica, position)
                 if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and answer.log_start_offset > position:

@@ -119,15 +119,16 @@ class TransactionCalls:
             raise_first(leaders.refused.values())
             by_node = leaders.by_node
         else:
-            await self.cluster.metadata(())
             by_node = {broker: wanted}
+        find = self.cluster.node if broker is None else self.cluster.broker
         found: dict[TopicPartition, list[ProducerState]] = {}
         for node_id, asked in by_node.items():
-            found |= await self._producers_at(node_id, asked)
+            async with find(node_id) as connection:
+                found |= await self._producers_at(connection, asked)
         return {partition: found[partition] for partition in wanted}
 
     async def _producers_at(
-        self, node_id: int, partitions: Sequence[TopicPartition]
+        self, connection: Connection, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, list[ProducerState]]:
         topics: dict[str, list[int]] = {}
         for partition in partitions:
@@ -135,14 +136,13 @@ class TransactionCalls:
         request = producers.DescribeProducersRequest(
             topics=[producers.TopicRequest(name=name, partition_indexes=indexes) for name, indexes in topics.items()]
         )
-        async with self.cluster.node(node_id) as connection:
-            answer = await connection.ask(request, producers.DescribeProducersResponse)
-            flat = [(TopicPartition(t.name, p.partition_index), p) for t in answer.topics for p in t.partitions]
-            refusals = (
-                partition_refusal(connection.server, partition, said.error_code, said.error_message)
-                for partition, said in flat
-            )
-            raise_first(refusal for refusal in refusals if refusal is not None)
+        answer = await connection.ask(request, producers.DescribeProducersResponse)
+        flat = [(TopicPartition(t.name, p.partition_index), p) for t in answer.topics for p in t.partitions]
+        refusals = (
+            partition_refusal(connection.server, partition, said.error_code, said.error_message)
+            for partition, said in flat
+        )
+        raise_first(refusal for refusal in refusals if refusal is not None)
         return {partition: [_producer(one) for one in said.active_producers] for partition, said in flat}
 
     @retried

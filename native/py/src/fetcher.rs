@@ -150,7 +150,13 @@ impl Fetcher {
     fn take(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Received>> {
         let taken = py.detach(|| {
             let Some(chunk) = self.inner.next(wait(timeout_s))? else { return Ok(None) };
-            let received = pybroker_client::Received::read(chunk, &mut self.scratch.lock())?;
+            let (received, damage) = pybroker_client::Received::read(chunk, &mut self.scratch.lock());
+            if let Some(damage) = damage {
+                self.inner.seek_to_corrupt_batch(received.chunk(), &damage);
+                if received.left() == 0 {
+                    return Err(damage);
+                }
+            }
             self.inner.consumed(received.left());
             Ok(Some(received))
         });

@@ -13,7 +13,7 @@ from typing import Any
 
 from pybroker.client.cluster import Cluster
 from pybroker.client.connection import Connection
-from pybroker.client.errors import BrokerError, ClientError, ConnectionLostError, UnreachableError
+from pybroker.client.errors import BrokerError, ConnectionLostError, UnreachableError
 from pybroker.client.membership.events import CommitRefused
 from pybroker.client.membership.machine import MemberMachine
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
@@ -144,7 +144,7 @@ class MembershipDriver(ABC):
                 self.fail(error)
             await self._back_off()
             return False
-        except ClientError as error:
+        except Exception as error:  # noqa: BLE001 (an assignor's, or of bytes that another member sent: tried again)
             self.fail(error)
             await self._back_off()
             return False

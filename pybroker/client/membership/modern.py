@@ -252,7 +252,7 @@ def _subscribed(it: ModernMembership, event: Subscribed, now: float) -> Remedy:
 def _step_done(it: ModernMembership, event: StepDone, now: float) -> Remedy:
     step = event.step
     it.owned = (it.owned - step.lost - step.revoked) | (step.assigned or NOTHING)
-    if it.state is ModernState.FENCED:
+    if it.state is ModernState.FENCED and step.assigned is None:  # Not where it was fenced within a step.
         it.move(ModernTrigger.GAVE_UP)
     elif it.state is ModernState.RECONCILING and step.assigned is not None:
         ids = {name: topic_id for topic_id, name in event.names.items()}

@@ -98,7 +98,7 @@ def _read(what: str, properties: Mapping[str, str], kept: native.SaslCredentials
     settings.__dict__["token_provider"] = None
     try:
         open_security(settings)
-    except ClientError as error:
+    except (ClientError, ValueError) as error:
         raise RefusedError("security.protocol", properties.get("security.protocol"), f"{what}: {error}") from None
     return settings
 
@@ -112,7 +112,7 @@ def _stamp(properties: Mapping[str, str]) -> _Stamp:
             continue
         try:
             status = Path(location).stat()
-        except OSError:
+        except (OSError, ValueError):  # A text with a NUL in it is no path: ValueError.
             continue
         found.append((location, status.st_mtime_ns, status.st_ino))
     return tuple(found)

@@ -138,10 +138,15 @@ def open_ledger(bootstrap_servers: str, properties: Mapping[str, str], query_id:
     """The ledger of a query. The last one that was opened in this process stays open; for one thread."""
     key = (bootstrap_servers, tuple(sorted(properties.items())), query_id)
     if key not in _kept:
-        while _kept:
-            _kept.popitem()[1].close()
+        close_ledger()
         _kept[key] = Ledger(bootstrap_servers, properties, query_id)
     return _kept[key]
+
+
+def close_ledger() -> None:
+    """Close the one that this process has open."""
+    while _kept:
+        _kept.popitem()[1].close()
 
 
 def _without_batching(properties: Mapping[str, str]) -> dict[str, str]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from pybroker.client.admin import Admin
 from pybroker.client.async_admin import AsyncAdmin
-from pybroker.client.errors import BrokerError, ClientError, SettingError
+from pybroker.client.errors import BrokerError, ClientError, SettingError, UnknownBrokerError
+from pybroker.client.log_dirs import Replica
 from pybroker.client.quorum import SAFE_DOWNGRADE, FeatureUpdate, RaftEndpoint
+from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import add_raft_voter as add
 from pybroker.protocol.messages import describe_cluster as nodes
@@ -142,3 +145,15 @@ def test_a_broker_answers_for_the_cluster() -> None:
         assert after.epoch > before.epoch
         with pytest.raises(BrokerError, match="broker 99"):
             admin.unregister_broker(99)
+
+
+def test_a_broker_that_does_not_run_is_refused_and_no_other_asked_in_its_place() -> None:
+    with Broker() as broker, Admin(broker.bootstrap_servers) as admin:
+        calls: list[Callable[[], object]] = [
+            lambda: admin.describe_producers([TopicPartition("t", 0)], broker=7),
+            lambda: admin.describe_log_dirs([7]),
+            lambda: admin.alter_replica_log_dirs({Replica(TopicPartition("t", 0), 7): "/"}),
+        ]
+        for call in calls:
+            with pytest.raises(UnknownBrokerError, match=r"no broker 7 in the cluster now; those that run are \d+$"):
+                call()

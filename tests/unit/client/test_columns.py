@@ -17,6 +17,7 @@ from pybroker.client.errors import BrokerError, ClientError, RecordError, Settin
 from pybroker.testing import Broker
 from tests.support.batches import LOG_APPEND_TIME, Batch, Record
 from tests.support.scripted_broker import ScriptedBroker
+from tests.support.transactions_in_a_log import overlapping
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 NOW_MS = time.time_ns() // 1_000_000
@@ -191,6 +192,13 @@ def test_batches_without_records_for_a_consumer_move_the_position(scripted: Scri
         assert (columns.rows, columns.next_offset, fetcher.positions()[FIRST]) == (0, 4, 4)
         batch = pa.record_batch(columns)
         assert (batch.num_rows, batch.schema) == (0, SCHEMA)
+
+
+def test_aborted_transactions_are_left_out_in_whatever_order_they_end(scripted: ScriptedBroker) -> None:
+    overlapping(scripted)
+    with ColumnFetcher(scripted.bootstrap_servers, {"isolation.level": "read_committed"}) as fetcher:
+        fetcher.assign({FIRST: 0})
+        assert pa.record_batch(fetcher.take(30, columns=["value"])).column("value").to_pylist() == [b"c"]
 
 
 def test_times_of_the_broker_and_times_beyond_microseconds(scripted: ScriptedBroker) -> None:

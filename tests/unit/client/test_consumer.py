@@ -1,4 +1,4 @@
-"""A call of the blocking consumer that Ctrl-C meets before it has begun."""
+"""A call that Ctrl-C meets before it has begun; batches of transactions, and such as cannot be read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ from typing import Any, NoReturn
 import pytest
 
 from pybroker.client import Consumer, TopicPartition
+from pybroker.client.errors import RecordError
+from tests.support.batches import Batch, Record
+from tests.support.scripted_broker import ScriptedBroker
+from tests.support.transactions_in_a_log import overlapping
+
+T = TopicPartition("t", 0)
+COMMITTED = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+EARLIEST = {"auto.offset.reset": "earliest"}
 
 
 def test_it_leaves_nothing_that_was_never_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,3 +33,26 @@ def test_it_leaves_nothing_that_was_never_awaited(monkeypatch: pytest.MonkeyPatc
                 consumer.poll(0.0)
         gc.collect()
         assert consumer.poll(0.0) == [], "the next call is one of the program's, not of a callback"
+
+
+def test_records_of_aborted_transactions_are_left_out_in_whatever_order_they_end() -> None:
+    with ScriptedBroker() as broker:
+        overlapping(broker)
+        with Consumer(broker.bootstrap_servers, COMMITTED) as consumer:
+            consumer.assign([T])
+            assert [record.value for record in consumer.poll(30)] == [b"c"]
+
+
+def test_a_batch_that_cannot_be_read_is_met_until_the_consumer_goes_elsewhere() -> None:
+    with ScriptedBroker() as broker:
+        for offset, crc in enumerate((None, None, 1, None)):
+            broker.hold(offset, 1, Batch((Record(b"%d" % offset),), base_offset=offset, crc=crc).encode())
+        with Consumer(broker.bootstrap_servers, EARLIEST) as consumer:
+            consumer.assign([T])
+            assert [record.value for record in consumer.poll(30)] == [b"0", b"1"]
+            for _ in range(3):
+                with pytest.raises(RecordError, match='topic "t" partition 0 offset 2: the batch\'s CRC'):
+                    consumer.poll(30)
+                assert consumer.position(T) == 2
+            consumer.seek(T, 3)
+            assert [record.value for record in consumer.poll(30)] == [b"3"]

@@ -13,7 +13,7 @@ import pytest
 from pybroker.client.errors import BrokerError, ClosedError, DeliveryError, SettingError
 from pybroker.client.producer import Producer
 from pybroker.client.record_metadata import RecordMetadata
-from tests.support.scripted_broker import ScriptedBroker
+from tests.support.scripted_broker import HELD, ScriptedBroker
 
 NOT_LEADER, TOO_LARGE = 6, 10
 QUICK = {"linger.ms": 0, "retry.backoff.ms": 5, "reconnect.backoff.ms": 5}
@@ -90,7 +90,7 @@ def test_closing_calls_the_callbacks_of_what_is_given_up() -> None:
     calls, callback = recording_callback()
     before = set(threading.enumerate())
     with ScriptedBroker([NOT_LEADER]) as broker:
-        producer = Producer(broker.bootstrap_servers, {**QUICK, "retry.backoff.ms": 10_000})
+        producer = Producer(broker.bootstrap_servers, {**QUICK, **HELD})
         producer.send("t", b"x", on_delivery=callback)
         with pytest.raises(DeliveryError, match="1 batches still unacknowledged"):
             producer.close(0)
@@ -118,7 +118,7 @@ def test_a_producer_that_nobody_holds_says_what_is_lost_and_calls_its_callbacks(
         called.set()
 
     with ScriptedBroker([NOT_LEADER]) as broker, caplog.at_level(logging.WARNING, "pybroker.client"):
-        producer = Producer(broker.bootstrap_servers, {**QUICK, "retry.backoff.ms": 10_000})
+        producer = Producer(broker.bootstrap_servers, {**QUICK, **HELD})
         gone = weakref.ref(producer)
         producer.send("t", b"x", on_delivery=call_and_signal)
         del producer

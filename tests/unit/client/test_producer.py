@@ -21,9 +21,11 @@ from pybroker.client.producer import Continuation, Producer
 from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
 from tests.support.batches import read_batches
-from tests.support.scripted_broker import DROP, ScriptedBroker
+from tests.support.conditions import wait_until
+from tests.support.scripted_broker import DROP, HELD, LOST, ScriptedBroker
 
-NOT_LEADER, TOO_LARGE = 6, 10
+NOT_LEADER, TOO_LARGE, CLUSTER_AUTHORIZATION_FAILED = 6, 10, 31
+INIT_PRODUCER_ID = 22
 QUICK = {"linger.ms": 0, "retry.backoff.ms": 5, "reconnect.backoff.ms": 5}
 
 
@@ -120,8 +122,7 @@ def test_what_is_not_acknowledged_in_time_is_given_up() -> None:
 
 
 def test_a_full_buffer_blocks_and_then_refuses() -> None:
-    rest = {"retry.backoff.ms": 10_000, "retry.backoff.max.ms": 10_000}
-    settings = {**QUICK, **rest, "buffer.memory": 1000, "batch.size": 1000, "max.block.ms": 1000}
+    settings = {**QUICK, **HELD, "buffer.memory": 1000, "batch.size": 1000, "max.block.ms": 1000}
     with ScriptedBroker([NOT_LEADER]) as broker:
         producer = Producer(broker.bootstrap_servers, settings)
         producer.send("t", b"x" * 600)
@@ -306,7 +307,7 @@ def test_a_row_that_cannot_be_sent_is_named_and_none_is_sent(
 
 
 def test_full_memory_is_reported_with_how_many_rows_were_sent() -> None:
-    settings = {**QUICK, "buffer.memory": 2000, "batch.size": 1000, "max.block.ms": 1000, "retry.backoff.ms": 10_000}
+    settings = {**QUICK, **HELD, "buffer.memory": 2000, "batch.size": 1000, "max.block.ms": 1000}
     with ScriptedBroker([NOT_LEADER]) as broker:
         producer = Producer(broker.bootstrap_servers, settings)
         with pytest.raises(BufferFullError, match=r"buffer.memory=2000 stayed full.*; 2 of 3 rows were sent"):
@@ -345,3 +346,55 @@ def test_a_refused_topic_names_how_long_was_waited_not_how_long_might_have_been(
     waited = re.search(r"after (\d+) ms: TOPIC_AUTHORIZATION_FAILED", str(refused.value))
     assert waited is not None, str(refused.value)
     assert int(waited[1]) < 60_000
+
+
+def test_a_batch_whose_fate_is_unknown_keeps_its_number_when_another_one_is_refused() -> None:
+    slow = {**QUICK, "retry.backoff.ms": 500}
+    with ScriptedBroker([LOST], further=[[TOO_LARGE]]) as broker:
+        with Producer(broker.bootstrap_servers, slow) as producer:
+            lost = producer.send("t", b"written", partition=0)
+            wait_until(lambda: broker.received, within=30, what="the first batch to be written")
+            with pytest.raises(BrokerError):
+                producer.send("t", b"refused", partition=1).result()
+            assert lost.result().offset == 0
+            assert producer.send("t", b"next", partition=0).result().offset == 1
+            assert producer.send("t", b"next", partition=1).result() is not None
+        first, again, then = [one for one in broker.received if one.partition == 0]
+        assert (first.producer_id, first.sequence) == (again.producer_id, again.sequence) == (1, 0)
+        assert (then.producer_id, then.sequence) == (2, 0), "what was not sent before has the new identity"
+
+
+def test_what_follows_a_refused_batch_is_sent_under_a_new_identity() -> None:
+    with ScriptedBroker([0, TOO_LARGE]) as broker:
+        with Producer(broker.bootstrap_servers, {**QUICK, "batch.size": 100}) as producer:
+            producer.send("t", b"0" * 90).result()
+            broker.answers_produce.clear()
+            refused, *others = [producer.send("t", b"%d" % number * 90) for number in range(1, 5)]
+            broker.answers_produce.set()
+            with pytest.raises(BrokerError, match="MESSAGE_TOO_LARGE"):
+                refused.result()
+            assert [other.result().offset for other in others] == [1, 2, 3]
+        log = [raw for _, _, raw in broker._log]
+        assert [raw.count(b"%d" % number * 90) for raw, number in zip(log, (0, 2, 3, 4), strict=True)] == [1] * 4
+
+
+def test_a_gap_that_the_broker_has_is_left_behind() -> None:
+    """It has lost what it knew of the producer."""
+    with ScriptedBroker() as broker, Producer(broker.bootstrap_servers, QUICK) as producer:
+        producer.send("t", b"x").result()
+        broker._sequences.clear()
+        assert producer.send("t", b"y").result().offset == 1
+        assert [(one.producer_id, one.sequence) for one in broker.received] == [(1, 0), (1, 1), (2, 0)]
+
+
+def test_a_refused_identity_is_not_asked_for_without_pause() -> None:
+    with (
+        ScriptedBroker(faults={INIT_PRODUCER_ID: [CLUSTER_AUTHORIZATION_FAILED] * 100_000}) as broker,
+        Producer(broker.bootstrap_servers, HELD) as producer,
+        Producer(broker.bootstrap_servers, {"acks": "1"}) as other,
+    ):
+        with pytest.raises(BrokerError, match="CLUSTER_AUTHORIZATION_FAILED"):
+            producer.producer_id()
+        for _ in range(20):
+            other.send("t", b"x").result()
+        assert broker.asked[INIT_PRODUCER_ID] == 1

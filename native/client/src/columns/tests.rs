@@ -134,7 +134,7 @@ fn seen(fetched: &FetchedRecord<'_>) -> Seen {
 
 /// Handed out some at a time, with a few of them handed out twice.
 fn read_in_pieces(chunk: Chunk, most: usize) -> Vec<Seen> {
-    let mut received = Received::read(chunk, &mut Vec::new()).unwrap();
+    let mut received = Received::read(chunk, &mut Vec::new()).0;
     let mut all = Vec::new();
     while received.left() > 0 {
         let first = received.next_offset();

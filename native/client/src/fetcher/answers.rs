@@ -101,7 +101,7 @@ impl Reader {
     fn take_batches(
         &mut self,
         index: usize,
-        ReceivedPartition { partition, records }: ReceivedPartition,
+        ReceivedPartition { mut partition, records }: ReceivedPartition,
         frame: &Arc<Frame>,
         now: Instant,
     ) -> Option<Chunk> {
@@ -113,6 +113,9 @@ impl Reader {
                 part.start = Start::Offset(extent.next_offset);
                 part.last_epoch = extent.leader_epoch;
                 let config = &self.shared.config;
+                // Brokers list them in the order of their markers: one that begins first may end last.
+                let mut aborted = std::mem::take(&mut partition.aborted);
+                aborted.sort_unstable_by_key(|transaction| transaction.first_offset);
                 Some(Chunk {
                     topic: Arc::clone(&part.topic),
                     index: part.index,
@@ -120,7 +123,7 @@ impl Reader {
                     next_offset: extent.next_offset,
                     leader_epoch: extent.leader_epoch,
                     readable_end: readable_end(&partition, config.read_committed),
-                    aborted: partition.aborted,
+                    aborted,
                     check_crcs: config.check_crcs,
                     read_committed: config.read_committed,
                     max_decompressed_bytes: config.max_decompressed_bytes,

@@ -120,8 +120,20 @@ impl Inbox {
         place.start = start;
         place.epoch = -1;
         let old = std::mem::replace(&mut place.mark, mark);
-        self.forget(old);
+        match start {
+            Start::Offset(_) => self.forget_data(old, mark),
+            // A beginning that is looked up is one of the new leader's log.
+            Start::Time(_) => self.forget(old),
+        }
         true
+    }
+
+    /// Read a chunk's partition from an offset within the chunk, if it was the last that was handed out of it.
+    pub fn seek_within(&mut self, chunk: &Chunk, to: i64) {
+        let key = (Arc::clone(&chunk.topic), chunk.index);
+        if self.position(&key) == Some(Start::Offset(chunk.next_offset)) {
+            self.seek(&key, Start::Offset(to));
+        }
     }
 
     /// Stop handing out a partition, or go on; false when it is not read at all. What waits is asked for again later.
@@ -131,7 +143,7 @@ impl Inbox {
         if place.paused != paused {
             place.paused = paused;
             let old = std::mem::replace(&mut place.mark, mark);
-            self.forget(old);
+            self.forget_data(old, mark);
         }
         true
     }
@@ -259,6 +271,14 @@ impl Inbox {
         }
     }
 
+    /// Forget what arrived under a mark that another one follows, but for this: a leader is new only once.
+    fn forget_data(&mut self, old: Mark, mark: Mark) {
+        let is_lasting =
+            |item: &&mut Item| item.mark == old && matches!(item.outcome, Err(ClientError::NewLeader { .. }));
+        self.items.iter_mut().filter(is_lasting).for_each(|item| item.mark = mark);
+        self.forget(old);
+    }
+
     fn count_down(&mut self, response: u64) {
         if let Some(count) = self.responses.get_mut(&response) {
             *count -= 1;
@@ -312,6 +332,28 @@ mod tests {
         assert_eq!(vec![true, false], inbox.take_change().unwrap().iter().map(|w| w.paused).collect::<Vec<_>>());
         assert!(inbox.pause(&key(0), true) && inbox.pause(&key(0), false));
         assert_eq!((2, Some(Start::Offset(0))), (marks(&mut inbox).len(), inbox.position(&key(0))));
+    }
+
+    #[test]
+    fn a_new_leader_is_reported_also_where_the_partition_was_paused_or_moved_meanwhile() {
+        let mut inbox = inbox(1);
+        let mark = marks(&mut inbox)[0].1;
+        let news = ClientError::NewLeader { topic: "t".to_owned(), partition: 0, epoch: 3 };
+        assert!(inbox.deliver_error(mark, news));
+        assert!(inbox.seek(&key(0), Start::Offset(5)) && inbox.pause(&key(0), true) && inbox.pause(&key(0), false));
+        assert!(matches!(inbox.next(), Some(Err(ClientError::NewLeader { .. }))));
+        assert!(inbox.is_empty());
+    }
+
+    #[test]
+    fn a_beginning_that_is_looked_up_is_found_also_behind_a_new_leader() {
+        let mut inbox = inbox(1);
+        let news = ClientError::NewLeader { topic: "t".to_owned(), partition: 0, epoch: 3 };
+        let mark = marks(&mut inbox)[0].1;
+        assert!(inbox.deliver_error(mark, news) && inbox.seek(&key(0), Start::Time(-1)));
+        let mark = marks(&mut inbox)[0].1;
+        inbox.found(&key(0), mark, 5);
+        assert_eq!((Some(Start::Offset(5)), true), (inbox.position(&key(0)), inbox.is_empty()));
     }
 
     #[test]

@@ -86,6 +86,14 @@ impl Fetcher {
         self.change(|inbox| inbox.seek(&(topic.into(), index), start))
     }
 
+    /// Go back to the batch of a chunk that cannot be read, so that what lies behind it is not passed over. Nothing happens
+    /// where the caller has sought another position meanwhile.
+    pub fn seek_to_corrupt_batch(&self, chunk: &Chunk, damage: &ClientError) {
+        if let ClientError::CorruptBatch { offset, .. } = damage {
+            self.change(|inbox| inbox.seek_within(chunk, chunk.position.max(*offset)));
+        }
+    }
+
     /// Hand out one assigned partition no longer, or again; false when it is not assigned.
     pub fn pause(&self, topic: &str, index: i32, paused: bool) -> bool {
         self.change(|inbox| inbox.pause(&(topic.into(), index), paused))

@@ -35,11 +35,22 @@ struct Place {
 }
 
 impl Received {
-    /// Find every record of a chunk. `scratch` is kept between chunks to hold decompressed records.
-    pub fn read(chunk: Chunk, scratch: &mut Vec<u8>) -> Result<Self, ClientError> {
+    /// Find every record of a chunk, up to the first batch that cannot be read: why not comes with them. `scratch` is kept
+    /// between chunks to hold decompressed records.
+    pub fn read(chunk: Chunk, scratch: &mut Vec<u8>) -> (Self, Option<ClientError>) {
         let (mut copied, mut records) = (Vec::new(), Vec::new());
-        chunk.for_each(scratch, |fetched| records.push(Place::of(&chunk, &mut copied, &fetched)))?;
-        Ok(Self { chunk, copied, records, next: 0 })
+        let read = chunk.for_each(scratch, |fetched| records.push(Place::of(&chunk, &mut copied, &fetched)));
+        let damage = read.err();
+        if let Some(ClientError::CorruptBatch { offset, .. }) = damage {
+            // Also those before the damage within its batch: the batch is met again as a whole.
+            records.retain(|place: &Place| place.offset < offset);
+        }
+        (Self { chunk, copied, records, next: 0 }, damage)
+    }
+
+    /// The chunk's batches.
+    pub fn chunk(&self) -> &Chunk {
+        &self.chunk
     }
 
     /// The topic.

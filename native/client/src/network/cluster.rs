@@ -146,10 +146,14 @@ impl Cluster {
             }
             let is_same = known.id == topic.id && !std::mem::take(&mut known.is_gone);
             known.id = topic.id;
-            let count = topic.partitions.iter().map(|p| p.index.0 + 1).max().unwrap_or(0).max(0);
-            let before = std::mem::replace(&mut known.leaders, vec![None; count as usize]);
-            for partition in topic.partitions.iter().filter(|p| p.index.0 >= 0) {
-                let index = partition.index.0 as usize;
+            // An answer names all partitions of a topic: an index beyond their number is none.
+            let named = topic.partitions.len();
+            let index_of =
+                |partition: &PartitionMetadata| usize::try_from(partition.index.0).ok().filter(|index| *index < named);
+            let count = topic.partitions.iter().filter_map(index_of).max().map_or(0, |last| last + 1);
+            let before = std::mem::replace(&mut known.leaders, vec![None; count]);
+            for partition in &topic.partitions {
+                let Some(index) = index_of(partition) else { continue };
                 let before = before.get(index).copied().flatten().filter(|_| is_same);
                 let leader = latest(before, partition);
                 missing |= leader.is_none();
@@ -265,6 +269,18 @@ mod tests {
         assert!(!cluster.take_hint("t", 0, hint(1, 6)), "the same epoch is no news");
         cluster.apply(&answered_leader(7, 1, 7), now);
         assert_eq!((1, 2), (cluster.leader("t", 0).unwrap().node, cluster.leader_changes));
+    }
+
+    #[test]
+    fn an_index_beyond_the_partitions_of_its_topic_is_none() {
+        let mut cluster = Cluster::default();
+        for index in [1, 2_000_000_000, i32::MAX, -1, i32::MIN] {
+            let mut answer = answered_leader(7, 1, 5);
+            let other = PartitionMetadata { index: PartitionIndex(index), ..answer.topics[0].partitions[0].clone() };
+            answer.topics[0].partitions = vec![other];
+            cluster.apply(&answer, Instant::now());
+            assert_eq!((None, None), (cluster.leader("t", 0), cluster.leader("t", index)));
+        }
     }
 
     #[test]

@@ -40,8 +40,11 @@ pub struct Batch {
     /// No record fits any more.
     pub full: bool,
     content: Content,
-    /// Set when the batch is first sent; kept over retries so that the broker can recognise a repetition.
+    /// Set when the batch is first sent; kept over retries so that the broker can recognise a repetition, also where later
+    /// batches have another identity.
     pub sequence: Option<i32>,
+    /// In whose identity the sequence counts.
+    pub identity: ProducerIdentity,
     pub attempts: u32,
     pub last_error: Option<ClientError>,
 }
@@ -75,6 +78,7 @@ impl Batch {
             full: false,
             content: Content::Open(builder),
             sequence: None,
+            identity: ProducerIdentity::NONE,
             attempts: 0,
             last_error: None,
         }

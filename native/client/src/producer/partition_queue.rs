@@ -23,6 +23,8 @@ pub struct PartitionQueue {
     /// The leader that was sent a batch last.
     pub sent_to: Option<Leader>,
     pub next_sequence: i32,
+    /// Whose identity the batch has that was sent last.
+    pub sent_as: ProducerIdentity,
     /// In whose identity the sequence numbers of a transactional producer count.
     pub counts_for: ProducerIdentity,
     /// The last transaction that the partition was added to, and the last that it was to be added to.
@@ -42,6 +44,7 @@ impl PartitionQueue {
             hold_until: None,
             sent_to: None,
             next_sequence,
+            sent_as: ProducerIdentity::NONE,
             counts_for: ProducerIdentity::NONE,
             added_to: NONE_YET,
             wanted_in: NONE_YET,
@@ -93,6 +96,20 @@ impl PartitionQueue {
         }
         let front = self.listed.then(|| self.waiting.front()).flatten()?;
         if front.mark.is_some_and(|mark| mark.number <= through) { self.waiting.pop() } else { None }
+    }
+
+    /// Whether a batch of another identity than this one is under way: what is sent in this one might arrive before it is
+    /// sent again.
+    pub fn has_other_identity_in_flight(&self, identity: ProducerIdentity) -> bool {
+        self.in_flight > 0 && self.sent_as != identity
+    }
+
+    /// A broker has refused a batch for a gap before it: neither it nor what was to follow it in the same identity is
+    /// written. All of them take new sequence numbers.
+    pub fn renumber(&mut self, batch: &mut Batch) {
+        batch.sequence = None;
+        let followers = self.again.iter_mut().filter(|other| other.id > batch.id && other.identity == batch.identity);
+        followers.for_each(|other| other.sequence = None);
     }
 
     /// Sequence numbers count in this identity: from 0 where it is another than before.

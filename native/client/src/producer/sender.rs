@@ -181,6 +181,7 @@ impl Sender {
     fn ready_lanes(&mut self, now: Instant, wake_at: &mut Instant) -> FxHashMap<NodeId, Vec<usize>> {
         let hurried = self.shared.accumulator.is_hurried();
         let (linger, ordered) = (self.shared.config.linger, self.shared.config.enable_idempotence);
+        let identity = self.identity.unwrap_or(ProducerIdentity::NONE);
         let mut by_node: FxHashMap<NodeId, Vec<usize>> = FxHashMap::default();
         let count = self.queues.len();
         for queue_index in (0..count).map(|i| (i + self.turn) % count) {
@@ -203,6 +204,9 @@ impl Sender {
                         queue.wanted_in = mark.number;
                         self.shared.transactions.want(Arc::clone(&queue.waiting.topic), queue.waiting.index);
                     }
+                    continue;
+                }
+                if front.mark.is_none() && queue.has_other_identity_in_flight(identity) {
                     continue;
                 }
                 if !front.full && !hurried && front.opened + linger > now {
@@ -285,14 +289,17 @@ impl Sender {
         parts: &mut Vec<PartitionBatch>,
     ) {
         let queue = &mut self.queues[index];
-        let identity = batch.mark.map_or(identity, |mark| mark.identity);
+        let own = if batch.sequence.is_some() { batch.identity } else { identity };
+        let identity = batch.mark.map_or(own, |mark| mark.identity);
         if let Some(mark) = batch.mark {
             queue.count_for(identity);
             self.shared.transactions.note_sent(mark);
         }
         if identity != ProducerIdentity::NONE && batch.sequence.is_none() {
             batch.sequence = Some(queue.take_sequence(batch.records));
+            batch.identity = identity;
         }
+        queue.sent_as = identity;
         batch.attempts += 1;
         let accumulator = &self.shared.accumulator;
         if batch.attempts == 1 {
@@ -349,6 +356,7 @@ impl Sender {
                         };
                         self.fail_waiting(&error);
                         self.shared.set_identity(Some(Err(error)));
+                        self.hold_identity(now);
                     }
                     _ => self.hold_identity(now),
                 }
@@ -429,12 +437,8 @@ impl Sender {
         self.identity = Some(identity);
         (self.identity_failures, self.identity_hold) = (0, None);
         self.shared.set_identity(Some(Ok(identity)));
-        for queue in &mut self.queues {
-            queue.next_sequence = 0;
-            for batch in &mut queue.again {
-                batch.sequence = None;
-            }
-        }
+        // What was sent keeps its own identity: it may be written, and is recognised by that alone.
+        self.queues.iter_mut().for_each(|queue| queue.next_sequence = 0);
     }
 
     /// Fail everything that waits.

@@ -16,6 +16,7 @@ use crate::network::cluster::NodeId;
 use crate::network::connection::Frame;
 use pybroker_wire::ErrorCode;
 use pybroker_wire::frame::RESPONSE_BODY;
+use pybroker_wire::init_producer_id::ProducerIdentity;
 use pybroker_wire::produce::{ProduceResponse, ProducedPartition};
 
 impl Sender {
@@ -76,13 +77,38 @@ impl Sender {
             self.network.cluster.stale = true;
         }
         let error = ClientError::Broker { topic, partition: produced.index, code, message: message(produced) };
-        // A gap that an earlier batch of this partition leaves, which itself is being sent again, closes by itself.
-        let behind_another =
-            code == ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER && self.queues[queue].again.iter().any(|b| b.id < batch.id);
-        if code.is_retriable() || behind_another {
+        if code == ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER {
+            self.handle_out_of_order(queue, batch, error, now)
+        } else if code.is_retriable() {
             self.retry(queue, batch, error, now)
         } else {
             self.fail(batch, error)
+        }
+    }
+
+    /// A batch was refused because those before it are missing. A gap closes by itself where they are sent again, or may be
+    /// under way. Another one stays: the batch takes a number behind it, in another identity (KIP-360). What belongs to a
+    /// transaction, or goes on where another producer ended, has no other.
+    fn handle_out_of_order(&mut self, queue: usize, mut batch: Batch, error: ClientError, now: Instant) {
+        let of_queue = &mut self.queues[queue];
+        let is_behind_another = of_queue.again.iter().any(|other| other.id < batch.id);
+        let is_bound = batch.mark.is_some() || self.shared.config.continues.is_some();
+        if is_behind_another || (!is_bound && of_queue.in_flight > 0) {
+            return self.retry(queue, batch, error, now);
+        }
+        if is_bound || batch.sequence.is_none() {
+            return self.fail(batch, error);
+        }
+        of_queue.renumber(&mut batch);
+        self.reset_identity(batch.identity);
+        self.retry(queue, batch, error, now);
+    }
+
+    /// Nothing more is numbered in an identity, of whose numbers some are not written and never will be.
+    fn reset_identity(&mut self, identity: ProducerIdentity) {
+        if self.identity == Some(identity) {
+            self.identity = None;
+            self.shared.set_identity(None);
         }
     }
 
@@ -115,10 +141,7 @@ impl Sender {
         // The broker has not seen these sequences and will not: later batches need a new identity (KIP-360).
         match &self.shared.config.continues {
             Some(_) => drop(self.ended.get_or_insert_with(|| error.clone())),
-            None if batch.sequence.is_some() => {
-                self.identity = None;
-                self.shared.set_identity(None);
-            }
+            None if batch.sequence.is_some() => self.reset_identity(batch.identity),
             None => {}
         }
         self.give_up(batch, error);

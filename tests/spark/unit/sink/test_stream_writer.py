@@ -12,7 +12,7 @@ from pybroker.testing import Broker
 from pybroker_spark.sink.attempt import Share
 from pybroker_spark.sink.entries import Begun, Done, TopicMark
 from pybroker_spark.sink.errors import SinkError, SplitError
-from pybroker_spark.sink.ledger import Ledger
+from pybroker_spark.sink.ledger import Ledger, close_ledger
 from pybroker_spark.sink.settings import forced_properties
 from pybroker_spark.sink.stream_writer import StreamWriter, WrittenShare, make
 from pybroker_spark.source.errors import OptionError
@@ -22,8 +22,9 @@ QUERY = uuid.uuid4().hex
 
 
 @pytest.fixture
-def writer(broker: Broker) -> StreamWriter:
-    return make({"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": "out"}, SCHEMA)
+def writer(broker: Broker) -> Iterator[StreamWriter]:
+    yield make({"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": "out"}, SCHEMA)
+    close_ledger()
 
 
 @pytest.fixture

@@ -154,6 +154,18 @@ def test_a_fenced_member_gives_up_what_it_had_and_joins_again(code: ErrorCode) -
     assert (one.state, request.member_epoch, request.subscribed_topic_names) == (ModernState.JOINING, 0, ["t"])
 
 
+def test_a_member_that_is_fenced_within_a_step_gives_up_all_that_it_has_then() -> None:
+    one = stable(0)
+    beat(one, answer(2, 0, 1))
+    step = one.rebalance_step(NAMES)
+    assert step == RebalanceStep(assigned=frozenset({B}))
+    beat(one, answer(0, None, code=ErrorCode.FENCED_MEMBER_EPOCH))
+    drive(one, StepDone(step, NAMES))
+    assert one.state is ModernState.FENCED
+    assert take_step(one) == RebalanceStep(lost=frozenset({A, B}))
+    assert (one.state, one.owned) == (ModernState.JOINING, frozenset())
+
+
 def test_a_heartbeat_without_an_answer_is_sent_again_in_full() -> None:
     one = stable(0)
     drive(one, HeartbeatSent(one.build_heartbeat()), 5)

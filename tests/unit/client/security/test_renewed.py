@@ -80,3 +80,14 @@ def test_a_token_is_not_asked_for_again_because_a_store_has_changed(
     security.reconfigure({**given, url: "https://localhost:1/token"})
     assert security.credentials is credentials
     assert "no other one while a node runs: a server of tokens is asked" in caplog.text
+
+
+def test_a_location_that_can_be_no_path_leaves_connections_secured(
+    store: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    security = RenewedSecurity("connections", properties(store))
+    security.reconfigure(properties(Path("a\0b")))
+    assert security.tls is not None
+    assert "connections go on with what they were secured by" in caplog.text
+    with pytest.raises(ConfigError, match=r"connections: .*null byte"):
+        RenewedSecurity("connections", properties(Path("a\0b")))
