@@ -6,12 +6,12 @@ know the protocol: it asks by Admin, and works against any Kafka.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pybroker.cli.cluster_access import add_node_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_output import add_json_option, print_json, refuse_json
+from pybroker.cli.option_rules import refuse_with
 from pybroker.client.acl_admin import Acl, AclFilter, AclPattern
 from pybroker.client.errors import ClientError
 from pybroker.config.errors import ConfigError
@@ -98,6 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Add, remove or list, and return 0."""
     if not arguments.list:
         refuse_json(arguments, "--list")
+    _check_options(arguments)
     try:
         with open_admin(arguments) as admin:
             if arguments.list:
@@ -109,6 +110,28 @@ def run(arguments: argparse.Namespace) -> int:
     except (ClientError, ConfigError) as error:
         raise CommandError(f"Error while executing ACL command: {error}") from None
     return 0
+
+
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Refuse options that do not go together, as `AclCommandOptions` of Kafka's tool; raises CommandError."""
+    refuse_with(
+        arguments, "list", "producer", "consumer", "allow-host", "allow-principal", "deny-host", "deny-principal"
+    )
+    for role in ("producer", "consumer"):
+        refuse_with(arguments, role, "operation", "deny-principal", "deny-host")
+    if arguments.principal and not arguments.list:
+        raise CommandError("The --principal option is only available if --list is set")
+    if arguments.producer and not arguments.topic:
+        raise CommandError("With --producer you must specify a --topic")
+    if arguments.idempotent and not arguments.producer:
+        raise CommandError("The --idempotent option is only available if --producer is set")
+    # A producer may be named with --cluster and --transactional-id, and a consumer beside it.
+    beyond = not arguments.producer and (arguments.cluster or arguments.transactional_id)
+    if arguments.consumer and (not arguments.topic or not arguments.group or beyond):
+        raise CommandError(
+            "With --consumer you must specify a --topic and a --group and no --cluster or --transactional-id option "
+            "should be specified."
+        )
 
 
 def _add(admin: Admin, arguments: argparse.Namespace) -> None:
@@ -175,8 +198,8 @@ def _as_json(acl: Acl) -> dict[str, str]:
 
 def _filter(pattern: AclPattern, entry: _Entry) -> AclFilter:
     principal, host, operation, permission = entry
-    about = AclFilter.of(pattern)
-    return replace(about, principal=principal, host=host, operation=operation, permission=permission)
+    kind, name, how = pattern.resource_type, pattern.name, pattern.pattern_type
+    return AclFilter(kind, name, how, principal, host, operation, permission)
 
 
 def _print(acls: Iterable[Acl]) -> None:
@@ -194,7 +217,7 @@ def _patterns(arguments: argparse.Namespace) -> list[AclPattern]:
         for _, attribute, kind in _RESOURCES
         for name in dict.fromkeys(getattr(arguments, attribute))
     ]
-    if arguments.cluster or (arguments.idempotent and not arguments.producer):
+    if arguments.cluster:
         patterns.append(AclPattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL))
     return patterns
 
@@ -202,7 +225,7 @@ def _patterns(arguments: argparse.Namespace) -> list[AclPattern]:
 def _entries(arguments: argparse.Namespace) -> dict[AclPattern, set[_Entry]]:
     """Return the entries that the options stand for, by what they are about; raises CommandError."""
     patterns = _patterns(arguments)
-    _check(arguments, patterns)
+    _check_resources(arguments, patterns)
     wanted: dict[AclPattern, set[_Entry]] = {}
     if not arguments.producer and not arguments.consumer:
         operations = [_operation(text) for text in arguments.operation] or [ALL]
@@ -227,18 +250,12 @@ def _entries(arguments: argparse.Namespace) -> dict[AclPattern, set[_Entry]]:
     return wanted
 
 
-def _check(arguments: argparse.Namespace, patterns: list[AclPattern]) -> None:
-    if not patterns:
-        names = "--topic <topic> or --cluster or --group <group> or --transactional-id or --delegation-token"
-        raise CommandError(f"You must specify at least one resource: {names}.")
-    if (arguments.producer or arguments.consumer) and arguments.operation:
-        raise CommandError("Option --operation is not valid with --producer or --consumer.")
-    if arguments.producer and not arguments.topic:
-        raise CommandError("With --producer you must specify a --topic")
-    if arguments.idempotent and not arguments.producer:
-        raise CommandError("The --idempotent option is only available if --producer is set")
-    if arguments.consumer and not (arguments.topic and arguments.group):
-        raise CommandError("With --consumer you must specify a --topic and a --group.")
+def _check_resources(arguments: argparse.Namespace, patterns: list[AclPattern]) -> None:
+    # The cluster has a literal name: with another type of pattern Kafka's tool does not count it as a resource.
+    is_literal = _PATTERNS[arguments.resource_pattern_type] == PatternType.LITERAL
+    if not any(is_literal or pattern.resource_type != ResourceType.CLUSTER for pattern in patterns):
+        names = "--topic <topic> or --cluster or --group <group> or --delegation-token <Delegation Token ID>"
+        raise CommandError(f"You must provide at least one resource: {names}")
 
 
 def _of(arguments: argparse.Namespace, operations: Iterable[int]) -> set[_Entry]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
+from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.client.errors import ClientError
 from pybroker.config.errors import ConfigError
@@ -18,11 +19,24 @@ from pybroker.protocol.messages import request_class
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
+    from typing import Any
 
     from pybroker.client.topics import BrokerDescription
 
 DESCRIPTION = "Show which versions of each API the brokers serve. Options and output are Kafka's."
 
+JSON = {
+    "": [
+        {
+            "broker": "integer",
+            "host": "string",
+            "port": "integer",
+            "rack": "string|null",
+            "error": "string|null",
+            "apis": [{"key": "integer", "name": "string|null", "min": "integer", "max": "integer"}],
+        }
+    ]
+}
 _NOT_FOR_CLIENTS = frozenset({4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82})
 """APIs between nodes, and those that went with ZooKeeper: a broker that has them not lacks nothing."""
 _NEWEST_UNDECLARED = {
@@ -53,21 +67,39 @@ _KAFKAS = range(93)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_cluster_options(parser)
+    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a paragraph for each broker; returns 0."""
+    document = []
     try:
         with open_admin(arguments, {"client.id": "broker-api-versions"}) as admin:
             for broker in admin.describe_cluster().brokers:
+                served: Mapping[int, tuple[int, int]] = {}
+                failure = None
                 try:
-                    said = _shown(admin.describe_api_versions(broker.node_id))
+                    served = admin.describe_api_versions(broker.node_id)
                 except ClientError as error:
-                    said = f"ERROR: {java_text(error)}"
-                print(f"{_name(broker)} -> {said}")
+                    failure = java_text(error)
+                if arguments.json:
+                    document.append(_as_json(broker, served, failure))
+                else:
+                    print(f"{_name(broker)} -> {_shown(served) if failure is None else f'ERROR: {failure}'}")
     except (ClientError, ConfigError) as error:
         raise CommandError(str(error)) from None
+    if arguments.json:
+        print_json(document)
     return 0
+
+
+def _as_json(broker: BrokerDescription, served: Mapping[int, tuple[int, int]], failure: str | None) -> dict[str, Any]:
+    apis = [
+        {"key": key, "name": _api(key) if key in _KAFKAS else None, "min": lowest, "max": highest}
+        for key, (lowest, highest) in sorted(served.items())
+    ]
+    at = {"broker": broker.node_id, "host": broker.host, "port": broker.port, "rack": broker.rack}
+    return {**at, "error": failure, "apis": apis}
 
 
 def _name(broker: BrokerDescription) -> str:

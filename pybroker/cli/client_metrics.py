@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
-from pybroker.cli.kafka_exceptions import java_text
-from pybroker.client.errors import ClientError, SettingError
+from pybroker.cli.json_output import add_json_option, print_json, refuse_json
+from pybroker.cli.kafka_exceptions import java_words
+from pybroker.client.errors import BrokerError, ClientError, SettingError
 from pybroker.client.topics import CLIENT_METRICS, DELETE, SET, ConfigChange
 from pybroker.config.client_metrics import ATTRIBUTES
 from pybroker.config.errors import ConfigError
@@ -26,6 +27,7 @@ DESCRIPTION = (
     "Say which clients push which metrics to the brokers (KIP-714). "
     "Options and output are those of kafka-client-metrics."
 )
+JSON = {"--list": ["string"], "--describe": [{"name": "string", "configs": {"<config>": "string|null"}}]}
 _ACTIONS = ("alter", "delete", "describe", "list")
 _VALUES = {"interval": "interval.ms", "metrics": "metrics", "match": "match"}
 
@@ -45,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--interval", metavar="MS", help="time between two pushes of a client in milliseconds; empty for the default")
     add("--match", metavar="K1=V1,K2=V2", help=f"which clients: patterns for {', '.join(ATTRIBUTES)}; empty for all")
     add("--metrics", metavar="M1,M2", help="prefixes of the names of metrics; * for all, empty for none")
+    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,7 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
             elif arguments.delete:
                 _delete(admin, arguments.name)
             elif arguments.describe:
-                _describe(admin, arguments.name)
+                _describe(admin, arguments)
+            elif arguments.json:
+                print_json(_names(admin))
             else:
                 print("\n".join(_names(admin)))
     except ConfigError as error:
@@ -66,7 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from None
     except ClientError as error:
         # As Kafka's tool, which says this on standard output.
-        print(f"Error while executing client metrics command : {java_text(error).partition(': ')[2]}")
+        words = java_words(error) if isinstance(error, BrokerError) else str(error)
+        if arguments.json:
+            raise CommandError(words) from None
+        print(f"Error while executing client metrics command : {words}")
         return 1
     return 0
 
@@ -77,6 +85,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise CommandError("Command must include exactly one action: --alter, --delete, --describe or --list.")
     if arguments.bootstrap_server is None:
         raise CommandError("--bootstrap-server must be specified.")
+    if arguments.alter or arguments.delete:
+        refuse_json(arguments, "--list and --describe")
     for action in ("delete", "describe", "list"):
         others = ["generate_name", *_VALUES] if action != "list" else ["name", "generate_name", *_VALUES]
         for other in others if chosen == [action] else ():
@@ -105,11 +115,18 @@ def _delete(admin: Admin, name: str) -> None:
     print(f"Deleted client metrics config for {name}.")
 
 
-def _describe(admin: Admin, name: str | None) -> None:
-    for one in _names(admin) if name is None else [name]:
+def _describe(admin: Admin, arguments: argparse.Namespace) -> None:
+    document = []
+    for one in _names(admin) if arguments.name is None else [arguments.name]:
+        entries = admin.describe_configs(one, CLIENT_METRICS).values()
+        if arguments.json:
+            document.append({"name": one, "configs": {entry.name: entry.value for entry in entries}})
+            continue
         print(f"Client metrics configs for {one} are:")
-        for entry in admin.describe_configs(one, CLIENT_METRICS).values():
+        for entry in entries:
             print(f"  {entry.name}={entry.value}")
+    if arguments.json:
+        print_json(document)
 
 
 def _names(admin: Admin) -> list[str]:

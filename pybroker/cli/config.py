@@ -83,6 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         one.add_argument(
             "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that wins over the file"
         )
+        one.add_argument("properties", nargs="?", type=Path, metavar="FILE", help="the same as --config FILE")
         add_json_option(one)
 
 
@@ -92,13 +93,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _given(arguments: argparse.Namespace) -> _Given:
+    if arguments.properties is not None and arguments.config is not None:
+        raise CommandError(f"{arguments.properties}: --config {arguments.config} names the settings already", 2)
+    file = arguments.properties or arguments.config
     try:
-        read = {} if arguments.config is None else read_lines(arguments.config)
+        read = {} if file is None else read_lines(file)
         overrides = parse_overrides(arguments.override)
     except ConfigError as error:
         raise CommandError(str(error)) from None
     texts = {name: line.text for name, line in read.items()} | overrides
-    return _Given(arguments.config, {name: line.number for name, line in read.items()}, overrides, texts)
+    return _Given(file, {name: line.number for name, line in read.items()}, overrides, texts)
 
 
 def _print(arguments: argparse.Namespace) -> int:

@@ -1,27 +1,33 @@
 """`pybroker console-consumer`: prints the records of topics, with the options and output of kafka-console-consumer.
 
-Owns option names, when reading ends, and how many records were processed. The engine writes the text; Python handles
-blocks of it. Without a group, partitions are assigned (docs/adr/0077-a-console-consumer-without-a-group-assigns.md).
+Owns option names, when reading ends, and how many records were processed. A group's offsets are committed up to what
+was written and no further: an end in the middle of a block sets the positions back. The engine makes the text; Python
+handles blocks of it. Without a group, partitions are assigned
+(docs/adr/0077-a-console-consumer-without-a-group-assigns.md).
 """
 
 from __future__ import annotations
 
-import os
-import signal
+import errno
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybroker.cli import standard_output
 from pybroker.cli.console_options import add_files, add_properties, given_file, given_properties, read_file
 from pybroker.cli.console_reading import Reading, open_reading
 from pybroker.cli.errors import CommandError
+from pybroker.cli.interrupts import Interrupts
 from pybroker.cli.message_formatters import Formatter, UndecodedError, find_formatter, lay_out
 from pybroker.client.errors import ClientError
+from pybroker.client.retry_budget import is_retriable
 from pybroker.config.errors import ConfigError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from pybroker.client.fetcher import Record
 
@@ -64,44 +70,59 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print records until an option, a signal or the reader of the output ends it; returns 0."""
+    """Print records until an option, a signal or standard output ends it; returns 0, and after a signal its status."""
     _check(arguments)
     formatter = find_formatter(arguments.formatter, _formatter_properties(arguments), as_json=arguments.json)
+    if sys.stdout is None:
+        raise CommandError("standard output is closed: there is nowhere to print records")
     output = Output(formatter, skips=arguments.skip_message_on_error)
-    before = signal.signal(signal.SIGTERM, lambda *_: _interrupt())
-    try:
-        return _print_all(arguments, output)
-    except (ClientError, ConfigError) as error:
-        raise CommandError(str(error)) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        print(f"Processed a total of {output.records} messages", file=sys.stderr)
-        if arguments.enable_systest_events:
-            print("shutdown_complete", flush=True)
+    with Interrupts() as interrupts:
+        try:
+            return _print_all(arguments, output, interrupts)
+        except KeyboardInterrupt:
+            return interrupts.status
+        except (ClientError, ConfigError) as error:
+            if arguments.timeout_ms is None or not (isinstance(error, ClientError) and is_retriable(error)):
+                raise CommandError(str(error)) from None
+            _say_timed_out(arguments.timeout_ms, f": {error}")
+            return 0
+        finally:
+            print(f"Processed a total of {output.records} messages", file=sys.stderr)
+            if arguments.enable_systest_events:
+                print("shutdown_complete", flush=True)
 
 
-def _interrupt() -> None:
-    raise KeyboardInterrupt
-
-
-def _print_all(arguments: argparse.Namespace, output: Output) -> int:
+def _print_all(arguments: argparse.Namespace, output: Output, interrupts: Interrupts) -> int:
     properties = _consumer_properties(arguments)
     left = _UNBOUNDED if arguments.max_messages is None else arguments.max_messages
     with open_reading(arguments, properties) as reading:
         last = time.monotonic()
-        while output.records < left:
+        while output.records < left and not interrupts.came:
             try:
-                came = output.print_next(reading, left - output.records, _wait_s(arguments.timeout_ms, last))
-            except BrokenPipeError:
-                _leave_output()
+                with interrupts.held():
+                    came = output.print_next(reading, left - output.records, _wait_s(arguments.timeout_ms, last))
+            except (OutputError, KeyboardInterrupt) as error:
+                with interrupts.ignored():
+                    reading.return_unwritten()
+                if isinstance(error, KeyboardInterrupt):
+                    raise
+                _leave_output(error)
                 return 0
             if came:
                 last = time.monotonic()
-            elif arguments.timeout_ms is not None and (time.monotonic() - last) * 1000 > arguments.timeout_ms:
-                said = "ERROR Error processing message, terminating consumer process: no record came within"
-                print(f"{said} --timeout-ms {arguments.timeout_ms}", file=sys.stderr)
+            elif standard_output.has_lost_its_reader():
+                # As in `| head`, of a topic whose last record has been shown.
+                standard_output.abandon()
                 return 0
-    return 0
+            elif arguments.timeout_ms is not None and (time.monotonic() - last) * 1000 > arguments.timeout_ms:
+                _say_timed_out(arguments.timeout_ms)
+                return 0
+    return interrupts.status
+
+
+def _say_timed_out(timeout_ms: int, why: str = "") -> None:
+    said = "ERROR Error processing message, terminating consumer process: no record came within"
+    print(f"{said} --timeout-ms {timeout_ms}{why}", file=sys.stderr)
 
 
 def _wait_s(timeout_ms: int | None, last: float) -> float:
@@ -110,13 +131,23 @@ def _wait_s(timeout_ms: int | None, last: float) -> float:
     return min(_TICK_S, max(0.0, last + timeout_ms / 1000 - time.monotonic()) + 0.001)
 
 
-def _leave_output() -> None:
-    """The reader of the output has gone, as in `| head`: what Python flushes at its end goes nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _leave_output(error: OutputError) -> None:
+    """Say why reading ends, as Kafka's tool; that the reader has gone, as in `| head`, is nothing to be said."""
+    standard_output.abandon()
+    if not isinstance(error.failure, BrokenPipeError):
+        print(f"Unable to write to standard out, closing consumer. ({error.failure.strerror})", file=sys.stderr)
+
+
+class OutputError(Exception):
+    """A block of text was not written, or not all of it."""
+
+    def __init__(self, failure: OSError) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
 
 
 class Output:
-    """Writes records, and counts them."""
+    """Writes records, and counts those that are written."""
 
     def __init__(self, formatter: Formatter, *, skips: bool) -> None:
         self._formatter, self._skips = formatter, skips
@@ -124,20 +155,19 @@ class Output:
         self.records = 0
 
     def print_next(self, reading: Reading, most: int, wait_s: float) -> bool:
-        """Write the next records; whether any came. Raises CommandError for one that cannot be shown."""
+        """Write the next records; whether any came.
+
+        Raises OutputError for those that cannot be written, and CommandError for one that cannot be shown.
+        """
         if self._formatter.show is not None:
-            records = reading.poll(wait_s, min(most, _POLLED))
-            for record in records:
-                self._show(record)
-            self._out.flush()
-            return bool(records)
+            return self._print_records(reading, self._formatter.show, most, wait_s)
         assert self._formatter.layout is not None
         formatted = reading.format(self._formatter.layout, wait_s, most, _BLOCK_BYTES)
         if formatted is None:
             return False
+        self._write(lay_out(formatted.text) if self._formatter.pretty else formatted.text)
         self.records += formatted.records
-        self._out.write(lay_out(formatted.text) if self._formatter.pretty else formatted.text)
-        self._out.flush()
+        reading.wrote(formatted.topic, formatted.partition, formatted.records)
         if formatted.log:
             sys.stderr.buffer.write(formatted.log)
         if formatted.failure is not None:
@@ -145,13 +175,42 @@ class Output:
             self._fail(f"{formatted.topic}-{formatted.partition} offset {offset}: {detail}")
         return True
 
-    def _show(self, record: Record) -> None:
-        self.records += 1
-        assert self._formatter.show is not None
+    def _print_records(self, reading: Reading, show: Callable[[Record], bytes], most: int, wait_s: float) -> bool:
+        """As `print_next`, one by one. The records behind one that ends the reading are returned to the consumer."""
+        records = reading.poll(wait_s, min(most, _POLLED))
+        texts: list[bytes] = []
+        failed: CommandError | None = None
+        for number, record in enumerate(records):
+            try:
+                texts.append(show(record))
+            except UndecodedError as error:
+                try:
+                    self._fail(f"Could not read record at offset {record.offset} due to: {error}")
+                except CommandError as ends:
+                    failed = ends
+                    reading.return_records(records[number + 1 :])
+                    del records[number + 1 :]
+                    break
+        self._write(b"".join(texts))
+        self.records += len(records)
+        for (topic, partition), count in Counter((record.topic, record.partition) for record in records).items():
+            reading.wrote(topic, partition, count)
+        if failed is not None:
+            raise failed
+        return bool(records)
+
+    def _write(self, text: bytes) -> None:
+        left = memoryview(text)
         try:
-            self._out.write(self._formatter.show(record))
-        except UndecodedError as error:
-            self._fail(f"Could not read record at offset {record.offset} due to: {error}")
+            while left:
+                # Without a buffer (PYTHONUNBUFFERED), a signal leaves a write in the middle.
+                written = self._out.write(left)
+                if written is None:
+                    raise BlockingIOError(errno.EAGAIN, "it does not block, and is full")
+                left = left[written:]
+            self._out.flush()
+        except OSError as error:
+            raise OutputError(error) from None
 
     def _fail(self, what: str) -> None:
         if not self._skips:

@@ -6,17 +6,19 @@ block at a time; with `--sync` each record is awaited.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pybroker.cli.broker_watch import BrokerWatch
 from pybroker.cli.console_options import add_files, add_properties, given_file, given_properties, is_true, read_file
 from pybroker.cli.errors import CommandError
+from pybroker.cli.interrupts import Interrupts
 from pybroker.cli.kafka_exceptions import java_text
-from pybroker.client.errors import ClientError, RecordError
+from pybroker.client.errors import ClientError, DeliveryError, RecordError
 from pybroker.client.producer import Producer
 from pybroker.client.text import LineSender
 
@@ -29,6 +31,7 @@ DESCRIPTION = "Read lines from standard input and send each as a record. Options
 _READER = "org.apache.kafka.tools.LineMessageReader"
 _READERS = (_READER, "LineMessageReader", "kafka.tools.ConsoleProducer$LineMessageReader")
 _BLOCK_BYTES = 1 << 18
+_SHORTLY_S = 1.0
 _LOOK_MS = 100
 """While records are on their way and no line comes, what failed of them is looked for so often."""
 
@@ -100,44 +103,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send until standard input ends; returns 1 where a record was not acknowledged."""
+    """Send until standard input ends; returns 1 where a record was not acknowledged, after a signal its status."""
     if arguments.line_reader not in _READERS:
         raise CommandError(f"--line-reader {arguments.line_reader}: there is no JVM here; there is {_READER}")
     properties, reader = _producer_properties(arguments), _reader(arguments)
-    before = signal.signal(signal.SIGTERM, lambda *_: _interrupt())
-    try:
-        with Producer(arguments.bootstrap_server, properties) as producer:
-            sender = LineSender(producer, arguments.topic, **reader)
-            console = _Console(producer, sender, arguments.topic)
-            try:
-                console.send_each() if arguments.sync else console.send_blocks()
-            except KeyboardInterrupt:
-                # As Kafka's tool: what was read is sent.
-                producer.flush()
-                console.report()
-                return 130
-            producer.flush()
-            console.report()
-        return 1 if console.failed else 0
-    except ClientError as error:
-        raise CommandError(java_text(error)) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with Interrupts() as interrupts:
+        try:
+            return _send_all(arguments, properties, reader, interrupts)
+        except KeyboardInterrupt:
+            return interrupts.status
+        except ClientError as error:
+            raise CommandError(java_text(error)) from None
 
 
-def _interrupt() -> None:
-    raise KeyboardInterrupt
+def _send_all(
+    arguments: argparse.Namespace, properties: dict[str, str], reader: dict[str, Any], interrupts: Interrupts
+) -> int:
+    with (
+        Producer(arguments.bootstrap_server, properties) as producer,
+        BrokerWatch(arguments.bootstrap_server, properties) as watch,
+    ):
+        sender = LineSender(producer, arguments.topic, **reader)
+        console = _Console(producer, sender, watch, arguments.topic)
+        # As Kafka's tool: what was read before a signal is sent. Another signal ends that, too.
+        with contextlib.suppress(KeyboardInterrupt):
+            console.send_each() if arguments.sync else console.send_blocks()
+        console.finish(is_interrupted=interrupts.came)
+    return interrupts.status or (1 if console.failed else 0)
 
 
 class _Console:
     """Standard input, and the producer that its lines go to."""
 
-    def __init__(self, producer: Producer, sender: LineSender, topic: str) -> None:
-        self._producer, self._sender, self._topic = producer, sender, topic
-        self._prompts = sys.stdin.isatty() and sys.stdout.isatty()
-        self._input = sys.stdin.fileno()
+    def __init__(self, producer: Producer, sender: LineSender, watch: BrokerWatch, topic: str) -> None:
+        self._producer, self._sender, self._watch, self._topic = producer, sender, watch, topic
         self._waiting = select.poll()
-        self._waiting.register(self._input, select.POLLIN)
+        self._input: int | None = None
+        """None where standard input is closed (`<&-`): then there are no lines."""
+        self._prompts = False
+        if sys.stdin is not None:
+            self._input = sys.stdin.fileno()
+            self._waiting.register(self._input, select.POLLIN)
+            self._prompts = sys.stdin.isatty() and sys.stdout is not None and sys.stdout.isatty()
         self.failed = 0
 
     def send_blocks(self) -> None:
@@ -145,12 +152,15 @@ class _Console:
         block = b"-"
         while block:
             block = self._read()
+            self._watch.begin()
             try:
                 self._sender.send(block, not block)
             except RecordError as error:
                 self._producer.flush()
                 self.report()
                 raise CommandError(str(error)) from None
+            finally:
+                self._watch.end()
             self.report()
 
     def send_each(self) -> None:
@@ -160,7 +170,11 @@ class _Console:
             block = self._read()
             records, failure = self._sender.parse(block, not block)
             for key, value, headers in records:
-                self._producer.send(self._topic, value, key, headers=headers).result()
+                self._watch.begin()
+                try:
+                    self._producer.send(self._topic, value, key, headers=headers).result()
+                finally:
+                    self._watch.end()
             if failure is not None:
                 raise CommandError(failure)
 
@@ -175,8 +189,30 @@ class _Console:
                 file=sys.stderr,
             )
 
+    def finish(self, *, is_interrupted: bool) -> None:
+        """Wait for what was sent, and report what failed of it; a signal gives up what is not acknowledged yet."""
+        try:
+            if is_interrupted:
+                self._wait_shortly()
+            self._producer.flush()
+        except KeyboardInterrupt:
+            # Each of these records fails, and is reported.
+            with contextlib.suppress(DeliveryError):
+                self._producer.close(0.0)
+        self.report()
+
+    def _wait_shortly(self) -> None:
+        """Wait for a moment, and say that there is more to wait for."""
+        try:
+            self._producer.flush(_SHORTLY_S)
+        except DeliveryError:
+            waiting = f"{self._sender.in_flight()} records are not acknowledged yet"
+            print(f"WARN {waiting}; another signal ends without them", file=sys.stderr, flush=True)
+
     def _read(self) -> bytes:
         """What has come, empty at the end; failures are reported meanwhile."""
+        if self._input is None:
+            return b""
         if self._prompts:
             sys.stdout.write(">")
             sys.stdout.flush()

@@ -1,6 +1,8 @@
 """Which partitions the console consumer reads: a group's share, one by its number, or all of its topics.
 
-Owns how new partitions and topics are found while it runs. Must not know how records are shown.
+Owns how new partitions and topics are found while it runs, and up to which records a group's offsets are committed: the
+consumer commits how far records were handed out, and an end before they are written sets that back. Must not know how
+records are shown.
 """
 
 from __future__ import annotations
@@ -14,41 +16,118 @@ from typing import TYPE_CHECKING
 from pybroker.cli.errors import CommandError
 from pybroker.client.admin import Admin
 from pybroker.client.consumer import Consumer
-from pybroker.client.errors import BrokerError
+from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.groups import OffsetAndMetadata
+from pybroker.client.listener import RebalanceListener
 from pybroker.client.settings import AdminSettings, ConsumerSettings
 from pybroker.client.topics import EARLIEST, LATEST, TopicPartition
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pybroker.client.fetcher import Record
     from pybroker.client.text import FormattedRecords, RecordFormat
 
 _LOOK_AGAIN_S = 1.0
 """Between two looks for a topic that is not there yet."""
+_SETTLE_S = 0.5
+"""Between two looks at how far the written records have come."""
+_LEAST_TIMEOUT_MS = 1000
+"""Calls are given that long under any --timeout-ms."""
 
 
 class Reading:
     """What is read, and the topics that are followed."""
 
-    def __init__(self, consumer: Consumer, follows: Follows | None = None) -> None:
-        self._consumer, self._follows = consumer, follows
+    def __init__(self, consumer: Consumer, follows: Follows | None = None, written: Written | None = None) -> None:
+        self._consumer, self._follows, self._written = consumer, follows, written
 
     def format(self, layout: RecordFormat, wait_s: float, max_records: int, max_bytes: int) -> FormattedRecords | None:
         """The next records as text; None when none came in time."""
         self._look()
-        return self._consumer.format(layout, wait_s, max_records=max_records, max_bytes=max_bytes)
+        formatted = self._consumer.format(layout, wait_s, max_records=max_records, max_bytes=max_bytes)
+        if formatted is None and self._written is not None:
+            self._written.settle(self._consumer)
+        return formatted
 
     def poll(self, wait_s: float, max_records: int) -> list[Record]:
         """The next records."""
         self._look()
-        return self._consumer.poll(wait_s, max_records)
+        records = self._consumer.poll(wait_s, max_records)
+        if not records and self._written is not None:
+            self._written.settle(self._consumer)
+        return records
+
+    def wrote(self, topic: str, partition: int, records: int) -> None:
+        """Note that so many records of a partition are written: all that were handed out."""
+        if self._written is not None:
+            self._written.add(self._consumer, TopicPartition(topic, partition), records)
+
+    def return_records(self, records: Iterable[Record]) -> None:
+        """Set the positions back to these records, which were handed out and not written."""
+        first: dict[TopicPartition, int] = {}
+        for record in records:
+            first.setdefault(TopicPartition(record.topic, record.partition), record.offset)
+        for partition, offset in first.items():
+            self._consumer.seek(partition, offset)
+
+    def return_unwritten(self) -> None:
+        """Set the positions back to where records are known to be written, so that no others are committed."""
+        if self._written is not None:
+            self._written.set_back(self._consumer)
 
     def _look(self) -> None:
         if self._follows is not None and (partitions := self._follows.look()) is not None:
             self._consumer.assign(partitions)
+
+
+class Written(RebalanceListener):
+    """Up to where the records of a group's partitions are written.
+
+    Asking the consumer for a position costs as much as formatting thousands of records. It is asked from time to time,
+    and in between records are counted: each takes one offset at least, so that what is known here is never too far.
+    """
+
+    def __init__(self) -> None:
+        self._offsets: dict[TopicPartition, int] = {}
+        self._more: dict[TopicPartition, int] = {}
+        """Records that were written since the position was asked for."""
+        self._settle_at = 0.0
+
+    def on_revoked(self, partitions: Sequence[TopicPartition], /) -> None:
+        """Forget partitions that another member may go on with."""
+        for partition in partitions:
+            self._offsets.pop(partition, None)
+            self._more.pop(partition, None)
+
+    def add(self, consumer: Consumer, partition: TopicPartition, records: int) -> None:
+        """Note that so many records are written, and with them everything that was handed out."""
+        self._more[partition] = self._more.get(partition, 0) + records
+        if partition not in self._offsets or time.monotonic() >= self._settle_at:
+            self.settle(consumer)
+
+    def settle(self, consumer: Consumer) -> None:
+        """Ask for the positions that were only counted; all that was handed out has to be written."""
+        for partition in list(self._more):
+            try:
+                self._offsets[partition] = consumer.position(partition)
+            except (ClientError, TimeoutError):
+                continue  # the count goes on, and the consumer raises the same when it reads on
+            del self._more[partition]
+        self._settle_at = time.monotonic() + _SETTLE_S
+
+    def set_back(self, consumer: Consumer) -> None:
+        """Set the consumer's positions back to what is known here, and have it commit nothing of other partitions."""
+        for partition in consumer.assignment():
+            to: int | OffsetAndMetadata
+            if partition in self._offsets:
+                to = self._offsets[partition] + self._more.get(partition, 0)
+            else:
+                # A position with a leader epoch is looked up before it is used or committed, and this one never is.
+                to = OffsetAndMetadata(0, leader_epoch=0)
+            consumer.seek(partition, to)
 
 
 class Follows:
@@ -92,6 +171,8 @@ class Follows:
 @contextmanager
 def open_reading(arguments: argparse.Namespace, properties: Mapping[str, str]) -> Iterator[Reading]:
     """Begin to read what the options name; raises CommandError and ClientError."""
+    properties = _within_timeout(arguments, properties)
+    settings = _settings(arguments, properties)
     with Consumer(arguments.bootstrap_server, properties) as consumer:
         if arguments.partition is not None:
             _read_partition(consumer, arguments)
@@ -99,14 +180,33 @@ def open_reading(arguments: argparse.Namespace, properties: Mapping[str, str]) -
         elif "group.id" in properties:
             pattern = None if arguments.include is None else _pattern(arguments.include)
             topics = [] if arguments.topic is None else [arguments.topic]
-            consumer.subscribe(topics, pattern=None if pattern is None else re.compile(rf"(?:{pattern.pattern})\Z"))
-            yield Reading(consumer)
+            compiled = None if pattern is None else re.compile(rf"(?:{pattern.pattern})\Z")
+            written = Written() if settings.commits_itself else None
+            consumer.subscribe(topics, pattern=compiled, listener=written)
+            yield Reading(consumer, written=written)
         else:
-            settings = ConsumerSettings.of_client(arguments.bootstrap_server, properties)
-            with Admin(arguments.bootstrap_server, AdminSettings.acting(properties)) as admin:
+            with Admin(arguments.bootstrap_server, _admin_properties(settings, properties)) as admin:
                 interval_s = settings.metadata_max_age_ms / 1000
                 internal = not settings.exclude_internal_topics
                 yield Reading(consumer, Follows(admin, arguments, internal=internal, interval_s=interval_s))
+
+
+def _settings(arguments: argparse.Namespace, properties: Mapping[str, str]) -> ConsumerSettings:
+    return ConsumerSettings.from_properties({**properties, "bootstrap.servers": arguments.bootstrap_server})
+
+
+def _within_timeout(arguments: argparse.Namespace, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties with a default.api.timeout.ms under which no call takes much longer than --timeout-ms."""
+    if arguments.timeout_ms is None:
+        return dict(properties)
+    given = _settings(arguments, properties).default_api_timeout_ms
+    return {**properties, "default.api.timeout.ms": str(min(given, max(_LEAST_TIMEOUT_MS, arguments.timeout_ms)))}
+
+
+def _admin_properties(settings: ConsumerSettings, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return a consumer's properties as an admin's, which wants request.timeout.ms below default.api.timeout.ms."""
+    longest = min(settings.request_timeout_ms, settings.default_api_timeout_ms)
+    return {**AdminSettings.acting(properties), "request.timeout.ms": str(longest)}
 
 
 def _read_partition(consumer: Consumer, arguments: argparse.Namespace) -> None:

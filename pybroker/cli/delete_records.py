@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_files import as_array, as_object, integer_of, long_of, string_of
+from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.cli.text_files import read_text
 from pybroker.client.errors import BrokerError, ClientError
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Delete the records of partitions below an offset. Options and output are those of kafka-delete-records."
 
+JSON = {
+    "": [{"topic": "string", "partition": "integer", "lowWatermark": "integer|null", "error": "string|null"}],
+}
 _VERSION = 1
 
 
@@ -38,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='offsets by partition: {"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], "version": 1}; '
         "offset -1 stands for all records",
     )
+    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,17 +50,27 @@ def run(arguments: argparse.Namespace) -> int:
     offsets = parse_offsets(read_text(arguments.offset_json_file))
     try:
         with open_admin(arguments) as admin:
-            print("Executing records delete operation")
+            if not arguments.json:
+                print("Executing records delete operation")
             outcomes = admin.delete_records(offsets)
     except (ClientError, ConfigError) as error:
         raise CommandError(str(error)) from None
-    print("Records delete operation completed:")
     # Kafka's tool prints them in an order that is another with every run.
-    for partition in sorted(outcomes, key=lambda one: (one.topic, one.partition)):
+    ordered = sorted(outcomes, key=lambda one: (one.topic, one.partition))
+    if arguments.json:
+        print_json([_as_json(partition, outcomes[partition]) for partition in ordered])
+        return 0
+    print("Records delete operation completed:")
+    for partition in ordered:
         outcome = outcomes[partition]
         result = f"error: {java_text(outcome)}" if isinstance(outcome, BrokerError) else f"low_watermark: {outcome}"
         print(f"partition: {partition.topic}-{partition.partition}\t{result}")
     return 0
+
+
+def _as_json(partition: TopicPartition, outcome: int | BrokerError) -> dict[str, str | int | None]:
+    error, watermark = (java_text(outcome), None) if isinstance(outcome, BrokerError) else (None, outcome)
+    return {"topic": partition.topic, "partition": partition.partition, "lowWatermark": watermark, "error": error}
 
 
 def parse_offsets(text: str) -> dict[TopicPartition, int]:
@@ -64,7 +79,8 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
         content = json.loads(text)
     except (ValueError, RecursionError):
         raise CommandError("The input string is not a valid JSON") from None
-    version = content.get("version", _VERSION) if isinstance(content, dict) else None
+    content = as_object(content)
+    version = integer_of(content, "version") if "version" in content else _VERSION
     if version != _VERSION:
         raise CommandError(f"Not supported version field value {version}")
     if "partitions" not in content:

@@ -9,19 +9,21 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.errors import CommandError
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError
 from pybroker.storage.errors import DirectoryError
-from pybroker.storage.losses import read_reports
+from pybroker.storage.losses import Report, read_reports
+from pybroker.storage.meta_properties import FILE_NAME
 from pybroker.storage.native import set_aside_files
 from pybroker.storage.partition_directory import METADATA_DIRECTORY, find_partitions
 from pybroker.storage.verification import verify_directories
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterable, Iterator
 
     from pybroker.storage.verification import Verification
 
@@ -41,7 +43,7 @@ def add_local_arguments(parser: argparse.ArgumentParser, what: argparse._Mutuall
     what.add_argument(
         "--damage", action="store_true", help="list what starts have found missing, and what is set aside"
     )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="the broker's server.properties")
+    parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="the broker's server.properties")
     parser.add_argument(
         "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that wins over the file"
     )
@@ -72,19 +74,46 @@ def verify(arguments: argparse.Namespace) -> int:
     return WHOLE if found.complete else NOT_LOOKED
 
 
+class _LogDamage(NamedTuple):
+    """What starts have found missing in a log, and the names and sizes of the files that they have set aside."""
+
+    log: Path
+    reports: list[Report]
+    files: list[tuple[str, int]]
+
+
 def show_damage(arguments: argparse.Namespace) -> int:
-    """Print what starts have found missing in each log, and the files that are set aside; return 0."""
+    """Print what starts have found missing in each log, and the files that are set aside; return 0.
+
+    Raises CommandError, after what was found in the other directories, where one is not a log directory.
+    """
     paths, metadata = _directories(arguments)
-    logs = []
     try:
-        found = [log for path in paths for log in find_partitions(path)]
-        for log in [*found, *(it for it in [metadata / METADATA_DIRECTORY] if it.is_dir())]:
-            reports, files = read_reports(log), set_aside_files(str(log))
-            if reports or files:
-                logs.append((log, reports, files))
+        found = {path: list(_find_damage(find_partitions(path))) for path in paths}
+        is_there = (metadata / METADATA_DIRECTORY).is_dir()
+        of_metadata = list(_find_damage([metadata / METADATA_DIRECTORY] if is_there else []))
+        # Where logs have lost something a broker has run, and the file that says so may be lost too.
+        others = [path for path in paths if not found[path] and not (path / FILE_NAME).exists()]
     except OSError as error:
         raise CommandError(f"{error.filename or error} cannot be read: {error.strerror}", NOT_LOOKED) from None
-    if arguments.json:
+    logs = [log for path in paths for log in found[path]] + of_metadata
+    if logs or not others:
+        _print_damage(logs, as_json=arguments.json)
+    if others:
+        raise CommandError(f"{', '.join(map(str, others))}: not a log directory, as it has no {FILE_NAME}", NOT_LOOKED)
+    return WHOLE
+
+
+def _find_damage(logs: Iterable[Path]) -> Iterator[_LogDamage]:
+    """Yield what is known of each log that has lost something; raises OSError."""
+    for log in logs:
+        reports, files = read_reports(log), set_aside_files(str(log))
+        if reports or files:
+            yield _LogDamage(log, reports, files)
+
+
+def _print_damage(logs: list[_LogDamage], *, as_json: bool) -> None:
+    if as_json:
         entries = [
             {
                 "log": str(log),
@@ -94,7 +123,7 @@ def show_damage(arguments: argparse.Namespace) -> int:
             for log, reports, files in logs
         ]
         print(json.dumps({"version": _VERSION, "logs": entries}, separators=(",", ":")))
-        return WHOLE
+        return
     for log, reports, files in logs:
         for report in reports:
             when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(report.time_ms / 1000))
@@ -103,7 +132,6 @@ def show_damage(arguments: argparse.Namespace) -> int:
             print(f"set aside: {log / name} ({size} bytes)")
     if not logs:
         print("no start has found anything missing")
-    return WHOLE
 
 
 def _directories(arguments: argparse.Namespace) -> tuple[list[Path], Path]:

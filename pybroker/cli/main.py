@@ -9,6 +9,7 @@ import argparse
 import gc
 import sys
 
+from pybroker.cli import standard_output
 from pybroker.cli.errors import CommandError
 from pybroker.cli.parsers import build_parser, module_of, nearest
 
@@ -67,16 +68,42 @@ def main(arguments: list[str] | None = None) -> int:
     command = module_of(name)
     parser = build_parser(name, command)
     try:
-        return int(command.run(parser.parse_args(arguments[1:])))
-    except CommandError as error:
-        print(f"pybroker {name}: {error}", file=sys.stderr)
-        return error.status
+        try:
+            return int(command.run(parser.parse_args(arguments[1:])))
+        except CommandError as error:
+            if (failure := _failure_of_output(error)) is not None:
+                raise failure from None
+            print(f"pybroker {name}: {error}", file=sys.stderr)
+            return error.status
+        finally:
+            # The interpreter would flush, too late for a status and a line of ours.
+            standard_output.flush()
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # The reader of the output has gone, as in `pybroker topics --list | head`.
-        sys.stderr.close()
+        standard_output.abandon()
         return 1
+    except OSError as error:
+        if not standard_output.says_full(error):
+            raise
+        where = " to standard output" if standard_output.has_failed() else ""
+        standard_output.abandon()
+        print(f"pybroker {name}: cannot write{where}: {error.strerror}", file=sys.stderr)
+        return 1
+
+
+def _failure_of_output(error: CommandError) -> OSError | None:
+    """Return the failed write to standard output that a command's error comes from, None where it has another cause.
+
+    Closing a client after such a write may fail, too, and what the command says of that is beside the point.
+    """
+    cause = error.__context__
+    while cause is not None:
+        if isinstance(cause, BrokenPipeError) or (isinstance(cause, OSError) and standard_output.says_full(cause)):
+            return cause if standard_output.has_failed() else None
+        cause = cause.__context__
+    return None
 
 
 def _no_command(name: str) -> str:

@@ -193,7 +193,7 @@ def _facts(path: Path) -> dict[str, Any]:
 
 def _restore(config: BrokerConfig, arguments: argparse.Namespace) -> _Saved:
     parent = config.metadata_directory
-    with closing(tarfile.open(arguments.file)) as archive:
+    with closing(_open(arguments.file)) as archive:
         saved = _read_manifest(archive, arguments.file)
         _check_fits(saved, config, arguments)
         held = LogDirectory.acquire(parent)
@@ -206,6 +206,14 @@ def _restore(config: BrokerConfig, arguments: argparse.Namespace) -> _Saved:
         finally:
             held.release()
     return saved
+
+
+def _open(file: Path) -> tarfile.TarFile:
+    """Open an archive; raises CommandError for another file, and OSError."""
+    try:
+        return tarfile.open(file, "r:")
+    except tarfile.ReadError:
+        raise CommandError(f"{file} is not a tar archive as `pybroker snapshot save` writes it") from None
 
 
 def _put_back(

@@ -27,7 +27,9 @@ _LOOK_EVERY_S = 0.02
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--config", type=Path, metavar="FILE", help="the server.properties the broker was started with")
+    parser.add_argument(
+        "-c", "--config", type=Path, metavar="FILE", help="the server.properties the broker was started with"
+    )
     parser.add_argument(
         "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that wins over the file"
     )

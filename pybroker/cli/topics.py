@@ -18,6 +18,7 @@ from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_output import add_json_option, print_json, refuse_json
 from pybroker.cli.kafka_exceptions import java_text, java_words
+from pybroker.cli.option_rules import conflict, is_given, refuse_with, require
 from pybroker.cli.uuids import parse_uuid
 from pybroker.client.errors import BrokerError, ClientError, UnservedApiError
 from pybroker.client.java.hash_order import in_hash_order
@@ -66,10 +67,29 @@ JSON = {
 }
 _DEFAULT_CONFIG = 5
 _NO_ID = bytes(16)
+_REPORTS = (
+    "under-replicated-partitions",
+    "under-min-isr-partitions",
+    "at-min-isr-partitions",
+    "unavailable-partitions",
+)
+_GOES_WITH = {
+    "config": ("create",),
+    "partitions": ("alter", "create"),
+    "replication-factor": ("create",),
+    "replica-assignment": ("alter", "create"),
+    **dict.fromkeys(_REPORTS, ("describe",)),
+    "topics-with-overrides": ("describe",),
+    "if-exists": ("alter", "delete", "describe"),
+    "if-not-exists": ("create",),
+    "exclude-internal": ("list", "describe"),
+}
+"""The actions that an option goes with, in the order in which Kafka's tool looks at options; others go with all."""
 _COLLISION = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. "
     "To avoid issues it is best to use either, but not both."
 )
+_ONLY_ID = "Only topic id will be used when both --topic and --topic-id are specified and topicId is not Uuid.ZERO_UUID"
 
 
 class _FailedError(Exception):
@@ -122,6 +142,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Do what is asked for and return 0."""
     if arguments.action not in ("list", "describe"):
         refuse_json(arguments, "--list and --describe")
+    _check_required(arguments)
+    _check_excluded(arguments)
     try:
         with open_admin(arguments) as admin:
             _ACTIONS[arguments.action](admin, arguments)
@@ -132,10 +154,37 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _check_required(arguments: argparse.Namespace) -> None:
+    """Refuse an action without the options that it needs, as Kafka's tool; raises CommandError."""
+    if arguments.action == "describe" and arguments.if_exists:
+        if arguments.topic is None and arguments.topic_id is None:
+            raise CommandError("--topic or --topic-id is required to describe a topic")
+        if arguments.topic is not None and arguments.topic_id is not None and not arguments.json:
+            print(_ONLY_ID)
+    if arguments.action not in ("list", "describe"):
+        require(arguments, "topic")
+    if arguments.action == "alter":
+        if arguments.config:
+            raise CommandError(
+                'Option combination "[[bootstrap-server], [config]]" can\'t be used with option "[alter]" '
+                "(To alter topic configurations, the kafka-configs tool can be used.)"
+            )
+        require(arguments, "partitions")
+
+
+def _check_excluded(arguments: argparse.Namespace) -> None:
+    """Refuse options that do not go with the action or with each other, as Kafka's tool; raises CommandError."""
+    for option, actions in _GOES_WITH.items():
+        if is_given(arguments, option) and arguments.action not in actions:
+            raise conflict(option, arguments.action)
+        if option == "replica-assignment" and arguments.action == "create":
+            refuse_with(arguments, option, "partitions", "replication-factor")
+        if option in _REPORTS:
+            refuse_with(arguments, option, "topics-with-overrides")
+
+
 def _create(admin: Admin, arguments: argparse.Namespace) -> None:
     name = arguments.topic
-    if name is None:
-        raise CommandError("--create needs --topic", 2)
     if arguments.partitions is not None and arguments.partitions < 1:
         raise _FailedError("The partitions must be greater than 0")
     if arguments.replication_factor is not None and not 1 <= arguments.replication_factor <= 32767:
@@ -211,16 +260,12 @@ def _list(admin: Admin, arguments: argparse.Namespace) -> None:
 
 
 def _delete(admin: Admin, arguments: argparse.Namespace) -> None:
-    if arguments.topic is None:
-        raise CommandError("--delete needs --topic", 2)
     names = _names(admin, arguments)
     if names:
         admin.delete_topics(names)
 
 
 def _alter(admin: Admin, arguments: argparse.Namespace) -> None:
-    if arguments.topic is None or arguments.partitions is None:
-        raise CommandError("--alter needs --topic and --partitions", 2)
     names = _names(admin, arguments)
     if not names:
         return

@@ -127,7 +127,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     listed = command("list", _list, "list transactions")
     listed.add_argument(
-        "--duration-filter", type=int, default=NOTHING, metavar="MS", help="only those that are open for longer"
+        "--duration-filter",
+        type=int,
+        default=NOTHING,
+        metavar="MS",
+        help="only those that are open for longer, and those without a transaction",
     )
     listed.add_argument("--transactional-id-pattern", metavar="REGEX", help="only transactional ids that match it")
     described = command("describe", _describe, "describe the state of an active transactional id")
@@ -286,6 +290,7 @@ def _find_hanging(admin: Admin, arguments: argparse.Namespace) -> None:
         )
     if arguments.partition is not None and arguments.topic is None:
         raise CommandError("The --partition argument requires --topic to be provided")
+    _check_broker(admin, arguments.broker_id)
     partitions = _partitions_to_search(admin, arguments)
     long_open = _open_for_long(admin, partitions, arguments)
     now_ms = _now_ms()
@@ -303,6 +308,18 @@ def _find_hanging(admin: Admin, arguments: argparse.Namespace) -> None:
         for partition, producer in _without_coordinator(admin, long_open)
     )
     _show(arguments, _HANGING, rows, JSON["find-hanging"][0])
+
+
+def _check_broker(admin: Admin, broker: int | None) -> None:
+    """Raise CommandError for a broker that does not run: nothing found on it would read as nothing that hangs."""
+    if broker is None:
+        return
+    known = sorted(node.node_id for node in admin.describe_cluster().brokers)
+    if broker not in known:
+        ids = ", ".join(map(str, known))
+        raise CommandError(
+            f"--broker-id {broker}: there is no such broker in the cluster now; those that run are {ids}"
+        )
 
 
 def _partitions_to_search(admin: Admin, arguments: argparse.Namespace) -> list[TopicPartition]:

@@ -5,7 +5,6 @@ Owns the options and the events of kafka-verifiable-consumer.
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.console_options import read_file
 from pybroker.cli.errors import CommandError
+from pybroker.cli.interrupts import Interrupts
 from pybroker.client.consumer import Consumer
 from pybroker.client.errors import ClientError
 from pybroker.client.groups import OffsetAndMetadata
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 DESCRIPTION = "Read a topic as a member of a group, and print rebalances, records and commits as events of JSON."
 
 _WAIT_S = 0.5
+_PROTOCOLS = ("classic", "consumer")
 _RANGE = "org.apache.kafka.clients.consumer.RangeAssignor"
 
 
@@ -55,33 +56,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read until the number or a signal ends it; returns 0."""
-    events, requested = Events(arguments), False
-    handlers = {number: signal.signal(number, lambda *_: _interrupt()) for number in (signal.SIGTERM, signal.SIGINT)}
+    """Read until the number or a signal ends it; returns 0, and after a signal its status."""
+    if arguments.group_protocol.lower() not in _PROTOCOLS:
+        raise CommandError(f"--group-protocol {arguments.group_protocol}: must be {' or '.join(_PROTOCOLS)}")
+    events, interrupts = Events(arguments), Interrupts()
     try:
-        with Consumer(arguments.bootstrap_server, _properties(arguments)) as consumer:
+        with interrupts, Consumer(arguments.bootstrap_server, _properties(arguments)) as consumer:
             events.print("startup_complete")
             try:
                 consumer.subscribe([arguments.topic], listener=events)
                 while not events.is_finished():
                     events.take(consumer, consumer.poll(_WAIT_S))
             except KeyboardInterrupt:
-                requested = True
                 events.print("shutdown_requested")
     except ClientError as error:
         raise CommandError(str(error)) from None
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
     events.print("shutdown_complete")
-    if not requested:
+    if not interrupts.came:
         # Kafka's tool asks itself to stop when it has come to its end.
         events.print("shutdown_requested")
-    return 0
-
-
-def _interrupt() -> None:
-    raise KeyboardInterrupt
+    return interrupts.status
 
 
 def _properties(arguments: argparse.Namespace) -> dict[str, object]:

@@ -6,17 +6,18 @@ Owns the options and the events of kafka-verifiable-producer.
 from __future__ import annotations
 
 import itertools
-import signal
 import sys
 import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybroker.cli.broker_watch import BrokerWatch
 from pybroker.cli.console_options import read_file
 from pybroker.cli.errors import CommandError
+from pybroker.cli.interrupts import Interrupts
 from pybroker.cli.kafka_exceptions import java_class, java_words
-from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.errors import BrokerError, ClientError, ClosedError
 from pybroker.client.producer import Producer
 from pybroker.protocol.kafka_json import json_text
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Send increasing numbers to a topic, and print an event of JSON for each that is acknowledged or not."
 
+_LOOK_S = 0.1
+"""Between two looks at what ends a wait."""
 _EXCEPTION = "org.apache.kafka.common.KafkaException"
 
 
@@ -48,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send until the number or a signal ends it; returns 0."""
+    """Send until the number or a signal ends it; returns 0, and after a signal its status."""
     if arguments.repeating_keys is not None and arguments.repeating_keys < 1:
         raise CommandError(f"--repeating-keys {arguments.repeating_keys}: must be at least 1")
     if arguments.producer_config is not None:
@@ -57,17 +60,15 @@ def run(arguments: argparse.Namespace) -> int:
     properties = {"acks": str(arguments.acks), "retries": "0"}
     properties |= read_file(arguments.command_config or arguments.producer_config)
     properties.pop("bootstrap.servers", None)
-    events, begun, stop = Events(arguments.topic), time.time(), threading.Event()
-    handlers = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    events, interrupts, begun = Events(arguments.topic), Interrupts(), time.time()
     try:
-        with Producer(arguments.bootstrap_server, properties) as producer:
+        with interrupts, Producer(arguments.bootstrap_server, properties) as producer:
             events.print("startup_complete")
-            _send_all(arguments, producer, events, stop)
+            with BrokerWatch(arguments.bootstrap_server, properties) as watch, interrupts.held():
+                _send_all(arguments, producer, events, watch, interrupts)
     except ClientError as error:
         raise CommandError(str(error)) from None
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    events.raise_failure()
     events.print("shutdown_complete")
     rate = 1000 * events.acked / max(1.0, (time.time() - begun) * 1000)
     events.print(
@@ -77,7 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
         target_throughput=arguments.throughput,
         avg_throughput=rate,
     )
-    return 0
+    events.raise_failure()
+    return interrupts.status
 
 
 class Events:
@@ -85,13 +87,29 @@ class Events:
 
     def __init__(self, topic: str) -> None:
         self._topic, self._lock = topic, threading.Lock()
+        self._failure: OSError | None = None
         self.sent = self.acked = 0
 
+    @property
+    def failed(self) -> bool:
+        """Whether standard output takes no events any more."""
+        return self._failure is not None
+
+    def raise_failure(self) -> None:
+        """Raise the OSError of an event that could not be printed, where there is one."""
+        if self._failure is not None:
+            raise self._failure
+
     def print(self, name: str, **data: object) -> None:
-        """An event of now."""
+        """An event of now; nothing more is printed once that has failed."""
         line = json_text({"timestamp": time.time_ns() // 1_000_000, "name": name, **data})
         with self._lock:
-            print(line, flush=True)
+            if self._failure is None:
+                try:
+                    print(line, flush=True)
+                except OSError as error:
+                    # The client logs what a delivery callback raises and goes on: the sending thread raises it.
+                    self._failure = error
 
     def watch(self, key: str | None, value: str) -> Callable[[Exception | None, RecordMetadata], None]:
         """What is called with the fate of a record."""
@@ -120,16 +138,20 @@ class Events:
         )
 
 
-def _send_all(arguments: argparse.Namespace, producer: Producer, events: Events, stop: threading.Event) -> None:
+def _send_all(
+    arguments: argparse.Namespace, producer: Producer, events: Events, watch: BrokerWatch, interrupts: Interrupts
+) -> None:
+    """Send until the number, a signal or standard output ends it; signals are held."""
     numbers = itertools.count() if arguments.max_messages < 0 else range(arguments.max_messages)
     created = None if arguments.message_create_time == -1 else arguments.message_create_time
     begun = time.monotonic()
     for number in numbers:
-        if stop.is_set():
+        if interrupts.came or events.failed:
             return
         key = None if arguments.repeating_keys is None else str(number % arguments.repeating_keys)
         value = str(number) if arguments.value_prefix is None else f"{arguments.value_prefix}.{number}"
         events.sent += 1
+        watch.begin()
         try:
             producer.send(
                 arguments.topic,
@@ -140,7 +162,18 @@ def _send_all(arguments: argparse.Namespace, producer: Producer, events: Events,
             )
         except ClientError as error:
             events.fail(key, value, error)
+        except KeyboardInterrupt:
+            # It waits for a broker, and a signal has waited for it. In the words of Kafka's tool.
+            events.fail(key, value, ClosedError("Producer closed while send in progress"))
+            return
+        finally:
+            watch.end()
         if created is not None:
             created += int((time.monotonic() - begun) * 1000)
         if arguments.throughput > 0:
-            stop.wait(max(0.0, begun + (number + 1) / arguments.throughput - time.monotonic()))
+            _wait(begun + (number + 1) / arguments.throughput, events, interrupts)
+
+
+def _wait(until: float, events: Events, interrupts: Interrupts) -> None:
+    while (left := until - time.monotonic()) > 0 and not (interrupts.came or events.failed):
+        time.sleep(min(left, _LOOK_S))

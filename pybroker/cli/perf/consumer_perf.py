@@ -145,6 +145,10 @@ def read_wanted(options: argparse.Namespace) -> tuple[int, str]:
         raise ToolError("Exactly one of the following arguments is required: [topic], [include]")
     if options.reporting_interval <= 0:
         raise ToolError("Reporting interval must be greater than 0.")
+    try:
+        formats.java_date(options.date_format, datetime.now())
+    except ValueError as error:
+        raise ToolError(str(error)) from None
     if options.messages is not None:
         print("Warning: --messages is deprecated. Use --num-records instead.")
         return options.messages, "messages"

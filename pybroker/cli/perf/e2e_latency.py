@@ -63,7 +63,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="The number of headers of each message (default: 0).",
     )
     add("--record-header-key-size", type=int, default=0, metavar="BYTES", help="The size of each header key.")
-    add("--record-header-size", type=int, default=0, metavar="BYTES", help="The size of each header value.")
+    add(
+        "--record-header-size",
+        type=int,
+        default=0,
+        metavar="BYTES",
+        help="The size of each header value, -1 for null (default: 0).",
+    )
     add("--command-config", metavar="FILE", help="Config properties file.")
     add_json_option(parser)
 
@@ -113,6 +119,20 @@ def read_positional(options: argparse.Namespace) -> None:
             raise ToolError(f'Missing required argument "[--{name.replace("_", "-")}]"')
     if options.producer_acks not in ("1", "all"):
         raise ToolError("Latency testing requires synchronous acknowledgement. Please use 1 or all")
+    check_numbers(options)
+
+
+def check_numbers(options: argparse.Namespace) -> None:
+    """Check that counts and sizes are what Kafka's tool takes. Raises ToolError in its words."""
+    if options.num_records <= 0:
+        raise ToolError("Value for --num-records must be a positive integer.")
+    for name in ("record-size", "record-key-size", "record-header-key-size"):
+        if getattr(options, name.replace("-", "_")) < 0:
+            raise ToolError(f"Value for --{name} must be a non-negative integer.")
+    if options.record_header_size < -1:
+        raise ToolError("Value for --record-header-size must be a non-negative integer or -1 for null header value.")
+    if options.num_headers < 0:
+        raise ToolError("Value for --num-headers must be a non-negative integer.")
 
 
 def have_topic(options: argparse.Namespace, properties: dict[str, str]) -> list[int]:
@@ -143,8 +163,9 @@ def round_trip(producer: Producer, fetcher: Fetcher, options: argparse.Namespace
     """Send a record and wait until it comes back: nanoseconds."""
     value = _letters(options.record_size)
     key = _letters(options.record_key_size) if options.record_key_size else None
+    size = options.record_header_size
     headers = [
-        (_letters(options.record_header_key_size).decode(), _letters(options.record_header_size))
+        (_letters(options.record_header_key_size).decode(), None if size < 0 else _letters(size))
         for _ in range(options.num_headers)
     ]
     begun = time.perf_counter_ns()
@@ -155,7 +176,7 @@ def round_trip(producer: Producer, fetcher: Fetcher, options: argparse.Namespace
     return elapsed
 
 
-def check(records: list[Record], value: bytes, key: bytes | None, headers: list[tuple[str, bytes]]) -> None:
+def check(records: list[Record], value: bytes, key: bytes | None, headers: list[tuple[str, bytes | None]]) -> None:
     """That exactly what was sent came back. Raises ToolError."""
     if not records:
         raise ToolError(f"poll() timed out before finding a result (timeout:[{_TIMEOUT_S * 1000:.0f}ms])")

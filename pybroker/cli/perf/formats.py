@@ -149,14 +149,22 @@ _DATE_PARTS: dict[str, Callable[[datetime, int], str]] = {
 
 
 def java_date(pattern: str, moment: datetime) -> str:
-    """A moment in a pattern of `java.text.SimpleDateFormat`. Raises ValueError for a letter that is not served."""
+    """A moment in a pattern of `java.text.SimpleDateFormat`.
+
+    Raises ValueError for a letter that is not served and for a quote that is not closed.
+    """
 
     def part(match: re.Match[str]) -> str:
         text = match[0]
+        if text == "'":
+            raise ValueError(f"--date-format {pattern}: a quote is not closed; '' stands for a quote itself")
         if text.startswith("'"):
             return "'" if text == "''" else text[1:-1].replace("''", "'")
         if text[0] not in _DATE_PARTS:
-            raise ValueError(f"--date-format: the letter {text[0]!r} is not served; known are {''.join(_DATE_PARTS)}")
+            known = "".join(_DATE_PARTS)
+            raise ValueError(
+                f"--date-format {pattern}: the letter {text[0]!r} is not served; known are {known}, and text in quotes"
+            )
         return _DATE_PARTS[text[0]](moment, len(text))
 
-    return re.sub(r"'(?:[^']|'')*'|([A-Za-z])\1*", part, pattern)
+    return re.sub(r"'(?:[^']|'')*'|'|([A-Za-z])\1*", part, pattern)

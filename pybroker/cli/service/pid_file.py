@@ -7,26 +7,29 @@ directories, not this file, keep two brokers apart. Must not know who reads it.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from pathlib import Path
 
 from pybroker.cli.errors import CommandError
 from pybroker.storage.atomic_file import replace_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class PidFile:
     """The file of one process."""
 
     def __init__(self, path: Path) -> None:
-        """Raise CommandError where no file could be written."""
+        """Raise CommandError where no file could be written, or the one that is there is of a broker that runs."""
         self._path = path.absolute()
         folder = self._path.parent
         if not folder.is_dir():
             raise CommandError(f"--pid-file {path}: there is no directory {folder}")
         if not os.access(folder, os.W_OK | os.X_OK):
             raise CommandError(f"--pid-file {path}: {folder} cannot be written to")
+        other = self._read()
+        if other is not None and other != os.getpid() and _is_broker(other):
+            raise CommandError(
+                f"--pid-file {path}: it has the id of a broker that runs, {other}; expected another file"
+            )
 
     def write(self) -> None:
         """Write this process's id; raises CommandError."""
@@ -37,8 +40,22 @@ class PidFile:
 
     def remove(self) -> None:
         """Remove the file if it still has this process's id."""
-        try:
-            if self._path.read_text(encoding="ascii").strip() == str(os.getpid()):
+        if self._read() == os.getpid():
+            with suppress(OSError):
                 self._path.unlink()
-        except (OSError, UnicodeDecodeError):
-            return
+
+    def _read(self) -> int | None:
+        """Return the id in the file; None where there is none."""
+        try:
+            return int(self._path.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return None
+
+
+def _is_broker(process: int) -> bool:
+    """Whether a process runs that is a broker by its command line: ids come again, after a boot above all."""
+    try:
+        words = Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b"pybroker" in words and b"\0start\0" in words

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pybroker.cli.broker_api_versions import _served, _shown
@@ -14,6 +16,18 @@ def test_every_broker_has_a_paragraph(capsys: pytest.CaptureFixture[str]) -> Non
         assert first == f"{broker.bootstrap_servers} (id: 1 rack: null isFenced: false) -> ("
     assert lines[0].startswith("\tProduce(0): ")
     assert lines[-1] == ")"
+
+
+def test_a_document_has_every_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    with Broker() as broker:
+        assert main(["broker-api-versions", "--bootstrap-server", broker.bootstrap_servers, "--json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)
+    assert f"{one['host']}:{one['port']}" == broker.bootstrap_servers
+    assert (one["broker"], one["rack"], one["error"]) == (1, None, None)
+    produce, *_, last = one["apis"]
+    assert produce["name"] == "Produce"
+    assert last["key"] > produce["key"] == 0
+    assert last["max"] >= last["min"]
 
 
 @pytest.mark.parametrize(

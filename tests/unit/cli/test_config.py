@@ -74,3 +74,15 @@ def test_right_settings_are_printed_with_their_sources(tmp_path: Path, capsys: p
 def test_a_file_that_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "print", "-c", "/nowhere"]) == 1
     assert capsys.readouterr().err == "pybroker config: cannot read /nowhere: No such file or directory\n"
+
+
+def test_a_file_may_be_named_as_at_a_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("node.id=7\n")
+    assert main(["config", "validate", str(path)]) == 0
+    assert capsys.readouterr().out == f"{path}: no faults, no warnings\n"
+    assert main(["config", "print", str(path), "--changed", "--override", "num.io.threads=4"]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"node.id=7  ({path}:1)", "num.io.threads=4  (--override)"]
+    assert main(["config", "print", str(path), "-c", "other.properties"]) == 2
+    words = f"pybroker config: {path}: --config other.properties names the settings already\n"
+    assert capsys.readouterr() == ("", words)

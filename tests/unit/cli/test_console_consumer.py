@@ -5,8 +5,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -142,12 +144,15 @@ def test_what_makes_no_sense_is_refused(
     assert said in capfd.readouterr().err
 
 
-def process(broker: Broker, *arguments: str) -> subprocess.Popen[bytes]:
-    program = [sys.executable, "-m", "pybroker.cli.main", *command(broker, *arguments)]
-    return subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def process(
+    broker: Broker, *arguments: str, stdout: int | IO[bytes] = subprocess.PIPE, unbuffered: bool = False
+) -> subprocess.Popen[bytes]:
+    program = [sys.executable, *(["-u"] if unbuffered else []), "-m", "pybroker.cli.main", *command(broker, *arguments)]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    return subprocess.Popen(program, stdout=stdout, stderr=subprocess.PIPE, env=environment)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_with_the_count(broker: Broker, number: signal.Signals, status: int) -> None:
     with process(broker, "--topic", "orders", "--from-beginning") as running:
         assert running.stdout is not None
@@ -173,6 +178,16 @@ def test_a_reader_that_goes_ends_it_quietly(broker: Broker) -> None:
     assert said.count("\n") == 1
 
 
+def test_a_reader_that_goes_after_the_last_record_ends_it(broker: Broker) -> None:
+    with process(broker, "--topic", "orders", "--from-beginning") as running:
+        assert running.stdout is not None
+        assert len([running.stdout.readline() for _ in range(3)]) == 3
+        running.stdout.close()
+        assert running.wait(30) == 0
+        assert running.stderr is not None
+        assert running.stderr.read() == b"Processed a total of 3 messages\n"
+
+
 def test_output_to_a_file_is_whole(broker: Broker, tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = command(broker, "--topic", "many", "--from-beginning", "--max-messages", "200000")
@@ -180,3 +195,106 @@ def test_output_to_a_file_is_whole(broker: Broker, tmp_path: Path) -> None:
         program = [sys.executable, "-m", "pybroker.cli.main", *arguments]
         subprocess.run(program, stdout=file, stderr=subprocess.DEVNULL, check=True, env={**os.environ})
     assert out.read_bytes() == (b"x" * 20 + b"\n") * 200_000
+
+
+MANY = ("--topic", "many", "--from-beginning", "--command-property", "auto.commit.interval.ms=1", "--group")
+"""Commits at every opportunity."""
+
+
+def committed(broker: Broker, group: str) -> int | None:
+    with Admin(broker.bootstrap_servers) as admin:
+        offset = admin.list_group_offsets(group).get(TopicPartition("many", 0))
+    return None if offset is None else offset.offset
+
+
+def processed(said: bytes) -> int:
+    return int(said.decode().rpartition("Processed a total of ")[2].partition(" ")[0])
+
+
+def test_on_a_full_disk_nothing_is_committed(broker: Broker) -> None:
+    with Path("/dev/full").open("wb") as full, process(broker, *MANY, "full", stdout=full) as running:
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 0
+    first, last = said.decode().splitlines()
+    assert first == "Unable to write to standard out, closing consumer. (No space left on device)"
+    assert last == "Processed a total of 0 messages"
+    assert not committed(broker, "full")
+
+
+def test_what_a_reader_that_goes_has_not_taken_is_not_committed(broker: Broker) -> None:
+    with process(broker, *MANY, "gone") as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert len([running.stdout.readline() for _ in range(100_000)]) == 100_000
+        running.stdout.close()
+        said = running.stderr.read()
+    assert running.returncode == 0
+    assert 0 < processed(said) < 200_000
+    assert committed(broker, "gone") == processed(said)
+
+
+@pytest.mark.parametrize("unbuffered", [False, True])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_in_the_middle_commits_what_was_written(
+    broker: Broker, number: signal.Signals, status: int, unbuffered: bool
+) -> None:
+    group = f"signal-{status}-{unbuffered}"
+    with process(broker, *MANY, group, unbuffered=unbuffered) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline()
+        assert running.stderr is not None
+        running.send_signal(number)
+        out, said = running.stdout.read(), running.stderr.read()
+    assert running.returncode == status
+    assert committed(broker, group) == processed(said) == out.count(b"\n") + 1
+
+
+@pytest.mark.parametrize("unbuffered", [False, True])
+def test_a_signal_ends_a_write_that_nobody_reads(broker: Broker, unbuffered: bool) -> None:
+    group = f"blocked-{unbuffered}"
+    with process(broker, *MANY, group, unbuffered=unbuffered) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline()
+        running.send_signal(signal.SIGTERM)
+        said = running.stderr.read()
+        taken = running.stdout.read().count(b"\n")
+    assert running.returncode == 143
+    assert (committed(broker, group) or 0) == processed(said) <= taken + 1
+
+
+def test_what_stands_behind_a_record_that_cannot_be_shown_is_not_committed(
+    broker: Broker, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("strange", 1)])
+    with Producer(broker.bootstrap_servers) as producer:
+        for key in (b"\0\7", b"\0\0", b"\0\7"):
+            producer.send("strange", b"", key)
+    arguments = ("--topic", "strange", "--from-beginning", "--formatter", "Offsets", "--group", "strange")
+    assert main(command(broker, *arguments)) == 1
+    said = capfd.readouterr().err
+    assert "Error processing message: Could not read record at offset 1 due to: " in said
+    assert "Processed a total of 2 messages" in said
+    with Admin(broker.bootstrap_servers) as admin:
+        assert admin.list_group_offsets("strange")[TopicPartition("strange", 0)].offset == 2
+
+
+@pytest.mark.parametrize("options", [[], ["--group", "g"], ["--partition", "0", "--offset", "earliest"]])
+def test_it_ends_in_time_where_no_broker_answers(capfd: pytest.CaptureFixture[str], options: list[str]) -> None:
+    began = time.monotonic()
+    where = ["--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--timeout-ms", "1000"]
+    assert main(["console-consumer", *where, *options]) == 0
+    assert time.monotonic() - began < 20  # it was a minute
+    first, last = capfd.readouterr().err.splitlines()
+    assert first.startswith("ERROR Error processing message, terminating consumer process: no record came within")
+    assert "no broker answered: 127.0.0.1:1: " in first
+    assert last == "Processed a total of 0 messages"
+
+
+def test_without_standard_output_it_does_not_begin(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    assert main(command(broker, "--topic", "orders")) == 1
+    assert "standard output is closed" in capsys.readouterr().err

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import io
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -9,6 +12,8 @@ import pytest
 from pybroker.cli.main import main
 from pybroker.client import Admin, Consumer, NewTopic, TopicPartition
 from pybroker.testing import Broker
+from tests.support.conditions import wait_until
+from tests.support.scripted_broker import ScriptedBroker
 
 Run = Callable[..., int]
 
@@ -113,3 +118,59 @@ def test_what_makes_no_sense_is_refused(
 ) -> None:
     assert run("plain", b"", *arguments) == 1
     assert said in capsys.readouterr().err
+
+
+def test_standard_input_that_is_closed_has_no_lines(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert main(["console-producer", "--bootstrap-server", broker.bootstrap_servers, "--topic", "plain"]) == 0
+
+
+def process(servers: str, *arguments: str) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "pybroker.cli.main", "console-producer", "--bootstrap-server", servers, *arguments]
+    return subprocess.Popen([*words, "--topic", "t"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+
+
+@pytest.mark.parametrize(("number", "status"), SIGNALS)
+@pytest.mark.parametrize("sync", [[], ["--sync"]], ids=["async", "sync"])
+def test_it_says_that_no_broker_answers_and_a_signal_ends_that(
+    sync: list[str], number: signal.Signals, status: int
+) -> None:
+    with process("127.0.0.1:1", *sync) as running:
+        assert running.stdin is not None
+        assert running.stderr is not None
+        running.stdin.write(b"line\n")
+        running.stdin.flush()
+        line = running.stderr.readline().decode()
+        assert line.startswith("no broker answered: 127.0.0.1:1: ")
+        assert "; trying again for " in line
+        running.send_signal(number)
+        _, said = running.communicate(timeout=30)
+    assert (running.returncode, said) == (status, b"")
+
+
+def test_a_second_signal_gives_up_what_is_not_acknowledged() -> None:
+    not_leader = 6
+    with (
+        ScriptedBroker([not_leader] * 1000) as broker,
+        process(broker.bootstrap_servers, "--timeout", "0", "--message-send-max-retries", "1000") as running,
+    ):
+        assert running.stdin is not None
+        assert running.stderr is not None
+        running.stdin.write(b"line\n")
+        running.stdin.flush()
+        wait_until(lambda: broker.asked[PRODUCE], within=30, what="sent")
+        running.send_signal(signal.SIGINT)
+        assert running.stderr.readline() == (
+            b"WARN 1 records are not acknowledged yet; another signal ends without them\n"
+        )
+        running.send_signal(signal.SIGTERM)
+        _, said = running.communicate(timeout=30)
+    assert running.returncode == 143
+    failed = "ERROR Error when sending message to topic t with key: null, value: 4 bytes"
+    assert said.decode() == f"{failed} with error: the producer is closed\n"
+
+
+PRODUCE = 0

@@ -79,7 +79,10 @@ def test_a_file_names_offsets_by_partition() -> None:
         ({"version": 2, "partitions": []}, "Not supported version field value 2"),
         ({"version": 1}, "Missing partitions field"),
         ({"partitions": [item(0, 1), item(0, 2)]}, "Offset json file contains duplicate topic partitions: orders-0"),
-        ([], "Not supported version field value None"),
+        ([], "Expected JSON object, received []"),
+        ("null", "Expected JSON object, received null"),
+        ({"version": "1", "partitions": []}, 'Expected `Integer` value, received "1"'),
+        ({"version": None, "partitions": []}, "Expected `Integer` value, received null"),
         ("[" * 100_000, "The input string is not a valid JSON"),
         ({"partitions": 5}, "Expected JSON array, received 5"),
         ({"partitions": None}, "Expected JSON array, received null"),
@@ -95,3 +98,13 @@ def test_a_file_that_makes_no_sense_is_reported(content: object, words: str) -> 
     with pytest.raises(CommandError) as refusal:
         parse_offsets(content if isinstance(content, str) else json.dumps(content))
     assert words in str(refusal.value)
+
+
+def test_a_document_has_every_partition(server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "offsets.json"
+    file.write_text(json.dumps({"partitions": [item(1, 0), item(0, 99)], "version": 1}))
+    assert main(["delete-records", "--bootstrap-server", server, "--offset-json-file", str(file), "--json"]) == 0
+    bad, good = json.loads(capsys.readouterr().out)
+    assert (bad["partition"], bad["lowWatermark"]) == (0, None)
+    assert "OffsetOutOfRangeException" in bad["error"]
+    assert (good["topic"], good["partition"], good["error"]) == ("orders", 1, None)

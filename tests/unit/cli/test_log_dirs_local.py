@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pybroker.cli.main import main
+from pybroker.storage.losses import REPORT_NAME
 from pybroker.testing import Broker
 from tests.support.batches import batch_of
 from tests.support.wire import Wire, produce, produced
@@ -100,3 +101,26 @@ def test_what_a_start_found_missing_is_listed_with_the_files_that_keep_it(
     assert main(["log-dirs", "--damage", "--data", str(data)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith(f"set aside: {data / 't-0'}") for line in lines)
+
+
+def test_damage_of_what_is_no_log_directory_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other"
+    (other / "dbus-1").mkdir(parents=True)
+    refusal = f"pybroker log-dirs: {other}: not a log directory, as it has no meta.properties\n"
+    for form in ([], ["--json"]):
+        assert main(["log-dirs", "--damage", "--data", str(other), *form]) == 2
+        assert capsys.readouterr() == ("", refusal)
+
+
+def test_damage_is_listed_where_the_identity_is_lost_and_beside_another_directory(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = {"time_ms": 0, "cause": "torn-write", "from_offset": 1, "bytes": 2, "set_aside": [], "text": "two bytes"}
+    (data / "t-0" / REPORT_NAME).write_text(json.dumps(report) + "\n")
+    (data / "meta.properties").unlink()
+    line = f"1970-01-01T00:00:00Z {data / 't-0'}: two bytes\n"
+    assert main(["log-dirs", "--damage", "--data", str(data)]) == 0
+    assert capsys.readouterr().out == line
+    assert main(["log-dirs", "--damage", "--data", str(data), "--data", str(tmp_path)]) == 2
+    refusal = f"pybroker log-dirs: {tmp_path}: not a log directory, as it has no meta.properties\n"
+    assert capsys.readouterr() == (line, refusal)

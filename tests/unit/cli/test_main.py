@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import IO
 
 import pytest
 
 from pybroker import __version__
+from pybroker.cli.errors import CommandError
 from pybroker.cli.main import COMMANDS, main
 
 
@@ -37,3 +42,51 @@ def test_finding_a_command_imports_no_other() -> None:
     code = "import sys; from pybroker.cli.main import main; main(['--version']); print('asyncio' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == [__version__, "False"]
+
+
+def ran(stdout: int | IO[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-m", "pybroker.cli.main", *arguments]
+    return subprocess.run(program, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+
+
+@pytest.mark.parametrize("arguments", [["random-uuid"], ["config", "print"]])
+def test_a_full_disk_is_one_line_and_a_status(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        finished = ran(full, *arguments)
+    assert finished.returncode == 1
+    assert finished.stderr.startswith(f"pybroker {arguments[0]}: cannot write")
+    assert finished.stderr.endswith(": No space left on device\n")
+    assert finished.stderr.count("\n") == 1
+
+
+def broken_pipe() -> int:
+    """The end of a pipe that nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    return writing
+
+
+@pytest.mark.parametrize("arguments", [["random-uuid"], ["config", "print"]])
+def test_nothing_is_said_where_the_reader_has_gone(arguments: list[str]) -> None:
+    pipe = broken_pipe()
+    finished = ran(pipe, *arguments)
+    os.close(pipe)
+    assert (finished.returncode, finished.stderr) == (1, "")
+
+
+def test_a_failure_that_follows_from_a_lost_reader_is_not_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(_arguments: object) -> int:
+        try:
+            print("a line", flush=True)
+        except OSError:
+            raise CommandError("a client could not be closed in order") from None
+        return 0
+
+    command = SimpleNamespace(DESCRIPTION="", add_arguments=lambda _parser: None, run=run)
+    monkeypatch.setattr("pybroker.cli.main.module_of", lambda _name: command)
+    with os.fdopen(broken_pipe(), "w") as out:
+        monkeypatch.setattr("sys.stdout", out)
+        assert main(["topics"]) == 1
+    assert capsys.readouterr().err == ""

@@ -89,11 +89,21 @@ def test_a_damaged_archive_changes_nothing(saved: Path, tmp_path: Path, capsys: 
     content[segment.offset_data + 20] ^= 0xFF
     damaged = tmp_path / "damaged.tar"
     damaged.write_bytes(content)
-    (tmp_path / "no.tar").write_bytes(b"words")
-    for path, words in ((damaged, f"{segment.name} is damaged"), (tmp_path / "no.tar", "no.tar: ")):
-        assert main(["snapshot", "restore", *settings(tmp_path / "data"), str(path)]) == 1
-        assert words in capsys.readouterr().err
-        assert list((tmp_path / "data").glob("*")) == []
+    assert main(["snapshot", "restore", *settings(tmp_path / "data"), str(damaged)]) == 1
+    assert f"{segment.name} is damaged" in capsys.readouterr().err
+    assert list((tmp_path / "data").glob("*")) == []
+
+
+@pytest.mark.parametrize("content", [b"words", b"", b"\x1f\x8bwords", b"w" * 2000])
+def test_what_is_no_archive_is_reported_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    path = tmp_path / "no.tar"
+    path.write_bytes(content)
+    assert main(["snapshot", "restore", *settings(tmp_path / "data"), str(path)]) == 1
+    words = f"{path} is not a tar archive as `pybroker snapshot save` writes it"
+    assert capsys.readouterr() == ("", f"pybroker snapshot: {words}\n")
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_directory_without_metadata_has_nothing_to_save(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

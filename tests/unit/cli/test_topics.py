@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 
@@ -11,6 +12,10 @@ from pybroker.client.topics import PartitionDescription, Reassignment, TopicDesc
 from pybroker.testing import Broker
 
 Topics = Callable[..., int]
+OF_CONFIGS = (
+    """Option combination "[[bootstrap-server], [config]]" can't be used with option "[alter]" """
+    "(To alter topic configurations, the kafka-configs tool can be used.)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +127,101 @@ def test_a_topic_that_is_not_there_fails_unless_that_is_allowed(
         words = "Topic 'nothing' does not exist as expected\n"
         assert capsys.readouterr() == ("", f"pybroker topics: {words}")
         assert topics(action, "--topic", "nothing", "--if-exists") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refused", "other"),
+    [
+        (["--describe", "--config", "x=y", "--partitions", "3"], "config", "describe"),
+        (["--list", "--config", "x=y"], "config", "list"),
+        (["--delete", "--topic", "kept", "--config", "x=y"], "config", "delete"),
+        (["--delete", "--topic", "kept", "--partitions", "3"], "partitions", "delete"),
+        (["--list", "--partitions", "3"], "partitions", "list"),
+        (["--describe", "--partitions", "0"], "partitions", "describe"),
+        (
+            ["--alter", "--topic", "kept", "--partitions", "4", "--replication-factor", "1"],
+            "replication-factor",
+            "alter",
+        ),
+        (["--describe", "--replication-factor", "1"], "replication-factor", "describe"),
+        (["--delete", "--topic", "kept", "--replica-assignment", "1"], "replica-assignment", "delete"),
+        (
+            ["--create", "--topic", "new", "--partitions", "2", "--replica-assignment", "1,1"],
+            "replica-assignment",
+            "partitions",
+        ),
+        (
+            ["--create", "--topic", "new", "--replication-factor", "1", "--replica-assignment", "1,1"],
+            "replica-assignment",
+            "replication-factor",
+        ),
+        (["--list", "--under-replicated-partitions"], "under-replicated-partitions", "list"),
+        (["--create", "--topic", "new", "--under-min-isr-partitions"], "under-min-isr-partitions", "create"),
+        (["--delete", "--topic", "kept", "--at-min-isr-partitions"], "at-min-isr-partitions", "delete"),
+        (["--list", "--unavailable-partitions"], "unavailable-partitions", "list"),
+        (
+            ["--describe", "--topics-with-overrides", "--under-replicated-partitions"],
+            "under-replicated-partitions",
+            "topics-with-overrides",
+        ),
+        (
+            ["--describe", "--topics-with-overrides", "--unavailable-partitions"],
+            "unavailable-partitions",
+            "topics-with-overrides",
+        ),
+        (["--create", "--topic", "new", "--topics-with-overrides"], "topics-with-overrides", "create"),
+        (["--list", "--if-exists"], "if-exists", "list"),
+        (["--create", "--topic", "new", "--if-exists"], "if-exists", "create"),
+        (["--describe", "--if-not-exists"], "if-not-exists", "describe"),
+        (["--delete", "--topic", "kept", "--if-not-exists"], "if-not-exists", "delete"),
+        (["--delete", "--topic", "kept", "--exclude-internal"], "exclude-internal", "delete"),
+    ],
+)
+def test_an_option_of_another_action_is_refused_and_nothing_is_done(
+    topics: Topics, capsys: pytest.CaptureFixture[str], arguments: list[str], refused: str, other: str
+) -> None:
+    topics("--create", "--topic", "kept")
+    capsys.readouterr()
+    assert topics(*arguments) == 1
+    words = f'Option "[{refused}]" can\'t be used with option "[{other}]"'
+    assert capsys.readouterr() == ("", f"pybroker topics: {words}\n")
+    topics("--list")
+    assert capsys.readouterr().out == "kept\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--create"], 'Missing required argument "[topic]"'),
+        (["--delete"], 'Missing required argument "[topic]"'),
+        (["--alter", "--partitions", "2"], 'Missing required argument "[topic]"'),
+        (["--alter", "--topic", "x"], 'Missing required argument "[partitions]"'),
+        (["--describe", "--if-exists"], "--topic or --topic-id is required to describe a topic"),
+        (
+            ["--alter", "--topic", "x", "--config", "a=b", "--partitions", "3"],
+            OF_CONFIGS,
+        ),
+    ],
+)
+def test_an_action_without_what_it_needs_is_refused(
+    topics: Topics, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    assert topics(*arguments) == 1
+    assert capsys.readouterr() == ("", f"pybroker topics: {words}\n")
+
+
+def test_a_name_beside_an_id_is_warned_of_and_not_in_a_document(
+    topics: Topics, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics("--create", "--topic", "orders")
+    asked = ("--describe", "--if-exists", "--topic", "orders", "--topic-id", "A" * 22)
+    capsys.readouterr()
+    assert topics(*asked) == 0
+    warning, first, _ = capsys.readouterr().out.splitlines()
+    assert warning.startswith("Only topic id will be used when both --topic and --topic-id are specified")
+    assert first.startswith("Topic: orders\t")
+    assert topics(*asked, "--json") == 0
+    assert json.loads(capsys.readouterr().out)[0]["topic"] == "orders"
 
 
 def test_names_that_may_collide_are_warned_of(topics: Topics, capsys: pytest.CaptureFixture[str]) -> None:

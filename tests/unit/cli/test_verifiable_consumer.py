@@ -6,6 +6,9 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
+from pybroker.cli.main import main
 from pybroker.client import Producer
 from pybroker.testing import Broker
 
@@ -24,7 +27,7 @@ def test_a_signal_ends_it_and_its_partitions_go() -> None:
                 before.append(json.loads(running.stdout.readline()))
             running.send_signal(signal.SIGTERM)
             rest = [json.loads(line)["name"] for line in running.stdout]
-        assert running.returncode == 0
+        assert running.returncode == 143
     names = ["startup_complete", "partitions_assigned", "records_consumed", "offsets_committed"]
     assert [event["name"] for event in before] == names
     numbers = {"topic": "numbers", "partition": 0}
@@ -32,3 +35,11 @@ def test_a_signal_ends_it_and_its_partitions_go() -> None:
     assert before[2]["partitions"] == [{**numbers, "count": 3, "minOffset": 0, "maxOffset": 2}]
     assert (before[3]["offsets"], before[3]["success"]) == ([{**numbers, "offset": 3}], True)
     assert rest == ["shutdown_requested", "partitions_revoked", "shutdown_complete"]
+
+
+def test_a_protocol_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--group-id", "g"]
+    assert main(["verifiable-consumer", *where, "--group-protocol", "foo"]) == 1
+    assert capsys.readouterr().err == (
+        "pybroker verifiable-consumer: --group-protocol foo: must be classic or consumer\n"
+    )

@@ -116,8 +116,11 @@ def test_dates_follow_simple_date_format() -> None:
     moment = datetime(2026, 11, 21, 15, 4, 5, 67_000)
     assert formats.java_date("yyyy-MM-dd HH:mm:ss:SSS", moment) == "2026-11-21 15:04:05:067"
     assert formats.java_date("d/M/yy h:mm a 'o''clock' ''", moment) == "21/11/26 3:04 PM o'clock '"
-    with pytest.raises(ValueError, match="the letter 'Q' is not served"):
+    with pytest.raises(ValueError, match="--date-format QQ: the letter 'Q' is not served"):
         formats.java_date("QQ", moment)
+    for pattern in ("'", "yyyy 'x", "'a''b", "'''"):
+        with pytest.raises(ValueError, match="a quote is not closed"):
+            formats.java_date(pattern, moment)
 
 
 def shape(text: str) -> list[str]:

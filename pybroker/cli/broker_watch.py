@@ -1,0 +1,91 @@
+"""Says why a producer's call waits: that no broker answers.
+
+The engine waits in silence until max.block.ms is over. Owns a thread that asks the cluster beside it, once for each
+call that waits for a second. Must not know what is sent.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Self
+
+from pybroker.client.errors import ClientError
+from pybroker.client.retry_budget import is_retriable
+from pybroker.client.settings import AdminSettings, ProducerSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+_WARNS_AFTER_S = 1.0
+_LOOK_S = 0.25
+_ASKS_FOR_MS = 500
+"""How long an answer is waited for."""
+
+
+class BrokerWatch:
+    """`with BrokerWatch(...) as watch:`, and `watch.begin()` before and `watch.end()` after a call that may wait."""
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
+        """`properties` are those of the producer, as it has accepted them."""
+        self._servers = bootstrap_servers
+        self._properties = {
+            **AdminSettings.acting(properties),
+            "request.timeout.ms": _ASKS_FOR_MS,
+            "default.api.timeout.ms": _ASKS_FOR_MS,
+        }
+        self._max_block_ms = int(properties.get("max.block.ms", ProducerSettings.max_block_ms.default))
+        self._began: float | None = None
+        """When the call that is under way began."""
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pybroker-broker-watch", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def begin(self) -> None:
+        """A call begins."""
+        self._began = time.monotonic()
+
+    def end(self) -> None:
+        """It has returned."""
+        self._began = None
+
+    def _run(self) -> None:
+        asked: float | None = None
+        while not self._over.wait(_LOOK_S):
+            began = self._began
+            if began is not None and began != asked and time.monotonic() - began >= _WARNS_AFTER_S:
+                asked = began
+                failure = self._ask()
+                if failure is not None and self._began == began:
+                    self._say(failure, began)
+
+    def _say(self, failure: ClientError, began: float) -> None:
+        left_s = max(0.0, began + self._max_block_ms / 1000 - time.monotonic())
+        line = f"{failure}; trying again for {left_s:.0f} s (max.block.ms={self._max_block_ms})"
+        print(line, file=sys.stderr, flush=True)
+
+    def _ask(self) -> ClientError | None:
+        """Return what asking the cluster fails with, where another try may help."""
+        # A producer that has its answers needs no admin.
+        from pybroker.client.admin import Admin
+
+        try:
+            with Admin(self._servers, self._properties) as admin:
+                admin.describe_cluster()
+        except ClientError as error:
+            if not is_retriable(error):
+                return None  # the producer meets it, and says so
+            # The failure itself, without how often and how long it was asked here.
+            return error.__cause__ if isinstance(error.__cause__, ClientError) else error
+        return None

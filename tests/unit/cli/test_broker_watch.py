@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+
+from pybroker.cli import broker_watch
+from pybroker.cli.broker_watch import BrokerWatch
+from pybroker.testing import Broker
+from tests.support.conditions import wait_until
+
+NO_SERVER = "127.0.0.1:1"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker_watch, "_WARNS_AFTER_S", 0.0)
+    monkeypatch.setattr(broker_watch, "_LOOK_S", 0.01)
+
+
+def test_it_is_said_once_for_a_call_that_no_broker_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    said = ""
+
+    def is_said(times: int) -> bool:
+        nonlocal said
+        said += capsys.readouterr().err
+        return said.count("\n") == times
+
+    with BrokerWatch(NO_SERVER, {"max.block.ms": "60000", "linger.ms": "5"}) as watch:
+        watch.begin()
+        wait_until(lambda: is_said(1), within=30, what="said once")
+        watch.end()
+        watch.begin()
+        wait_until(lambda: is_said(2), within=30, what="said twice")
+    for line in said.splitlines():
+        assert line.startswith(f"no broker answered: {NO_SERVER}: ")
+        assert "; trying again for " in line
+        assert line.endswith(" s (max.block.ms=60000)")
+
+
+def test_nothing_is_said_where_a_broker_answers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers: list[object] = []
+    ask = BrokerWatch._ask
+
+    def ask_and_note(watch: BrokerWatch) -> object:
+        answers.append(ask(watch))
+        return answers[-1]
+
+    monkeypatch.setattr(BrokerWatch, "_ask", ask_and_note)
+    with Broker() as broker, BrokerWatch(broker.bootstrap_servers, {}) as watch:
+        watch.begin()
+        wait_until(lambda: answers, within=30, what="asked")
+    assert answers == [None]
+    assert capsys.readouterr().err == ""
