@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -50,6 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(importlib.import_module(TOOLS[options.tool][0]).main(options))
     except (ToolError, ClientError, PeerError) as error:
         print(f"pybench {options.tool}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader has gone, as in `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
         return 130

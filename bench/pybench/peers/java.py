@@ -62,6 +62,7 @@ status = error
 appender.out.type = Console
 appender.out.name = out
 appender.out.target = SYSTEM_ERR
+appender.out.follow = true
 appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = [%d] %p %m (%c)%n
 rootLogger.level = {level}
@@ -151,9 +152,10 @@ def java_command(main_class: str, *, options: Sequence[str] = _TOOL_HEAP, log_le
     """
     jars = fetch_jars()
     log_config = jars / f"log4j2-{log_level}.properties"
-    if not log_config.exists():
+    text = _LOG_CONFIG.format(level=log_level)
+    if not log_config.exists() or log_config.read_text() != text:
         whole = log_config.with_suffix(f".{os.getpid()}")
-        whole.write_text(_LOG_CONFIG.format(level=log_level))
+        whole.write_text(text)
         whole.rename(log_config)  # another process never reads a part of it
     return [
         _program("java", "a JRE of version 17 or newer (Debian: openjdk-17-jdk-headless)"),
