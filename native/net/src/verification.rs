@@ -27,6 +27,29 @@ pub struct Verification {
     guards: Vec<(Place, VerificationGuard)>,
     /// As many as guards, once it is decided.
     answers: Vec<Verified>,
+    not_begun: NotBegun,
+}
+
+/// Partitions of a request in which no transaction could begin, with their errors. These errors are returned even where the
+/// broker becomes the leader before the append: the coordinator was not asked about these partitions (Kafka's
+/// `ReplicaManager.maybeSendPartitionsToTransactionCoordinator`).
+#[derive(Debug, Default)]
+pub struct NotBegun(Vec<(Place, ErrorCode)>);
+
+impl NotBegun {
+    /// Adds a partition. Places are added in the order of the request.
+    pub fn add(&mut self, place: Place, error: ErrorCode) {
+        self.0.push((place, error));
+    }
+
+    /// Checks that a transaction could begin in a partition.
+    ///
+    /// # Errors
+    /// The error of the partition.
+    pub fn at(&self, place: Place) -> Result<(), (ErrorCode, Option<String>)> {
+        let found = self.0.binary_search_by_key(&place, |(place, _)| *place);
+        found.map_or(Ok(()), |found| Err((self.0[found].1, None)))
+    }
 }
 
 /// Positions of topic and partition in a request.
@@ -34,8 +57,8 @@ pub type Place = (usize, usize);
 
 impl Verification {
     /// Of the partitions at these places, in the order of the request, each with its guard.
-    pub fn new(guards: Vec<(Place, VerificationGuard)>) -> Self {
-        Self { guards, answers: Vec::new() }
+    pub fn new(guards: Vec<(Place, VerificationGuard)>, not_begun: NotBegun) -> Self {
+        Self { guards, answers: Vec::new(), not_begun }
     }
 
     /// Takes the answers about the partitions that were asked for; those that lack one were not verified.
@@ -45,8 +68,12 @@ impl Verification {
     }
 
     /// The guard of a partition, and what was answered about it; `None` where nobody was asked.
-    pub fn at(&self, place: Place) -> Option<(VerificationGuard, &Verified)> {
-        let found = self.guards.binary_search_by_key(&place, |(place, _)| *place).ok()?;
-        Some((self.guards[found].1, self.answers.get(found)?))
+    ///
+    /// # Errors
+    /// The error of a partition in which no transaction could begin.
+    pub fn at(&self, place: Place) -> Result<Option<(VerificationGuard, &Verified)>, (ErrorCode, Option<String>)> {
+        self.not_begun.at(place)?;
+        let found = self.guards.binary_search_by_key(&place, |(place, _)| *place).ok();
+        Ok(found.and_then(|found| Some((self.guards[found].1, self.answers.get(found)?))))
     }
 }

@@ -3,7 +3,7 @@
 use super::super::events::Event;
 use super::{HotPath, Outcome, Right, Unresolved};
 use pybroker_record::InvalidBatch;
-use pybroker_replica::{Awaited, NotAppended, Partition, PartitionSlot, Standing, TopicTable};
+use pybroker_replica::{Awaited, NotAppended, Partition, PartitionSlot, Standing, Topic, TopicTable};
 use pybroker_storage::AppendError;
 use pybroker_wire::produce::ProducedPartition;
 use pybroker_wire::{BrokerEndpoint, ErrorCode, LeaderAndEpoch, TopicRef};
@@ -54,6 +54,18 @@ impl<'a> ListenerView<'a> {
         ids.dedup();
         let brokers = self.table.brokers_of(self.listener);
         ids.iter().filter_map(|id| brokers.iter().find(|broker| broker.id == *id)).collect()
+    }
+}
+
+/// Finds a partition of a topic.
+///
+/// # Errors
+/// `UNKNOWN_TOPIC_ID` or `UNKNOWN_TOPIC_OR_PARTITION`.
+pub fn slot_of<'a>(name: &TopicRef, topic: Option<&'a Topic>, index: i32) -> Result<&'a PartitionSlot, ErrorCode> {
+    match (topic, name) {
+        (None, TopicRef::Id(_)) => Err(ErrorCode::UNKNOWN_TOPIC_ID),
+        (None, TopicRef::Name(_)) => Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION),
+        (Some(topic), _) => topic.slot(index).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION),
     }
 }
 

@@ -10,6 +10,7 @@ use super::errors::{self, ListenerView};
 use super::rights::{Judged, Refused};
 use super::transactions::{self, IdRight, SentTransaction, Transaction};
 use super::{HotPath, HotPathApi, HotPathRequest, Outcome, Right};
+use crate::verification::NotBegun;
 use pybroker_record::{Compression, InvalidBatch, SentRecords};
 use pybroker_replica::{Awaited, Partition, Produced, Topic, TopicTable, Waiter, WaitingProduce};
 use pybroker_storage::TransactionCheck;
@@ -145,7 +146,10 @@ pub fn handle(
             let check = match transaction.check((at, position)) {
                 Ok(check) => check,
                 Err((error, error_message)) => {
-                    partitions.push(ProducedPartition { error, error_message, ..untouched(*index) });
+                    let error = known_to(request.version, error);
+                    let mut answer = ProducedPartition { error, error_message, ..untouched(*index) };
+                    answer.current_leader = errors::leader_after(&table, &topic.topic, &answer);
+                    partitions.push(answer);
                     continue;
                 }
             };
@@ -212,7 +216,7 @@ fn admit<'a>(
         return Err(outcome);
     }
     let transaction = match id_right {
-        IdRight::Granted if !of_transaction => Transaction::NoneBegins,
+        IdRight::Granted if !of_transaction => Transaction::NoneBegins(NotBegun::default()),
         IdRight::Granted => {
             let sent = SentTransaction { request, frame };
             transactions::begin(shared, &sent, table, &refused, verified)?
@@ -304,11 +308,10 @@ fn produce(
         answer.error_message = Some(format!("acks is {}; it has to be -1 (all), 0 or 1", request.acks));
         return (answer, None);
     }
-    let slot = match topic.map(|topic| topic.slot(index)) {
-        Some(Some(slot)) => slot,
-        unknown => {
-            let by_id = unknown.is_none() && matches!(name, TopicRef::Id(_));
-            answer.error = if by_id { ErrorCode::UNKNOWN_TOPIC_ID } else { ErrorCode::UNKNOWN_TOPIC_OR_PARTITION };
+    let slot = match errors::slot_of(name, topic, index) {
+        Ok(slot) => slot,
+        Err(unknown) => {
+            answer.error = unknown;
             return (answer, None);
         }
     };

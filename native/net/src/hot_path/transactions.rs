@@ -5,10 +5,10 @@
 //! of a transaction that is open in its partition asks nobody. Must not know who coordinates.
 
 use super::rights::{Refused, Verdict, Who};
-use super::{HotPath, Outcome, Unresolved};
-use crate::verification::{Place, TransactionAsked, Verification};
+use super::{HotPath, Outcome, Unresolved, errors};
+use crate::verification::{NotBegun, Place, TransactionAsked, Verification};
 use pybroker_record::{BatchHeader, HEADER_LEN};
-use pybroker_replica::TopicTable;
+use pybroker_replica::{NotAppended, TopicTable};
 use pybroker_storage::{BeginningTransaction, TransactionCheck, TransactionalIdHash};
 use pybroker_wire::ErrorCode;
 use pybroker_wire::produce::ProduceRequest;
@@ -26,9 +26,9 @@ const MAGIC: u8 = 2;
 #[derive(Debug)]
 pub enum Transaction<'a> {
     /// Nothing is of a transaction, or nothing begins one.
-    NoneBegins,
+    NoneBegins(NotBegun),
     /// Nobody verifies.
-    Unchecked,
+    Unchecked(NotBegun),
     /// Some partitions were verified.
     Verified(&'a Verification),
     /// Nothing is appended.
@@ -39,10 +39,10 @@ impl Transaction<'_> {
     /// What a batch is appended by, or why it is not.
     pub fn check(&self, place: Place) -> Result<TransactionCheck, (ErrorCode, Option<String>)> {
         match self {
-            Self::NoneBegins => Ok(TransactionCheck::Guarded(None)),
-            Self::Unchecked => Ok(TransactionCheck::Unchecked),
+            Self::NoneBegins(not_begun) => not_begun.at(place).map(|()| TransactionCheck::Guarded(None)),
+            Self::Unchecked(not_begun) => not_begun.at(place).map(|()| TransactionCheck::Unchecked),
             Self::Refused(error, why) => Err((*error, Some((*why).to_owned()))),
-            Self::Verified(verification) => match verification.at(place) {
+            Self::Verified(verification) => match verification.at(place)? {
                 None => Ok(TransactionCheck::Guarded(None)),
                 Some((guard, None)) => Ok(TransactionCheck::Guarded(Some(guard))),
                 Some((_, Some(refused))) => Err(refused.clone()),
@@ -110,29 +110,41 @@ pub fn begin<'a>(
     if let Some(verified) = verified {
         return Ok(Transaction::Verified(verified));
     }
-    let Some(id) = &request.transactional_id else { return Ok(Transaction::NoneBegins) };
+    let Some(id) = &request.transactional_id else { return Ok(Transaction::NoneBegins(NotBegun::default())) };
     if !adds && !hot_path.verifies_transactions() {
-        return Ok(Transaction::Unchecked);
+        return Ok(Transaction::Unchecked(NotBegun::default()));
     }
     let transactional_id = Some(TransactionalIdHash::of(id));
     let mut producer = None;
-    let (mut guards, mut partitions) = (Vec::new(), Vec::new());
+    let (mut guards, mut partitions, mut not_begun) = (Vec::new(), Vec::new(), NotBegun::default());
     for (at, topic) in request.topics.iter().enumerate() {
-        let found = table.find(&topic.topic).filter(|found| !refused.contains(&topic.topic) && !found.internal);
+        let found = table.find(&topic.topic);
+        if refused.contains(&topic.topic) || found.is_some_and(|found| found.internal) {
+            continue;
+        }
         for (position, (index, records)) in topic.partitions.iter().enumerate() {
             let records = records.clone().map_or(&[][..], |at| &frame[at]);
             let header =
                 BatchHeader::parse(records).ok().filter(|header| is_transactional(records) && header.has_producer_id());
             // Anything but one whole batch is refused when it is appended, and begins nothing.
             let Some(header) = header.filter(|header| header.size() == records.len()) else { continue };
-            let Some(slot) = found.and_then(|topic| topic.slot(*index)) else { continue };
+            let slot = match errors::slot_of(&topic.topic, found, *index) {
+                Ok(slot) => slot,
+                Err(unknown) => {
+                    not_begun.add((at, position), unknown);
+                    continue;
+                }
+            };
             if *producer.get_or_insert((header.producer_id, header.producer_epoch))
                 != (header.producer_id, header.producer_epoch)
             {
                 let why = "the batches of a transaction are of more than one producer";
                 return Ok(Transaction::Refused(ErrorCode::INVALID_PRODUCER_ID_MAPPING, why));
             }
-            let Some(partition) = &slot.partition else { continue };
+            let Some(partition) = &slot.partition else {
+                not_begun.add((at, position), errors::not_here(slot).0);
+                continue;
+            };
             let beginning = BeginningTransaction {
                 producer_id: header.producer_id,
                 producer_epoch: header.producer_epoch,
@@ -140,15 +152,20 @@ pub fn begin<'a>(
                 bumps_epoch: adds,
                 transactional_id,
             };
-            // What is refused here is refused when it is appended, with the same words.
-            if let Ok(Some(guard)) = partition.begin_verification(beginning, hot_path.wall_ms()) {
-                guards.push(((at, position), guard));
-                partitions.push((partition.topic().to_string(), *index));
+            match partition.begin_verification(beginning, hot_path.wall_ms()) {
+                Ok(Some(guard)) => {
+                    guards.push(((at, position), guard));
+                    partitions.push((partition.topic().to_string(), *index));
+                }
+                Err(NotAppended::NotLeader) => not_begun.add((at, position), ErrorCode::NOT_LEADER_OR_FOLLOWER),
+                // An open transaction needs no guard. The append rejects the batch for the other errors.
+                Ok(None) | Err(NotAppended::NotEnoughReplicas { .. } | NotAppended::Log(_)) => {}
             }
         }
     }
     let Some((producer_id, producer_epoch)) = producer.filter(|_| !guards.is_empty()) else {
-        return Ok(if hot_path.verifies_transactions() { Transaction::NoneBegins } else { Transaction::Unchecked });
+        let verifies = hot_path.verifies_transactions();
+        return Ok(if verifies { Transaction::NoneBegins(not_begun) } else { Transaction::Unchecked(not_begun) });
     };
     let asked = TransactionAsked {
         transactional_id: id.clone(),
@@ -157,6 +174,6 @@ pub fn begin<'a>(
         api_version: request.version,
         partitions,
     };
-    let verification = Verification::new(guards);
+    let verification = Verification::new(guards, not_begun);
     Err(Outcome::Unresolved(Box::new(Unresolved { verify: Some((asked, verification)), ..Unresolved::default() })))
 }

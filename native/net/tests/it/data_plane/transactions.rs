@@ -7,7 +7,7 @@ use std::net::TcpStream;
 
 use pybroker_net::{Event, TransactionAsked, UnresolvedRequest, Verdict};
 use pybroker_record::EndMarker;
-use pybroker_replica::{EndedTransaction, Waiter};
+use pybroker_replica::{BrokerId, EndedTransaction, Following, LeaderEpoch, Leadership, Waiter};
 use pybroker_wire::primitives::{Reader, Writer};
 use pybroker_wire::{ErrorCode, TopicRef};
 
@@ -103,6 +103,31 @@ fn what_the_coordinator_refuses_is_not_appended_and_the_rest_is() {
     let (waiter, _) = asked(&plane);
     plane.data_plane().verified(waiter, vec![]);
     assert_eq!(error_of(&mut producer, 2), ErrorCode::INVALID_TXN_STATE);
+}
+
+#[test]
+fn a_partition_that_was_not_led_when_the_coordinator_was_asked_stays_refused_when_it_is_led() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    plane.topic("u", 2);
+    let following = Following { leader: BrokerId(2), leader_epoch: LeaderEpoch(1) };
+    plane.partition("u", 0).become_follower(following, &mut |_| ()).unwrap();
+    let mut producer = plane.connect();
+    producer.write_all(&produce(1, Some("x"), &["u", "t"], &transactional(7, 0, "a"))).unwrap();
+    let (waiter, transaction) = asked(&plane);
+    assert_eq!(transaction.partitions, [("t".into(), 0)]);
+    let alone = Leadership { leader_epoch: LeaderEpoch(2), ..Leadership::alone(0) };
+    plane.partition("u", 0).become_leader(alone, 0, &mut |_| ()).unwrap();
+    plane.data_plane().verified(waiter, vec![None]);
+    assert_eq!(error_of(&mut producer, 1), ErrorCode::NOT_LEADER_OR_FOLLOWER);
+    let ends = ["u", "t"].map(|topic| plane.partition(topic, 0).log().log_end_offset());
+    assert_eq!(ends, [0, 1]);
+    // The producer retries the partition, and the coordinator is asked about it.
+    producer.write_all(&produce(2, Some("x"), &["u"], &transactional(7, 0, "a"))).unwrap();
+    let (waiter, transaction) = asked(&plane);
+    assert_eq!(transaction.partitions, [("u".into(), 0)]);
+    plane.data_plane().verified(waiter, vec![None]);
+    assert_eq!(error_of(&mut producer, 2), ErrorCode::NONE);
 }
 
 #[test]
