@@ -9,8 +9,8 @@ use std::sync::Arc;
 use log_fixture::{NOW, build, config, quick_directory};
 use pybroker_record::{Batches, Compression, LeaderEpoch, Offset};
 use pybroker_replica::{
-    BrokerId, FetcherSettings, FollowerListener, Following, Partition, REPLICA_FETCH_VERSION, ReplicaFetcher,
-    ReplicationThrottle, ThrottleLimit, Waiter,
+    BrokerId, FetcherSettings, FollowerListener, FollowerNotice, Following, Partition, REPLICA_FETCH_VERSION,
+    ReplicaFetcher, ReplicationThrottle, ThrottleLimit, Waiter,
 };
 use pybroker_storage::{Log, OpenLog};
 use pybroker_wire::fetch::{DivergingEpoch, FetchedHead, FetchedPartition, write_response};
@@ -33,6 +33,8 @@ impl FollowerListener for Silent {
     fn exhausted(&mut self, _error: &str) {}
 
     fn not_taken(&mut self, _partition: &Partition, _why: &str) {}
+
+    fn notice(&mut self, _partition: &Partition, _notice: &FollowerNotice) {}
 }
 
 /// Gives a follower the bytes as an answer, and then as the records of an answer.

@@ -44,6 +44,7 @@ use pybroker_replica::{
     EndedTransaction, FetchSessionCache, FlushCounts, GroupFlush, Partition, ReadReplicas, ReplicationThrottle,
     ThrottleLimit, TopicCounts, TopicTable, Waiter, WaitingProduce,
 };
+use pybroker_storage::RepairedEpochs;
 
 /// Sockets, the hot path and waiting requests of one broker. Threads run from [`DataPlane::start`] to [`DataPlane::shut_down`].
 #[derive(Debug)]
@@ -229,6 +230,11 @@ impl DataPlane {
     /// Sets the time of appends and fetch sessions ahead of the system's clock.
     pub fn set_clock_ahead(&self, by_ms: i64) {
         self.reactor.clock.set_ahead(by_ms);
+    }
+
+    /// Adds a line about leader epochs that contradicted the log of a partition.
+    pub fn epochs_repaired(&self, partition: &Partition, repaired: &RepairedEpochs) {
+        self.reactor.hot_path.events.epochs_repaired(partition, repaired);
     }
 
     /// Milliseconds since 1970, by the clock of appends and fetch sessions.

@@ -15,6 +15,8 @@ use super::times::ControlSteps;
 use super::verification::TransactionAsked;
 use super::wake_up::WakeUp;
 use pybroker_record::{BrokerId, LeaderEpoch, PartitionIndex};
+use pybroker_replica::Partition;
+use pybroker_storage::RepairedEpochs;
 use pybroker_wire::{ApiKey, TopicRef};
 
 /// How often it is said that descriptors or memory have run out.
@@ -225,6 +227,12 @@ impl EventQueue {
     /// Adds a line for the broker's log.
     pub fn line(&self, level: Level, text: String) {
         self.push(Event::Line { level, text });
+    }
+
+    /// Adds a line about leader epochs that contradicted the log of a partition.
+    pub fn epochs_repaired(&self, partition: &Partition, repaired: &RepairedEpochs) {
+        let (topic, index) = (partition.topic(), partition.index());
+        self.line(Level::Warning, format!("partition {topic}-{index}: {repaired}"));
     }
 
     /// Says that an operation ended for want of a descriptor or of memory; not every time, as every request may meet it.

@@ -19,8 +19,9 @@ use super::hot_path::{self, HotPath, HotPathRequest, Outcome, PendingFetch, Pend
 use super::response::Response;
 use super::verification::{TransactionAsked, Verification, Verified};
 use pybroker_replica::{
-    BrokerId, FetchSessionCache, FetcherSettings, FlushListener, FollowerListener, Following, GroupFlush, Partition,
-    PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher, ReplicationThrottle, Role, ThrottleLimit, TopicTable, Waiter,
+    BrokerId, FetchSessionCache, FetcherSettings, FlushListener, FollowerListener, FollowerNotice, Following,
+    GroupFlush, Partition, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher, ReplicationThrottle, Role,
+    ThrottleLimit, TopicTable, Waiter,
 };
 use pybroker_storage::LogError;
 use pybroker_wire::ApiKey;
@@ -310,6 +311,11 @@ impl FollowerListener for Listener<'_> {
 
     fn not_taken(&mut self, partition: &Partition, why: &str) {
         let text = format!("{}-{}: {why}", partition.topic(), partition.index());
+        self.events.line(super::events::Level::Warning, text);
+    }
+
+    fn notice(&mut self, partition: &Partition, notice: &FollowerNotice) {
+        let text = format!("{}-{}: {notice}", partition.topic(), partition.index());
         self.events.line(super::events::Level::Warning, text);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pybroker_replica::{BrokerId, FollowerInSync, Following, LeaderEpoch, Leadership, NotBecome, Partition, Waiter};
+use pybroker_storage::RepairedEpochs;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 
@@ -55,12 +56,17 @@ impl PyRole {
 }
 
 impl Change {
-    /// Changes the role of a partition.
-    pub fn make(self, partition: &Partition, now_ms: i64, wake: &mut dyn FnMut(Waiter)) -> Result<(), NotBecome> {
+    /// Changes the role of a partition; returns a repair of its leader epochs.
+    pub fn make(
+        self,
+        partition: &Partition,
+        now_ms: i64,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<Option<RepairedEpochs>, NotBecome> {
         match self {
             Self::Lead(leadership) => partition.become_leader(leadership, now_ms, wake),
             Self::Follow(following) => partition.become_follower(following, wake),
-            Self::Leave(leader_epoch) => partition.become_none(leader_epoch, wake),
+            Self::Leave(leader_epoch) => partition.become_none(leader_epoch, wake).map(|()| None),
         }
     }
 }
@@ -76,7 +82,8 @@ pub fn become_roles(
     let changes: Vec<_> = changes.iter().map(|(partition, role)| (&partition.inner, role.change.clone())).collect();
     let data_plane = &data_plane.inner;
     let become_one = |(partition, change): (&Arc<Partition>, Change)| {
-        change.make(partition, data_plane.wall_ms(), &mut |waiter| data_plane.wake(waiter))
+        let made = change.make(partition, data_plane.wall_ms(), &mut |waiter| data_plane.wake(waiter));
+        made.map(|repaired| repaired.into_iter().for_each(|repaired| data_plane.epochs_repaired(partition, &repaired)))
     };
     let failures: Vec<_> = py.detach(|| {
         let changed: Vec<_> = changes.iter().map(|(partition, _)| Arc::clone(partition)).collect();

@@ -76,7 +76,7 @@ impl PySimulatedDataPlane {
         let changed = role.change.clone().make(&partition.inner, plane.now_ms(), &mut |waiter| woken.push(waiter));
         woken.into_iter().for_each(|waiter| plane.wake(waiter));
         plane.role_changed(&partition.inner);
-        changed.map_err(not_become)
+        changed.map(|_repaired| ()).map_err(not_become)
     }
 
     fn next_request<'py>(&self, py: Python<'py>, leader: i32) -> Option<Bound<'py, PyBytes>> {

@@ -37,7 +37,7 @@ fn lead(partition: &Partition, epoch: LeaderEpoch, followers: &[(i32, bool)]) ->
 fn follow(partition: &Partition, leader: i32, leader_epoch: LeaderEpoch) -> Result<Vec<Waiter>, NotBecome> {
     let mut woken = Vec::new();
     let following = Following { leader: BrokerId(leader), leader_epoch };
-    partition.become_follower(following, &mut |waiter| woken.push(waiter)).map(|()| woken)
+    partition.become_follower(following, &mut |waiter| woken.push(waiter)).map(|_| woken)
 }
 
 fn append(partition: &Partition, all: bool) -> Result<Option<Awaited>, NotAppended> {

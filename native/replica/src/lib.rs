@@ -35,8 +35,8 @@ pub use fetch_session::{
 };
 pub use follower::{
     EpochEnd, FETCH_TRANSITIONS, FetchEvent, FetchPosition, FetchState, FetchStateKind, FetchedRecords,
-    FetcherSettings, FollowerListener, LogSpan, NotTaken, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher, Restart,
-    agreed_end, plan_restart,
+    FetcherSettings, FollowerListener, FollowerNotice, LogSpan, NotTaken, PartitionKey, REPLICA_FETCH_VERSION,
+    ReplicaFetcher, Restart, agreed_end, plan_restart,
 };
 pub use group_flush::{FlushCounts, FlushListener, GroupFlush};
 pub use high_watermark::high_watermark;

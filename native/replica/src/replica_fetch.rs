@@ -7,6 +7,7 @@ use super::ids::{BrokerId, LeaderEpoch, Offset};
 use super::leader::{CaughtUp, Eligibility, FollowerPosition};
 use super::partition::Partition;
 use super::waiting::Waiter;
+use pybroker_storage::RepairedEpochs;
 use pybroker_wire::fetch::{DivergingEpoch, FetchPartition, ReplicaState};
 
 /// What a reader's last epoch and offset say about its log.
@@ -34,6 +35,16 @@ impl Partition {
         } else {
             Agreement::Agrees
         }
+    }
+
+    /// Compares the leader epochs with the log where a follower's log seems to diverge from it: by a damaged list, a leader
+    /// would truncate what is committed. Returns the repair.
+    pub fn verify_epochs_for(&self, asked: &FetchPartition) -> Option<RepairedEpochs> {
+        if self.agreement(asked.last_fetched_epoch, Offset(asked.fetch_offset)) == Agreement::Agrees {
+            return None;
+        }
+        // The read of the same Fetch reports a log that cannot be read.
+        self.log().verify_epochs(self.leader_epoch()).unwrap_or(None)
     }
 
     /// Notes what a follower's Fetch says of its log. Nothing is noted where the Fetch is to be answered with an error or a

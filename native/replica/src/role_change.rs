@@ -9,7 +9,7 @@ use super::leader::{Leader, Leadership};
 use super::partition::Partition;
 use super::role::{Following, Role, RoleKind, RoleRefused};
 use super::waiting::Waiter;
-use pybroker_storage::LogError;
+use pybroker_storage::{LogError, RepairedEpochs};
 
 /// Why a role was not changed.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum NotBecome {
 
 impl Partition {
     /// Leads at an epoch; within it, takes other in-sync replicas, or another `min.insync.replicas`. A leader alone commits
-    /// everything in its log.
+    /// everything in its log. Returns the repair of leader epochs that the partition cannot have had.
     ///
     /// # Errors
     /// When the role in force allows it not, or the log's leader epoch file cannot be written; the role is then as it was.
@@ -33,11 +33,13 @@ impl Partition {
         leadership: Leadership,
         now_ms: i64,
         wake: &mut dyn FnMut(Waiter),
-    ) -> Result<(), NotBecome> {
+    ) -> Result<Option<RepairedEpochs>, NotBecome> {
+        let repaired;
         {
             let _changing = self.role_change.lock();
             let before = self.role.load();
             before.check(RoleKind::Leader, leadership.leader_epoch).map_err(NotBecome::Refused)?;
+            repaired = self.repair_later_epochs(leadership.leader_epoch)?;
             self.log.begin_epoch(leadership.leader_epoch.0).map_err(NotBecome::Log)?;
             if self.log.is_synced_in_groups() {
                 // What a crash left in the page cache is shown only when it cannot be lost any more.
@@ -48,16 +50,30 @@ impl Partition {
         }
         self.maybe_advance_high_watermark(None, wake);
         self.unsynced.reached(self.log.recovery_point(), wake);
-        Ok(())
+        Ok(repaired)
     }
 
     /// Follows a leader. Nothing of older epochs is appended when this returns; requests that waited get
-    /// NOT_LEADER_OR_FOLLOWER.
+    /// NOT_LEADER_OR_FOLLOWER. Returns the repair of leader epochs that the partition cannot have had.
     ///
     /// # Errors
-    /// When the role in force allows it not, or the epoch is known to have another leader.
-    pub fn become_follower(&self, following: Following, wake: &mut dyn FnMut(Waiter)) -> Result<(), NotBecome> {
-        self.become_no_leader(Role::Follower(following), following.leader_epoch, wake)
+    /// When the role in force allows it not, or the epoch is known to have another leader; when the log cannot be read, or
+    /// its leader epoch file not be written, where leader epochs are repaired.
+    pub fn become_follower(
+        &self,
+        following: Following,
+        wake: &mut dyn FnMut(Waiter),
+    ) -> Result<Option<RepairedEpochs>, NotBecome> {
+        self.become_no_leader(Role::Follower(following), following.leader_epoch, wake)?;
+        self.repair_later_epochs(following.leader_epoch)
+    }
+
+    /// Reads the leader epochs from the log again where the last of them is later than the partition's: the file is damaged.
+    fn repair_later_epochs(&self, leader_epoch: LeaderEpoch) -> Result<Option<RepairedEpochs>, NotBecome> {
+        if self.log.latest_epoch().is_none_or(|latest| latest <= leader_epoch.0) {
+            return Ok(None);
+        }
+        self.log.verify_epochs(leader_epoch.0).map_err(NotBecome::Log)
     }
 
     /// Serves nobody: the partition has no leader at `leader_epoch`, or this broker is none of its replicas. Requests that

@@ -36,6 +36,7 @@ pub use log::admission::AdmittedRecords;
 pub use log::append::Appended;
 pub use log::closing::close_all;
 pub use log::committed::CommittedSlice;
+pub use log::epoch_check::RepairedEpochs;
 pub use log::flush::flush_times;
 pub use log::lookup::TimestampAndOffset;
 pub use log::read::FileSlice;

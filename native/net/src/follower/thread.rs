@@ -20,8 +20,8 @@ use crate::inboxes::Inboxes;
 use crate::settings::{FetchSecurity, FetchSource, ReplicationSettings};
 use crate::wake_up::WakeUp;
 use pybroker_replica::{
-    BrokerId, FollowerListener, Following, Partition, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher,
-    ReplicationThrottle, Waiter,
+    BrokerId, FollowerListener, FollowerNotice, Following, Partition, PartitionKey, REPLICA_FETCH_VERSION,
+    ReplicaFetcher, ReplicationThrottle, Waiter,
 };
 use pybroker_sys::scheduling;
 use pybroker_wire::ApiKey;
@@ -405,6 +405,13 @@ impl FollowerListener for Listener<'_> {
     fn not_taken(&mut self, partition: &Partition, why: &str) {
         let (topic, index, source) = (partition.topic(), partition.index(), self.source.0);
         let text = format!("partition {topic}-{index}: what leader {source} sent cannot be appended: {why}");
+        self.surroundings.events.line(Level::Warning, text);
+    }
+
+    fn notice(&mut self, partition: &Partition, notice: &FollowerNotice) {
+        let (topic, index, source) = (partition.topic(), partition.index(), self.source.0);
+        let epoch = partition.leader_epoch();
+        let text = format!("partition {topic}-{index}, which follows leader {source} of epoch {epoch}: {notice}");
         self.surroundings.events.line(Level::Warning, text);
     }
 

@@ -181,6 +181,9 @@ pub fn note_positions(
     let id = BrokerId(replica.id);
     let log_start = || partition.role().leader().map(|leader| leader.log_start_of(id));
     let before = partition.is_deletion_awaited().then(log_start);
+    if let Some(repaired) = partition.verify_epochs_for(asked) {
+        hot_path.events.epochs_repaired(partition, &repaired);
+    }
     let noted = partition.note_fetch(replica, table.eligibility(id), asked, now_ms, wake);
     if before.is_some_and(|before| before != log_start()) {
         hot_path.events.push(Event::ReplicaDeletedRecords { topic_id: topic.id, index: asked.index });

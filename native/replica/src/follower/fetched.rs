@@ -3,6 +3,7 @@
 //! Each change happens under the role: an answer of a leader that is followed no more changes nothing. Batches are written
 //! as they came, with the leader's offsets and epochs; their checksums are compared once, before that.
 
+use std::fmt;
 use std::sync::atomic::Ordering;
 
 use super::truncation::{EpochEnd, LogSpan, Restart, agreed_end, plan_restart};
@@ -11,7 +12,7 @@ use crate::partition::Partition;
 use crate::role::{Following, Role};
 use crate::waiting::Waiter;
 use pybroker_record::{Batches, RecordError};
-use pybroker_storage::{AppendError, LogError};
+use pybroker_storage::{AppendError, LogError, RepairedEpochs};
 use pybroker_wire::fetch::DivergingEpoch;
 
 /// What a follower asks for next, and what its leader learns from it.
@@ -48,6 +49,28 @@ pub enum NotTaken {
     Log(LogError),
     /// The leader's answer leaves the log as it is, and asks for the same again.
     NoProgress,
+}
+
+/// A change of a follower's log that its operator has to know of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FollowerNotice {
+    /// The leader epochs contradicted the log. Nothing was truncated.
+    EpochsRepaired(RepairedEpochs),
+    /// Records below the high watermark were removed: they were committed, and the leader does not have them.
+    TruncatedCommitted { from: i64, to: i64, high_watermark: i64 },
+}
+
+impl fmt::Display for FollowerNotice {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EpochsRepaired(repaired) => repaired.fmt(to),
+            Self::TruncatedCommitted { from, to: end, high_watermark } => write!(
+                to,
+                "truncated from offset {from} to {end}, below its high watermark {high_watermark}: the leader's log has \
+                 other records there, or none"
+            ),
+        }
+    }
 }
 
 impl Partition {
@@ -87,31 +110,45 @@ impl Partition {
         Ok(is_start_moved || !fetched.batches.is_empty())
     }
 
-    /// Cuts the log where it leaves the leader's, as far as one answer says.
+    /// Truncates the log where it leaves the leader's, as far as one response shows that. Leader epochs that contradict the
+    /// log are repaired first, and nothing is truncated by them.
     ///
     /// # Errors
     /// See [`NotTaken`].
-    pub fn cut_diverging(&self, following: Following, leader: DivergingEpoch, now_ms: i64) -> Result<(), NotTaken> {
+    pub fn cut_diverging(
+        &self,
+        following: Following,
+        leader: DivergingEpoch,
+        now_ms: i64,
+    ) -> Result<Option<FollowerNotice>, NotTaken> {
         let _unchanged = self.role_change.lock();
         self.ensure_follows(following)?;
+        if let Some(repaired) = self.log.verify_epochs(following.leader_epoch.0).map_err(NotTaken::Log)? {
+            return Ok(Some(FollowerNotice::EpochsRepaired(repaired)));
+        }
         let before = self.fetch_position();
         let (epoch, end_offset) = self.log.end_offset_for_epoch(leader.epoch);
         let leader = EpochEnd { epoch: leader.epoch, end_offset: leader.end_offset };
         let agreed = agreed_end(leader, EpochEnd { epoch, end_offset }, Offset(before.offset));
-        self.cut(agreed, now_ms)?;
-        if self.fetch_position() == before { Err(NotTaken::NoProgress) } else { Ok(()) }
+        let notice = self.cut(agreed, now_ms)?;
+        if self.fetch_position() == before { Err(NotTaken::NoProgress) } else { Ok(notice) }
     }
 
     /// Goes on where the leader's log, which spans `leader`, has something to go on with.
     ///
     /// # Errors
     /// See [`NotTaken`].
-    pub fn restart_in_range(&self, following: Following, leader: LogSpan, now_ms: i64) -> Result<(), NotTaken> {
+    pub fn restart_in_range(
+        &self,
+        following: Following,
+        leader: LogSpan,
+        now_ms: i64,
+    ) -> Result<Option<FollowerNotice>, NotTaken> {
         let _unchanged = self.role_change.lock();
         self.ensure_follows(following)?;
         match plan_restart(Offset(self.log.log_end_offset()), leader) {
             Restart::CutTo(end) => self.cut(end, now_ms),
-            Restart::BeginAt(start) => self.begin_at(start, now_ms),
+            Restart::BeginAt(start) => self.begin_at(start, now_ms).map(|()| None),
             Restart::AskAgain => Err(NotTaken::NoProgress),
         }
     }
@@ -122,10 +159,13 @@ impl Partition {
         if follows && !self.closed.load(Ordering::Acquire) { Ok(()) } else { Err(NotTaken::NotFollowing) }
     }
 
-    fn cut(&self, end: Offset, now_ms: i64) -> Result<(), NotTaken> {
+    fn cut(&self, end: Offset, now_ms: i64) -> Result<Option<FollowerNotice>, NotTaken> {
+        let from = self.log.log_end_offset();
         self.log.truncate_to(end, now_ms).map_err(NotTaken::Log)?;
-        self.high_watermark.fetch_min(self.log.log_end_offset(), Ordering::AcqRel);
-        Ok(())
+        let to = self.log.log_end_offset();
+        let high_watermark = self.high_watermark.fetch_min(to, Ordering::AcqRel);
+        let is_committed = to < high_watermark && to < from;
+        Ok(is_committed.then_some(FollowerNotice::TruncatedCommitted { from, to, high_watermark }))
     }
 
     fn begin_at(&self, start: Offset, now_ms: i64) -> Result<(), NotTaken> {

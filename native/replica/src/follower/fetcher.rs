@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::fetched::FollowerNotice;
 use super::session::FetcherSession;
 use super::state::{FetchEvent, FetchState, FetchStateKind};
 use crate::fetch_session::FetchSessionId;
@@ -58,6 +59,9 @@ pub trait FollowerListener {
 
     /// The leader sent what cannot be taken; it is asked again later.
     fn not_taken(&mut self, partition: &Partition, why: &str);
+
+    /// The log was truncated below its high watermark, or its leader epochs were repaired.
+    fn notice(&mut self, partition: &Partition, notice: &FollowerNotice);
 
     /// Records of so many bytes were appended; who counts none leaves it.
     fn appended(&mut self, _bytes: usize) {}

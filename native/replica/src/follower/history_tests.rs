@@ -198,6 +198,10 @@ impl super::FollowerListener for Failed {
     fn not_taken(&mut self, _partition: &crate::Partition, why: &str) {
         panic!("{why}");
     }
+
+    fn notice(&mut self, _partition: &crate::Partition, notice: &crate::FollowerNotice) {
+        panic!("{notice}");
+    }
 }
 
 /// A disk without room takes nothing of an answer, and the broker is said that its directory failed.

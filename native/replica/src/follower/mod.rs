@@ -15,13 +15,15 @@ mod truncation;
 #[cfg(test)]
 mod anomaly_tests;
 #[cfg(test)]
+mod damaged_epochs_tests;
+#[cfg(test)]
 mod history_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod transaction_tests;
 
-pub use fetched::{FetchPosition, FetchedRecords, NotTaken};
+pub use fetched::{FetchPosition, FetchedRecords, FollowerNotice, NotTaken};
 pub use fetcher::{FetcherSettings, FollowerListener, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher};
 pub use state::{FetchEvent, FetchState, FetchStateKind, TRANSITIONS as FETCH_TRANSITIONS};
 pub use truncation::{EpochEnd, LogSpan, Restart, agreed_end, plan_restart};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::fetched::{FetchedRecords, NotTaken};
-use super::{FetchState, FetcherSettings, FollowerListener, REPLICA_FETCH_VERSION, ReplicaFetcher};
+use super::{FetchState, FetcherSettings, FollowerListener, FollowerNotice, REPLICA_FETCH_VERSION, ReplicaFetcher};
 use crate::log_fixture::{NOW, build, config, quick_directory};
 use crate::{
     Agreement, BrokerId, Eligibility, FollowerInSync, Following, LeaderEpoch, Leadership, Offset, Partition,
@@ -54,6 +54,10 @@ impl FollowerListener for Reported {
     fn not_taken(&mut self, _partition: &Partition, why: &str) {
         self.0.push(why.to_owned());
     }
+
+    fn notice(&mut self, _partition: &Partition, notice: &FollowerNotice) {
+        self.0.push(notice.to_string());
+    }
 }
 
 /// A broker with one partition, which is what is left of it when its process ends.
@@ -61,6 +65,8 @@ pub(super) struct Broker {
     id: i32,
     pub(super) partition: Arc<Partition>,
     pub(super) fetcher: ReplicaFetcher,
+    /// What its fetcher has reported.
+    pub(super) reported: Reported,
     /// Whether it cuts its log at its high watermark when it follows, and has no epochs compared, as before KIP-101.
     by_watermark: bool,
 }
@@ -83,7 +89,8 @@ impl Broker {
     pub(super) fn with(id: i32, directory: &Path, config: LogConfig, throttle: Arc<ReplicationThrottle>) -> Self {
         let settings = FetcherSettings { replica: BrokerId(id), ..SETTINGS };
         let fetcher = ReplicaFetcher::new(settings, throttle);
-        Self { id, partition: open(directory, config, 0), fetcher, by_watermark: false }
+        let reported = Reported::default();
+        Self { id, partition: open(directory, config, 0), fetcher, reported, by_watermark: false }
     }
 
     pub(super) fn truncating(self, by_watermark: bool) -> Self {
@@ -154,7 +161,7 @@ impl Broker {
             });
         }
         let frame = leader.answer(&request, &known);
-        self.fetcher.take_response(&frame, NOW, &mut Reported::default()).unwrap();
+        self.fetcher.take_response(&frame, NOW, &mut self.reported).unwrap();
         Some(request)
     }
 
@@ -170,6 +177,7 @@ impl Broker {
         let mut fetched = Vec::new();
         let mut records = Vec::new();
         for one in asked {
+            self.partition.verify_epochs_for(one);
             self.partition.note_fetch(request.replica, Eligibility::Unknown, one, NOW, &mut |_| ());
             let log = self.partition.log();
             let mut answer = FetchedPartition {
@@ -243,6 +251,28 @@ fn a_leader_that_appended_nothing_leaves_no_epoch_behind_that_others_lack() {
     one.catch_up(&two);
     assert_eq!(one.batches(), [(0, 6)]);
     assert_eq!(one.partition.log().latest_epoch(), Some(6));
+}
+
+#[test]
+fn a_follower_reports_committed_records_that_it_truncates() {
+    let (a, b) = (quick_directory(), quick_directory());
+    let (one, mut two) = (Broker::start(1, a.path()), Broker::start(2, b.path()));
+    one.lead(1, &[2]);
+    one.append(5);
+    two.follow(1, 1);
+    two.catch_up(&one);
+    two.catch_up(&one);
+    assert_eq!((two.end(), two.partition.high_watermark()), (5, 5));
+    // The leader loses what it has acknowledged.
+    one.partition.log().truncate_to(Offset(2), NOW).unwrap();
+    one.lead(2, &[2]);
+    two.follow(2, 1);
+    two.catch_up(&one);
+    assert_eq!(two.end(), 2);
+    assert_eq!(
+        two.reported.0,
+        ["truncated from offset 5 to 2, below its high watermark 5: the leader's log has other records there, or none"]
+    );
 }
 
 #[test]

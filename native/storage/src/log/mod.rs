@@ -1,8 +1,8 @@
 //! The log of one partition: its shared state, and what can be asked of it at any time.
 //!
 //! Owns the published [`View`] that readers take without a lock, and the [`Writer`] behind the mutex that all changes take.
-//! What is done with them stands in the sibling modules: `opening`, `append`, `read`, `lookup`, `roll`, `flush`, `closing`,
-//! `truncation`, `removal`.
+//! What is done with them stands in the sibling modules: `opening`, `append`, `read`, `lookup`, `epoch_check`, `roll`,
+//! `flush`, `closing`, `truncation`, `removal`.
 //!
 //! Lock order: cleaning, then writer, then flush, then epochs.
 
@@ -12,6 +12,7 @@ pub(crate) mod closing;
 pub(crate) mod committed;
 #[cfg(test)]
 pub(crate) mod crash_tests;
+pub(crate) mod epoch_check;
 #[cfg(test)]
 mod exhaustion_tests;
 pub(crate) mod flush;

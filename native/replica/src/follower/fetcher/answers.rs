@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::super::fetched::{FetchedRecords, NotTaken};
+use super::super::fetched::{FetchedRecords, FollowerNotice, NotTaken};
 use super::super::state::{FetchEvent, FetchState};
 use super::super::truncation::LogSpan;
 use super::{FollowerListener, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher};
@@ -111,11 +111,15 @@ impl ReplicaFetcher {
                 self.followed.entry(key).and_modify(|followed| followed.has_all = has_all);
                 taken
             }
-            (ErrorCode::NONE, Some(diverging)) => partition.cut_diverging(following, diverging, now_ms).map(|()| true),
+            (ErrorCode::NONE, Some(diverging)) => {
+                let cut = partition.cut_diverging(following, diverging, now_ms);
+                cut.map(|notice| notify(listener, &partition, notice))
+            }
             (ErrorCode::OFFSET_OUT_OF_RANGE, diverging) => {
                 let end = Offset(diverging.map_or(-1, |leader| leader.end_offset));
                 let leader = LogSpan { start: Offset(fetched.log_start_offset), end };
-                partition.restart_in_range(following, leader, now_ms).map(|()| true)
+                let restarted = partition.restart_in_range(following, leader, now_ms);
+                restarted.map(|notice| notify(listener, &partition, notice))
             }
             (ErrorCode::FENCED_LEADER_EPOCH, _) => {
                 self.set(&key, FetchEvent::Fenced, now_ms);
@@ -186,4 +190,12 @@ impl ReplicaFetcher {
             }
         }
     }
+}
+
+/// Reports a change of a partition's log; there is more to fetch then.
+fn notify(listener: &mut dyn FollowerListener, partition: &Partition, notice: Option<FollowerNotice>) -> bool {
+    if let Some(notice) = notice {
+        listener.notice(partition, &notice);
+    }
+    true
 }
