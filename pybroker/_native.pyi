@@ -1959,6 +1959,7 @@ class ReplicationSettings:
         backoff_ms: int,
         fetchers: int,
         socket_timeout_ms: int,
+        path_timeout_ms: int,
         socket_receive_buffer_bytes: int,
         leader_throttled_rate: int,
         follower_throttled_rate: int,
@@ -1969,6 +1970,7 @@ class ReplicationSettings:
         credentials: SaslCredentials | None,
     ) -> ReplicationSettings:
         """`first_backoff_ms` is the first wait after a refusal; further ones are twice as long, up to `backoff_ms`.
+        A connection is closed when the leader's system acknowledges nothing for `path_timeout_ms`.
         Rates are bytes a second of throttled replicas, 2**63 - 1 for no limit, seen over `throttle_samples`.
         Connections go through `tls`, and say by `credentials` who this broker is; None: not."""
 

@@ -50,6 +50,7 @@ def build_replication_settings(
         backoff_ms=config.replica_fetch_backoff_ms,
         fetchers=config.num_replica_fetchers,
         socket_timeout_ms=config.replica_socket_timeout_ms,
+        path_timeout_ms=config.controller_quorum_request_timeout_ms,
         socket_receive_buffer_bytes=config.replica_socket_receive_buffer_bytes,
         leader_throttled_rate=config.leader_replication_throttled_rate,
         follower_throttled_rate=config.follower_replication_throttled_rate,

@@ -92,6 +92,9 @@ pub struct ReplicationSettings {
     pub fetchers: usize,
     /// `replica.socket.timeout.ms`.
     pub socket_timeout_ms: u64,
+    /// How long the leader's system may acknowledge nothing before the connection is closed: a network that is cut loses packets
+    /// and reports nothing, and TCP retries ever more seldom.
+    pub path_timeout_ms: u64,
     /// `replica.socket.receive.buffer.bytes`; -1 leaves the system's.
     pub socket_receive_buffer_bytes: i64,
     /// What followers are sent of throttled partitions: `leader.replication.throttled.rate`.

@@ -17,8 +17,11 @@ pub struct TransactionAsked {
     pub partitions: Vec<(String, i32)>,
 }
 
+/// Why nothing may be appended to a partition.
+pub type Refusal = (ErrorCode, Option<String>);
+
 /// An answer about one partition: why nothing may be appended; nothing for one that is part of the transaction.
-pub type Verified = Option<(ErrorCode, Option<String>)>;
+pub type Verified = Option<Refusal>;
 
 /// The verification of a Produce: the guards that its batches may be appended with, by the positions of topic and partition
 /// in the request, in the order that they were asked in.
@@ -46,7 +49,7 @@ impl NotBegun {
     ///
     /// # Errors
     /// The error of the partition.
-    pub fn at(&self, place: Place) -> Result<(), (ErrorCode, Option<String>)> {
+    pub fn at(&self, place: Place) -> Result<(), Refusal> {
         let found = self.0.binary_search_by_key(&place, |(place, _)| *place);
         found.map_or(Ok(()), |found| Err((self.0[found].1, None)))
     }
@@ -71,7 +74,7 @@ impl Verification {
     ///
     /// # Errors
     /// The error of a partition in which no transaction could begin.
-    pub fn at(&self, place: Place) -> Result<Option<(VerificationGuard, &Verified)>, (ErrorCode, Option<String>)> {
+    pub fn at(&self, place: Place) -> Result<Option<(VerificationGuard, &Verified)>, Refusal> {
         self.not_begun.at(place)?;
         let found = self.guards.binary_search_by_key(&place, |(place, _)| *place).ok();
         Ok(found.and_then(|found| Some((self.guards[found].1, self.answers.get(found)?))))

@@ -22,8 +22,8 @@ pub struct PyReplicationSettings {
 impl PyReplicationSettings {
     #[new]
     #[pyo3(signature = (*, node_id, broker_epoch, min_bytes, max_wait_ms, max_bytes, response_max_bytes, first_backoff_ms,
-        backoff_ms, fetchers, socket_timeout_ms, socket_receive_buffer_bytes, leader_throttled_rate, follower_throttled_rate,
-        throttle_samples, throttle_sample_ms, eager_high_watermark, tls, credentials))]
+        backoff_ms, fetchers, socket_timeout_ms, path_timeout_ms, socket_receive_buffer_bytes, leader_throttled_rate,
+        follower_throttled_rate, throttle_samples, throttle_sample_ms, eager_high_watermark, tls, credentials))]
     #[expect(clippy::too_many_arguments, reason = "a complete struct, given by keyword")]
     fn new(
         node_id: i32,
@@ -36,6 +36,7 @@ impl PyReplicationSettings {
         backoff_ms: i64,
         fetchers: usize,
         socket_timeout_ms: u64,
+        path_timeout_ms: u64,
         socket_receive_buffer_bytes: i64,
         leader_throttled_rate: i64,
         follower_throttled_rate: i64,
@@ -65,6 +66,7 @@ impl PyReplicationSettings {
             fetcher,
             fetchers,
             socket_timeout_ms,
+            path_timeout_ms,
             socket_receive_buffer_bytes,
             leader_throttle: throttle(leader_throttled_rate),
             follower_throttle: throttle(follower_throttled_rate),

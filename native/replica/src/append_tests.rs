@@ -55,7 +55,8 @@ fn one_that_leads_no_more_appends_nothing() {
     let partition = open(root.path());
     lead(&partition, EPOCH);
     let following = Following { leader: BrokerId(2), leader_epoch: LeaderEpoch(EPOCH + 1) };
-    let (appended, tried) = append_across(&partition, || drop(partition.become_follower(following, &mut |_| ()).unwrap()));
+    let (appended, tried) =
+        append_across(&partition, || drop(partition.become_follower(following, &mut |_| ()).unwrap()));
     assert!(matches!(appended, Err(NotAppended::NotLeader)), "{appended:?}");
     assert_eq!((tried, partition.log.log_end_offset()), (vec![EPOCH], 0));
 }

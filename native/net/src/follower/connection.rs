@@ -5,11 +5,13 @@
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 
+use crate::settings::{FetchSource, ReplicationSettings};
 use crate::transport::Transport;
 use pybroker_secure::Transport as Outbound;
 use pybroker_tls::TlsSession;
@@ -20,6 +22,8 @@ const SIZE: usize = 4;
 const ROOM: usize = 64 << 10;
 /// Bytes that one read through TLS gives at most.
 const MOST_READ: usize = 64 << 10;
+/// How often the system asks for an acknowledgement where none is due: the shortest time that it knows.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// An answer that announces more is none.
 const LONGEST_ANSWER: usize = 1 << 30;
 
@@ -51,28 +55,29 @@ pub enum Arrived {
 }
 
 impl Connection {
-    /// Begins to connect to one of the addresses of an endpoint, the `attempt`th; `session`: through TLS.
+    /// Begins to connect to one of the addresses of a leader, the `attempt`th; `session`: through TLS.
     ///
     /// # Errors
     /// When the name has no address, or the system refuses at once.
     pub fn open(
-        host: &str,
-        port: u16,
+        source: &FetchSource,
         attempt: usize,
-        receive_buffer_bytes: i64,
+        settings: &ReplicationSettings,
         session: Option<TlsSession>,
         epoll: impl AsFd,
         token: u64,
     ) -> io::Result<Self> {
-        let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
+        let FetchSource { host, port, .. } = source;
+        let addresses: Vec<SocketAddr> = (host.as_str(), *port).to_socket_addrs()?.collect();
         let Some(address) = addresses.get(attempt % addresses.len().max(1)) else {
             return Err(io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address")));
         };
         let socket = Socket::new(Domain::for_address(*address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
-        if let Ok(bytes @ 1..) = usize::try_from(receive_buffer_bytes) {
+        if let Ok(bytes @ 1..) = usize::try_from(settings.socket_receive_buffer_bytes) {
             socket.set_recv_buffer_size(bytes)?;
         }
+        close_when_path_is_cut(&socket, Duration::from_millis(settings.path_timeout_ms))?;
         let connected = match socket.connect(&(*address).into()) {
             Ok(()) => true,
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => false,
@@ -230,6 +235,14 @@ impl Link {
             }
         }
     }
+}
+
+/// Has the system close a connection whose other end acknowledges nothing for so long: data, a SYN, or the probes that are sent
+/// while a Fetch waits for its response (RFC 5482, RFC 9293 3.8.4). A process that is stopped still acknowledges.
+fn close_when_path_is_cut(socket: &Socket, timeout: Duration) -> io::Result<()> {
+    let probe = TcpKeepalive::new().with_time(PROBE_EVERY).with_interval(PROBE_EVERY);
+    socket.set_tcp_keepalive(&probe)?;
+    socket.set_tcp_user_timeout(Some(timeout))
 }
 
 impl AsFd for Link {

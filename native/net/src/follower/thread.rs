@@ -195,15 +195,15 @@ impl FetcherThread {
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
         }
         if self.connection.is_none() {
-            let Some(FetchSource { host, port, .. }) = &self.endpoint else { return Ok(()) };
+            let Some(source) = &self.endpoint else { return Ok(()) };
             if now < self.retry_at {
                 return Ok(());
             }
-            let buffer = self.settings.socket_receive_buffer_bytes;
             let attempt = self.attempts as usize;
             let tls = self.surroundings.security.lock().tls.clone();
-            let session = tls.map(|tls| tls.session(host)).transpose().map_err(io::Error::other)?;
-            self.connection = Some(Connection::open(host, *port, attempt, buffer, session, &self.epoll, SOCKET)?);
+            let session = tls.map(|tls| tls.session(&source.host)).transpose().map_err(io::Error::other)?;
+            let opened = Connection::open(source, attempt, &self.settings, session, &self.epoll, SOCKET)?;
+            self.connection = Some(opened);
             self.deadlines.push_back(now + self.settings.socket_timeout_ms);
         }
         if self.renews_at.is_some_and(|at| at <= now) && self.signing_in.is_none() {

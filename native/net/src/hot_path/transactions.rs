@@ -6,7 +6,7 @@
 
 use super::rights::{Refused, Verdict, Who};
 use super::{HotPath, Outcome, Unresolved, errors};
-use crate::verification::{NotBegun, Place, TransactionAsked, Verification};
+use crate::verification::{NotBegun, Place, Refusal, TransactionAsked, Verification};
 use pybroker_record::{BatchHeader, HEADER_LEN};
 use pybroker_replica::{NotAppended, TopicTable};
 use pybroker_storage::{BeginningTransaction, TransactionCheck, TransactionalIdHash};
@@ -37,7 +37,7 @@ pub enum Transaction<'a> {
 
 impl Transaction<'_> {
     /// What a batch is appended by, or why it is not.
-    pub fn check(&self, place: Place) -> Result<TransactionCheck, (ErrorCode, Option<String>)> {
+    pub fn check(&self, place: Place) -> Result<TransactionCheck, Refusal> {
         match self {
             Self::NoneBegins(not_begun) => not_begun.at(place).map(|()| TransactionCheck::Guarded(None)),
             Self::Unchecked(not_begun) => not_begun.at(place).map(|()| TransactionCheck::Unchecked),

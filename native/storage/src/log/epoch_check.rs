@@ -111,9 +111,8 @@ fn has_epoch(view: &View, epoch: Option<i32>, offsets: Range<Offset>) -> Result<
 
 /// The first batch that ends at an offset or later.
 fn batch_at(view: &View, offset: i64) -> Result<Option<BatchHeader>, LogError> {
-    let segments = view.segments.as_slice();
-    for segment in view.segments.floor(offset)..segments.len() {
-        if let Some(found) = segments[segment].find_batch(offset, view.limit_of(segment))? {
+    for (at, segment) in view.segments.as_slice().iter().enumerate().skip(view.segments.floor(offset)) {
+        if let Some(found) = segment.find_batch(offset, view.limit_of(at))? {
             return Ok(Some(found.header));
         }
     }

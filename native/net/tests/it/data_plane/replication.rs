@@ -35,6 +35,7 @@ fn replication(id: i32) -> ReplicationSettings {
         fetcher,
         fetchers: 1,
         socket_timeout_ms: 120_000,
+        path_timeout_ms: 2_000,
         socket_receive_buffer_bytes: 65_536,
         leader_throttle: ThrottleLimit::NONE,
         follower_throttle: ThrottleLimit::NONE,
