@@ -22,6 +22,8 @@ from pybroker.protocol.api_keys import ApiKey
 
 PART = "/"
 """Between the name of a part of a round and its figure: `METADATA/max_ms`."""
+SERVED_BY_ALL = {"telemetry.receivers": "last-values"}
+"""Settings of a broker that serves every API that has a storm."""
 _QUIET_CLIENTS, _QUIET_RATE = 1000, 600
 _MANY_CLIENTS, _IN_FLIGHT = 100, 64
 _ASKED: tuple[tuple[str, int, Fields], ...] = (
@@ -78,7 +80,7 @@ def measure_fairness(broker: str, milliseconds: int, work: Path) -> tuple[str, d
 
 
 def _made(broker: str, directory: Path) -> Kafka | Pybroker:
-    return Kafka(directory, ready_timeout_s=_TIMEOUT_S) if broker == "kafka" else Pybroker(directory)
+    return Kafka(directory, ready_timeout_s=_TIMEOUT_S) if broker == "kafka" else Pybroker(directory, SERVED_BY_ALL)
 
 
 def _prepare(server: str) -> None:

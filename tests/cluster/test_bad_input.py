@@ -35,8 +35,9 @@ SERVED = {api.name: (int(api.key), api.min_version, api.max_version) for api in 
 
 @pytest.fixture(scope="module")
 def sturdy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """One broker for all the bad input of this module, with a topic."""
-    with BrokerProcess(tmp_path_factory.mktemp("bad-input") / "data") as broker:
+    """One broker for all the bad input of this module, with a topic. It serves every API."""
+    served = {"telemetry.receivers": "last-values"}
+    with BrokerProcess(tmp_path_factory.mktemp("bad-input") / "data", served) as broker:
         with Wire(broker.bootstrap_servers) as wire:
             made = {"name": TOPIC, "num_partitions": 1, "replication_factor": 1}
             assert wire.call("CreateTopics", 7, topics=[made], timeout_ms=10_000).topics[0].error_code == 0

@@ -9,9 +9,7 @@ import pytest
 
 from pybroker.client import Admin, NewTopic
 from pybroker.testing import Cluster
-from tests.support.batches import batch_of
 from tests.support.conditions import wait_until
-from tests.support.wire import Wire, produce, produced
 
 pytestmark = pytest.mark.process
 
@@ -21,10 +19,15 @@ FLIPPED_BIT = 1 << 20
 
 
 def append(cluster: Cluster, values: list[bytes]) -> None:
-    """Append one batch for each value at the leader, with acks=all."""
-    with Wire(cluster.address(cluster.leader(TOPIC))) as wire:
-        for value in values:
-            assert produced(wire.ask(produce(TOPIC, batch_of(value)))).error_code == 0
+    """Append one batch for each value with acks=all; librdkafka retries where a new leader does not lead yet."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True})
+    failures: list[confluent_kafka.KafkaError] = []
+    for value in values:
+        producer.produce(
+            TOPIC, value, partition=0, on_delivery=lambda error, _: failures.extend([error] if error else [])
+        )
+        assert producer.flush(60) == 0
+    assert failures == []
 
 
 def flip_last_epoch(checkpoint: Path) -> None:

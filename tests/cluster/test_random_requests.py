@@ -34,7 +34,10 @@ TEXTS = (
     *("User:x", "user", "client-id", "ip", "SCRAM-SHA-256", "x" * 32_767, "9" * 32_767, "\U0001f600" * 8_191),
     *("\xe4," * 10_922, "\0" * 32_767, "User:" + "'" * 32_762),
 )
+SERVED: dict[str, str] = {"telemetry.receivers": "last-values"}
+"""All APIs are served with it."""
 SETTINGS = {
+    **SERVED,
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
     "allow.everyone.if.no.acl.found": "true",
@@ -114,7 +117,7 @@ def decoded(api: RegisteredApi, version: int, frame: bytes) -> Any:
     return answer
 
 
-@pytest.mark.parametrize(("seed", "properties"), [(1, {}), (2, {}), (3, {}), (4, SETTINGS), (5, SETTINGS)])
+@pytest.mark.parametrize(("seed", "properties"), [(1, SERVED), (2, SERVED), (3, SERVED), (4, SETTINGS), (5, SETTINGS)])
 def test_every_request_is_answered_with_an_error_of_its_own_or_none(
     seed: int, properties: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -114,6 +114,7 @@ def topic(clusters: Clusters, request: pytest.FixtureRequest) -> Iterator[str]:
             for number in range(30):
                 producer.send(name, b"x" * 100, partition=number % 3, timestamp_ms=1_700_000_000_000)
         wait_until(partial(replicas_are_in_sync, cluster), within=_WITHIN_S, what="all replicas are in sync")
+        wait_until(partial(replicas_have_records, cluster), within=_WITHIN_S, what="all replicas have the records")
     yield name
     for cluster in clusters.both():
         with Admin(cluster.bootstrap_servers) as admin:
@@ -192,6 +193,18 @@ def replicas_are_in_sync(cluster: ClusterPeer) -> bool:
         return False
     parts = [part for one in described for part in one.partitions]
     return bool(parts) and all(part.leader >= 0 and set(part.isr) == set(part.replicas) for part in parts)
+
+
+def replicas_have_records(cluster: ClusterPeer) -> bool:
+    """Return whether the logs of all replicas are as long, and not empty: brokers may list a log before it is open."""
+    try:
+        with Admin(cluster.bootstrap_servers) as admin:
+            described = admin.describe_log_dirs([1, 2, 3])
+    except (BrokerError, ClientError):
+        return False
+    found = [replica for paths in described.values() for path in paths.values() for replica in path.replicas.items()]
+    sizes = [info.size for partition, info in found if partition.topic == "orders"]
+    return len(sizes) == 9 and len(set(sizes)) == 1 and sizes[0] > 0
 
 
 def test_topics(alike: Alike, topic: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pybench import report
-from pybench.storm_load import PART
+from pybench.storm_load import PART, SERVED_BY_ALL
 from pybench.storm_requests import Fields, frame, storms
 from pybroker.handlers.registry import registered_apis
 from pybroker.protocol.api_keys import ApiKey
@@ -37,7 +37,7 @@ def test_a_frame_says_what_it_was_made_of(name: str, version: int, fields: Field
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker() as running:
+    with Broker(properties=SERVED_BY_ALL) as running:
         yield running
 
 

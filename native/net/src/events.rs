@@ -21,6 +21,8 @@ use pybroker_wire::{ApiKey, TopicRef};
 
 /// How often it is said that descriptors or memory have run out.
 const EXHAUSTED_EVERY_MS: u64 = 100;
+/// How often a line is logged about records that cannot be read.
+const UNREADABLE_EVERY_MS: u64 = 10_000;
 
 /// How loud a line for the broker's log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,12 +207,14 @@ pub struct EventQueue {
     wake_up: WakeUp,
     /// When it was last said that descriptors or memory have run out, in milliseconds of the data plane's clock.
     exhausted_said: AtomicU64,
+    unreadable_logged: AtomicU64,
 }
 
 impl EventQueue {
     /// An empty queue. Fails when the process has no file descriptor left.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { queue: SegQueue::new(), wake_up: WakeUp::new()?, exhausted_said: AtomicU64::new(0) })
+        let (queue, wake_up) = (SegQueue::new(), WakeUp::new()?);
+        Ok(Self { queue, wake_up, exhausted_said: AtomicU64::new(0), unreadable_logged: AtomicU64::new(0) })
     }
 
     /// The file descriptor that is readable while events wait.
@@ -238,11 +242,15 @@ impl EventQueue {
     /// Says that an operation ended for want of a descriptor or of memory; not every time, as every request may meet it.
     /// `now` is the data plane's clock.
     pub fn exhausted(&self, now: u64, error: &str) {
-        let (now, said) = (now + EXHAUSTED_EVERY_MS, self.exhausted_said.load(Ordering::Relaxed));
-        if now >= said + EXHAUSTED_EVERY_MS
-            && self.exhausted_said.compare_exchange(said, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        {
+        if is_due(&self.exhausted_said, now, EXHAUSTED_EVERY_MS) {
             self.push(Event::Exhausted { error: error.to_owned() });
+        }
+    }
+
+    /// Adds a line about records that cannot be read, at most one in [`UNREADABLE_EVERY_MS`]: consumers retry such a read.
+    pub fn unreadable(&self, now: u64, text: String) {
+        if is_due(&self.unreadable_logged, now, UNREADABLE_EVERY_MS) {
+            self.line(Level::Error, text);
         }
     }
 
@@ -265,4 +273,10 @@ impl EventQueue {
         }
         events
     }
+}
+
+/// Whether the last time was at least `every` ms ago; `now` is the last time then.
+fn is_due(last: &AtomicU64, now: u64, every: u64) -> bool {
+    let (now, before) = (now + every, last.load(Ordering::Relaxed));
+    now >= before + every && last.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }

@@ -76,6 +76,7 @@ pub fn read_error(error: ReadError) -> PyErr {
     let text = error.to_string();
     match error {
         ReadError::Io { source, .. } | ReadError::Exhausted { source, .. } => os_error(&source, text),
+        ReadError::Corrupt { .. } => PyOSError::new_err((EIO, text)),
         ReadError::OffsetOutOfRange { .. } => PyValueError::new_err(text),
     }
 }

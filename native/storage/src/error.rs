@@ -205,6 +205,14 @@ pub enum ReadError {
         /// Log end offset.
         end: i64,
     },
+    /// A file is damaged where it would be read (CORRUPT_MESSAGE).
+    #[error("{path}: {reason}", path = path.display())]
+    Corrupt {
+        /// The file concerned.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The log directory failed (KAFKA_STORAGE_ERROR).
     #[error("{path}: {source}", path = path.display())]
     Io {
@@ -228,9 +236,7 @@ impl From<LogError> for ReadError {
         match error {
             LogError::Io { path, source } => Self::Io { path, source },
             LogError::Exhausted { path, source } => Self::Exhausted { path, source },
-            LogError::Corrupt { path, reason } => {
-                Self::Io { path, source: io::Error::new(io::ErrorKind::InvalidData, reason) }
-            }
+            LogError::Corrupt { path, reason } => Self::Corrupt { path, reason },
             LogError::Offline { path } => Self::Io { path, source: io::Error::other("the log is offline") },
         }
     }

@@ -388,11 +388,7 @@ impl PendingFetch {
             Ok(_) => Read { end, ..Read::nothing(place, fetched) },
             Err(ReadError::OffsetOutOfRange { .. }) => self.out_of_range(replica, place, fetched),
             Err(error) => {
-                // Clients ask again.
-                if matches!(error, ReadError::Exhausted { .. }) {
-                    hot_path.exhausted(&error.to_string());
-                }
-                let error = self.storage_error();
+                let error = self.unreadable(hot_path, replica, partition.fetch_offset, &error);
                 Read::nothing(place, FetchedPartition { error, ..nothing_fetched(partition) })
             }
         }
@@ -409,6 +405,22 @@ impl PendingFetch {
             fetched.diverging = Some(DivergingEpoch { epoch: position.last_epoch.0, end_offset: position.offset });
         }
         Read::nothing(place, fetched)
+    }
+
+    /// The code of a read that failed, which is logged.
+    fn unreadable(&self, hot_path: &HotPath, replica: &Partition, offset: i64, error: &ReadError) -> ErrorCode {
+        match error {
+            ReadError::Corrupt { .. } => {
+                hot_path.unreadable(replica, offset, &error.to_string());
+                ErrorCode::CORRUPT_MESSAGE
+            }
+            // Clients retry.
+            ReadError::Exhausted { .. } => {
+                hot_path.exhausted(&error.to_string());
+                self.storage_error()
+            }
+            ReadError::Io { .. } | ReadError::OffsetOutOfRange { .. } => self.storage_error(),
+        }
     }
 
     /// The code of a failed directory: an older client that does not know it asks for metadata again for the other.

@@ -28,7 +28,9 @@ use super::quota::{Metered, Quotas, Throttle};
 use super::response::Response;
 use super::settings::ReplicationSettings;
 use super::verification::{TransactionAsked, Verification};
-use pybroker_replica::{FetchSessionCache, GroupFlush, ReadReplicas, ReplicationThrottle, TopicTable, Waiter};
+use pybroker_replica::{
+    FetchSessionCache, GroupFlush, Partition, ReadReplicas, ReplicationThrottle, TopicTable, Waiter,
+};
 use pybroker_wire::frame::RequestHead;
 use pybroker_wire::{ApiKey, TopicRef};
 
@@ -96,6 +98,13 @@ impl HotPath {
     /// Milliseconds since 1970, for record timestamps and fetch sessions.
     pub fn wall_ms(&self) -> i64 {
         self.clock.wall_ms()
+    }
+
+    /// Reports that records cannot be read at an offset, as their file is damaged.
+    fn unreadable(&self, partition: &Partition, offset: i64, error: &str) {
+        let (topic, index) = (partition.topic(), partition.index());
+        let text = format!("partition {topic}-{index} cannot be read at offset {offset}: {error}");
+        self.events.unreadable(self.clock.now(), text);
     }
 
     /// Says that an operation ended for want of a descriptor or of memory.

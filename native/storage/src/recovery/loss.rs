@@ -25,6 +25,8 @@ pub enum LossCause {
     Damage,
     /// A segment ends before the next one begins.
     Gap,
+    /// A closed segment ends before the next one begins, and the log goes on there.
+    Hole,
     /// The log ends before an offset that a checkpoint knows.
     EndMissing,
     /// The log begins behind the log start that a checkpoint knows.
@@ -41,6 +43,7 @@ impl LossCause {
             Self::TornWrite => "torn-write",
             Self::Damage => "damage",
             Self::Gap => "gap",
+            Self::Hole => "hole",
             Self::EndMissing => "end-missing",
             Self::BeginningMissing => "beginning-missing",
             Self::StartBeyondEnd => "start-beyond-end",
@@ -93,6 +96,12 @@ impl Loss {
                 "the segment behind {} does not begin where that one ends, and the log ends before offset {from}",
                 place_text(place)
             ),
+            (LossCause::Hole, place) => format!(
+                "the records from offset {from} to {} are missing: the segment ends at {}. Consumers continue at offset {}",
+                self.known_end.unwrap_or(from),
+                place_text(place),
+                self.known_end.unwrap_or(from)
+            ),
             (LossCause::EndMissing, _) => format!("the log ends before offset {from}"),
             (LossCause::BeginningMissing, _) => format!(
                 "the records from offset {from} to {} are missing: their segments are not there",
@@ -132,19 +141,22 @@ impl Loss {
         }
     }
 
+    /// The cause and the offsets, as they stand in the file.
+    fn offsets(&self) -> String {
+        let known_end = self.known_end.map_or("null".to_owned(), |known_end| known_end.to_string());
+        let (cause, from_offset) = (self.cause.name(), self.from_offset);
+        format!("\"cause\":\"{cause}\",\"from_offset\":{from_offset},\"known_end\":{known_end}")
+    }
+
     fn line(&self, now_ms: i64) -> String {
-        let number = |value: Option<i64>| value.map_or("null".to_owned(), |value| value.to_string());
         let place = self.place.map_or("null".to_owned(), |(base, position)| {
             format!("{{\"segment\":\"{base:020}.log\",\"position\":{position}}}")
         });
         let names: Vec<String> = self.set_aside.iter().map(|name| format!("\"{name}\"")).collect();
         // Nothing in the text needs escaping: numbers, and names of this module's own making.
         format!(
-            "{{\"time_ms\":{now_ms},\"cause\":\"{}\",\"from_offset\":{},\"known_end\":{},\"place\":{place},\"bytes\":{},\
-             \"set_aside\":[{}],\"text\":\"{}\"}}",
-            self.cause.name(),
-            self.from_offset,
-            number(self.known_end),
+            "{{\"time_ms\":{now_ms},{},\"place\":{place},\"bytes\":{},\"set_aside\":[{}],\"text\":\"{}\"}}",
+            self.offsets(),
             self.bytes,
             names.join(","),
             self.text()
@@ -154,6 +166,13 @@ impl Loss {
 
 fn place_text(place: Option<(i64, u64)>) -> String {
     place.map_or_else(|| "its end".to_owned(), |(base, position)| format!("byte {position} of {base:020}.log"))
+}
+
+/// Whether the file has a loss of the same offsets. One that cannot be read has none.
+pub(crate) fn is_written_down(directory: &Path, loss: &Loss) -> bool {
+    let written = fs::read(directory.join(REPORT_FILE)).unwrap_or_default();
+    let same = loss.offsets();
+    String::from_utf8_lossy(&written).lines().any(|line| line.contains(&same))
 }
 
 /// Adds a loss to the file, durably.

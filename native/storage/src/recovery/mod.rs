@@ -8,6 +8,7 @@
 //! What may hold acknowledged records is never removed: it is set aside ([`crate::recovery::set_aside`]), said and written down
 //! ([`crate::recovery::loss`]). Only a write that did not end, with nothing valid behind it, is cut for good.
 
+mod closed;
 mod losses;
 
 pub(crate) mod loss;
@@ -105,6 +106,9 @@ pub(crate) fn load(
         directory_dirty: false,
         parent_dirty: made,
     };
+    if !files.orphans.is_empty() {
+        loader.warn(&format!("removed indexes whose segments are missing: {}", files.orphans.join(", ")));
+    }
     loader.read_epochs(&directory, &files)?;
     loader.load_segments(&files)?;
     loader.finish()
@@ -115,6 +119,8 @@ struct Files {
     logs: Vec<i64>,
     snapshots: Vec<i64>,
     txn_indexes: Vec<i64>,
+    /// Names of indexes that had no segment, and were removed.
+    orphans: Vec<String>,
 }
 
 impl Files {
@@ -149,10 +155,13 @@ impl Files {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
             stem.is_some_and(|base: i64| logs.binary_search(&base).is_ok())
         };
+        let mut orphans = Vec::new();
         for orphan in indexes.iter().filter(|path| !has_segment(path)) {
             remove_if_present(orphan)?;
+            orphans.extend(orphan.file_name().map(|name| name.to_string_lossy().into_owned()));
         }
-        Ok(Self { logs, snapshots, txn_indexes })
+        orphans.sort_unstable();
+        Ok(Self { logs, snapshots, txn_indexes, orphans })
     }
 }
 
@@ -213,7 +222,11 @@ impl Loader<'_> {
                 Err(_) => Some(0),
             };
             let taken = match aborted {
-                Some(aborted) => self.load_trusted(base, aborted, is_last)?,
+                Some(aborted) if is_last => self.load_last(base, aborted)?,
+                Some(aborted) => {
+                    self.load_closed(Offset(base)..Offset(files.logs[index + 1]), aborted)?;
+                    true
+                }
                 None => false,
             };
             if !taken {
@@ -230,35 +243,19 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Takes a segment without reading its batches, and `aborted` transactions in its index; `false` when it is the last
-    /// one and does not end in a whole batch.
-    fn load_trusted(&mut self, base: i64, aborted: u64, is_last: bool) -> Result<bool, LogError> {
+    /// Takes the last segment without reading its batches, and `aborted` transactions in its index; `false` when it does not
+    /// end in a whole batch.
+    fn load_last(&mut self, base: i64, aborted: u64) -> Result<bool, LogError> {
         let size = self.log_size(base)?;
-        let entries = rebuild::check_index_files(self.home, base, size)?;
-        let max_bytes = if is_last || entries.is_none() { self.config.segment_index_bytes } else { 0 };
-        let Some(entries) = entries else {
+        let Some(entries) = rebuild::check_index_files(self.home, base, size)? else {
             let segment = self.new_segment(base, size, aborted)?;
-            let end = rebuild::scan(&segment, self.config.index_interval_bytes, |_| Ok(()))?;
-            if is_last && end.end_position != size {
-                return Ok(false);
-            }
-            self.recovered.indexes_rebuilt += 1;
-            self.warn(&format!("{base:020}.index or .timeindex is missing or damaged: both are built anew"));
-            if !is_last {
-                // The next start will trust them, however this one ends.
-                segment.seal_durably()?;
-            }
-            return Ok(self.take(segment, end));
+            let end = self.rebuild_indexes(&segment)?;
+            return Ok(end.end_position == size && self.take(segment, end));
         };
         let entries = IndexEntries { aborted, ..entries };
-        let segment = Segment::existing(Arc::clone(self.home), base, size, entries, max_bytes);
-        if is_last {
-            let Some(end) = rebuild::find_end(&segment)? else { return Ok(false) };
-            return Ok(self.take(segment, end));
-        }
-        segment.set_largest_timestamp(segment.time_index.last());
-        self.segments.push(Arc::new(segment));
-        Ok(true)
+        let segment = Segment::existing(Arc::clone(self.home), base, size, entries, self.config.segment_index_bytes);
+        let Some(end) = rebuild::find_end(&segment)? else { return Ok(false) };
+        Ok(self.take(segment, end))
     }
 
     fn take(&mut self, segment: Segment, end: SegmentEnd) -> bool {

@@ -157,7 +157,8 @@ fn segments_that_were_set_aside_are_neither_loaded_nor_removed_and_can_be_brough
     }
     fs::remove_file(root.path().join("leader-epoch-checkpoint")).unwrap();
     let (log, recovered) = open(root.path(), true, 8);
-    assert_eq!((log.log_end_offset(), recovered.losses.len()), (60, 0));
+    let holes: Vec<_> = recovered.losses.iter().map(|loss| (loss.cause, loss.from_offset, loss.known_end)).collect();
+    assert_eq!((log.log_end_offset(), holes), (60, vec![(LossCause::Hole, 8, Some(20))]));
     assert_eq!(read_all(&log), [batches[..4].concat(), batches[10..].concat()].concat());
     assert_eq!(log.end_offset_for_epoch(3), (3, 60));
 }
@@ -367,7 +368,7 @@ fn damage_that_appears_later_is_told_to_the_reader_and_hides_nothing() {
     let file = OpenOptions::new().write(true).open(&files(root.path(), "log")[0]).unwrap();
     file.write_all_at(&[0; 20], batches[..4].concat().len() as u64).unwrap();
     assert!(log.plan_read(Offset(7)..Offset::MAX, 10, true).is_ok());
-    assert!(matches!(log.plan_read(Offset(8)..Offset::MAX, 10, true), Err(ReadError::Io { .. })));
+    assert!(matches!(log.plan_read(Offset(8)..Offset::MAX, 10, true), Err(ReadError::Corrupt { .. })));
     assert!(log.plan_read(Offset(20)..Offset::MAX, 10, true).is_ok());
 }
 
@@ -458,5 +459,47 @@ fn a_gap_that_a_truncation_has_cut_is_no_hole_after_a_roll() {
         let (again, recovered) = open(&home, false, recovery_point);
         assert_eq!((again.log_end_offset(), recovered.segments_removed), (27, 0), "{recovery_point}");
         assert_eq!(read_all(&again).len(), first_len + behind.len());
+    }
+}
+
+/// Closed segments are cut here at a batch's edge, at every byte of a batch, to nothing, and removed.
+#[test]
+fn records_that_a_closed_segment_has_lost_are_reported_once_and_passed_over() {
+    let root = tempfile::tempdir().unwrap();
+    let original = root.path().join("original");
+    let batches = fill(&original);
+    let (log, _) = open(&original, false, 0);
+    log.close().unwrap();
+    drop(log);
+    let middle = "00000000000000000020.log";
+    let size_of = |count: usize| batches[10..10 + count].concat().len() as u64;
+    let cuts = [None, Some(0), Some(1), Some(size_of(4)), Some(size_of(4) + 1), Some(size_of(5) - 1), Some(size_of(9))];
+    for (at, cut) in cuts.into_iter().enumerate() {
+        for (clean, recovery_point) in [(true, 60), (false, 60)] {
+            let home = root.path().join(format!("cut-{at}-{clean}"));
+            copy(&original, &home);
+            match cut {
+                Some(len) => shorten(&home.join(middle), len),
+                None => fs::remove_file(home.join(middle)).unwrap(),
+            }
+            let kept = (0..=10).rev().find(|count| size_of(*count) <= cut.unwrap_or(0)).unwrap();
+            let (log, recovered) = open(&home, clean, recovery_point);
+            let holes: Vec<_> =
+                recovered.losses.iter().map(|loss| (loss.cause, loss.from_offset, loss.known_end)).collect();
+            assert_eq!(holes, [(LossCause::Hole, 20 + 2 * kept as i64, Some(40))], "{cut:?} {clean}");
+            let expected = [&batches[..10 + kept], &batches[20..]].concat().concat();
+            assert!(read_all(&log) == expected, "{cut:?} {clean}");
+            let torn = cut.map_or(0, |len| len - size_of(kept));
+            let aside: u64 = set_aside_files(&home).unwrap().iter().map(|(_, bytes)| bytes).sum();
+            assert_eq!(aside, torn, "{cut:?} {clean}");
+            let removed = "removed indexes whose segments are missing: 00000000000000000020.index, \
+                           00000000000000000020.timeindex";
+            assert_eq!(recovered.warnings.iter().any(|text| text == removed), cut.is_none(), "{recovered:?}");
+            log.close().unwrap();
+            drop(log);
+            let (again, recovered) = open(&home, true, 60);
+            assert_eq!((recovered.losses, recovered.warnings), (vec![], vec![]), "{cut:?} {clean}");
+            assert!(read_all(&again) == expected, "{cut:?} {clean}");
+        }
     }
 }

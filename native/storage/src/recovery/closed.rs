@@ -1,0 +1,85 @@
+//! Closed segments that are trusted: they end where the next one begins, or what is missing is reported.
+//!
+//! Owns what a start reads of them, and what becomes of one that was cut (docs/adr/0100). Must not know which segments are
+//! trusted.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::LogError;
+use crate::recovery::Loader;
+use crate::recovery::loss::{self, Loss, LossCause};
+use crate::recovery::rebuild::{self, SegmentEnd};
+use crate::recovery::resync;
+use crate::recovery::set_aside::TailBytes;
+use crate::segment::{IndexEntries, Segment};
+use pybroker_record::Offset;
+use pybroker_sys::file;
+
+impl Loader<'_> {
+    /// Takes a closed segment, of which only the batches behind its last index entry are read. It has to end in a whole batch,
+    /// where the next one begins: what is missing is reported, and the log goes on there. `bases` are the base offsets of both.
+    pub(super) fn load_closed(&mut self, bases: Range<Offset>, aborted: u64) -> Result<(), LogError> {
+        let Offset(base) = bases.start;
+        let size = self.log_size(base)?;
+        if let Some(entries) = rebuild::check_index_files(self.home, base, size)? {
+            let segment = Segment::existing(Arc::clone(self.home), base, size, IndexEntries { aborted, ..entries }, 0);
+            if let Some(end) = rebuild::find_end(&segment)? {
+                segment.close_file();
+                self.check_hole(&bases, &end);
+                self.segments.push(Arc::new(segment));
+                return Ok(());
+            }
+        }
+        let segment = self.new_segment(base, size, aborted)?;
+        let end = self.rebuild_indexes(&segment)?;
+        let behind = resync::find_batch(&*segment.file()?, end.end_position, size);
+        if end.end_position == size {
+            self.check_hole(&bases, &end);
+        } else if behind.map_err(|error| segment.read_error(error))?.is_none() {
+            self.cut_closed(&segment, &end, bases.end)?;
+        } else {
+            let (at, path) = (end.end_position, segment.path());
+            self.warn(&format!("{}: there is no valid batch at byte {at} of {size}", path.display()));
+        }
+        // The next start will trust the indexes, however this one ends.
+        segment.seal_durably()?;
+        self.take(segment, end);
+        Ok(())
+    }
+
+    /// Builds the indexes of offsets and times anew from the batches; returns where they end.
+    pub(super) fn rebuild_indexes(&mut self, segment: &Segment) -> Result<SegmentEnd, LogError> {
+        let end = rebuild::scan(segment, self.config.index_interval_bytes, |_| Ok(()))?;
+        self.recovered.indexes_rebuilt += 1;
+        let base = segment.base_offset();
+        self.warn(&format!("{base:020}.index or .timeindex is missing or damaged: both are built anew"));
+        Ok(end)
+    }
+
+    /// Reports records that are missing between a closed segment, whose batches end there, and the next one. The log goes on at
+    /// the next segment, and each start finds the hole: it is reported once. Where records may have been removed by
+    /// compaction, or a truncation has cut in a gap, no hole is known.
+    fn check_hole(&mut self, bases: &Range<Offset>, end: &SegmentEnd) {
+        let (Offset(base), Offset(next)) = (bases.start, bases.end);
+        let (from_offset, known_end, place) = (end.end_offset, Some(next), Some((base, end.end_position)));
+        let never_compacted = !self.config.require_keys;
+        let loss = Loss { cause: LossCause::Hole, from_offset, known_end, place, bytes: 0, set_aside: Vec::new() };
+        if never_compacted && from_offset < next && !loss::is_written_down(&self.home.path(), &loss) {
+            self.lose(loss);
+        }
+    }
+
+    /// Cuts the bytes behind the last whole batch of a closed segment. They are set aside; the log goes on at the next segment.
+    fn cut_closed(&mut self, segment: &Segment, end: &SegmentEnd, Offset(next): Offset) -> Result<(), LogError> {
+        let (base_offset, from, to) = (segment.base_offset(), end.end_position, segment.size());
+        let file = segment.file()?;
+        let (set_aside, bytes) = self.take_out(Some(TailBytes { base_offset, file: &file, from, to }), &[])?;
+        let (from_offset, known_end, place) = (end.end_offset, Some(next), Some((base_offset, from)));
+        self.lose(Loss { cause: LossCause::Hole, from_offset, known_end, place, bytes, set_aside });
+        let path = segment.path();
+        file::set_len(&file, from).and_then(|()| file::sync_data(&file)).map_err(LogError::io(&path))?;
+        segment.set_size(from);
+        Ok(())
+    }
+}
