@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::pieces::Pieces;
 use super::*;
 use crate::Received;
-use crate::fetcher::chunk::{Chunk, Extent, FetchedRecord};
+use crate::fetcher::chunk::{Chunk, Extent, FetchedRecord, by_first_offset};
 use crate::network::connection::Frame;
 use pybroker_record::{
     BatchBuilder, Compression, EndMarker, Headers, MessageSetBuilder, NewMessage, ProducerId, RecordHeader,
@@ -51,7 +51,7 @@ fn chunk(bytes: Vec<u8>, position: i64, aborted: Vec<AbortedTransaction>, read_c
         next_offset,
         leader_epoch,
         readable_end: next_offset,
-        aborted,
+        aborted: by_first_offset(aborted),
         check_crcs: true,
         read_committed,
         max_decompressed_bytes: 1 << 24,
@@ -74,7 +74,7 @@ fn batch(records: &[(i64, Part, Part, OwnedHeaders)], codec: Compression, produc
     out
 }
 
-/// The bytes of a log, and its aborted transactions.
+/// The bytes of a log, and its aborted transactions in the order of their markers, as brokers list them.
 fn log(stored: &[Stored]) -> (Vec<u8>, Vec<AbortedTransaction>) {
     let (mut bytes, mut aborted, mut next) = (Vec::new(), Vec::new(), 100_i64);
     let mut begun = std::collections::BTreeMap::new();
@@ -113,8 +113,40 @@ fn log(stored: &[Stored]) -> (Vec<u8>, Vec<AbortedTransaction>) {
             }
         }
     }
-    aborted.sort_by_key(|transaction| transaction.first_offset);
     (bytes, aborted)
+}
+
+/// The offsets that a consumer may see from a position on. It is decided from what was stored, in the order of the log: an abort
+/// removes what its producer has stored since its last marker (KIP-98).
+fn visible(stored: &[Stored], position: i64, read_committed: bool) -> Vec<i64> {
+    let (mut visible, mut next) = (std::collections::BTreeSet::new(), 100_i64);
+    let mut pending = std::collections::BTreeMap::<i64, Vec<i64>>::new();
+    for one in stored {
+        let records = match one {
+            Stored::Gap(offsets) => {
+                next += i64::from(*offsets);
+                0
+            }
+            Stored::Batch(records, _, producer, _) => {
+                if let Some(producer) = producer {
+                    pending.entry(*producer).or_default().extend(next..next + records.len() as i64);
+                }
+                records.len()
+            }
+            Stored::Marker(producer, commit) => {
+                let ended = pending.remove(producer).unwrap_or_default();
+                if read_committed && !commit {
+                    visible.retain(|offset| !ended.contains(offset));
+                }
+                next += 1;
+                0
+            }
+            Stored::Old(_, messages, _) => messages.len(),
+        };
+        visible.extend(next..next + records as i64);
+        next += records as i64;
+    }
+    visible.into_iter().filter(|offset| *offset >= position).collect()
 }
 
 fn read_as_records(chunk: &Chunk) -> Vec<Seen> {
@@ -185,21 +217,53 @@ fn stored() -> impl Strategy<Value = Stored> {
     let codec = (0_i8..5).prop_map(|code| Compression::from_code(code).unwrap());
     let old_codec = (0_i8..4).prop_map(|code| Compression::from_code(code).unwrap());
     prop_oneof![
-        6 => (prop::collection::vec(record, 1..12), codec, prop::option::of(0_i64..3), any::<bool>())
+        6 => (prop::collection::vec(record, 1..12), codec, prop::option::of(0_i64..5), any::<bool>())
             .prop_map(|(records, codec, producer, append)| Stored::Batch(records, codec, producer, append)),
-        2 => (0_i64..3, any::<bool>()).prop_map(|(producer, commit)| Stored::Marker(producer, commit)),
+        2 => (0_i64..5, any::<bool>()).prop_map(|(producer, commit)| Stored::Marker(producer, commit)),
         2 => (0_i8..2, prop::collection::vec((part(), part()), 1..6), old_codec)
             .prop_map(|(magic, messages, codec)| Stored::Old(magic, messages, codec)),
         1 => (0_u8..9).prop_map(Stored::Gap),
     ]
 }
 
+/// Two to six transactions of one to three batches each, in any interleaving, which end in any order.
+fn interleaved() -> impl Strategy<Value = Vec<Stored>> {
+    let transactions = prop::collection::vec((1_usize..4, any::<bool>()), 2..7);
+    let steps = transactions.prop_flat_map(|transactions| {
+        let steps: Vec<usize> =
+            transactions.iter().enumerate().flat_map(|(producer, (batches, _))| vec![producer; batches + 1]).collect();
+        (Just(transactions), Just(steps).prop_shuffle())
+    });
+    steps.prop_map(|(mut transactions, steps)| {
+        let step = |producer: usize| {
+            let (batches, commit) = &mut transactions[producer];
+            if *batches == 0 {
+                return Stored::Marker(producer as i64, *commit);
+            }
+            *batches -= 1;
+            Stored::Batch(records(&[b"one", b"two"]), Compression::None, Some(producer as i64), false)
+        };
+        steps.into_iter().map(step).collect()
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
+    fn records_of_aborted_transactions_are_left_out_of_every_interleaving(stored in interleaved(), skipped in 0_i64..20) {
+        let (bytes, aborted) = log(&stored);
+        let made = || chunk(bytes.clone(), 100 + skipped, aborted.clone(), true);
+        let expected = visible(&stored, 100 + skipped, true);
+        let as_records: Vec<i64> = read_as_records(&made()).iter().map(|row| row.0).collect();
+        prop_assert_eq!(&as_records, &expected);
+        let columns = Pieces::new(made(), Vec::new()).take(MOST).unwrap();
+        prop_assert_eq!(numbers(&columns, Column::Offset), expected);
+    }
+
+    #[test]
     fn columns_hold_what_records_hold_in_pieces_of_any_size(
-        stored in prop::collection::vec(stored(), 1..8),
+        stored in prop::collection::vec(stored(), 1..16),
         skipped in 0_i64..20,
         read_committed in any::<bool>(),
         max_rows in 1_usize..20,
@@ -210,6 +274,8 @@ proptest! {
         prop_assume!(!bytes.is_empty());
         let made = || chunk(bytes.clone(), 100 + skipped, aborted.clone(), read_committed);
         let expected = read_as_records(&made());
+        let offsets: Vec<i64> = expected.iter().map(|row| row.0).collect();
+        prop_assert_eq!(offsets, visible(&stored, 100 + skipped, read_committed));
         prop_assert_eq!(&read_in_pieces(made(), max_rows), &expected);
         let (mut pieces, mut rows) = (Pieces::new(made(), Vec::new()), Vec::new());
         let next_offset = made().next_offset.max(100 + skipped);

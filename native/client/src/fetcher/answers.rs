@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::chunk::{Chunk, Extent};
+use super::chunk::{Chunk, Extent, by_first_offset};
 use super::inbox::Start;
 use super::part::ERROR_REST;
 use super::reader::Reader;
@@ -113,9 +113,7 @@ impl Reader {
                 part.start = Start::Offset(extent.next_offset);
                 part.last_epoch = extent.leader_epoch;
                 let config = &self.shared.config;
-                // Brokers list them in the order of their markers: one that begins first may end last.
-                let mut aborted = std::mem::take(&mut partition.aborted);
-                aborted.sort_unstable_by_key(|transaction| transaction.first_offset);
+                let aborted = by_first_offset(std::mem::take(&mut partition.aborted));
                 Some(Chunk {
                     topic: Arc::clone(&part.topic),
                     index: part.index,

@@ -72,6 +72,13 @@ impl<'a> FetchedRecord<'a> {
     }
 }
 
+/// Orders aborted transactions by their first offsets, as a reader meets them. Brokers list them in the order of their markers,
+/// and a transaction that begins first may end last (Kafka's `CompletedFetch.abortedTransactions`).
+pub fn by_first_offset(mut aborted: Vec<AbortedTransaction>) -> Vec<AbortedTransaction> {
+    aborted.sort_unstable_by_key(|transaction| transaction.first_offset);
+    aborted
+}
+
 /// Records and bytes (keys and values) counted in a chunk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
