@@ -142,6 +142,21 @@ def test_a_batch_by_transactions_is_read_whole_and_once(copy: Copy, fault: str, 
     assert report.records == 2 * sent, report.as_table()
 
 
+def test_tasks_that_finished_before_their_batch_failed_lose_nothing(
+    streams: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    """Their transactions stay open until the batch is repeated, which aborts them in an order of its own."""
+    copy = Copy(streams, broker.bootstrap_servers, tmp_path, faulty_sink.TASKS)
+    copy.options["exactly.once"] = "transactions"
+    expected = copy.send(faulty_sink.TASKS)
+    assert "the last task fails in every attempt" in copy.run("fail last")
+    assert audited(copy.servers, copy.target, committed=True).records == 0
+    assert copy.run() == ""
+    report = audited(copy.servers, copy.target, expected, committed=True)
+    assert report.is_exactly_once, report.as_table()
+    assert report.records == faulty_sink.TASKS * COUNT
+
+
 def test_partitions_added_while_streaming_are_copied_once(copy: Copy) -> None:
     expected = copy.send()
     query = copy.start(available_now=False)

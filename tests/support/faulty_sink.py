@@ -2,8 +2,10 @@
 
     option("fault", FAULT).option("happened", path)
 
-FAULT is `kill worker`, `kill executor`, `delete target`, `fail` or `raise in commit`. A fault in a task comes when rows
-of it are in the log; `fail` comes in every attempt. A module of its own, since Spark's processes import it by name.
+FAULT is `kill worker`, `kill executor`, `delete target`, `fail`, `fail last` or `raise in commit`. A fault in a task
+comes when rows of it are in the log. `fail` comes in every attempt. `fail last` comes in every attempt of the last
+task, after the other tasks have finished: the driver never commits them, as if it had been killed. The module stands
+alone, since Spark's processes import it by name.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ NAME: Final = "pybroker-with-a-fault"
 BATCH_ROWS: Final = "100"
 """What to set `spark.sql.execution.arrow.maxRecordsPerBatch` to, so that a task has some batches before its fault."""
 _BEFORE: Final = 5
+TASKS: Final = 4
+"""Tasks of a batch, for `fail last`."""
 
 
 class FaultyWriter(StreamWriter):
@@ -38,7 +42,30 @@ class FaultyWriter(StreamWriter):
     happened: Path
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenShare:
+        if self.fault == "fail last":
+            return self._write_or_fail_last(iterator)
         return super().write(iterator if self.fault == "raise in commit" else self._faulty(iterator))
+
+    def _write_or_fail_last(self, iterator: Iterator[pa.RecordBatch]) -> WrittenShare:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        task = context.partitionId()
+        finished = [self.happened.with_suffix(f".{other}") for other in range(TASKS - 1)]
+        if task < TASKS - 1:
+            written = super().write(iterator)
+            finished[task].touch()
+            return written
+        wait_until(lambda: all(path.exists() for path in finished), within=60, what="the other tasks to finish")
+        return super().write(self._raise_late(iterator))
+
+    @staticmethod
+    def _raise_late(iterator: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(iterator):
+            if number == _BEFORE:
+                raise RuntimeError("the last task fails in every attempt")
+            yield batch
 
     def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
         super().commit(messages, batch_id)
