@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.client_metrics import ClientMetricsConfig
-from pybroker.config.dynamic import build_dynamic, dynamic_fault, is_fixed, masked, value_fault
+from pybroker.config.dynamic import build_dynamic, custom_keys, dynamic_fault, is_fixed, masked, value_fault
 from pybroker.config.errors import RefusedError
 from pybroker.config.group import group_fault
 from pybroker.config.key import Kind
 from pybroker.config.listening import listener_fault
-from pybroker.config.topic import TopicConfig, topic_fault
+from pybroker.config.topic import TopicConfig, broker_suggestion, topic_fault
 from pybroker.metadata.image import CLIENT_METRICS_RESOURCE, TOPIC_RESOURCE
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class LiveConfig:
         default, own = image.configs.of_broker(None), image.configs.of_broker(self._static.node_id)
         if default == self._default and own == self._own:
             return
+        self._warn_of_custom({**default, **own})
         self._default, self._own = default, own
         self.current, ignored = self._build(self._static)
         for fault in ignored:
@@ -69,6 +70,13 @@ class LiveConfig:
         changed = {**self.current.dynamic_default, **self.current.dynamic_own}
         log.info("broker settings changed: %s", masked(changed, self.current.keys))
         self._call()
+
+    def _warn_of_custom(self, configs: Mapping[str, str]) -> None:
+        """Log once that custom keys have no effect here, each with the nearest declared key."""
+        before = {**self._default, **self._own}
+        new = [name for name in sorted(custom_keys(self._static, configs)) if name not in before]
+        if new:
+            log.warning("Keeping unknown broker configurations, which have no effect: %s", ", ".join(map(_named, new)))
 
     def reread(self, read: BrokerConfig) -> Reread:
         """Take from a properties file that was read again what may change while a broker runs; raises ConfigError."""
@@ -138,6 +146,11 @@ class LiveConfig:
         if key is None or key.kind is not Kind.LIST:
             return None
         return tuple(getattr(settings, key.attribute) or ())
+
+
+def _named(name: str) -> str:
+    near = broker_suggestion(name)
+    return f"{name} (is {near} meant?)" if near else name
 
 
 def _name_of(callback: Callable[[BrokerConfig], None]) -> str:

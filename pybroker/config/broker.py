@@ -92,6 +92,10 @@ class BrokerConfig(
     """What was changed for this broker since its start, by Kafka's names (KIP-226)."""
     dynamic_default: Mapping[str, str]
     """What was changed for all brokers; a broker's own change stands over it."""
+    custom_own: Mapping[str, str]
+    """Configurations of this broker in the metadata log whose keys are not declared. They have no effect."""
+    custom_default: Mapping[str, str]
+    """Such configurations of all brokers."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         """Check and take the texts in `given`; raises ConfigError for the first wrong one."""
@@ -108,6 +112,8 @@ class BrokerConfig(
             broker_id=self.node_id,
             dynamic_own={},
             dynamic_default={},
+            custom_own={},
+            custom_default={},
             quorum_voters=parse_voters(self.controller_quorum_voters),
             quorum_bootstrap_servers=parse_bootstrap_servers(self.controller_quorum_bootstrap_servers),
         )

@@ -10,11 +10,11 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybroker.config.connections import MAX, RATE, listener_limit
-from pybroker.config.errors import ConfigError, UnknownKeyError
+from pybroker.config.errors import ConfigError
 from pybroker.config.key import Kind
 from pybroker.config.listening import listener_fault
 from pybroker.config.security_keys import LISTENER_ONLY, SecurityKeys
-from pybroker.config.topic import TopicConfig, broker_suggestion
+from pybroker.config.topic import TopicConfig
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
@@ -58,10 +58,11 @@ def build_dynamic(static: BrokerConfig, default: Mapping[str, str], own: Mapping
     """Return the settings with the cluster's default changes over the given ones, and the broker's own over both.
 
     A stored change that this version does not understand keeps no broker from starting: it is left out and reported.
+    A custom key is neither checked nor reported; `custom_default` and `custom_own` have it.
     """
     ignored: list[str] = []
     kept: list[dict[str, str]] = []
-    for layer, is_own in ((default, False), (own, True)):
+    for layer, is_own in ((_declared(static, default), False), (_declared(static, own), True)):
         faults = {name: _fault(static, name, text, is_own=is_own) for name, text in layer.items()}
         ignored += [fault for fault in faults.values() if fault]
         kept.append({name: text for name, text in layer.items() if not faults[name]})
@@ -69,7 +70,18 @@ def build_dynamic(static: BrokerConfig, default: Mapping[str, str], own: Mapping
     if conflict is not None:
         ignored.append(conflict)
         kept = _without_conflict(static, kept)
-    return DynamicConfig(_overlaid(static, kept), tuple(ignored))
+    made = _overlaid(static, kept)
+    made.__dict__.update(custom_default=custom_keys(static, default), custom_own=custom_keys(static, own))
+    return DynamicConfig(made, tuple(ignored))
+
+
+def custom_keys(static: BrokerConfig, configs: Mapping[str, str]) -> dict[str, str]:
+    """Return the configurations whose keys are not declared: Kafka keeps them for plug-ins, and so does this broker."""
+    return {name: text for name, text in configs.items() if key_of(name, static.keys) is None}
+
+
+def _declared(static: BrokerConfig, configs: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in configs.items() if key_of(name, static.keys) is not None}
 
 
 def key_of(name: str, keys: Mapping[str, Key[Any]]) -> Key[Any] | None:
@@ -91,12 +103,12 @@ def is_fixed(static: BrokerConfig, name: str) -> bool:
 
 
 def masked(configs: Mapping[str, str], keys: Mapping[str, Key[Any]]) -> dict[str, str]:
-    """Return the texts as they may be written into a log: secrets are left out of it."""
+    """Return the texts as they may be written to a log: without secrets. A custom key may be one, as in Kafka."""
     return {name: _masked(key_of(name, keys), text) for name, text in configs.items()}
 
 
 def _masked(key: Key[Any] | None, text: str) -> str:
-    return "[hidden]" if key is not None and key.kind is Kind.PASSWORD else text
+    return "[hidden]" if key is None or key.kind is Kind.PASSWORD else text
 
 
 def _overlaid(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> BrokerConfig:
@@ -154,7 +166,8 @@ def dynamic_fault(
     """
     for words in _refused(static, configs, is_own=is_own):
         return words
-    default, own = (current.dynamic_default, configs) if is_own else (configs, current.dynamic_own)
+    changed = _declared(static, configs)
+    default, own = (current.dynamic_default, changed) if is_own else (changed, current.dynamic_own)
     made = build_dynamic(static, default, own).config
     conflict = _conflict(static, [default, own])
     if conflict is not None:
@@ -189,7 +202,7 @@ def _refused(static: BrokerConfig, configs: Mapping[str, str], *, is_own: bool) 
         yield (
             f"Cannot update these configs at default cluster level, broker id must be specified: [{', '.join(single)}]"
         )
-    for name, text in configs.items():
+    for name, text in _declared(static, configs).items():
         fault = _fault(static, name, text, is_own=is_own)
         if fault is not None:
             yield fault
@@ -201,8 +214,7 @@ def _is_per_broker(name: str) -> bool:
 
 def _fault(static: BrokerConfig, name: str, text: str, *, is_own: bool) -> str | None:
     key = key_of(name, static.keys)
-    if key is None:
-        return str(UnknownKeyError("broker", name, broker_suggestion(name)))
+    assert key is not None, f"{name} is a custom key"
     shown = f"{name}={_masked(key, text)}"
     if not key.dynamic or name in LISTENER_ONLY or (_is_per_broker(name) and not is_own):
         return f"{shown}: it cannot be changed here while the broker runs"

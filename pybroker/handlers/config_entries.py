@@ -89,6 +89,20 @@ def broker_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:
             synonyms = tuple(synonym for synonym in synonyms if synonym.source != SOURCE_DEFAULT)
         yield _entry(key, value if value or synonyms else None, synonyms, read_only=not key.dynamic)
     yield from _listener_entries(config)
+    yield from _custom_entries(
+        (config.custom_own, SOURCE_DYNAMIC_BROKER), (config.custom_default, SOURCE_DYNAMIC_DEFAULT)
+    )
+
+
+def _custom_entries(*layers: tuple[Mapping[str, str], int]) -> Iterator[ConfigEntry]:
+    """Yield the custom keys of the layers by name, the first layer winning.
+
+    A key of unknown type may hold a secret, so its value is not returned. It is read-only, as no rule makes it dynamic.
+    Both are Kafka's choice.
+    """
+    for name in sorted({name for configs, _ in layers for name in configs}):
+        synonyms = tuple(Synonym(name, None, source) for configs, source in layers if name in configs)
+        yield ConfigEntry(name, None, synonyms[0].source, True, True, 0, "", synonyms)
 
 
 def _listener_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:
@@ -106,6 +120,7 @@ def default_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:
         key = config.keys[name]
         synonym = Synonym(name, _shown(key, text), SOURCE_DYNAMIC_DEFAULT)
         yield _entry(key, key.value_of(text), (synonym,), read_only=not key.dynamic)
+    yield from _custom_entries((config.custom_default, SOURCE_DYNAMIC_DEFAULT))
 
 
 def logger_entries(levels: Mapping[str, str]) -> Iterator[ConfigEntry]:

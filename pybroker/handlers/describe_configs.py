@@ -13,6 +13,8 @@ Behaviour
       broker's file, else from the default; the synonyms list these places in that order (KIP-226). Settings that cannot
       change while the broker runs are read-only.
     - A broker can be asked about itself only; the empty name is what was changed for all brokers.
+    - A key of a broker that is not known is listed without its value, which may be a secret: sensitive, read-only, and
+      of unknown type, as in Kafka.
     - Loggers of this broker (KIP-412): each name with the level that holds for it. A broker has to be named.
     - A group's value comes from the group, else from its broker's key of the same meaning; a group need not exist, but
       the empty name is INVALID_REQUEST.

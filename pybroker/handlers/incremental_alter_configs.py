@@ -12,8 +12,9 @@ Behaviour
       in force here: in a topic's open logs, for a broker's key in the logs of every topic that inherits it.
     - A topic: INVALID_CONFIG with key, value and range for a wrong value, with the nearest known key for an unknown
       one; UNKNOWN_TOPIC_OR_PARTITION.
-    - A broker: its own id, or the empty name for all brokers (KIP-226). Keys that cannot change while it runs, wrong
-      values and unknown keys are INVALID_REQUEST.
+    - A broker: its own id, or the empty name for all brokers (KIP-226). Keys that cannot change while it runs and
+      wrong values are INVALID_REQUEST. Unknown keys are kept, as in Kafka, whose plug-ins read them. They have no
+      effect here, and each broker logs a warning with the nearest known key.
     - Keys of Kafka's parts that are not here (ssl.*, sasl.*, remote.*, share and streams groups) are taken where Kafka
       takes them, for one broker or one of its listeners (listener.name.NAME.); nothing reads them, and no listener is
       served that would. Secrets are returned to nobody and not logged.
@@ -32,7 +33,6 @@ Version notes
 Not done
     - The keys of share and streams groups, and
       consumer.assignor.offload.enable, are INVALID_CONFIG.
-    - Kafka takes unknown keys of a broker, for plugins; here there are none, so such a key is a mistake and refused.
     - What would need a class or a config provider to be loaded (metric.reporters, ssl.engine.factory.class,
       config.providers ...) and cordoned.log.dirs are refused unless they ask for nothing; as is a key for one listener
       that is neither ssl.* nor sasl.*, nor a limit of its connections.

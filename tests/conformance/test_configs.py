@@ -319,6 +319,41 @@ def test_a_key_of_a_part_that_is_not_there_is_taken_and_described(wire: Wire, br
     assert "broker id must be specified: [sasl.kerberos.service.name]" in outcome.error_message
 
 
+CUSTOM = ("cleanup.policy", "my.custom")
+
+
+@pytest.mark.parametrize("of_all", [False, True], ids=["of one broker", "of all brokers"])
+def test_keys_that_no_broker_knows_are_kept_and_described_without_values(wire: Wire, broker: str, of_all: bool) -> None:
+    name, source = ("", DYNAMIC_DEFAULT) if of_all else (broker, DYNAMIC_BROKER)
+
+    def described() -> dict[str, tuple[Any, ...]]:
+        entries = describe(wire, BROKER, name).items()
+        return {
+            key: (one.value, one.config_source, one.read_only, one.is_sensitive, one.config_type, synonyms(one))
+            for key, one in entries
+            if key in CUSTOM
+        }
+
+    changes = [(key, SET, "compact") for key in CUSTOM]
+    assert alter(wire, resource(BROKER, name, *changes), validate_only=True)[0].error_code == 0
+    assert described() == {}
+    (outcome,) = alter(wire, resource(BROKER, name, *changes))
+    assert (outcome.error_code, outcome.error_message) == (0, None)
+    kept = {key: (None, source, True, True, 0, [(key, None, source)]) for key in CUSTOM}
+    wait_until(lambda: described() == kept, within=10, what="they are described")
+    (outcome,) = alter(wire, resource(BROKER, name, ("my.custom", SET, "2"), ("log.dirs", SET, "/x")))
+    assert outcome.error_code == INVALID_REQUEST
+    (outcome,) = alter(wire, resource(BROKER, name, ("my.custom", APPEND, "2")))
+    assert outcome.error_code == INVALID_CONFIG
+    assert alter(wire, resource(BROKER, name, ("my.custom", DELETE, None)))[0].error_code == 0
+    wait_until(lambda: list(described()) == ["cleanup.policy"], within=10, what="one is deleted")
+
+
+def test_keys_that_no_broker_knows_are_kept_by_alter_configs(wire: Wire, broker: str) -> None:
+    assert replace(wire, BROKER, broker, my_custom="5").error_code == 0
+    wait_until(lambda: "my.custom" in describe(wire, BROKER, broker), within=10, what="it is described")
+
+
 def test_a_brokers_settings_are_replaced_in_the_old_way(wire: Wire, broker: str) -> None:
     assert replace(wire, BROKER, broker, log_retention_ms="5").error_code == 0
     assert replace(wire, BROKER, broker, message_max_bytes="600").error_code == 0

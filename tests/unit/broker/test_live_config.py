@@ -56,9 +56,24 @@ def test_what_another_broker_has_is_not_taken(stage: Stage) -> None:
 def test_a_stored_change_that_is_not_understood_is_reported_in_the_log(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage.publish(image({"colour": "red"}, {"message.max.bytes": "30"}))
-    assert "Unknown broker config name: colour" in caplog.text
+    stage.publish(image({"log.retention.ms": "soon"}, {"message.max.bytes": "30"}))
+    assert "log.retention.ms=soon: expected a whole number" in caplog.text
     assert stage.live.current.message_max_bytes == 30
+
+
+def test_custom_keys_are_logged_once_with_the_nearest_known_key_and_without_values(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "pybroker.broker")
+    own = {"cleanup.policy": "hunter2", "log.retension.ms": "5", "my.custom": "hunter2"}
+    stage.publish(image({"my.custom": "hunter2"}, own))
+    stage.publish(image({"my.custom": "hunter3"}, own))
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warning == (
+        "Keeping unknown broker configurations, which have no effect: cleanup.policy (is log.cleanup.policy meant?), "
+        "log.retension.ms (is log.retention.ms meant?), my.custom"
+    )
+    assert "hunter" not in caplog.text
 
 
 def test_the_default_of_all_is_judged_with_the_brokers_own_changes(stage: Stage) -> None:

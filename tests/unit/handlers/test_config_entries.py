@@ -9,6 +9,7 @@ from pybroker.handlers.config_entries import (
     SOURCE_DYNAMIC_DEFAULT,
     SOURCE_STATIC_BROKER,
     SOURCE_TOPIC,
+    ConfigEntry,
     Synonym,
     broker_entries,
     default_entries,
@@ -66,6 +67,27 @@ def test_changes_stand_over_the_brokers_file() -> None:
     (of_all,) = default_entries(config)
     assert (of_all.name, of_all.value, of_all.source) == ("log.segment.bytes", "3145728", SOURCE_DYNAMIC_DEFAULT)
     assert of_all.synonyms == expected[1:2]
+
+
+def test_custom_keys_are_listed_as_secrets_of_unknown_type() -> None:
+    config = build_dynamic(BrokerConfig({}), {"my.custom": "a", "other": "b"}, {"my.custom": "c"}).config
+    entries = {entry.name: entry for entry in broker_entries(config)}
+    assert entries["my.custom"] == ConfigEntry(
+        "my.custom",
+        None,
+        SOURCE_DYNAMIC_BROKER,
+        read_only=True,
+        sensitive=True,
+        kind=0,
+        doc="",
+        synonyms=(
+            Synonym("my.custom", None, SOURCE_DYNAMIC_BROKER),
+            Synonym("my.custom", None, SOURCE_DYNAMIC_DEFAULT),
+        ),
+    )
+    assert entries["other"].source == SOURCE_DYNAMIC_DEFAULT
+    of_all = {entry.name: entry for entry in default_entries(config)}
+    assert of_all["my.custom"].synonyms == (Synonym("my.custom", None, SOURCE_DYNAMIC_DEFAULT),)
 
 
 def test_a_brokers_settings_are_read_only_unless_they_are_dynamic() -> None:
