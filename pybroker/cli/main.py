@@ -81,6 +81,9 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
+        # `start` continues without a reader: this is the failure of a connection or of another pipe.
+        if name == "start" or not standard_output.has_failed():
+            raise
         # The reader of the output has gone, as in `pybroker topics --list | head`.
         standard_output.abandon()
         return 1

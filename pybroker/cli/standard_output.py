@@ -21,6 +21,21 @@ def flush() -> None:
         sys.stdout.flush()
 
 
+def write_line(line: str) -> OSError | None:
+    """Write a line in one write and return None, or the error that loses it; later output is then discarded.
+
+    `print` writes the line and its end apart where output is not buffered (PYTHONUNBUFFERED=1).
+    """
+    try:
+        if sys.stdout is not None and not sys.stdout.closed:
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+    except OSError as error:
+        abandon()
+        return error
+    return None
+
+
 def says_full(error: OSError) -> bool:
     """Return whether an error is that of a write that found no room."""
     return error.errno in _NO_ROOM and error.filename is None

@@ -3,6 +3,7 @@
 Owns options, the ready line, and the reaction to signals. Must not know how a broker is put together.
 
 The ready line is the only thing on stdout: `pybroker 0.1.0 ready: PLAINTEXT://127.0.0.1:9092 data /tmp/pybroker-logs`.
+The broker continues where the line cannot be written.
 A second SIGTERM or SIGINT ends the process at once, as after a crash, and so does a stop that takes too long.
 
 SIGHUP stops a broker of a terminal. A second one does not end it hard: where a terminal closes, its shell and the
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import uvloop
 
 from pybroker import __version__
+from pybroker.cli import standard_output
 from pybroker.cli.errors import CommandError
 from pybroker.cli.service.deadline import begin_deadline, end_hard
 from pybroker.cli.service.detached import Reporter, detach
@@ -160,7 +162,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.daemon:
         detached = detach(arguments.log_file.with_name(arguments.log_file.name + ".out"))
         if isinstance(detached, str):
-            print(detached)
+            standard_output.write_line(detached)  # The broker runs, also where the line is lost.
             return 0
         reporter = detached
     try:
@@ -230,8 +232,9 @@ def _run(
 
 
 def _print_ready(line: str) -> None:
-    print(line, flush=True)
-    sys.stdout.flush()
+    lost = standard_output.write_line(line)
+    if lost is not None:
+        log.warning("Cannot write the ready line to standard output: %s. The broker continues.", lost.strerror)
 
 
 async def _serve(config: BrokerConfig, service: _Service) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.batches import batch_of
 from tests.support.conditions import wait_until
-from tests.support.processes import PROGRAM, BrokerProcess, NotStartedError
+from tests.support.processes import PROGRAM, BrokerProcess, NotStartedError, free_port
 from tests.support.wire import Wire, fetch, fetched, produce, produced
 
 pytestmark = pytest.mark.process
@@ -236,6 +236,66 @@ def test_nohup_keeps_a_broker_without_its_terminal(tmp_path: Path) -> None:
         with Wire(broker.bootstrap_servers) as wire:
             create(wire, "kept")
         assert broker.terminate() == 0
+
+
+def unbuffered(directory: Path, port: int, stdout: int) -> subprocess.Popen[str]:
+    """A broker under PYTHONUNBUFFERED=1, as in most container images."""
+    program = [str(PROGRAM), "start", "--override", f"listeners=PLAINTEXT://127.0.0.1:{port}"]
+    return subprocess.Popen(
+        [*program, "--override", f"log.dirs={directory}"],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+
+
+def serves_until_sigterm(process: subprocess.Popen[str], port: int) -> str:
+    """Check that a broker serves and that SIGTERM ends it with status 0; returns its log."""
+    try:
+        wait_until(
+            lambda: is_open(port) or process.poll() is not None, within=30, what="the broker serves or has ended"
+        )
+        with Wire(f"127.0.0.1:{port}") as wire:
+            create(wire, "kept")
+        process.terminate()
+        _, logged = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0, logged
+    return logged
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_broker_serves_when_the_reader_of_its_ready_line_closes_the_pipe(tmp_path: Path) -> None:
+    port = free_port()
+    reading, writing = os.pipe()
+    process = unbuffered(tmp_path / "data", port, writing)
+    os.close(writing)
+    try:
+        # The line arrives in one read: it is one write.
+        line = os.read(reading, 4096)
+    finally:
+        os.close(reading)
+    logged = serves_until_sigterm(process, port)
+    assert re.fullmatch(rb"pybroker \S+ ready: PLAINTEXT://127\.0\.0\.1:\d+ data \S+\n", line), line
+    assert "Traceback" not in logged
+
+
+def test_a_broker_serves_without_a_reader_of_its_ready_line(tmp_path: Path) -> None:
+    port = free_port()
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = unbuffered(tmp_path / "data", port, writing)
+    os.close(writing)
+    logged = serves_until_sigterm(process, port)
+    assert "Cannot write the ready line to standard output: Broken pipe. The broker continues." in logged
 
 
 def test_sigterm_does_not_wait_for_waiting_clients(broker: BrokerProcess) -> None:

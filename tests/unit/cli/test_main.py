@@ -74,6 +74,29 @@ def test_nothing_is_said_where_the_reader_has_gone(arguments: list[str]) -> None
     assert (finished.returncode, finished.stderr) == (1, "")
 
 
+@pytest.mark.parametrize("name", ["start", "topics"])
+def test_a_broken_pipe_that_is_not_standard_output_is_not_swallowed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_arguments: object) -> int:
+        raise BrokenPipeError
+
+    command = SimpleNamespace(DESCRIPTION="", add_arguments=lambda _parser: None, run=run)
+    monkeypatch.setattr("pybroker.cli.main.module_of", lambda _name: command)
+    with pytest.raises(BrokenPipeError):
+        main([name])
+
+
+def test_a_broken_pipe_does_not_end_start_in_silence_where_the_reader_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_arguments: object) -> int:
+        raise BrokenPipeError
+
+    command = SimpleNamespace(DESCRIPTION="", add_arguments=lambda _parser: None, run=run)
+    monkeypatch.setattr("pybroker.cli.main.module_of", lambda _name: command)
+    with os.fdopen(broken_pipe(), "w") as out:
+        monkeypatch.setattr("sys.stdout", out)
+        with pytest.raises(BrokenPipeError):
+            main(["start"])
+
+
 def test_a_failure_that_follows_from_a_lost_reader_is_not_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ import errno
 import io
 import os
 from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 import pytest
 
@@ -35,6 +36,38 @@ def test_what_is_written_after_the_failure_goes_nowhere(monkeypatch: pytest.Monk
             standard_output.flush()
         standard_output.abandon()
         out.write("lost, too")
+
+
+class CountedWrites(io.RawIOBase):
+    """Output that is not buffered, as under PYTHONUNBUFFERED=1."""
+
+    def __init__(self) -> None:
+        self.writes: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.writes.append(bytes(data))
+        return len(data)
+
+
+def test_a_line_and_its_end_are_one_write_where_output_is_not_buffered(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = CountedWrites()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(cast("BinaryIO", raw), write_through=True))
+    assert standard_output.write_line("ready") is None
+    assert raw.writes == [b"ready\n"]
+
+
+def test_a_line_that_cannot_be_written_is_reported_and_later_ones_are_discarded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading, out = pipe()
+    os.close(reading)
+    with out, monkeypatch.context() as patched:
+        patched.setattr("sys.stdout", out)
+        assert isinstance(standard_output.write_line("ready"), BrokenPipeError)
+        assert standard_output.write_line("later") is None
 
 
 def test_a_full_disk_is_found_by_what_is_buffered(monkeypatch: pytest.MonkeyPatch) -> None:
