@@ -20,9 +20,9 @@ class TelemetryKeys(Settings):
         1024**2, "Most bytes of a push of a client's metrics, as it travels and decompressed.", at_least=1
     )
     telemetry_receivers = listing(
-        (LAST_VALUES,),
-        f"What gets the metrics that clients push: {LAST_VALUES} keeps the last value of each, "
-        "module:Class is a class of the user's (docs/guides/client-metrics.md). Where there is none, "
-        "GetTelemetrySubscriptions and PushTelemetry are not served, as by Kafka without a ClientTelemetry plugin.",
+        (),
+        f"Receivers of the metrics that clients push: {LAST_VALUES} keeps the last value of each metric, "
+        "module:Class is a class of the user (docs/guides/client-metrics.md). GetTelemetrySubscriptions and "
+        "PushTelemetry are served only where a receiver is listed, as by Kafka with a ClientTelemetry plugin.",
         ours=True,
     )

@@ -224,13 +224,13 @@ class Broker(Controls):
     def client_metrics(self) -> tuple[ClientValues, ...]:
         """Return what clients have pushed, the last values of each (KIP-714).
 
-        They push what subscriptions ask for: `pybroker client-metrics`, or `Admin.alter_configs` of `CLIENT_METRICS`.
-        The values need the extra `pybroker[telemetry]`. Raises RuntimeError where `telemetry.receivers` lacks
-        last-values.
+        They push what subscriptions request: `pybroker client-metrics`, or `Admin.alter_configs` of `CLIENT_METRICS`.
+        The broker needs `properties={"telemetry.receivers": "last-values"}`, and the values need the extra
+        `pybroker[telemetry]`. Raises RuntimeError where `telemetry.receivers` lacks last-values.
         """
         telemetry = self._running().telemetry
         if telemetry is None or telemetry.last_values is None:
-            raise RuntimeError("telemetry.receivers: without last-values nothing is kept of what clients push")
+            raise RuntimeError("no metrics of clients are kept: set telemetry.receivers=last-values")
         return telemetry.last_values.read()
 
     def advance(self, by: timedelta | float) -> None:
