@@ -58,8 +58,14 @@ class ConfigEntry(NamedTuple):
 
 
 def topic_entries(topic: TopicConfig, *, whole_chain: bool = False) -> Iterator[ConfigEntry]:
-    """Yield every setting of a topic, by name; with `whole_chain` every key of a chain counts as its source."""
+    """Yield every setting of a topic, by name; with `whole_chain` every key of a chain counts as its source.
+
+    A key that Kafka does not have is listed only where the topic sets it: tools that copy a description to Apache Kafka
+    would fail on the key.
+    """
     for key, value in topic.items():
+        if key.ours and key.name not in topic.given:
+            continue
         synonyms = tuple(_topic_synonyms(topic, key, whole_chain=whole_chain))
         yield _entry(key, value, synonyms, read_only=False)
 

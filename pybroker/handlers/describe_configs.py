@@ -9,6 +9,7 @@ Versions
 Behaviour
     - A resource that the request has several times, with the same keys, is answered once.
     - Every setting is listed, or those named; names that do not exist are left out.
+    - A key of topics that Kafka does not have (flush) is listed only where the topic sets it.
     - A topic's value comes from the topic, else from what was changed for the broker, for all brokers, else from the
       broker's file, else from the default; the synonyms list these places in that order (KIP-226). Settings that cannot
       change while the broker runs are read-only.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ UNSUPPORTED_VERSION = 35
 INVALID_CONFIG = 40
 INVALID_REQUEST = 42
 
+KAFKAS_KEYS = Path(__file__).parents[1] / "unit" / "config" / "kafka-4.3.1-configs.tsv"
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = range(1, 6)
@@ -121,6 +123,22 @@ def test_lists_are_appended_to_and_subtracted_from(wire: Wire, topic: Topic) -> 
         (outcome,) = alter(wire, resource(TOPIC, topic.name, ("cleanup.policy", operation, items)))
         assert outcome.error_code == 0, outcome
         settled(wire, topic.name, cleanup_policy=policy)
+
+
+TOPIC_KEYS = {row.split("\t")[1] for row in KAFKAS_KEYS.read_text().splitlines() if row.startswith("topic\t")}
+
+
+def test_a_topics_description_has_kafkas_keys(wire: Wire, topic: Topic) -> None:
+    assert set(describe(wire, TOPIC, topic.name)) == TOPIC_KEYS
+
+
+@pytest.mark.skipif(AGAINST_KAFKA, reason="Kafka does not have the key")
+def test_flush_is_described_where_the_topic_sets_it(wire: Wire, create: Callable[..., Topic]) -> None:
+    topic = create(flush="group").name
+    entry = describe(wire, TOPIC, topic)["flush"]
+    assert (entry.value, entry.config_source) == ("group", DYNAMIC_TOPIC)
+    assert alter(wire, resource(TOPIC, topic, ("flush", DELETE, None)))[0].error_code == 0
+    assert describe(wire, TOPIC, topic, "flush") == {}
 
 
 def test_a_subtraction_begins_with_the_default(wire: Wire, topic: Topic) -> None:

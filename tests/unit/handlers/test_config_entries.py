@@ -51,6 +51,14 @@ def test_a_topics_value_may_come_from_the_brokers_file() -> None:
     assert whole["segment.ms"].source == SOURCE_STATIC_BROKER
 
 
+def test_a_topic_lists_a_key_that_kafka_lacks_only_where_the_topic_sets_it() -> None:
+    kafkas = {name for name, key in TopicConfig.keys.items() if not key.ours}
+    for broker in (BrokerConfig({}), BrokerConfig({"flush": "group"})):
+        assert {entry.name for entry in topic_entries(TopicConfig({}, broker))} == kafkas
+        (entry,) = (entry for entry in topic_entries(TopicConfig({"flush": "group"}, broker)) if entry.name == "flush")
+        assert (entry.value, entry.source) == ("group", SOURCE_TOPIC)
+
+
 def test_changes_stand_over_the_brokers_file() -> None:
     static = BrokerConfig({"log.segment.bytes": "2097152"})
     config = build_dynamic(static, {"log.segment.bytes": "3145728"}, {"log.segment.bytes": "4194304"}).config
