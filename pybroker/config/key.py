@@ -365,12 +365,15 @@ def listing(
     dynamic: bool = False,
     ours: bool = False,
 ) -> Key[tuple[str, ...]]:
-    """Declare a comma-separated list; `each_of` lists the words its items may be, `empty` whether it may have none."""
+    """Declare a comma-separated list; `each_of` lists the words its items may be, `empty` whether it may have none.
+
+    An item that is there twice counts once (KIP-1161).
+    """
     return Key(
         Kind.LIST,
         default,
         doc,
-        parse=parse_list,
+        parse=lambda text: tuple(dict.fromkeys(parse_list(text))),
         check=lambda items: (empty or bool(items)) and (each_of is None or all(item in each_of for item in items)),
         expected="a comma-separated list"
         + ("" if each_of is None else " of " + ", ".join(each_of))

@@ -151,7 +151,8 @@ def _entry(key: Key[Any], value: Any, synonyms: tuple[Synonym, ...], *, read_onl
 
 def _topic_synonyms(topic: TopicConfig, key: Key[Any], *, whole_chain: bool) -> Iterator[Synonym]:
     if key.name in topic.given:
-        yield Synonym(key.name, topic.given[key.name], SOURCE_TOPIC)
+        # As in Kafka, the topic's own text is shown as it was understood, and those of brokers as they were given.
+        yield Synonym(key.name, key.text_of(getattr(topic, key.attribute)), SOURCE_TOPIC)
     chain = broker_synonyms(key.name)
     if chain:
         yield from _broker_synonyms(topic.broker, chain, None if whole_chain else chain[0].name)

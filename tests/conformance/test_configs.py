@@ -125,6 +125,23 @@ def test_lists_are_appended_to_and_subtracted_from(wire: Wire, topic: Topic) -> 
         settled(wire, topic.name, cleanup_policy=policy)
 
 
+def test_an_item_that_a_list_has_twice_is_described_once(wire: Wire, topic: Topic, broker: str) -> None:
+    (outcome,) = alter(wire, resource(BROKER, broker, ("log.cleanup.policy", SET, "compact,compact")))
+    assert outcome.error_code == 0, outcome
+    key = "follower.replication.throttled.replicas"
+    (outcome,) = alter(
+        wire, resource(TOPIC, topic.name, ("cleanup.policy", SET, "compact,compact"), (key, SET, "0:1,0:1"))
+    )
+    assert outcome.error_code == 0, outcome
+    settled(wire, topic.name, cleanup_policy="compact", **{key: "0:1,0:1"})
+    of_topic = lambda: describe(wire, TOPIC, topic.name)["cleanup.policy"]  # noqa: E731
+    chain = [("log.cleanup.policy", "compact,compact", DYNAMIC_BROKER), ("log.cleanup.policy", "delete", DEFAULT)]
+    own_first = [("cleanup.policy", "compact", DYNAMIC_TOPIC), *chain]
+    wait_until(lambda: synonyms(of_topic()) == own_first, within=10, what="the topic inherits")
+    of_broker = describe(wire, BROKER, broker)["log.cleanup.policy"]
+    assert (of_broker.value, synonyms(of_broker)) == ("compact", chain)
+
+
 TOPIC_KEYS = {row.split("\t")[1] for row in KAFKAS_KEYS.read_text().splitlines() if row.startswith("topic\t")}
 
 
