@@ -66,9 +66,5 @@ class TopicKeys(Settings):
         one_of=REPLICA_SELECTORS,
     )
     replica_high_watermark_checkpoint_interval_ms = long(5000, "Time in ms between writings of the high watermarks.")
-    share_coordinator_state_topic_replication_factor = short(
-        3, "Replicas of __share_group_state.", at_least=1, acts=False
-    )
-    share_coordinator_state_topic_min_isr = short(
-        2, "In-sync replicas that __share_group_state needs.", at_least=1, acts=False
-    )
+    share_coordinator_state_topic_replication_factor = short(3, "Replicas of __share_group_state.", at_least=1)
+    share_coordinator_state_topic_min_isr = short(2, "In-sync replicas that __share_group_state needs.", at_least=1)

@@ -10,10 +10,11 @@ Behaviour
     - No list of topics is all topics; an empty list is none (all in version 0).
     - A topic by id that is unknown is UNKNOWN_TOPIC_ID; by name UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION
       where no topic can have the name.
+    - __cluster_metadata is UNKNOWN_TOPIC_OR_PARTITION, also where the request allows to create topics.
     - An unknown topic by name is created when both the client and auto.create.topics.enable allow it, and the answer
       already describes it; of more than auto.create.topics.max.per.request the others stay unknown until they are asked
-      about again. __consumer_offsets is made by the offsets.topic
-      settings, __transaction_state by those of transaction.state.log, others by the defaults.
+      about again. __consumer_offsets is made by the offsets.topic settings, __transaction_state by those of
+      transaction.state.log, __share_group_state by those of share.coordinator.state.topic, others by the defaults.
     - A partition without a leader is LEADER_NOT_AVAILABLE; its other fields are filled in.
     - A replica is offline whose broker is fenced or unknown, or whose log directory has failed (version 5 and later).
     - Fenced brokers are not named; where all are, this one names itself. One that died, and did not leave, is named
@@ -38,7 +39,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pybroker.controller.cluster.topic_names import name_fault
+from pybroker.controller.cluster.topics import METADATA_TOPIC
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC, build_offsets_topic
+from pybroker.coordinator.group.share_state_topic import SHARE_STATE_TOPIC, build_share_state_topic
 from pybroker.coordinator.transaction.state_topic import STATE_TOPIC, build_state_topic
 from pybroker.handlers.encoded_topics import (
     FIRST_VERSION_WITH_OPERATIONS,
@@ -247,14 +250,19 @@ def _missing(topics: list[MetadataRequestTopic], context: RequestContext) -> Sli
         if name is None or name in known or name in missing or topic.topic_id != ZERO_UUID:
             continue
         yield
-        if name_fault(name) is None:
+        # The metadata log has the name of a topic and is none: it is unknown to clients, as in Kafka.
+        if name_fault(name) is None and name != METADATA_TOPIC:
             missing[name] = None
             if len(missing) > most:
                 break
     return list(missing)
 
 
-_INTERNAL = {OFFSETS_TOPIC: build_offsets_topic, STATE_TOPIC: build_state_topic}
+_INTERNAL = {
+    OFFSETS_TOPIC: build_offsets_topic,
+    STATE_TOPIC: build_state_topic,
+    SHARE_STATE_TOPIC: build_share_state_topic,
+}
 """How Kafka's own topics are made, also where Metadata is the first to name one."""
 
 

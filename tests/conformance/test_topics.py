@@ -215,6 +215,31 @@ def test_kafkas_own_topics_are_made_by_their_settings_when_metadata_asks_first(n
         assert [entry.value for entry in described.configs] == ["compact"]
 
 
+def test_the_state_topic_of_share_groups_is_created_by_its_settings_when_metadata_names_it() -> None:
+    name = "__share_group_state"
+    settings = {"share.coordinator.state.topic.replication.factor": "1", "share.coordinator.state.topic.min.isr": "1"}
+    with serving(settings) as server, Wire(server.bootstrap_servers) as wire:
+        describe(wire, name, create=True)
+        wait_until(lambda: exists(wire, name), within=10, what="the topic is shown")
+        made = describe(wire, name)
+        assert (made.is_internal, len(made.partitions)) == (True, 50)
+        (described,) = wire.call("DescribeConfigs", 4, resources=[{"resource_type": 2, "resource_name": name}]).results
+        assert {one.name: one.value for one in described.configs if one.config_source == 1} == {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "min.insync.replicas": "1",
+            "retention.ms": "-1",
+            "segment.bytes": "104857600",
+        }
+
+
+@pytest.mark.parametrize("create", [False, True])
+@pytest.mark.parametrize("version", [1, 4, 12])
+def test_the_metadata_log_is_an_unknown_topic_to_clients(wire: Wire, version: int, create: bool) -> None:
+    described = describe(wire, "__cluster_metadata", create=create, version=version)
+    assert (described.error_code, described.is_internal) == (UNKNOWN_TOPIC_OR_PARTITION, False)
+
+
 def test_a_name_that_cannot_be_is_refused_by_metadata(wire: Wire) -> None:
     assert describe(wire, "a/b", create=True).error_code == INVALID_TOPIC
 
