@@ -19,7 +19,14 @@ from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.config.errors import ConfigError
 from pybroker.config.properties import parse_overrides
 from pybroker.local_cluster.layout import NodePorts, build_layout, lay_out, takes_anybody
-from pybroker.local_cluster.process import NodeFailedError, NodeProcess, ProcessMark, wait_ready
+from pybroker.local_cluster.process import (
+    NodeFailedError,
+    NodeLateError,
+    NodeProcess,
+    ProcessMark,
+    last_words,
+    wait_ready,
+)
 from pybroker.local_cluster.state_file import (
     ClusterState,
     NodeState,
@@ -42,6 +49,7 @@ _CONTROLLER_PORT = 19092
 _START_S = 60.0
 _STOP_S = 60.0
 _LOOK_EVERY_S = 0.05
+_QUORUM_CHECK_S = 1.0
 _CONTINUES = (signal.SIGTERM, signal.SIGCONT)  # a paused process takes a signal when it goes on
 
 
@@ -228,12 +236,56 @@ def _restart(arguments: argparse.Namespace) -> int:
         try:
             process.launch()
             write_state(directory, state.replace(_state_of(process)))
-            wait_ready([process], _START_S)
-        except (NodeFailedError, OSError) as error:
+        except OSError as error:
             process.kill()
             raise CommandError(str(error)) from None
+    # Without the lock, so that another terminal can restart the brokers that this one waits for.
+    try:
+        _wait_ready(process, frozenset(one.node_id for one in layout if one.is_voter), arguments)
+    except NodeFailedError as error:
+        process.kill()
+        raise CommandError(str(error)) from None
+    finally:
         process.leave()
     return 0
+
+
+def _wait_ready(process: NodeProcess, voters: frozenset[int], arguments: argparse.Namespace) -> None:
+    """Wait until a broker is ready; raises NodeFailedError. The time without a quorum of controllers does not count."""
+    deadline = time.monotonic() + _START_S
+    printed = ""
+    while True:
+        try:
+            wait_ready([process], _QUORUM_CHECK_S)
+            return
+        except NodeLateError:
+            lacking = _lacking_quorum(_known(arguments).nodes, voters)
+            if lacking is None:
+                if time.monotonic() > deadline:
+                    log = process.node.log
+                    raise NodeLateError(
+                        f"broker {process.node.node_id} was not ready within {_START_S:g} s; its log {log} ends with:\n"
+                        f"{last_words(log)}"
+                    ) from None
+                continue
+        deadline = time.monotonic() + _START_S
+        if lacking != printed:
+            print(f"broker {process.node.node_id} waits for a quorum: {lacking}", flush=True)
+            printed = lacking
+
+
+def _lacking_quorum(nodes: Iterable[NodeState], voters: frozenset[int]) -> str | None:
+    """Return why the controllers among `nodes` cannot form a quorum, None where enough of their processes run."""
+    marks = {node.node_id: _mark(node) for node in nodes if node.node_id in voters}
+    absent = [node_id for node_id, mark in marks.items() if not mark.is_alive() or mark.is_paused()]
+    needed = len(voters) // 2 + 1
+    running = len(voters) - len(absent)
+    if running >= needed:
+        return None
+    return (
+        f"{running} of {len(voters)} controllers run, {needed} are needed. Not running or paused: "
+        f"{', '.join(map(str, absent))}; `pybroker cluster restart {absent[0]}` starts one"
+    )
 
 
 def _known(arguments: argparse.Namespace) -> ClusterState:

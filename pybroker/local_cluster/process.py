@@ -28,6 +28,10 @@ class NodeFailedError(Exception):
     """A node did not start, or did not end; the text says which, how, and what it logged last."""
 
 
+class NodeLateError(NodeFailedError):
+    """A node runs, and was not ready within its time."""
+
+
 class ProcessMark(NamedTuple):
     """What distinguishes a process from every other that this machine has run since its boot."""
 
@@ -139,7 +143,10 @@ class NodeProcess:
 
 
 def wait_ready(processes: Sequence[NodeProcess], within_s: float) -> None:
-    """Wait until every process has said that it is ready; raises NodeFailedError for the first that is not."""
+    """Wait until every process has printed its ready line.
+
+    Raises NodeLateError where one is not ready in time, and NodeFailedError where one has ended.
+    """
     deadline = time.monotonic() + within_s
     poll = select.poll()
     waiting = {}
@@ -153,7 +160,7 @@ def wait_ready(processes: Sequence[NodeProcess], within_s: float) -> None:
         if not ready:
             names = ", ".join(str(process.node.node_id) for process in waiting.values())
             late = next(iter(waiting.values()))
-            raise NodeFailedError(f"brokers {names} were not ready within {within_s:g} s; {late._last_words()}")
+            raise NodeLateError(f"brokers {names} were not ready within {within_s:g} s; {late._last_words()}")
         for descriptor, _ in ready:
             process = waiting.pop(descriptor)
             poll.unregister(descriptor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -67,6 +68,28 @@ def test_brokers_are_shown_killed_restarted_and_stopped(
     assert cluster("stop", *data).returncode == 0
     assert process.wait(60) == 0
     assert cluster("status", *data).stdout.count("not running") == 3
+
+
+def test_restart_waits_for_a_quorum_and_prints_what_it_waits_for(
+    started: tuple[subprocess.Popen[str], str], tmp_path: Path
+) -> None:
+    data = ("--data", str(tmp_path))
+    for broker in ("1", "2", "3"):
+        assert cluster("kill", broker, *data).returncode == 0
+    command = [sys.executable, "-m", "pybroker.cli.main", "cluster", "restart", "1", *data]
+    # Unbuffered, as in most container images: the ready line is read once.
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as waiting:
+        assert waiting.stdout is not None
+        assert waiting.stdout.readline() == (
+            "broker 1 waits for a quorum: 1 of 3 controllers run, 2 are needed. Not running or paused: 2, 3; "
+            "`pybroker cluster restart 2` starts one\n"
+        )
+        assert cluster("restart", "2", *data).returncode == 0
+        assert waiting.wait(60) == 0
+        assert waiting.stdout.read() == ""
+    status = cluster("status", *data).stdout
+    assert (status.count("process "), status.count("not running")) == (2, 1)
 
 
 def test_ctrl_c_stops_all_brokers(started: tuple[subprocess.Popen[str], str], tmp_path: Path) -> None:
