@@ -31,6 +31,7 @@ from pybroker.config.errors import ConfigError
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.log_check import check_metadata_log
+from pybroker.controller.quorum.lost_records import ACCEPT_LOSS
 from pybroker.storage.atomic_file import sync_directory
 from pybroker.storage.errors import StorageError
 from pybroker.storage.log_directory import CLEAN_SHUTDOWN_NAME, LogDirectory
@@ -227,6 +228,9 @@ def _put_back(
         copy = Path(name)
         _extract(archive, saved, copy, arguments.file)
         check_metadata_log(copy, clean_shutdown=False, partitions=[])
+        # Topics that were created after the save leave partitions: the operator has accepted that with the restore.
+        (copy / DIRECTORY_NAME / ACCEPT_LOSS).touch()
+        sync_directory(copy / DIRECTORY_NAME)
         if log.exists():
             log.rename(log.with_name(f"{log.name}.{os.urandom(16).hex()}-replaced"))
         (copy / DIRECTORY_NAME).rename(log)

@@ -332,6 +332,11 @@ class BrokerConfig(
         return self.is_broker and self.is_controller and is_alone
 
     @property
+    def voter_ids(self) -> tuple[int, ...]:
+        """Node ids of the voters of the metadata log; empty where the log names them."""
+        return tuple(voter.node_id for voter in self.quorum_voters) or ((self.node_id,) if self.is_single else ())
+
+    @property
     def broker_endpoints(self) -> tuple[Listener, ...]:
         """The listeners for clients and other brokers."""
         return tuple(listener for listener in self.endpoints if not listener.is_controller)

@@ -168,7 +168,7 @@ class ControllerPart:
             metadata.path,
             self.cluster_id,
             config.node_id,
-            voters=tuple(address.node_id for address in addresses) or ((config.node_id,) if config.is_single else ()),
+            voters=config.voter_ids,
             segment_bytes=config.metadata_log_segment_bytes,
             segment_ms=config.metadata_log_segment_ms,
             addresses=addresses,

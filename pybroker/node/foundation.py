@@ -56,7 +56,7 @@ class Foundation:
         if not config.makes_its_cluster:
             directories.require_identity()
         if config.is_controller:  # A broker alone has a copy, which can be fetched again.
-            await asyncio.to_thread(check_before_start, directories)
+            await asyncio.to_thread(check_before_start, directories, config.node_id, config.voter_ids)
         self.directories = directories
 
     def identify(self) -> None:

@@ -16,6 +16,8 @@ from pybroker.broker.life import Life
 from pybroker.broker.registration import RegistrationRefusedError
 from pybroker.broker.shut_down import Stage
 from pybroker.controller.errors import ControllerError
+from pybroker.controller.quorum.batches import DIRECTORY_NAME
+from pybroker.controller.quorum.lost_records import clear_acceptance
 from pybroker.machine.clock import SYSTEM_CLOCK
 from pybroker.metadata.errors import MetadataError
 from pybroker.net import descriptors
@@ -268,6 +270,9 @@ class _Run:
         """Answer requests."""
         if self._broker is not None:
             await self._broker.serve()
+        if self._controller is not None:
+            # The partitions of lost topics are renamed by now, and another loss needs another decision.
+            clear_acceptance(self._foundation.directories.metadata.path / DIRECTORY_NAME)
         modules = late_modules(broker=self._broker is not None, controller=self._controller is not None)
         imports = LateImports(modules)
         self._foundation.shut_down.add(Stage.UPKEEP, imports, imports.end)

@@ -26,6 +26,10 @@ METADATA_DIRECTORY = f"{_METADATA_TOPIC}-0"
 """The directory of the metadata log, which is no partition's."""
 
 
+PARTITION_METADATA = "partition.metadata"
+"""The file of a partition's directory that has the topic id (KIP-516)."""
+
+
 def parse_name(name: str) -> tuple[str, int] | None:
     """Return topic and index of a partition's directory; None for any other name, the metadata log's among them."""
     match = _DIRECTORY.match(name)
@@ -44,6 +48,12 @@ def parse_future_name(name: str) -> tuple[str, int] | None:
     """Return topic and index of a future replica's directory, None for any other name."""
     match = _FUTURE.match(name)
     return None if match is None else (match["topic"], int(match["index"]))
+
+
+def topic_of(name: str) -> str:
+    """Return the topic in the name of a directory of a partition or of a future replica, any other name as it is."""
+    parsed = parse_name(name) or parse_future_name(name)
+    return name if parsed is None else parsed[0]
 
 
 def is_deleted(name: str) -> bool:

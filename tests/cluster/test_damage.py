@@ -279,6 +279,9 @@ def metadata_cases() -> Iterator[Case]:
     cut_off = Case("metadata-noise-appended", append(META_LOG, NOISE), damaged, After(says="were cut", status=0))
     yield cut_off
     yield Case("metadata-zeros-appended", append(META_LOG, ZEROS), damaged, cut_off.killed)
+    shorter = After(refuses=f"{NO_META_LOG} .* lost records: .* without a record of", status=0)
+    yield Case("metadata-cut-between-batches", cut(META_LOG, 3), shorter._replace(status=1), shorter)
+    yield Case("metadata-cut-in-a-batch", cut(META_LOG, 3, 70), damaged, shorter)
     empty = After(refuses=f"{NO_META_LOG} .* is empty")
     yield Case("metadata-empty", write(META_LOG, b""), empty, empty)
     yield Case("metadata-file-removed", write(META_LOG, None), empty, empty)
