@@ -29,12 +29,16 @@ class Line(msgspec.Struct, frozen=True):
 
 def read_properties(path: Path) -> dict[str, str]:
     """Return the pairs of a file, the last of a repeated key winning; raises PropertiesError."""
-    return parse_properties(_read(path))
+    return {key: line.text for key, line in read_lines(path).items()}
 
 
 def read_lines(path: Path) -> dict[str, Line]:
     """Return the pairs of a file with their lines, the last of a repeated key winning; raises PropertiesError."""
-    return parse_lines(_read(path))
+    text = _read(path)
+    try:
+        return parse_lines(text)
+    except PropertiesError as error:
+        raise PropertiesError(f"cannot read {path}: {error}") from None
 
 
 def _read(path: Path) -> str:
@@ -117,8 +121,17 @@ def _unescape(text: str) -> str:
             try:
                 out.append(chr(int(digits, 16)))
             except ValueError:
-                raise PropertiesError(f"properties: \\u{digits}: expected four hexadecimal digits") from None
+                raise PropertiesError(f"\\u{digits}: expected four hexadecimal digits") from None
             position += 4
         else:
             out.append(_ESCAPES.get(escaped, escaped))
-    return "".join(out)
+    return _joined("".join(out))
+
+
+def _joined(text: str) -> str:
+    """Return the text with pairs of surrogates as characters; raises PropertiesError for half a pair."""
+    try:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError as error:
+        half = error.object[error.start : error.start + 2]
+        raise PropertiesError(f"\\u{int.from_bytes(half, 'little'):04x}: expected a pair of surrogates") from None

@@ -26,6 +26,7 @@ CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 
 _VERSION = "0"
 _LARGEST_OFFSET = 2**63 - 1
+_MOST_DIGITS = len(str(_LARGEST_OFFSET))
 
 
 def read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
@@ -51,7 +52,8 @@ def read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
 
 def _is_number(text: str) -> bool:
     """Return whether the text is a whole number that an offset can be."""
-    return text.isascii() and text.isdigit() and int(text) <= _LARGEST_OFFSET
+    # Python refuses to read a number of thousands of digits, so they are counted first.
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and int(text) <= _LARGEST_OFFSET
 
 
 def write_checkpoint(path: Path, offsets: Mapping[tuple[str, int], int]) -> None:

@@ -46,6 +46,8 @@ def read_last_passes(path: Path) -> dict[tuple[str, int], LastPass]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return {}
+    except UnicodeDecodeError:
+        raise CorruptCheckpointError(path, 1, "text") from None
     if len(lines) < 2 or lines[0] != _VERSION or lines[1] != str(len(lines) - 2):
         raise CorruptCheckpointError(path, 1, f"version {_VERSION} and the number of the lines that follow")
     passes = {}

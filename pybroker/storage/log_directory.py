@@ -26,6 +26,7 @@ from pybroker.storage.meta_properties import FILE_NAME, MetaProperties, read_met
 LOCK_NAME = ".lock"
 CLEAN_SHUTDOWN_NAME = ".kafka_cleanshutdown"
 NO_BROKER_EPOCH = -1
+_LARGEST_EPOCH = 2**63 - 1
 
 # What may lie in a directory that no broker has formatted yet.
 _IGNORED = frozenset({LOCK_NAME, "lost+found", FILE_NAME + ".tmp"})
@@ -67,7 +68,7 @@ class LogDirectory:
             if created and path.is_dir():
                 path.rmdir()
             _refuse_exhaustion(path, error)
-            raise DirectoryFailedError(f"log directory {path} cannot be used: {error.strerror}") from None
+            raise DirectoryFailedError(f"log directory {path} cannot be used: {_cause(path, error)}") from None
         directory = cls(path, None, lock, created)
         try:
             directory.meta = read_meta_properties(path)
@@ -78,7 +79,7 @@ class LogDirectory:
             if isinstance(error, DirectoryError):
                 raise
             _refuse_exhaustion(path, error)
-            raise DirectoryFailedError(f"log directory {path} cannot be read: {error.strerror}") from None
+            raise DirectoryFailedError(f"log directory {path} cannot be read: {_cause(path, error)}") from None
         return directory
 
     def format(self, meta: MetaProperties) -> None:
@@ -101,7 +102,7 @@ class LogDirectory:
         except (OSError, ValueError):
             return NO_BROKER_EPOCH
         epoch = said.get("brokerEpoch") if isinstance(said, dict) else None
-        return epoch if type(epoch) is int else NO_BROKER_EPOCH
+        return epoch if type(epoch) is int and 0 <= epoch <= _LARGEST_EPOCH else NO_BROKER_EPOCH
 
     def take_clean_shutdown(self) -> bool:
         """Return whether the last stop was clean, and forget it: from here on only a new clean stop counts."""
@@ -194,6 +195,12 @@ def pid_in(file: int) -> int | None:
     """Return the pid that an open lock file names, None for none."""
     text = os.pread(file, 32, 0).strip()
     return int(text) if text.isdigit() else None
+
+
+def _cause(path: Path, error: OSError) -> str:
+    """Return why a log directory cannot be used, with the file that it is about."""
+    named = error.filename if error.filename not in (None, str(path), path) else None
+    return str(error.strerror) if named is None else f"{named}: {error.strerror}"
 
 
 def _refuse_exhaustion(path: Path, error: OSError) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import functools
 import os
+import re
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE_NAME = "meta.properties"
+_NODE_ID = re.compile(r"[0-9]{1,10}")
 
 
 class MetaProperties(NamedTuple):
@@ -75,9 +77,16 @@ def read_meta_properties(directory: Path) -> MetaProperties | None:
             f"{path}: version={version}, expected version=1 (a directory of Kafka 3.3 or later)"
         )
     cluster_id, node_id = pairs.get("cluster.id"), pairs.get("node.id")
-    if not cluster_id or node_id is None or not node_id.isdigit():
+    if not cluster_id or node_id is None or _NODE_ID.fullmatch(node_id) is None:
         raise ForeignDirectoryError(f"{path}: expected cluster.id and node.id")
-    return MetaProperties(cluster_id, int(node_id), pairs.get("directory.id") or random_id())
+    directory_id = pairs.get("directory.id") or random_id()
+    try:
+        id_bytes(directory_id)
+    except ValueError:
+        raise ForeignDirectoryError(
+            f"{path}: directory.id={directory_id!r}, expected 16 bytes as 22 characters of URL-safe base64"
+        ) from None
+    return MetaProperties(cluster_id, int(node_id), directory_id)
 
 
 def write_meta_properties(directory: Path, meta: MetaProperties) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
+from pybroker.controller.quorum.epoch_checkpoint import read_last_epoch
 from pybroker.controller.quorum.native import verify_log
 from pybroker.controller.quorum.snapshot_header import UNKNOWN
 from pybroker.controller.quorum.voter import SnapshotMark
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pybroker.controller.quorum.voter_set import VoterSet
     from pybroker.metadata.loader import Loader
 
-_EPOCHS = "leader-epoch-checkpoint"
 _SEGMENT = re.compile(r"(\d{20})\.log")
 
 
@@ -74,9 +74,7 @@ def _log_end(snapshot: SnapshotFile) -> tuple[int, int]:
         compacted_to=0,
         is_partition=False,
     )
-    words = (directory / _EPOCHS).read_text(encoding="ascii").split() if (directory / _EPOCHS).exists() else []
-    # Version, count, and an epoch with its first offset for each.
-    epoch = int(words[-2]) if len(words) > 2 and words[-2].isdecimal() else snapshot.epoch
+    epoch, _ = read_last_epoch(directory)
     return max(epoch, snapshot.epoch), max(found.log_end_offset, snapshot.end_offset)
 
 

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 FILE_NAME = "quorum-state"
 _DATA_VERSION = 0
+_NUMBERS = {
+    "leaderEpoch": (0, 2**31 - 1),
+    "votedId": (-1, 2**31 - 1),
+    "votedKey": (-1, 2**63 - 1),
+    "appliedOffset": (0, 2**63 - 1),
+}
+"""The lowest and the highest value of each field that is read."""
 
 
 class HardState(NamedTuple):
@@ -39,20 +46,34 @@ def read_hard_state(directory: Path) -> HardState | None:
     """Return what the file holds, None where there is no file; raises `OSError` and `QuorumStateError`."""
     path = directory / FILE_NAME
     try:
-        text = path.read_text(encoding="utf-8")
+        raw = path.read_bytes()
     except FileNotFoundError:
         return None
     try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise _damaged(path, f"not UTF-8 at byte {error.start}") from None
+    try:
         fields = json.loads(text)
-        version, term, vote = fields["data_version"], fields["leaderEpoch"], fields["votedId"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise QuorumStateError(f"{path}: not a quorum state: {error!r}") from None
-    if version not in (0, 1) or type(term) is not int or type(vote) is not int or term < 0:
-        raise QuorumStateError(f"{path}: data version, leaderEpoch or votedId is none that is known: {text.strip()}")
-    key, offset = fields.get("votedKey", vote), fields.get("appliedOffset", 0)
-    if type(key) is not int or type(offset) is not int or offset < 0:
-        raise QuorumStateError(f"{path}: votedKey or appliedOffset is none that is known: {text.strip()}")
-    return HardState(term, key if key >= 0 else None, offset)
+    except ValueError as error:
+        raise _damaged(path, f"no JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise _damaged(path, "no JSON object")
+    if fields.get("data_version") not in (0, 1):
+        raise _damaged(path, "expected data_version 0 or 1")
+    fields = {"appliedOffset": 0, "votedKey": fields.get("votedId"), **fields}
+    for name, (lowest, highest) in _NUMBERS.items():
+        if type(fields.get(name)) is not int or not lowest <= fields[name] <= highest:
+            raise _damaged(path, f"expected {name}, an integer from {lowest} to {highest}")
+    key = fields["votedKey"]
+    return HardState(fields["leaderEpoch"], key if key >= 0 else None, fields["appliedOffset"])
+
+
+def _damaged(path: Path, what: str) -> QuorumStateError:
+    return QuorumStateError(
+        f"{path} is damaged: {what}. The node does not start: restore the file from a backup. The only voter of a "
+        "quorum may start without the file; one voter among several may then vote twice in an epoch"
+    )
 
 
 def write_hard_state(directory: Path, state: HardState, leader: int | None, voters: Sequence[int]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.control_records import read_voters
+from pybroker.controller.quorum.epoch_checkpoint import EPOCHS_NAME, read_last_epoch
 from pybroker.controller.quorum.hard_state import FILE_NAME, read_hard_state
 from pybroker.controller.quorum.native import parse_metadata_batches
 from pybroker.controller.quorum.snapshots import newest_snapshot, read_values
@@ -38,7 +39,6 @@ ACCEPT_LOSS = "accept-loss"
 """An empty file of this name, in the metadata log's directory, has the next start continue without lost records."""
 
 _SEGMENT = re.compile(r"\d{20}\.log")
-_EPOCHS = "leader-epoch-checkpoint"
 _PREFIX = struct.Struct(">qi")
 """Base offset, and length of what follows: the front of a batch."""
 _SMALLEST_LENGTH = 49
@@ -109,22 +109,13 @@ def _beyond_the_end(directory: Path, end_offset: int, snapshot: SnapshotFile | N
     if snapshot is not None and snapshot.end_offset > end_offset:
         return f"and the snapshot {snapshot.path.name} ends at offset {snapshot.end_offset}"
     # The only voter writes the file before a batch of a new epoch, and syncs a batch before the next one.
-    epoch, start_offset = _last_epoch(directory / _EPOCHS)
+    epoch, start_offset = read_last_epoch(directory)
     if start_offset > end_offset:
-        return f"and epoch {epoch} begins at offset {start_offset} in {_EPOCHS}"
+        return f"and epoch {epoch} begins at offset {start_offset} in {EPOCHS_NAME}"
     state = read_hard_state(directory)
     if state is not None and state.voters_offset > end_offset:
         return f"and {FILE_NAME} has a change of voters that ends at offset {state.voters_offset}"
     return None
-
-
-def _last_epoch(path: Path) -> tuple[int, int]:
-    """Return the last epoch of a `leader-epoch-checkpoint` and its first offset; -1 and -1 for a file without one."""
-    try:
-        epoch, start_offset = map(int, path.read_bytes().splitlines()[2:][-1].split())
-    except (OSError, ValueError, IndexError):
-        return -1, -1  # the start makes the file anew from the log
-    return epoch, start_offset
 
 
 def _unknown_topics(

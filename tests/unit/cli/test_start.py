@@ -58,6 +58,26 @@ def test_a_wrong_setting_is_reported_in_one_line(
     assert capsys.readouterr().err == f"pybroker start: {message}\n"
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"broker.rack=\xff", "not UTF-8 at byte 12"),
+        (b"broker.rack=\\ud800", r"\ud800: expected a pair of surrogates"),
+        (None, "Is a directory"),
+    ],
+)
+def test_a_settings_file_that_cannot_be_read_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, words: str
+) -> None:
+    path = tmp_path / "server.properties"
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    assert main(["start", "--config", str(path)]) == 1
+    assert capsys.readouterr().err == f"pybroker start: cannot read {path}: {words}\n"
+
+
 def test_a_directory_that_cannot_be_used_is_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -39,9 +40,26 @@ def test_the_last_of_a_repeated_key_wins() -> None:
     assert parse_properties("a=1\na=2") == {"a": "2"}
 
 
-def test_a_broken_unicode_escape_is_reported() -> None:
-    with pytest.raises(PropertiesError, match="four hexadecimal digits"):
-        parse_properties("a=\\uZZZZ")
+def test_a_pair_of_surrogates_is_one_character() -> None:
+    assert parse_properties(r"a=\ud83d\ude00!") == {"a": "\U0001f600!"}
+
+
+@pytest.mark.parametrize(
+    ("escape", "words"),
+    [
+        (r"\uZZZZ", r"\uZZZZ: expected four hexadecimal digits"),
+        (r"\ud83d!", r"\ud83d: expected a pair of surrogates"),
+        (r"!\ude00", r"\ude00: expected a pair of surrogates"),
+        (r"\ud83d", r"\ud83d: expected a pair of surrogates"),
+    ],
+)
+def test_a_broken_unicode_escape_is_reported_with_the_file(tmp_path: Path, escape: str, words: str) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text(f"a={escape}")
+    with pytest.raises(PropertiesError, match=f"^{re.escape(words)}$"):
+        parse_properties(path.read_text())
+    with pytest.raises(PropertiesError, match=f"^{re.escape(f'cannot read {path}: {words}')}$"):
+        read_properties(path)
 
 
 def test_an_override_without_a_sign_is_reported() -> None:

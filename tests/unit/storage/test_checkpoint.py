@@ -23,8 +23,17 @@ def test_no_file_is_no_offsets(tmp_path: Path) -> None:
     assert read_checkpoint(tmp_path / "c") == {}
 
 
-@pytest.mark.parametrize("text", ["", "1\n0\n", "0\n2\na 0 1\n", "0\n1\na 0\n", "0\n1\na x 1\n", "0\nx\n"])
-def test_a_file_of_another_form_is_reported(tmp_path: Path, text: str) -> None:
-    (tmp_path / "c").write_text(text)
+DIGITS = b"9" * 5000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"0\n1\na x 1\n", b"0\nx\n", b"\xff\xfe"),
+        *(b"0\n" + DIGITS, b"0\n1\na 0 " + DIGITS, b"0\n1\na " + DIGITS + b" 0"),
+    ],
+)
+def test_a_file_of_another_form_is_reported(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "c").write_bytes(content)
     with pytest.raises(CorruptCheckpointError, match="expected"):
         read_checkpoint(tmp_path / "c")

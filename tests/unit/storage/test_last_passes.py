@@ -20,11 +20,14 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "1\n0\n", "0\n1\n", "0\n1\na 0\n", "0\n1\na x waiting 0 0 0 0 0 0 0\n", "0\n1\na 0 waiting 0 0 0 0 0 0 0 0\n"],
+    "content",
+    [
+        *(b"", b"1\n0\n", b"0\n1\n", b"0\n1\na 0\n", b"\xff\xfe"),
+        *(b"0\n1\na x waiting 0 0 0 0 0 0 0\n", b"0\n1\na 0 waiting 0 0 0 0 0 0 0 0\n"),
+    ],
 )
-def test_damage_is_reported(tmp_path: Path, text: str) -> None:
+def test_damage_is_reported(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "passes"
-    path.write_text(text)
+    path.write_bytes(content)
     with pytest.raises(CorruptCheckpointError):
         read_last_passes(path)

@@ -54,20 +54,34 @@ def test_a_newer_data_version_of_kafka_is_understood(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("content", "words"),
     [
-        "",
-        "{",
-        "[]",
-        "{}",
-        '{"data_version":9,"leaderEpoch":1,"votedId":1}',
-        '{"data_version":0,"leaderEpoch":-1,"votedId":1}',
+        (b"", "no JSON: "),
+        (b"{", "no JSON: "),
+        (b"\xff\xfe", "not UTF-8 at byte 0"),
+        (b'{"data_version":0,"clusterId":"\x80"}', "not UTF-8 at byte 31"),
+        (b"[]", "no JSON object"),
+        (b"{}", "expected data_version 0 or 1"),
+        (b'{"data_version":9,"leaderEpoch":1,"votedId":1}', "expected data_version 0 or 1"),
+        (b'{"data_version":0,"leaderEpoch":-1,"votedId":1}', "expected leaderEpoch, an integer from 0 to 2147483647"),
+        (b'{"data_version":0,"leaderEpoch":2147483648,"votedId":1}', "expected leaderEpoch, "),
+        (b'{"data_version":0,"leaderEpoch":1}', "expected votedId, an integer from -1 to 2147483647"),
+        (b'{"data_version":0,"leaderEpoch":1,"votedId":true}', "expected votedId, "),
+        (b'{"data_version":0,"leaderEpoch":1,"votedId":1,"votedKey":"1"}', "expected votedKey, "),
+        (b'{"data_version":0,"leaderEpoch":1,"votedId":1,"appliedOffset":-1}', "expected appliedOffset, "),
     ],
 )
-def test_what_is_no_state_is_reported_with_its_path(tmp_path: Path, text: str) -> None:
-    (tmp_path / FILE_NAME).write_text(text)
-    with pytest.raises(QuorumStateError, match=FILE_NAME):
+def test_a_damaged_state_is_refused_with_its_path_and_a_remedy(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / FILE_NAME).write_bytes(content)
+    with pytest.raises(QuorumStateError, match=f"^{tmp_path / FILE_NAME} is damaged: {words}") as refused:
         read_hard_state(tmp_path)
+    assert "restore the file from a backup" in str(refused.value)
+
+
+@pytest.mark.parametrize("vote", [-1, 0, 7])
+def test_a_state_without_a_voted_key_has_kafkas_voted_id(tmp_path: Path, vote: int) -> None:
+    (tmp_path / FILE_NAME).write_text(f'{{"data_version":0,"leaderEpoch":1,"votedId":{vote}}}')
+    assert read_hard_state(tmp_path) == HardState(1, None if vote == -1 else vote)
 
 
 def test_a_write_that_was_cut_short_leaves_the_old_state(tmp_path: Path) -> None:
