@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.broker")
 
 
+class BrokerFailedError(Exception):
+    """The broker cannot continue; the text is one line with the failure and where it happened."""
+
+
 class Failures:
     """The failures of one run of a broker. Used from the event loop, but for `report_directory`."""
 
@@ -45,6 +49,11 @@ class Failures:
     async def reason(self) -> str:
         """Wait until the broker cannot go on, and return why: one line that says what and where."""
         return await asyncio.shield(self._reason)
+
+    def check(self) -> None:
+        """Raise BrokerFailedError where the broker cannot continue."""
+        if self._reason.done():
+            raise BrokerFailedError(self._reason.result())
 
     def end(self, reason: str) -> None:
         """Note that the broker cannot go on, and why; the first reason counts."""

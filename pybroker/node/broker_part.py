@@ -290,6 +290,8 @@ class BrokerPart:
         self.live.subscribe(contexts.reconfigure)
         self.brokers.serve_here(OwnRequests(apis, contexts).answer)
         dispatch = Dispatch(self._foundation.traced(apis))
+        # The last log directory may have failed while the partitions were opened.
+        self._foundation.failures.check()
         pipeline = self.pipeline = build_pipeline(self, dispatch, contexts, self._intercepted)
         end(Stage.REQUESTS, pipeline, lambda: finish_requests(pipeline))
         end(Stage.EVENTS, pipeline, pipeline.stop)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pybroker.broker.failures import BrokerFailedError
 from pybroker.broker.life import Life
 from pybroker.broker.registration import RegistrationRefusedError
 from pybroker.broker.shut_down import Stage
@@ -59,6 +60,7 @@ _EXPECTED = (
     ControllerError,
     MetadataError,
     RegistrationRefusedError,
+    BrokerFailedError,
     descriptors.TooFewDescriptorsError,
 )
 """What keeps a broker from starting and is no fault of ours."""

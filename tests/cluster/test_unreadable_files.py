@@ -92,3 +92,13 @@ def test_a_start_continues_or_names_the_file_in_one_line(
         broker.stop()
         refusal = None
     assert refusal is None or (str(path) in refusal and len(refusal.splitlines()) == 1)
+
+
+@pytest.mark.parametrize("name", [".kafka_cleanshutdown", "recovery-point-offset-checkpoint"])
+def test_a_failure_of_the_only_log_directory_refuses_the_start(left: Path, tmp_path: Path, name: str) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(left, data)
+    (data / name).unlink(missing_ok=True)
+    (data / name).mkdir()
+    with pytest.raises(NodeError, match=f"^log directory {data} failed: .*{data / name}'$"):
+        Broker(directory=data).start()

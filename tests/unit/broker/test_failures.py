@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pybroker.broker.failures import Failures
+from pybroker.broker.failures import BrokerFailedError, Failures
 from pybroker.storage.directories import Directories
 
 
@@ -41,6 +41,14 @@ async def test_without_the_metadata_directory_it_ends(run: Run, tmp_path: Path) 
     run.failures.lose_directory(str(tmp_path / "a"), "Input/output error")
     assert run.calls == ["a"]
     assert await run.failures.reason() == f"log directory {tmp_path / 'a'} failed: Input/output error"
+
+
+async def test_a_start_is_refused_when_the_broker_cannot_continue(run: Run, tmp_path: Path) -> None:
+    run.failures.lose_directory(str(tmp_path / "b"), "Input/output error")
+    run.failures.check()
+    run.failures.lose_directory(str(tmp_path / "a"), "Input/output error")
+    with pytest.raises(BrokerFailedError, match=f"^log directory {tmp_path / 'a'} failed: Input/output error$"):
+        run.failures.check()
 
 
 async def test_the_first_reason_counts(run: Run) -> None:
