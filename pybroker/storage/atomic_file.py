@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Give `path` the content `text`, durably and whole; raises OSError and leaves no part behind."""
+    """Give `path` the content `text`, durably and whole; raises OSError that names a file, leaving no part behind."""
     temporary = path.with_name(path.name + ".tmp")
     try:
         with temporary.open("w", encoding="utf-8") as file:
@@ -21,10 +21,17 @@ def replace_file(path: Path, text: str) -> None:
             file.flush()
             os.fdatasync(file.fileno())
         temporary.replace(path)
-    except OSError:
+    except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise
+        raise named(error, path) from None
     sync_directory(path.parent)
+
+
+def named(error: OSError, path: Path) -> OSError:
+    """Return the error with `path` as its file where it names none, as an error of an open file does."""
+    if error.filename is None:
+        error.filename = str(path)
+    return error
 
 
 def sync_directory(path: Path) -> None:
@@ -32,5 +39,7 @@ def sync_directory(path: Path) -> None:
     directory = os.open(path, os.O_RDONLY)
     try:
         os.fsync(directory)
+    except OSError as error:
+        raise named(error, path) from None
     finally:
         os.close(directory)

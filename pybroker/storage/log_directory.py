@@ -13,7 +13,7 @@ import json
 import os
 from pathlib import Path
 
-from pybroker.storage.atomic_file import replace_file, sync_directory
+from pybroker.storage.atomic_file import named, replace_file, sync_directory
 from pybroker.storage.errors import (
     DirectoryError,
     DirectoryFailedError,
@@ -87,7 +87,9 @@ class LogDirectory:
         try:
             write_meta_properties(self.path, meta)
         except OSError as error:
-            raise DirectoryFailedError(f"log directory {self.path} cannot be written: {error.strerror}") from None
+            raise DirectoryFailedError(
+                f"log directory {self.path} cannot be written: {_cause(self.path, error)}"
+            ) from None
         self.meta = meta
 
     @property
@@ -183,10 +185,10 @@ def _lock(path: Path) -> int:
     try:
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
-    except OSError:
+    except OSError as error:
         (path / LOCK_NAME).unlink()
         os.close(file)
-        raise
+        raise named(error, path / LOCK_NAME) from None
     _locked_here.add(real)
     return file
 
@@ -199,8 +201,9 @@ def pid_in(file: int) -> int | None:
 
 def _cause(path: Path, error: OSError) -> str:
     """Return why a log directory cannot be used, with the file that it is about."""
-    named = error.filename if error.filename not in (None, str(path), path) else None
-    return str(error.strerror) if named is None else f"{named}: {error.strerror}"
+    if error.filename in (None, str(path), path):
+        return str(error.strerror)
+    return f"{error.filename}: {error.strerror}"
 
 
 def _refuse_exhaustion(path: Path, error: OSError) -> None:

@@ -114,7 +114,7 @@ def test_a_disk_without_room_for_what_is_set_aside_loses_nothing(
         assert produced(wire.ask(produce(TOPIC, batch_of(b"room again")))).error_code == 0
 
 
-def test_a_disk_that_is_full_at_the_start_is_reported(
+def test_a_disk_that_is_full_at_the_start_is_reported_with_the_file(
     make_broker: Callable[..., BrokerProcess], small_disk: Path
 ) -> None:
     ballast = os.open(small_disk / "ballast", os.O_WRONLY | os.O_CREAT)
@@ -129,8 +129,7 @@ def test_a_disk_that_is_full_at_the_start_is_reported(
         broker.start()
     lines = [line for line in refused.value.log.splitlines() if line.startswith("pybroker start:")]
     assert len(lines) == 1, refused.value.log
-    assert str(small_disk / "data") in lines[0]
-    assert "No space left" in lines[0]
+    assert f"{small_disk / 'data' / '.lock'}: No space left" in lines[0]
     assert "Traceback" not in refused.value.log
 
 
