@@ -198,8 +198,7 @@ class BrokerPart:
         self.verification = TransactionVerification(
             brokers.verification, self._coordinator_of, timeout_ms=lambda: live.current.request_timeout_ms
         )
-        if self._heartbeats is not None:
-            publisher.hold()
+        publisher.hold()
         self.in_sync = self._build_in_sync()
         self.deletions = self._build_deletions()
         access.follow(lambda: publisher.offset_in_force, publisher.published)
@@ -228,13 +227,13 @@ class BrokerPart:
         return suspects
 
     async def register(self) -> None:
-        """Become a broker of the cluster; partitions are opened meanwhile."""
+        """Register this broker. Then its partitions are opened in the background."""
         endpoints = self._endpoints()
         if self._heartbeats is None:
             await self.registration.register(endpoints)
         else:
             await self._heartbeats.register(endpoints)
-            self.publisher.release(self.registration.epoch)
+        self.publisher.release(self.registration.epoch)
         self._replicate(self.live.current)
         renewal = self._renewal = Renewal(self._register_anew, ControllerError)
         self._foundation.shut_down.add(Stage.REPORTS, renewal, renewal.stop)

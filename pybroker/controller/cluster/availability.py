@@ -15,6 +15,7 @@ from pybroker.controller.cluster.partition_changes import build_change
 from pybroker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from pybroker.metadata.image import TOPIC_RESOURCE
 from pybroker.metadata.replica_directories import directory_of
+from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pybroker.controller.cluster.settings import ClusterSettings
     from pybroker.metadata.image import MetadataImage, PartitionImage, TopicImage
     from pybroker.metadata.partition_index import PartitionKey
-    from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
@@ -83,6 +83,18 @@ def after_leaving(
         change = build_change(topic.topic_id, index, partition, wanted, usable=usable, rules=rules(topic), lost=lost)
         if change is not None:
             yield change
+
+
+def after_unclean_stop(image: MetadataImage, broker: int, usable: Usable) -> Iterator[PartitionChangeRecord]:
+    """Yield a newer leader epoch for each partition that `broker` leads and can lead after an unclean stop.
+
+    The end of a log may be lost. New records then have the offsets of lost records, and only the leader epoch
+    distinguishes them (KIP-101, KIP-320). Kafka writes two records a partition: no leader when it fences the broker,
+    and the leader again when it unfences the broker. A broker that registers unfenced needs one record.
+    """
+    for topic, index, partition in _named(image, image.topics.index.of_broker(broker)):
+        if partition.leader == broker and usable(broker, directory_of(partition, broker)):
+            yield PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, leader=broker)
 
 
 def after_returning(image: MetadataImage, usable: Usable, settings: ClusterSettings) -> Iterator[PartitionChangeRecord]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.controller.cluster.availability import after_leaving, after_returning
+from pybroker.controller.cluster.availability import after_leaving, after_returning, after_unclean_stop
 from pybroker.controller.cluster.broker_control import BROKER_CONTROL, BrokerControl, BrokerTrigger, control_of
 from pybroker.controller.cluster.elections import leads_anything
 from pybroker.controller.cluster.events import (
@@ -80,9 +80,7 @@ def register_broker(
     elif not event.fenced:
         records += _begin_at_once(image, event, settings)
     elif before is not None:
-        # What a broker had that did not stop cleanly may be gone: it is no eligible leader of it any more.
-        is_lost = event.previous_broker_epoch != before.epoch
-        usable = usable_brokers(image, but=event.broker_id)
+        usable, is_lost = usable_brokers(image, but=event.broker_id), _may_have_lost(image, event)
         records += after_leaving(image, event.broker_id, usable, settings, is_lost=is_lost)
     # The broker in this process, which registers unfenced, lives as long as the controller and sends no heartbeats.
     session = _session(event.broker_id, epoch, settings, now) if event.fenced else _no_session(event.broker_id)
@@ -125,7 +123,11 @@ def _directory_fault(image: MetadataImage, event: RegisterBroker) -> str | None:
 
 
 def _begin_at_once(image: MetadataImage, event: RegisterBroker, settings: ClusterSettings) -> list[Message]:
-    """Give a broker that registers unfenced what it can lead; what lies in directories that it lacks, it does not."""
+    """Return the changes of partitions for a new incarnation that registers unfenced.
+
+    The broker leads no partition in a log directory that it lacks. It gets partitions that have no leader. The leader
+    epoch of the others rises, unless its previous incarnation stopped cleanly.
+    """
     usable = usable_brokers(image, {event.broker_id: event.log_dirs}, plus=event.broker_id)
     placed = {
         directory_of(partition, event.broker_id)
@@ -135,7 +137,16 @@ def _begin_at_once(image: MetadataImage, event: RegisterBroker, settings: Cluste
     }
     lacking = {directory for directory in placed if not is_online(directory, event.log_dirs)}
     leaving = after_leaving(image, event.broker_id, usable, settings, lacking)
-    return [*leaving, *after_returning(image, usable, settings)]
+    returning = after_returning(image, usable, settings)
+    if not _may_have_lost(image, event):
+        return [*leaving, *returning]
+    return [*leaving, *after_unclean_stop(image, event.broker_id, usable), *returning]
+
+
+def _may_have_lost(image: MetadataImage, event: RegisterBroker) -> bool:
+    """Return whether the end of a log may be lost: the previous incarnation did not stop cleanly (KIP-966)."""
+    before = image.cluster.brokers.get(event.broker_id)
+    return before is not None and event.previous_broker_epoch != before.epoch
 
 
 def unregister_broker(

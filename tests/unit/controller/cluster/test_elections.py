@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pybroker.controller.cluster.availability import after_leaving, after_returning
+from pybroker.controller.cluster.availability import after_leaving, after_returning, after_unclean_stop
 from pybroker.controller.cluster.elections import elect, leads_anything
 from pybroker.metadata.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage, TopicsImage
 from pybroker.metadata.index_delta import build_index
@@ -41,6 +41,16 @@ def test_the_leader_is_in_sync_and_usable_or_nobody(partition: PartitionImage, u
     assert leader in able if able else leader == NO_LEADER
     if partition.leader in able:
         assert leader == partition.leader
+
+
+@given(partition=partitions(), usable=BROKERS, broker=st.integers(0, 4))
+def test_an_unclean_stop_raises_the_leader_epoch_of_what_the_broker_leads(
+    partition: PartitionImage, usable: set[int], broker: int
+) -> None:
+    changes = list(after_unclean_stop(image_of(partition), broker, among(usable)))
+    leads = partition.leader == broker and broker in usable
+    assert [change.leader for change in changes] == ([broker] if leads else [])
+    assert all(change.isr is None and change.replicas is None for change in changes)
 
 
 @given(partition=partitions(), usable=BROKERS, gone=st.integers(0, 4))
