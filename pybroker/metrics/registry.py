@@ -437,6 +437,12 @@ METRICS: tuple[Metric, ...] = (
     _controller("ActiveBrokerCount", "Registered brokers that are not fenced."),
     _controller("MetadataErrorCount", "Times that a part of this node could not put the metadata in force."),
     _controller("LastAppliedRecordOffset", "Offset of the last record of the metadata log that this node has applied."),
+    Metric(
+        "kafka_controller_controllerstats_uncleanleaderelections",
+        _C,
+        "Unclean leader elections that this node has committed as the active controller. Each can lose records.",
+        kafka="kafka.controller:type=ControllerStats,name=UncleanLeaderElectionsPerSec",
+    ),
     _raft("current-leader", "Node id of the leader of the metadata quorum; -1 for none."),
     _raft("current-epoch", "Epoch of the metadata quorum."),
     _raft("high-watermark", "End of what is committed of the metadata log."),

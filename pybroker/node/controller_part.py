@@ -18,6 +18,7 @@ from pybroker.controller.quorum.settings import QuorumSettings, VoterAddress
 from pybroker.controller.quorum.voter_set import VoterEndpoint
 from pybroker.controller.registration import ControllerRegistration, Reachable
 from pybroker.controller.service import Controller
+from pybroker.controller.unclean_elections import UncleanElections
 from pybroker.net.closing import close_connections, finish_requests
 from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.listeners import OpenListener, open_listeners
@@ -126,12 +127,14 @@ class ControllerPart:
             self.controller, self.config.inter_broker_listener, self.config.broker_death_grace_ms
         )
         self.local = LocalChannel(self.controller, self.death_watch.is_gone)
+        controller = self.controller
+        self.unclean_elections = UncleanElections(lambda: controller.is_leader)
         return self.controller
 
     async def start(self, publishers: Iterable[Publisher], access: ControllerAccess) -> None:
         """Open the metadata log, which `publishers` follow, answer other nodes, and take part in elections."""
         end, controller = self._foundation.shut_down.add, self.controller
-        followers = list(publishers)
+        followers: list[Publisher] = [*publishers, self.unclean_elections]
         if self.listeners:
             registration = self._build_registration(access)
             end(Stage.REPORTS, registration, registration.stop)

@@ -103,6 +103,8 @@ class Measuring:
         if controller is not None and controller.is_open:
             yield from _of_metadata(controller.controller)
             yield from _of_quorum(controller.controller)
+            elections = controller.unclean_elections.count
+            yield "kafka_controller_controllerstats_uncleanleaderelections", [Sample(elections)]
         elif controller is None and source is not None:
             yield from _of_metadata(source)
         yield "kafka_server_kafkaserver_brokerstate", [Sample(int(self._state()))]

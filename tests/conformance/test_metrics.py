@@ -153,6 +153,7 @@ async def test_what_a_client_did_is_what_prometheus_reads(tmp_path: Path) -> Non
     assert value(after, "kafka_server_replicamanager_underreplicatedpartitions") == 0
     assert value(after, "kafka_controller_kafkacontroller_activecontrollercount") == 1
     assert value(after, "kafka_controller_kafkacontroller_globaltopiccount") == 3
+    assert value(after, "kafka_controller_controllerstats_uncleanleaderelections_total") == 0
     assert value(after, "kafka_server_raft_metrics_high_watermark") > 0
     commits = value(after, "kafka_server_raft_metrics_commit_latency_seconds_count")
     assert 0 < commits <= value(after, "kafka_server_raft_metrics_high_watermark")
