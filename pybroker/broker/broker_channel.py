@@ -48,6 +48,8 @@ class BrokerChannelSettings(NamedTuple):
     """A connection without a request for so long is closed; a negative value means never."""
     security: RenewedSecurity | None = None
     """What connections are secured with, None for plaintext."""
+    unacknowledged_ms: int | None = None
+    """A connection ends when the other broker's TCP acknowledges nothing for so long; None for the kernel's timeout."""
     backoff_ms: int = _BACKOFF_MS
     """The rest after a connection that failed; it doubles each time."""
     max_under_way: int = _UNDER_WAY
@@ -229,7 +231,11 @@ class _Peer:
     def __init__(self, settings: BrokerChannelSettings) -> None:
         from pybroker.client.kept_connection import KeptConnection, settings_of_node  # a single broker asks nobody
 
-        self.kept = KeptConnection(settings_of_node(str(settings.node_id), _REQUEST_TIMEOUT_MS), settings.security)
+        self.kept = KeptConnection(
+            settings_of_node(str(settings.node_id), _REQUEST_TIMEOUT_MS),
+            settings.security,
+            unacknowledged_ms=settings.unacknowledged_ms,
+        )
         self.room = asyncio.Semaphore(settings.max_under_way)
         self.count = 0
         """Requests that wait or are under way."""
@@ -305,7 +311,13 @@ def build_broker_channels(
     """Return the channels; `security` is that of connections to other brokers, None for plaintext."""
     # A little sooner than the other end would close it: a request that crosses with that would be lost.
     idle_ms = config.connections_max_idle_ms * 9 // 10
-    settings = BrokerChannelSettings(config.node_id, config.inter_broker_listener, idle_ms, security)
+    settings = BrokerChannelSettings(
+        config.node_id,
+        config.inter_broker_listener,
+        idle_ms,
+        security,
+        unacknowledged_ms=config.controller_quorum_request_timeout_ms,
+    )
     return BrokerChannels(
         BrokerChannel("markers of transactions", settings, image),
         BrokerChannel("verification of transactions", settings, image),

@@ -66,18 +66,23 @@ class Connection:
         self._receiver = asyncio.create_task(self._receive())
 
     @classmethod
-    async def open(cls, server: str, settings: ConnectionSettings) -> Self:
-        """Connect, ask what is served, and say who connects. Raises ConnectionLostError, AuthenticationError."""
+    async def open(cls, server: str, settings: ConnectionSettings, *, unacknowledged_ms: int | None = None) -> Self:
+        """Connect, ask what is served, and say who connects. Raises ConnectionLostError, AuthenticationError.
+
+        `unacknowledged_ms` is that of `Stream.open`.
+        """
         host, _, port = server.rpartition(":")
         timeout_s = time_left_ms(settings.socket_connection_setup_timeout_ms) / 1000
         try:
             async with asyncio.timeout(timeout_s):
-                stream = await Stream.open(host.strip("[]"), int(port), settings.tls)
+                stream = await Stream.open(
+                    host.strip("[]"), int(port), settings.tls, unacknowledged_ms=unacknowledged_ms
+                )
         except AuthenticationError as error:
             raise AuthenticationError(f"{server}: {error}") from None
         except (OSError, TimeoutError, ValueError) as error:
             raise ConnectionLostError(
-                f"{server}: {error or f'no connection within {timeout_s * 1000:.0f} ms'}"
+                f"{server}: {str(error) or f'no connection within {timeout_s * 1000:.0f} ms'}"
             ) from None
         return await cls.over(server, settings, stream)
 

@@ -41,10 +41,17 @@ def server_name(host: str, port: int) -> str:
 class KeptConnection:
     """One connection at a time. Used from one event loop."""
 
-    def __init__(self, settings: ConnectionSettings, security: RenewedSecurity | None) -> None:
-        """`security` is what it is secured with, None for plaintext."""
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        security: RenewedSecurity | None,
+        *,
+        unacknowledged_ms: int | None = None,
+    ) -> None:
+        """`security` is what it is secured with, None for plaintext; `unacknowledged_ms` is that of `Stream.open`."""
         self._settings = settings
         self._security = security
+        self._unacknowledged_ms = unacknowledged_ms
         self._opening = asyncio.Lock()
         self._closed = False
         self.connection: Connection | None = None
@@ -70,7 +77,7 @@ class KeptConnection:
                 await before.close()
             if self._security is not None:
                 self._security.secure(self._settings)
-            connection = await Connection.open(server, self._settings)
+            connection = await Connection.open(server, self._settings, unacknowledged_ms=self._unacknowledged_ms)
             if self._closed:
                 await connection.close()
                 raise ConnectionLostError(f"{server}: this node is stopping")

@@ -6,12 +6,16 @@ Owns the streams, and the native session between them and the frames. Must not k
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Self
 
 from pybroker.client import native
 from pybroker.client.errors import AuthenticationError
 
 _PIECE = 65_536
+_KEEPALIVE_S = 1
+"""The time without bytes before TCP probes the peer, and the time between probes."""
+_KEEPALIVE_PROBES = 2
 
 
 class Stream:
@@ -25,10 +29,22 @@ class Stream:
         self._plaintext = bytearray()
 
     @classmethod
-    async def open(cls, host: str, port: int, tls: native.ClientTls | None) -> Self:
-        """Connect, and do the handshake of TLS. Raises OSError, AuthenticationError."""
+    async def open(
+        cls, host: str, port: int, tls: native.ClientTls | None, *, unacknowledged_ms: int | None = None
+    ) -> Self:
+        """Connect, and do the handshake of TLS.
+
+        Args:
+            unacknowledged_ms: end the connection when the peer's TCP has acknowledged no byte and no keepalive probe
+                for so long (TCP_USER_TIMEOUT, RFC 5482). None leaves the kernel's timeout, which is some 15 minutes.
+
+        Raises:
+            OSError, AuthenticationError.
+        """
         reader, writer = await asyncio.open_connection(host, port)
         try:
+            if unacknowledged_ms is not None:
+                _bound_silence(writer.get_extra_info("socket"), unacknowledged_ms)
             stream = cls(reader, writer, None if tls is None else tls.session(host))
             await stream._shake_hands()
         except BaseException:
@@ -105,3 +121,11 @@ class Stream:
     async def wait_closed(self) -> None:
         """Wait until it has ended. Raises OSError where that was not in order."""
         await self._writer.wait_closed()
+
+
+def _bound_silence(connected: socket.socket, unacknowledged_ms: int) -> None:
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_S)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_S)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_PROBES)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unacknowledged_ms)

@@ -71,6 +71,7 @@ def build_channels(
             connections=connections,
             max_under_way=max_under_way,
             security=security,
+            unacknowledged_ms=config.controller_quorum_request_timeout_ms,
         )
         return NodeToControllerChannel(name, settings, find_leader, known)
 

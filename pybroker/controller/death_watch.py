@@ -54,16 +54,25 @@ class DeathWatch:
         self._died = died
         self._unreachable = unreachable
         self._grace_ms = grace_ms
-        # Broker id and epoch by the connection's number. Invariant: the connection was open when its end was last asked
-        # about, so there are no more of them than connections.
+        # Broker id and epoch by the connection's number. Invariants: the connection was open when its end was last
+        # asked about, so there are no more of them than connections; no two connections have the same broker and epoch.
         self._brokers: dict[int, tuple[int, int]] = {}
         # Invariant: the epoch of each broker whose last connection has ended.
         self._gone: dict[int, int] = {}
         self._looks: dict[int, asyncio.Task[None]] = {}
 
     def note(self, connection: int, broker_id: int, broker_epoch: int) -> None:
-        """Note that a heartbeat of a broker counted that came by this connection."""
-        self._brokers[connection] = broker_id, broker_epoch
+        """Note that a heartbeat of a broker counted that came by this connection.
+
+        The broker sends by no other one then. After a network cut the earlier connection stays open at this end alone:
+        it is no sign of life.
+        """
+        broker = broker_id, broker_epoch
+        if self._brokers.get(connection) != broker:
+            earlier = [other for other, sender in self._brokers.items() if sender == broker]
+            for other in earlier:
+                del self._brokers[other]
+            self._brokers[connection] = broker
         self._gone.pop(broker_id, None)
 
     def is_gone(self, broker_id: int) -> bool:

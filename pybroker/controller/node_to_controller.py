@@ -59,6 +59,8 @@ class ChannelSettings(NamedTuple):
     """Requests that are sent and not answered; others wait for their turn until their time is over."""
     security: RenewedSecurity | None = None
     """What connections are secured with, None for plaintext."""
+    unacknowledged_ms: int | None = None
+    """A connection ends when the controller's TCP acknowledges nothing for so long; None for the kernel's timeout."""
 
 
 class NodeToControllerChannel:
@@ -79,7 +81,10 @@ class NodeToControllerChannel:
         self._find_leader = find_leader
         self._bootstrap = [server_name(host, port) for host, port in bootstrap]
         connecting = settings_of_node(settings.client_id, settings.request_timeout_ms)
-        self._slots = [KeptConnection(connecting, settings.security) for _ in range(settings.connections)]
+        self._slots = [
+            KeptConnection(connecting, settings.security, unacknowledged_ms=settings.unacknowledged_ms)
+            for _ in range(settings.connections)
+        ]
         self._room = asyncio.Semaphore(settings.max_under_way)
         # What `find_leader` returned last, and who is asked: the same, until that one fails.
         self._named: str | None = None

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pybroker.broker.broker_channel import BrokerChannel, BrokerChannelSettings
+from pybroker.broker.broker_channel import BrokerChannel, BrokerChannelSettings, build_broker_channels
 from pybroker.client.errors import ConnectionLostError, UnservedApiError
+from pybroker.config.broker import BrokerConfig
 from pybroker.config.endpoint import Endpoint
 from pybroker.metadata.image import BrokerRegistration, ClusterImage, MetadataImage
 from pybroker.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -27,9 +28,9 @@ def alive(_: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
     return BrokerHeartbeatResponse(is_fenced=False)
 
 
-def image_of(endpoints: Mapping[int, Endpoint], *, fenced: bool = False) -> MetadataImage:
+def image_of(endpoints: Mapping[int, Endpoint], *, fenced: bool = False, listener: str = "INNER") -> MetadataImage:
     brokers = {
-        node: BrokerRegistration(node, bytes(16), 7, {"INNER": (it.host, it.port)}, {}, fenced=fenced)
+        node: BrokerRegistration(node, bytes(16), 7, {listener: (it.host, it.port)}, {}, fenced=fenced)
         for node, it in endpoints.items()
     }
     return MetadataImage(cluster=ClusterImage(brokers=brokers))
@@ -223,3 +224,14 @@ async def test_the_end_of_the_channel_ends_what_waits_for_an_answer_and_what_wai
                 assert "stopping" in str(outcome)
             with pytest.raises(ConnectionLostError, match="stopping"):
                 await ask(channel)
+
+
+async def test_connections_to_brokers_end_where_their_tcp_acknowledges_nothing_for_the_request_timeout() -> None:
+    config = BrokerConfig({"controller.quorum.request.timeout.ms": "1234"})
+    async with ScriptedController({HEARTBEAT: alive}) as two:
+        image = image_of({2: two.endpoint}, listener=config.inter_broker_listener)
+        channels = build_broker_channels(config, lambda: image, None)
+        for channel in channels:
+            await ask(channel)
+            assert channel._peers[2].kept._unacknowledged_ms == 1234
+        await channels.close()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 
 import pytest
 
@@ -40,6 +42,20 @@ async def test_a_connection_that_has_ended_or_goes_elsewhere_is_replaced() -> No
         await kept.open(server_of(second))
         assert (first.connections, second.connections) == (2, 1)
         assert not again.usable
+        await kept.close()
+
+
+@pytest.mark.parametrize(("unacknowledged_ms", "expected"), [(None, (0, 0)), (2345, (1, 2345))])
+async def test_a_connection_ends_where_the_peers_tcp_acknowledges_nothing_only_if_a_time_is_given(
+    unacknowledged_ms: int | None, expected: tuple[int, int]
+) -> None:
+    async with ScriptedController({}) as node:
+        kept = KeptConnection(SETTINGS, None, unacknowledged_ms=unacknowledged_ms)
+        connection = await kept.open(server_of(node))
+        with socket.socket(fileno=os.dup(connection._stream.descriptor)) as opened:
+            keepalive = opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            timeout_ms = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+        assert (keepalive, timeout_ms) == expected
         await kept.close()
 
 

@@ -117,6 +117,19 @@ async def test_a_broker_with_another_connection_is_alive(cluster: Cluster) -> No
     assert not cluster.watch._looks
 
 
+async def test_an_earlier_connection_that_a_network_cut_left_open_is_no_sign_of_life(
+    cluster: Cluster, free_port: int
+) -> None:
+    cluster.address = "127.0.0.1", free_port
+    cluster.watch.note(9, BROKER, EPOCH)
+    cluster.watch.note(10, BROKER, EPOCH)
+    cluster.watch.connection_closed(10)
+    assert await cluster.dead.get() == (BROKER, EPOCH)
+    await cluster.looked()
+    cluster.watch.connection_closed(9)
+    assert not cluster.watch._looks
+
+
 async def test_a_broker_that_comes_back_within_the_grace_is_not_looked_for() -> None:
     cluster = Cluster(grace_ms=20)
     cluster.watch.note(9, BROKER, EPOCH)
