@@ -58,6 +58,7 @@ DRIVERS = {
     "pybroker/controller/quorum/driver.py": "the voter's ticks, and its disk",
     "pybroker/controller/quorum/observer.py": "the fetches of a node that follows the metadata log",
     "pybroker/controller/quorum/peers.py": "connections to other voters",
+    "pybroker/controller/quorum/response_timer.py": "the time that another voter has for a response",
     "pybroker/controller/quorum/secured_stream.py": "such a connection through TLS or SASL",
     "pybroker/controller/quorum/voter_changes.py": "waits until a new voter has the log, and for commits",
     "pybroker/controller/quorum/voter_upkeep.py": "tries until the leader knows this voter",

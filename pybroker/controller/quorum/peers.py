@@ -4,7 +4,9 @@ Owns connecting, and giving up: a message that cannot be sent now is dropped, as
 voter is noted as unreachable. No more than `MOST_UNSENT` bytes wait for one voter. Must not know what messages say, nor
 who leads. Answers say only whether the messages were taken.
 
-A connection that ends is tried anew at once. A port that refuses then says that the process is gone (ADR 0039).
+A connection that ends is tried anew at once. A port that refuses then says that the process is gone (ADR 0039). A
+connection without a response is closed after `controller.quorum.request.timeout.ms`, which is no sign of a death: the
+process may be stopped, or the network cut (ADR 0099).
 
 Where voters come and go, a frame may say where its sender is reached, and the answer where the leader is: so a replica
 that nobody knows yet is found (docs/adr/0049).
@@ -21,6 +23,7 @@ import msgspec
 
 from pybroker.client.errors import AuthenticationError, ClientError
 from pybroker.controller.quorum.hang_up import HangUp
+from pybroker.controller.quorum.response_timer import ResponseTimer
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode, ProtocolError
 from pybroker.protocol.header import RequestHeader, skip_tagged
@@ -150,6 +153,11 @@ class Peer:
         self._says_where = says_where
         # What keeps it from taking messages, said once.
         self._reason: str | None = None
+        # Whether a connection was closed because a response was missing, and no response has arrived since. Such an
+        # outage is logged at its beginning and at its end, however many connections are opened meanwhile.
+        self._is_silent = False
+        # Whether a failure to connect is logged; the next one is not.
+        self._is_failure_logged = False
         self._stream: Stream | SecuredStream | None = None
         self._task: asyncio.Task[None] | None = None
         self._correlation_ids = itertools.count(1)
@@ -228,7 +236,7 @@ class Peer:
             self._stream.close()
 
     async def _run(self) -> None:
-        was_reached, is_said = False, False
+        was_reached = False
         backoff_s = self._settings.retry_backoff_ms / 1000
         pause_s = backoff_s
         while True:
@@ -237,39 +245,43 @@ class Peer:
             except (OSError, ClientError, ValueError) as error:
                 if was_reached and isinstance(error, ConnectionRefusedError):
                     self._events.refused(self._key)
-                if not is_said:
+                if not self._is_failure_logged:
                     # Who is not let in, does not believe the other, or has a host that cannot be one, has to do
                     # something about it.
                     level = logging.INFO if isinstance(error, OSError) else logging.WARNING
                     why = str(error) or "no answer in time"
                     log.log(level, "%s cannot be reached and is tried again: %s", self._name, why)
-                was_reached, is_said = False, True
+                was_reached, self._is_failure_logged = False, True
                 if isinstance(error, AuthenticationError):
                     # Who refuses will refuse again, until somebody changes a setting.
                     pause_s = _REFUSED_BACKOFF_S
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_BACKOFF_S)
                 continue
-            if self._reason is None:
-                log.info("%s is reached at %s:%d", self._name, self.address.host, self.address.port)
-            self._stream, was_reached, is_said, pause_s = stream, True, False, backoff_s
+            if not self._is_silent:
+                self._is_failure_logged = False
+                if self._reason is None:
+                    log.info("%s is reached at %s:%d", self._name, self.address.host, self.address.port)
+            self._stream, was_reached, pause_s = stream, True, backoff_s
             if self._says_where:
                 self.announce()
             self._events.connected(self._key)
-            self._note_end(await stream.ended, stream.is_refused)
-            if not stream.is_refused:
+            self._note_end(await stream.ended, stream)
+            if not (stream.is_refused or stream.is_silent):
                 self._events.hung_up(self._key)
             self._events.lost(self._key)
             if stream.is_refused:  # Its answers say that it is none of ours; there is no hurry.
                 await asyncio.sleep(_LONGEST_BACKOFF_S)
 
-    def _note_end(self, reason: str, is_refused: bool) -> None:
-        """Say why a connection ended; the same refusal again and again is said once."""
-        if not is_refused:
+    def _note_end(self, reason: str, stream: Stream | SecuredStream) -> None:
+        """Log why a connection ended: the same refusal once, and no response once until one arrives."""
+        is_logged = self._is_silent if stream.is_silent else reason == self._reason
+        if not (stream.is_refused or stream.is_silent):
             log.info("the connection to %s ended: %s", self._name, reason)
-        elif reason != self._reason:
+        elif not is_logged:
             log.warning("the connection to %s is closed: %s", self._name, reason)
-        self._reason = reason if is_refused else None
+        self._reason = reason if stream.is_refused else None
+        self._is_silent = self._is_silent or stream.is_silent
 
     async def _connect(self) -> Stream | SecuredStream:
         """Open a connection; raises `OSError`, to which `TimeoutError` belongs, `ValueError` for a host that cannot be
@@ -287,39 +299,53 @@ class Peer:
                     f"voter-{settings.node_id}",
                     settings.request_timeout_ms,
                     settings.security,
-                    self._look_at,
+                    self._check_response,
                 )
             _, stream = await loop.create_connection(
-                lambda: Stream(loop.create_future(), self._events.leader_found), self.address.host, self.address.port
+                lambda: Stream(loop.create_future(), settings.request_timeout_ms, self._check_response),
+                self.address.host,
+                self.address.port,
             )
         return stream
 
-    def _look_at(self, answer: RaftMessagesResponse) -> str | None:
-        return reason_to_end(answer, self._events.leader_found)
+    def _check_response(self, response: RaftMessagesResponse) -> str | None:
+        """Return the reason to close the connection, None for a response without an error.
 
-
-def reason_to_end(answer: RaftMessagesResponse, leader_found: Callable[[str, int], None]) -> str | None:
-    """Return why an answer ends its connection, None where it does not: it may say where the leader is."""
-    if answer.error_code:
-        code = answer.error_code
-        known = code in ErrorCode._value2member_map_
-        return f"it refuses messages with {ErrorCode(code).name if known else code}"
-    if answer.leader_host:
-        leader_found(answer.leader_host, answer.leader_port)
-    return None
+        The response may contain where the leader is reached.
+        """
+        if self._is_silent:
+            self._is_silent = self._is_failure_logged = False
+            log.info("%s responds again", self._name)
+        if response.error_code:
+            code = response.error_code
+            known = code in ErrorCode._value2member_map_
+            return f"it refuses messages with {ErrorCode(code).name if known else code}"
+        if response.leader_host:
+            self._events.leader_found(response.leader_host, response.leader_port)
+        return None
 
 
 class Stream(asyncio.Protocol):
     """One connection: frames out, answers in."""
 
     def __init__(
-        self, ended: asyncio.Future[str], leader_found: Callable[[str, int], None] = lambda _host, _port: None
+        self, ended: asyncio.Future[str], timeout_ms: int, check_response: Callable[[RaftMessagesResponse], str | None]
     ) -> None:
-        """Make a stream that is not connected; `ended` gets the reason for its end."""
+        """Create a stream that is not connected.
+
+        Args:
+            ended: gets the reason for its end.
+            timeout_ms: the longest wait for a response, by the rule of `ResponseTimer`.
+            check_response: returns the reason to close the connection, None for none.
+        """
         self.ended = ended
-        self._leader_found = leader_found
+        self._timeout_ms = timeout_ms
+        self._check_response = check_response
         self.is_refused = False
         """Whether the other end does not take this voter's messages."""
+        self.is_silent = False
+        """Whether this end has closed the connection because a response was missing."""
+        self._responses: ResponseTimer | None = None
         self._transport: asyncio.Transport | None = None
         self._hang_up: HangUp | None = None
         self._received = bytearray()
@@ -336,25 +362,32 @@ class Stream(asyncio.Protocol):
 
     def write(self, frame: bytes) -> None:
         """Send a frame."""
-        if self._transport is not None:
+        if self._transport is not None and self._responses is not None:
+            self._responses.sent(len(frame))
             self._transport.write(frame)
 
     def close(self) -> None:
         """End the connection; what is not sent yet is dropped."""
+        if self._responses is not None:
+            self._responses.stop()
         if self._transport is not None:
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
         self._transport = transport  # type: ignore[assignment]
-        self._hang_up = HangUp(transport.get_extra_info("socket").fileno())
+        descriptor = transport.get_extra_info("socket").fileno()
+        self._hang_up = HangUp(descriptor)
+        self._responses = ResponseTimer(self._timeout_ms, descriptor, lambda: self.unsent, self._expired)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
+        if self._responses is not None:
+            self._responses.stop()
         self._end(str(exc) if exc else "closed by the other end")
 
     def data_received(self, data: bytes) -> None:
-        """Look at answers: an error ends the connection."""
+        """Take responses: an error ends the connection."""
         self._received += data
         while len(self._received) >= 4:
             size = int.from_bytes(self._received[:4])
@@ -365,17 +398,24 @@ class Stream(asyncio.Protocol):
                 return
             body = bytes(self._received[4 + _CORRELATION_ID : 4 + size])
             del self._received[: 4 + size]
-            self._look_at(body)
+            self._take_response(body)
 
-    def _look_at(self, body: bytes) -> None:
+    def _take_response(self, body: bytes) -> None:
+        if self._responses is not None:
+            self._responses.received()
         try:
             response, _ = decode(RaftMessagesResponse, body, _VERSION, skip_tagged(body))
         except ProtocolError as error:
             self._refuse(f"an unreadable answer: {error}")
             return
-        reason = reason_to_end(response, self._leader_found)
+        reason = self._check_response(response)
         if reason is not None:
             self._refuse(reason)
+
+    def _expired(self, reason: str) -> None:
+        self.is_silent = True
+        self._end(reason)
+        self.close()
 
     def _refuse(self, reason: str) -> None:
         self.is_refused = True

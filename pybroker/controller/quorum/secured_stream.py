@@ -15,6 +15,7 @@ from pybroker.client.errors import ClientError
 from pybroker.client.settings import ConnectionSettings
 from pybroker.client.stream import Stream
 from pybroker.controller.quorum.hang_up import HangUp
+from pybroker.controller.quorum.response_timer import ResponseTimer
 from pybroker.protocol.messages.raft_messages import RaftMessagesRequest, RaftMessagesResponse
 
 if TYPE_CHECKING:
@@ -22,25 +23,38 @@ if TYPE_CHECKING:
 
     from pybroker.client.security.renewed import RenewedSecurity
 
-_ANSWER_MS = 30_000
-"""A voter that has not answered for so long is connected to anew; whether one is alive, elections find out before."""
+_UNBOUNDED_MS = (1 << 31) - 1
+"""For a request: `ResponseTimer` ends the wait."""
 
 
 class SecuredStream:
     """One connection: requests out in their order, answers in."""
 
     def __init__(
-        self, connection: Connection, hang_up: HangUp, look_at: Callable[[RaftMessagesResponse], str | None]
+        self,
+        connection: Connection,
+        stream: Stream,
+        timeout_ms: int,
+        check_response: Callable[[RaftMessagesResponse], str | None],
     ) -> None:
-        """Take a connection that is open; `look_at` returns why an answer ends it, None where it does not."""
+        """Take an open connection over `stream`.
+
+        Args:
+            timeout_ms: the longest wait for a response, by the rule of `ResponseTimer`.
+            check_response: returns the reason to close the connection, None for none.
+        """
         self._connection = connection
-        self._hang_up = hang_up
-        self._look_at = look_at
+        self._hang_up = HangUp(stream.descriptor)
+        self._check_response = check_response
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[str] = loop.create_future()
         """Gets the reason for its end."""
         self.is_refused = False
         """Whether the other end does not take this voter's messages."""
+        self.is_silent = False
+        """Whether this end has closed the connection because a response was missing."""
+        # Sizes are those of the messages. Headers and TLS add a little to what is written.
+        self._responses = ResponseTimer(timeout_ms, stream.descriptor, lambda: stream.unsent_bytes, self._expired)
         self.unsent = 0
         """Bytes of messages that are not answered."""
         self._waiting: deque[tuple[RaftMessagesRequest, int]] = deque()
@@ -56,7 +70,7 @@ class SecuredStream:
         client_id: str,
         timeout_ms: int,
         security: RenewedSecurity,
-        look_at: Callable[[RaftMessagesResponse], str | None],
+        check_response: Callable[[RaftMessagesResponse], str | None],
     ) -> Self:
         """Connect. Raises OSError where nobody is reached, ClientError where this node is not let in."""
         timeout = str(timeout_ms)
@@ -70,7 +84,7 @@ class SecuredStream:
         security.secure(settings)
         server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         stream = await Stream.open(host, port, settings.tls)
-        return cls(await Connection.over(server, settings, stream), HangUp(stream.descriptor), look_at)
+        return cls(await Connection.over(server, settings, stream), stream, timeout_ms, check_response)
 
     @property
     def is_hung_up(self) -> bool:
@@ -97,6 +111,7 @@ class SecuredStream:
                     request, size = self._waiting.popleft()
                     # While the session is renewed nothing leaves, and the order stays.
                     await self._connection.ready()
+                    self._responses.sent(size)
                     task = asyncio.ensure_future(self._ask(request, size))
                     self._asking.add(task)
                     task.add_done_callback(self._asking.discard)
@@ -105,18 +120,24 @@ class SecuredStream:
 
     async def _ask(self, request: RaftMessagesRequest, size: int) -> None:
         try:
-            answer = await self._connection.ask(request, RaftMessagesResponse, timeout_ms=_ANSWER_MS)
+            response = await self._connection.ask(request, RaftMessagesResponse, timeout_ms=_UNBOUNDED_MS)
         except ClientError as error:
             self._end(str(error))
             return
         finally:
             self.unsent -= size
-        reason = self._look_at(answer)
+        self._responses.received()
+        reason = self._check_response(response)
         if reason is not None:
             self.is_refused = True
             self._end(reason)
 
+    def _expired(self, reason: str) -> None:
+        self.is_silent = True
+        self._end(reason)
+
     def _end(self, reason: str) -> None:
+        self._responses.stop()
         if not self.ended.done():
             self.ended.set_result(reason)
         self._sender.cancel()
