@@ -12,7 +12,7 @@ use crate::log::state::View;
 use crate::segment::Segment;
 use crate::segment::batch_scan::{BatchScan, ScannedBatch};
 use crate::{LogError, ReadError};
-use pybroker_record::{BatchHeader, visit_records};
+use pybroker_record::{BatchHeader, Offset, visit_records};
 
 /// A record found by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +59,11 @@ impl Log {
             if segment.largest_timestamp().timestamp < target_ms {
                 continue;
             }
-            let from = segment.time_index.floor(target_ms)?.offset.max(view.log_start_offset);
+            let limit = view.limit_of(index);
+            let entry = segment.time_index.floor(target_ms)?;
             let wanted = |at: TimestampOffset| at.timestamp >= target_ms && at.offset >= view.log_start_offset;
-            let start = segment.offset_index.floor_position(from)?;
-            let found =
-                search(segment, start, view.limit_of(index), max_bytes, |h| h.max_timestamp >= target_ms, wanted)?;
+            let start = start_behind(segment, entry, Offset(view.log_start_offset), limit)?;
+            let found = search(segment, start, limit, max_bytes, |h| h.max_timestamp >= target_ms, wanted)?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -131,6 +131,24 @@ impl Log {
         let mut writer = self.writer.lock();
         writer.oldest_epoch = writer.oldest_epoch.max(epoch);
     }
+}
+
+/// Where a search by time begins: at the batch of a time index entry, or of `log_start` where that is later. The index is a hint. An
+/// entry whose batch does not have the entry's timestamp is damaged, and the whole segment is searched.
+fn start_behind(
+    segment: &Segment,
+    entry: TimestampOffset,
+    Offset(log_start): Offset,
+    limit: u64,
+) -> Result<u64, LogError> {
+    let Some(found) = segment.find_batch(entry.offset, limit)? else { return Ok(0) };
+    if entry.timestamp >= 0 && found.header.max_timestamp != entry.timestamp {
+        return Ok(0);
+    }
+    if log_start <= entry.offset {
+        return Ok(found.position);
+    }
+    Ok(segment.find_batch(log_start, limit)?.map_or(limit, |found| found.position))
 }
 
 /// The largest timestamp among the records from `offset` on: what the segment remembers may lie below the log start.

@@ -189,3 +189,35 @@ proptest! {
         check_offsets(&log, &batches, start);
     }
 }
+
+/// A damaged entry of a time index leads to no later record than an intact one.
+#[test]
+fn a_time_index_entry_that_contradicts_its_batch_is_not_trusted() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path().join("t-0");
+    let config = LogConfig { segment_bytes: 1 << 20, ..config() };
+    let open = || {
+        let how =
+            OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
+        Log::open(&home, config.clone(), how).unwrap().0
+    };
+    let log = open();
+    let plan = |_| BatchPlan { gap: 0, tail: 0, records: vec![(0, 3)], newer_epoch: false, padding: 60 };
+    let (records, _) = build(&(0..60).map(plan).collect::<Vec<_>>(), &log);
+    log.close().unwrap();
+    drop(log);
+    let path = home.join("00000000000000000000.timeindex");
+    let intact = std::fs::read(&path).unwrap();
+    let entries = intact.len() / 12;
+    assert!(entries > 5, "{entries}");
+    for entry in 0..entries - 1 {
+        for bit in 0..6 {
+            let mut damaged = intact.clone();
+            damaged[entry * 12 + 11] ^= 1 << bit;
+            std::fs::write(&path, damaged).unwrap();
+            let log = open();
+            check_times(&log, &records, 0);
+            drop(log);
+        }
+    }
+}
