@@ -2,6 +2,7 @@
 //!
 //! Owns the question and the answers, by the positions of partitions in their request. Must not know requests or logs.
 
+use pybroker_record::LeaderEpoch;
 use pybroker_storage::VerificationGuard;
 use pybroker_wire::ErrorCode;
 
@@ -30,19 +31,35 @@ pub struct Verification {
     guards: Vec<(Place, VerificationGuard)>,
     /// As many as guards, once it is decided.
     answers: Vec<Verified>,
-    not_begun: NotBegun,
+    first: FirstCheck,
 }
 
-/// Partitions of a request in which no transaction could begin, with their errors. These errors are returned even where the
-/// broker becomes the leader before the append: the coordinator was not asked about these partitions (Kafka's
-/// `ReplicaManager.maybeSendPartitionsToTransactionCoordinator`).
+/// The first check of the partitions of a transactional Produce, before the coordinator verifies some of them. Places are added in
+/// the order of the request.
 #[derive(Debug, Default)]
-pub struct NotBegun(Vec<(Place, ErrorCode)>);
+pub struct FirstCheck {
+    not_begun: Vec<(Place, ErrorCode)>,
+    led_in: Vec<(Place, LeaderEpoch)>,
+}
 
-impl NotBegun {
-    /// Adds a partition. Places are added in the order of the request.
-    pub fn add(&mut self, place: Place, error: ErrorCode) {
-        self.0.push((place, error));
+impl FirstCheck {
+    /// Adds a partition in which no transaction can begin. Its error is returned even where this broker becomes the leader before
+    /// the append: the coordinator does not verify the partition (Kafka's
+    /// `ReplicaManager.maybeSendPartitionsToTransactionCoordinator`).
+    pub fn reject(&mut self, place: Place, error: ErrorCode) {
+        self.not_begun.push((place, error));
+    }
+
+    /// Adds a partition that this broker leads in an epoch.
+    pub fn led_in(&mut self, place: Place, epoch: LeaderEpoch) {
+        self.led_in.push((place, epoch));
+    }
+
+    /// The leader epoch of the check. An append that is not verified in a later epoch can be retried: a change of leader in between
+    /// has removed what was verified.
+    pub fn epoch(&self, place: Place) -> Option<LeaderEpoch> {
+        let found = self.led_in.binary_search_by_key(&place, |(place, _)| *place).ok()?;
+        Some(self.led_in[found].1)
     }
 
     /// Checks that a transaction could begin in a partition.
@@ -50,8 +67,8 @@ impl NotBegun {
     /// # Errors
     /// The error of the partition.
     pub fn at(&self, place: Place) -> Result<(), Refusal> {
-        let found = self.0.binary_search_by_key(&place, |(place, _)| *place);
-        found.map_or(Ok(()), |found| Err((self.0[found].1, None)))
+        let found = self.not_begun.binary_search_by_key(&place, |(place, _)| *place);
+        found.map_or(Ok(()), |found| Err((self.not_begun[found].1, None)))
     }
 }
 
@@ -60,8 +77,13 @@ pub type Place = (usize, usize);
 
 impl Verification {
     /// Of the partitions at these places, in the order of the request, each with its guard.
-    pub fn new(guards: Vec<(Place, VerificationGuard)>, not_begun: NotBegun) -> Self {
-        Self { guards, answers: Vec::new(), not_begun }
+    pub fn new(guards: Vec<(Place, VerificationGuard)>, first: FirstCheck) -> Self {
+        Self { guards, answers: Vec::new(), first }
+    }
+
+    /// The first check, before the coordinator was asked.
+    pub fn first(&self) -> &FirstCheck {
+        &self.first
     }
 
     /// Takes the answers about the partitions that were asked for; those that lack one were not verified.
@@ -75,7 +97,7 @@ impl Verification {
     /// # Errors
     /// The error of a partition in which no transaction could begin.
     pub fn at(&self, place: Place) -> Result<Option<(VerificationGuard, &Verified)>, Refusal> {
-        self.not_begun.at(place)?;
+        self.first.at(place)?;
         let found = self.guards.binary_search_by_key(&place, |(place, _)| *place).ok();
         Ok(found.and_then(|found| Some((self.guards[found].1, self.answers.get(found)?))))
     }

@@ -10,10 +10,10 @@ use super::errors::{self, ListenerView};
 use super::rights::{Judged, Refused};
 use super::transactions::{self, IdRight, SentTransaction, Transaction};
 use super::{HotPath, HotPathApi, HotPathRequest, Outcome, Right};
-use crate::verification::NotBegun;
-use pybroker_record::{Compression, InvalidBatch, SentRecords};
-use pybroker_replica::{Awaited, Partition, Produced, Topic, TopicTable, Waiter, WaitingProduce};
-use pybroker_storage::TransactionCheck;
+use crate::verification::{FirstCheck, Refusal};
+use pybroker_record::{Compression, InvalidBatch, LeaderEpoch, SentRecords};
+use pybroker_replica::{Awaited, NotAppended, Partition, Produced, Topic, TopicTable, Waiter, WaitingProduce};
+use pybroker_storage::{AppendError, TransactionCheck};
 use pybroker_wire::frame::RequestHead;
 use pybroker_wire::produce::{ProduceRequest, ProducedPartition, write_response};
 use pybroker_wire::{ErrorCode, TopicRef};
@@ -145,16 +145,15 @@ pub fn handle(
             let records = records.clone().map(|at| &mut frame[at]);
             let check = match transaction.check((at, position)) {
                 Ok(check) => check,
-                Err((error, error_message)) => {
-                    let error = known_to(request.version, error);
-                    let mut answer = ProducedPartition { error, error_message, ..untouched(*index) };
-                    answer.current_leader = errors::leader_after(&table, &topic.topic, &answer);
-                    partitions.push(answer);
+                Err(refusal) => {
+                    let answer = not_begun(request.version, *index, refusal);
+                    let current_leader = errors::leader_after(&table, &topic.topic, &answer);
+                    partitions.push(ProducedPartition { current_leader, ..answer });
                     continue;
                 }
             };
             let counted = found.map(|topic| counters.of_topic(topic));
-            let sent = Sent { index: *index, records, check, counted };
+            let sent = Sent { index: *index, records, check, checked_in: transaction.epoch((at, position)), counted };
             let (answer, pending) = produce(shared, &request, &topic.topic, found, sent, wake);
             unacknowledged.extend(pending.map(|(replica, awaited)| {
                 if awaited.durable {
@@ -216,7 +215,7 @@ fn admit<'a>(
         return Err(outcome);
     }
     let transaction = match id_right {
-        IdRight::Granted if !of_transaction => Transaction::NoneBegins(NotBegun::default()),
+        IdRight::Granted if !of_transaction => Transaction::NoneBegins(FirstCheck::default()),
         IdRight::Granted => {
             let sent = SentTransaction { request, frame };
             transactions::begin(shared, &sent, table, &refused, verified)?
@@ -282,12 +281,31 @@ fn not_written_by_clients(index: i32, topic: &str) -> ProducedPartition {
     ProducedPartition { error: ErrorCode::INVALID_TOPIC_EXCEPTION, error_message, ..untouched(index) }
 }
 
+/// The answer for a partition in which no transaction could begin.
+fn not_begun(version: i16, index: i32, (error, error_message): Refusal) -> ProducedPartition {
+    ProducedPartition { error: known_to(version, error), error_message, ..untouched(index) }
+}
+
+/// Turns the error of a batch that is not verified into a retriable one where the leader epoch is later than at the first check: a
+/// change of leader with a truncation removes what was verified.
+fn retriable_after_leader_change(
+    partition: &Partition,
+    refused: NotAppended,
+    checked_in: Option<LeaderEpoch>,
+) -> NotAppended {
+    let is_unverified = matches!(refused, NotAppended::Log(AppendError::NotVerified { .. }));
+    let has_changed = checked_in.is_some_and(|epoch| epoch != LeaderEpoch(partition.leader_epoch()));
+    if is_unverified && has_changed { NotAppended::NotLeader } else { refused }
+}
+
 /// What a Produce has for one partition.
 struct Sent<'a> {
     index: i32,
     records: Option<&'a mut [u8]>,
     /// What a batch that begins a transaction needs.
     check: TransactionCheck,
+    /// The leader epoch in which the transaction of the batch was checked first.
+    checked_in: Option<LeaderEpoch>,
     /// Where the topic is counted; `None` for one that is not known.
     counted: Option<Counted<'a>>,
 }
@@ -365,7 +383,7 @@ fn append(
     answer: &mut ProducedPartition,
     wake: &mut dyn FnMut(Waiter),
 ) -> Option<Awaited> {
-    let Sent { records, check, counted, .. } = sent;
+    let Sent { records, check, checked_in, counted, .. } = sent;
     let bytes = records.as_ref().map_or(0, |records| records.len());
     let sent = match find(records.unwrap_or_default(), request.version) {
         Ok(sent) => sent,
@@ -393,6 +411,7 @@ fn append(
             awaited
         }
         Err(refused) => {
+            let refused = retriable_after_leader_change(partition, refused, checked_in);
             errors::not_appended(shared, partition, refused, answer);
             if let Some(counted) = counted.filter(|_| errors::is_too_large(answer.error)) {
                 counted.rejected(bytes);

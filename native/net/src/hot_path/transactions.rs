@@ -6,8 +6,8 @@
 
 use super::rights::{Refused, Verdict, Who};
 use super::{HotPath, Outcome, Unresolved, errors};
-use crate::verification::{NotBegun, Place, Refusal, TransactionAsked, Verification};
-use pybroker_record::{BatchHeader, HEADER_LEN};
+use crate::verification::{FirstCheck, Place, Refusal, TransactionAsked, Verification};
+use pybroker_record::{BatchHeader, HEADER_LEN, LeaderEpoch};
 use pybroker_replica::{NotAppended, TopicTable};
 use pybroker_storage::{BeginningTransaction, TransactionCheck, TransactionalIdHash};
 use pybroker_wire::ErrorCode;
@@ -26,9 +26,9 @@ const MAGIC: u8 = 2;
 #[derive(Debug)]
 pub enum Transaction<'a> {
     /// Nothing is of a transaction, or nothing begins one.
-    NoneBegins(NotBegun),
+    NoneBegins(FirstCheck),
     /// Nobody verifies.
-    Unchecked(NotBegun),
+    Unchecked(FirstCheck),
     /// Some partitions were verified.
     Verified(&'a Verification),
     /// Nothing is appended.
@@ -39,14 +39,25 @@ impl Transaction<'_> {
     /// What a batch is appended by, or why it is not.
     pub fn check(&self, place: Place) -> Result<TransactionCheck, Refusal> {
         match self {
-            Self::NoneBegins(not_begun) => not_begun.at(place).map(|()| TransactionCheck::Guarded(None)),
-            Self::Unchecked(not_begun) => not_begun.at(place).map(|()| TransactionCheck::Unchecked),
+            Self::NoneBegins(first) => first.at(place).map(|()| TransactionCheck::Guarded(None)),
+            Self::Unchecked(first) => first.at(place).map(|()| TransactionCheck::Unchecked),
             Self::Refused(error, why) => Err((*error, Some((*why).to_owned()))),
             Self::Verified(verification) => match verification.at(place)? {
                 None => Ok(TransactionCheck::Guarded(None)),
                 Some((guard, None)) => Ok(TransactionCheck::Guarded(Some(guard))),
                 Some((_, Some(refused))) => Err(refused.clone()),
             },
+        }
+    }
+}
+
+impl Transaction<'_> {
+    /// The leader epoch in which a partition was checked first; `None` where this broker did not lead the partition.
+    pub fn epoch(&self, place: Place) -> Option<LeaderEpoch> {
+        match self {
+            Self::NoneBegins(first) | Self::Unchecked(first) => first.epoch(place),
+            Self::Verified(verification) => verification.first().epoch(place),
+            Self::Refused(..) => None,
         }
     }
 }
@@ -110,13 +121,13 @@ pub fn begin<'a>(
     if let Some(verified) = verified {
         return Ok(Transaction::Verified(verified));
     }
-    let Some(id) = &request.transactional_id else { return Ok(Transaction::NoneBegins(NotBegun::default())) };
+    let Some(id) = &request.transactional_id else { return Ok(Transaction::NoneBegins(FirstCheck::default())) };
     if !adds && !hot_path.verifies_transactions() {
-        return Ok(Transaction::Unchecked(NotBegun::default()));
+        return Ok(Transaction::Unchecked(FirstCheck::default()));
     }
     let transactional_id = Some(TransactionalIdHash::of(id));
     let mut producer = None;
-    let (mut guards, mut partitions, mut not_begun) = (Vec::new(), Vec::new(), NotBegun::default());
+    let (mut guards, mut partitions, mut first) = (Vec::new(), Vec::new(), FirstCheck::default());
     for (at, topic) in request.topics.iter().enumerate() {
         let found = table.find(&topic.topic);
         if refused.contains(&topic.topic) || found.is_some_and(|found| found.internal) {
@@ -131,7 +142,7 @@ pub fn begin<'a>(
             let slot = match errors::slot_of(&topic.topic, found, *index) {
                 Ok(slot) => slot,
                 Err(unknown) => {
-                    not_begun.add((at, position), unknown);
+                    first.reject((at, position), unknown);
                     continue;
                 }
             };
@@ -142,7 +153,7 @@ pub fn begin<'a>(
                 return Ok(Transaction::Refused(ErrorCode::INVALID_PRODUCER_ID_MAPPING, why));
             }
             let Some(partition) = &slot.partition else {
-                not_begun.add((at, position), errors::not_here(slot).0);
+                first.reject((at, position), errors::not_here(slot).0);
                 continue;
             };
             let beginning = BeginningTransaction {
@@ -152,12 +163,13 @@ pub fn begin<'a>(
                 bumps_epoch: adds,
                 transactional_id,
             };
+            first.led_in((at, position), LeaderEpoch(partition.leader_epoch()));
             match partition.begin_verification(beginning, hot_path.wall_ms()) {
                 Ok(Some(guard)) => {
                     guards.push(((at, position), guard));
                     partitions.push((partition.topic().to_string(), *index));
                 }
-                Err(NotAppended::NotLeader) => not_begun.add((at, position), ErrorCode::NOT_LEADER_OR_FOLLOWER),
+                Err(NotAppended::NotLeader) => first.reject((at, position), ErrorCode::NOT_LEADER_OR_FOLLOWER),
                 // An open transaction needs no guard. The append rejects the batch for the other errors.
                 Ok(None) | Err(NotAppended::NotEnoughReplicas { .. } | NotAppended::Log(_)) => {}
             }
@@ -165,7 +177,7 @@ pub fn begin<'a>(
     }
     let Some((producer_id, producer_epoch)) = producer.filter(|_| !guards.is_empty()) else {
         let verifies = hot_path.verifies_transactions();
-        return Ok(if verifies { Transaction::NoneBegins(not_begun) } else { Transaction::Unchecked(not_begun) });
+        return Ok(if verifies { Transaction::NoneBegins(first) } else { Transaction::Unchecked(first) });
     };
     let asked = TransactionAsked {
         transactional_id: id.clone(),
@@ -174,6 +186,6 @@ pub fn begin<'a>(
         api_version: request.version,
         partitions,
     };
-    let verification = Verification::new(guards, not_begun);
+    let verification = Verification::new(guards, first);
     Err(Outcome::Unresolved(Box::new(Unresolved { verify: Some((asked, verification)), ..Unresolved::default() })))
 }

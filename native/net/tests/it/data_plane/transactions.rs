@@ -7,7 +7,7 @@ use std::net::TcpStream;
 
 use pybroker_net::{Event, TransactionAsked, UnresolvedRequest, Verdict};
 use pybroker_record::EndMarker;
-use pybroker_replica::{BrokerId, EndedTransaction, Following, LeaderEpoch, Leadership, Waiter};
+use pybroker_replica::{BrokerId, EndedTransaction, Following, LeaderEpoch, Leadership, Offset, Waiter};
 use pybroker_wire::primitives::{Reader, Writer};
 use pybroker_wire::{ErrorCode, TopicRef};
 
@@ -128,6 +128,24 @@ fn a_partition_that_was_not_led_when_the_coordinator_was_asked_stays_refused_whe
     assert_eq!(transaction.partitions, [("u".into(), 0)]);
     plane.data_plane().verified(waiter, vec![None]);
     assert_eq!(error_of(&mut producer, 2), ErrorCode::NONE);
+}
+
+#[test]
+fn a_verification_that_a_leader_change_has_removed_is_retried() {
+    let plane = Plane::start();
+    plane.topic("t", 1);
+    let mut producer = plane.connect();
+    producer.write_all(&produce(1, Some("x"), &["t"], &transactional(7, 0, "a"))).unwrap();
+    let (waiter, _) = asked(&plane);
+    let partition = plane.partition("t", 0);
+    let following = Following { leader: BrokerId(2), leader_epoch: LeaderEpoch(1) };
+    partition.become_follower(following, &mut |_| ()).unwrap();
+    partition.log().truncate_fully_and_start_at(Offset(0), 5).unwrap();
+    let alone = Leadership { leader_epoch: LeaderEpoch(2), ..Leadership::alone(0) };
+    partition.become_leader(alone, 0, &mut |_| ()).unwrap();
+    plane.data_plane().verified(waiter, vec![None]);
+    assert_eq!(error_of(&mut producer, 1), ErrorCode::NOT_LEADER_OR_FOLLOWER);
+    assert_eq!(partition.log().log_end_offset(), 0);
 }
 
 #[test]
