@@ -58,6 +58,8 @@ pub enum FollowerNotice {
     EpochsRepaired(RepairedEpochs),
     /// Records below the high watermark were removed: they were committed, and the leader does not have them.
     TruncatedCommitted { from: i64, to: i64, high_watermark: i64 },
+    /// Records are missing within the log. It was truncated where they begin, and the leader's log has them.
+    TruncatedToHole { from: i64, to: i64 },
 }
 
 impl fmt::Display for FollowerNotice {
@@ -68,6 +70,11 @@ impl fmt::Display for FollowerNotice {
                 to,
                 "truncated from offset {from} to {end}, below its high watermark {high_watermark}: the leader's log has \
                  other records there, or none"
+            ),
+            Self::TruncatedToHole { from, to: end } => write!(
+                to,
+                "truncated from offset {from} to {end}, where records are missing: the records from there on are fetched from \
+                 the leader"
             ),
         }
     }
@@ -108,6 +115,20 @@ impl Partition {
             self.log.follow_log_start(start).map_err(NotTaken::Log)?;
         }
         Ok(is_start_moved || !fetched.batches.is_empty())
+    }
+
+    /// Truncates a log with a hole to where the hole begins: a leader that has this log's end has the missing records too, or
+    /// no replica has them.
+    ///
+    /// # Errors
+    /// See [`NotTaken`].
+    pub fn truncate_to_hole(&self, following: Following, now_ms: i64) -> Result<Option<FollowerNotice>, NotTaken> {
+        let _unchanged = self.role_change.lock();
+        self.ensure_follows(following)?;
+        let from = self.log.log_end_offset();
+        let Some(hole) = self.log.hole() else { return Ok(None) };
+        self.cut(hole, now_ms)?;
+        Ok(Some(FollowerNotice::TruncatedToHole { from, to: self.log.log_end_offset() }))
     }
 
     /// Truncates the log where it leaves the leader's, as far as one response shows that. Leader epochs that contradict the

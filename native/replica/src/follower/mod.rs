@@ -19,6 +19,8 @@ mod damaged_epochs_tests;
 #[cfg(test)]
 mod history_tests;
 #[cfg(test)]
+mod hole_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod transaction_tests;

@@ -232,7 +232,7 @@ fn following(partition: &Partition) -> Option<Following> {
     }
 }
 
-fn read(partition: &Partition, from: i64) -> Vec<u8> {
+pub(super) fn read(partition: &Partition, from: i64) -> Vec<u8> {
     let end = partition.log().log_end_offset();
     let slice = partition.plan_read(Offset(from)..Offset(end), 1 << 20, true).unwrap();
     let mut bytes = vec![0; slice.len];

@@ -35,7 +35,7 @@ use parking_lot::Mutex;
 use crate::directory::log_dir::LogHome;
 use crate::log::state::{EpochFile, View, Writer};
 use crate::{LogConfig, LogError};
-use pybroker_record::Compression;
+use pybroker_record::{Compression, Offset};
 
 /// A partition's log. Shared as `Arc<Log>`; every method takes `&self`.
 #[derive(Debug)]
@@ -69,12 +69,27 @@ pub struct Log {
     pub(crate) failure: AtomicBool,
     /// Closed or deleted: nothing is appended any more.
     pub(crate) closed: AtomicBool,
+    /// See [`Self::is_missing_records`].
+    pub(crate) is_missing_records: bool,
+    /// The first offset that is missing within the log; `i64::MAX` for none. Changed by the holder of `writer` only.
+    pub(crate) hole: AtomicI64,
 }
 
 impl Log {
     /// The directory the log lives in now.
     pub fn directory(&self) -> Arc<Path> {
         self.home.path()
+    }
+
+    /// Whether its opening has found that records are missing which may have been acknowledged.
+    pub fn is_missing_records(&self) -> bool {
+        self.is_missing_records
+    }
+
+    /// The first offset that is missing within the log, which continues behind it; `None` where nothing is known to be missing.
+    pub fn hole(&self) -> Option<Offset> {
+        let hole = self.hole.load(Ordering::Acquire);
+        (hole < self.log_end_offset() && hole >= self.log_start_offset()).then_some(Offset(hole))
     }
 
     /// First readable offset.

@@ -108,6 +108,7 @@ impl Log {
             end_position,
             tail: end.map_or(Tail { position: end_position, ..Tail::empty(end_offset) }, |end| end.tail),
         }));
+        self.forget_hole(end_offset);
         self.remove_snapshots_beyond(end_offset)?;
         remove_from_the_end(&segments[kept + 1..])?;
         let directory = self.home.path();
@@ -153,6 +154,7 @@ impl Log {
             end_position: 0,
             tail: Tail::empty(offset),
         }));
+        self.forget_hole(i64::MIN);
         writer.begin_segment(now_ms);
         writer.producers = ProducerStates::restored([], offset);
         writer.verifications.clear();
@@ -163,6 +165,13 @@ impl Log {
             *epochs = LeaderEpochs::default();
             had_any
         })
+    }
+
+    /// Forgets the hole of a log that ends at `end_offset`, before it or where it begins.
+    fn forget_hole(&self, end_offset: i64) {
+        if end_offset <= self.hole.load(Ordering::Acquire) {
+            self.hole.store(i64::MAX, Ordering::Release);
+        }
     }
 
     fn remove_snapshots_beyond(&self, end_offset: i64) -> Result<(), LogError> {

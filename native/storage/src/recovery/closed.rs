@@ -57,15 +57,19 @@ impl Loader<'_> {
         Ok(end)
     }
 
-    /// Reports records that are missing between a closed segment, whose batches end there, and the next one. The log goes on at
-    /// the next segment, and each start finds the hole: it is reported once. Where records may have been removed by
-    /// compaction, or a truncation has cut in a gap, no hole is known.
+    /// Reports records that are missing between a closed segment, whose batches end there, and the next one. The log continues
+    /// at the next segment, and each start finds the hole: it is reported once. Compaction leaves gaps too, so a compacted
+    /// log has no known hole. A truncation leaves none (docs/adr/0013).
     fn check_hole(&mut self, bases: &Range<Offset>, end: &SegmentEnd) {
         let (Offset(base), Offset(next)) = (bases.start, bases.end);
         let (from_offset, known_end, place) = (end.end_offset, Some(next), Some((base, end.end_position)));
         let never_compacted = !self.config.require_keys;
+        if !never_compacted || from_offset >= next {
+            return;
+        }
+        self.recovered.hole.get_or_insert(from_offset);
         let loss = Loss { cause: LossCause::Hole, from_offset, known_end, place, bytes: 0, set_aside: Vec::new() };
-        if never_compacted && from_offset < next && !loss::is_written_down(&self.home.path(), &loss) {
+        if !loss::is_written_down(&self.home.path(), &loss) {
             self.lose(loss);
         }
     }
@@ -76,6 +80,7 @@ impl Loader<'_> {
         let file = segment.file()?;
         let (set_aside, bytes) = self.take_out(Some(TailBytes { base_offset, file: &file, from, to }), &[])?;
         let (from_offset, known_end, place) = (end.end_offset, Some(next), Some((base_offset, from)));
+        self.recovered.hole.get_or_insert(from_offset);
         self.lose(Loss { cause: LossCause::Hole, from_offset, known_end, place, bytes, set_aside });
         let path = segment.path();
         file::set_len(&file, from).and_then(|()| file::sync_data(&file)).map_err(LogError::io(&path))?;

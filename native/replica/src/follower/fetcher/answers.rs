@@ -8,9 +8,10 @@ use std::sync::Arc;
 use super::super::fetched::{FetchedRecords, FollowerNotice, NotTaken};
 use super::super::state::{FetchEvent, FetchState};
 use super::super::truncation::LogSpan;
-use super::{FollowerListener, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher};
+use super::{Followed, FollowerListener, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher};
 use crate::ids::Offset;
 use crate::partition::Partition;
+use crate::throttle::ReplicationThrottle;
 use pybroker_storage::AppendError;
 use pybroker_wire::fetch::{FetchResponse, ReceivedPartition};
 use pybroker_wire::frame::RESPONSE_BODY;
@@ -91,8 +92,11 @@ impl ReplicaFetcher {
             self.changed.insert(key);
             return None;
         }
-        let mut wake = |waiter| listener.wake(waiter);
         let taken = match (fetched.error, fetched.diverging) {
+            (ErrorCode::NONE, None) if partition.log().hole().is_some() => {
+                let cut = partition.truncate_to_hole(following, now_ms);
+                cut.map(|notice| notify(listener, &partition, notice))
+            }
             (ErrorCode::NONE, None) => {
                 let records = FetchedRecords {
                     fetch_offset: asked.fetch_offset,
@@ -100,16 +104,7 @@ impl ReplicaFetcher {
                     log_start_offset: fetched.log_start_offset,
                     batches: &frame[received.records.clone()],
                 };
-                let taken = partition.append_fetched(following, records, now_ms, &mut wake);
-                if taken.is_ok() && !received.records.is_empty() {
-                    listener.appended(received.records.len());
-                }
-                if partition.throttled().follower() {
-                    self.throttle.record(received.records.len(), now_ms);
-                }
-                let has_all = partition.log().log_end_offset() >= fetched.high_watermark;
-                self.followed.entry(key).and_modify(|followed| followed.has_all = has_all);
-                taken
+                followed.append(records, &self.throttle, now_ms, listener)
             }
             (ErrorCode::NONE, Some(diverging)) => {
                 let cut = partition.cut_diverging(following, diverging, now_ms);
@@ -189,6 +184,29 @@ impl ReplicaFetcher {
                 self.back_off(key, now_ms);
             }
         }
+    }
+}
+
+impl Followed {
+    /// Appends the records of a response.
+    fn append(
+        &mut self,
+        records: FetchedRecords<'_>,
+        throttle: &ReplicationThrottle,
+        now_ms: i64,
+        listener: &mut dyn FollowerListener,
+    ) -> Result<bool, NotTaken> {
+        let bytes = records.batches.len();
+        let mut wake = |waiter| listener.wake(waiter);
+        let taken = self.partition.append_fetched(self.following, records, now_ms, &mut wake);
+        if taken.is_ok() && bytes > 0 {
+            listener.appended(bytes);
+        }
+        if self.partition.throttled().follower() {
+            throttle.record(bytes, now_ms);
+        }
+        self.has_all = self.partition.log().log_end_offset() >= records.high_watermark;
+        taken
     }
 }
 
