@@ -100,6 +100,8 @@ class Controller:
         """Changes of those who vote, which the leader decides on."""
         # The end of the first election, or of the controller before it.
         self._settled: asyncio.Future[None]
+        # Offset of the metadata log at which this voter became the active controller; -1 before it first did.
+        self.active_since = -1
         # Invariant: not None exactly while this voter leads and decides.
         self._runner: Runner[Event, Message] | None = None
 
@@ -420,14 +422,12 @@ class Controller:
     def _lead(self) -> None:
         """Begin to decide, from the newest image on: this voter was elected."""
         image = self._loader.image
-        cluster_id, topics = self._quorum.cluster_id, len(image.topics.by_id)
-        words = "leading cluster %s in epoch %d: %d topics at offset %d"
-        log.info(words, cluster_id, self._voter.term, topics, image.offset)
-        machine = ClusterMachine(self.settings, image)
-        runner = Runner(machine, self._append, now=_now_ms, max_records=MAX_RECORDS_PER_BATCH)
-        now = _now_ms()
-        runner.set_timers(build_timers(image, self.settings, now, epoch_ms=_wall_clock_ms() - now))
-        self._runner = runner
+        state = (self._quorum.cluster_id, self._voter.term, len(image.topics.by_id), image.offset)
+        log.info("leading cluster %s in epoch %d: %d topics at offset %d", *state)
+        machine, now = ClusterMachine(self.settings, image), _now_ms()
+        self._runner = Runner(machine, self._append, now=_now_ms, max_records=MAX_RECORDS_PER_BATCH)
+        self._runner.set_timers(build_timers(image, self.settings, now, epoch_ms=_wall_clock_ms() - now))
+        self.active_since = self._voter.next_offset
         if not self._settled.done():
             self._settled.set_result(None)
         for callback in self._callbacks:

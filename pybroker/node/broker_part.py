@@ -95,6 +95,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker")
 
+_MOST_NAMES = 20
+"""So many partitions are named in a line of the log."""
+
 
 class BrokerPart:
     """One run of a node's broker: its parts, in the order in which they are built."""
@@ -299,8 +302,26 @@ class BrokerPart:
         await upkeep.begin()
         self._lag_checks.begin()
         if self._heartbeats is not None:
+            await self.registration.report_lost(self._replicas_missing_records())
             self._heartbeats.opened()
             await self._heartbeats.unfenced()
+
+    def _replicas_missing_records(self) -> list[tuple[bytes, int]]:
+        """Return, by topic id and index, the replicas that lost records, where another replica may have them."""
+        topics = self.publisher.image_in_force.topics.by_id
+        missing = [one for one in self.partitions.all() if one.is_missing_records and one.topic_id in topics]
+        replicated = [one for one in missing if len(topics[one.topic_id].partitions[one.index].replicas) > 1]
+        if replicated:
+            names = ", ".join(f"{one.topic}-{one.index}" for one in replicated[:_MOST_NAMES])
+            more = ", ..." if len(replicated) > _MOST_NAMES else ""
+            log.warning(
+                "%d replicas are missing records (%s%s): another in-sync replica leads, if there is one, and these "
+                "replicas fetch the records from it",
+                len(replicated),
+                names,
+                more,
+            )
+        return [(one.topic_id, one.index) for one in replicated]
 
     async def leave(self) -> None:
         """Hand over what this broker leads, where others can lead it, before it stops (controlled shutdown)."""

@@ -85,12 +85,19 @@ class Stage:
             fenced="unfenced" not in flags,
             session_is_alive="alive" in flags,
             previous_broker_epoch=int(values.get("stopped", -1)),
+            alive=self.alive(values.get("alive")),
         )
 
+    def alive(self, named: str | None) -> frozenset[int]:
+        """Return the brokers that the controller is in contact with: those named, `none`, or all that are unfenced."""
+        if named is not None:
+            return frozenset(int(one) for one in named.split(",") if one != "none")
+        return frozenset(one.id for one in self.machine.image.cluster.brokers.values() if not one.fenced)
+
     def event_heartbeat(self, words: list[str]) -> events.Heartbeat:
-        offset = split(words[2:])[0].get("offset")
-        known = None if offset is None else int(offset)
-        return events.Heartbeat(int(words[0]), int(words[1]), "fence" in words, "stop" in words, known)
+        values = split(words[2:])[0]
+        known, since = (None if (value := values.get(name)) is None else int(value) for name in ("offset", "since"))
+        return events.Heartbeat(int(words[0]), int(words[1]), "fence" in words, "stop" in words, known, since)
 
     def event_silence(self, words: list[str]) -> events.SessionExpired:
         return events.SessionExpired(*map(int, words))

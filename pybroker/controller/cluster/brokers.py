@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.controller.cluster.availability import after_leaving, after_returning, after_unclean_stop
+from pybroker.controller.cluster.availability import (
+    after_contact,
+    after_leaving,
+    after_returning,
+    after_unclean_stop,
+)
 from pybroker.controller.cluster.broker_control import BROKER_CONTROL, BrokerControl, BrokerTrigger, control_of
 from pybroker.controller.cluster.elections import leads_anything
 from pybroker.controller.cluster.events import (
@@ -81,7 +86,7 @@ def register_broker(
         records += _begin_at_once(image, event, settings)
     elif before is not None:
         usable, is_lost = usable_brokers(image, but=event.broker_id), _may_have_lost(image, event)
-        records += after_leaving(image, event.broker_id, usable, settings, is_lost=is_lost)
+        records += after_leaving(image, event.broker_id, usable, settings, is_lost=is_lost, alive=event.alive)
     # The broker in this process, which registers unfenced, lives as long as the controller and sends no heartbeats.
     session = _session(event.broker_id, epoch, settings, now) if event.fenced else _no_session(event.broker_id)
     return Outcome(tuple(records), RegisteredBroker(broker_epoch=epoch), session)
@@ -186,7 +191,14 @@ def heartbeat(
         should_shut_down=state is BrokerControl.SHUTDOWN_NOW,
         is_caught_up=is_caught_up,
     )
-    return Outcome(_become(image, broker, state, settings), reply, _session(broker.id, broker.epoch, settings, now))
+    records = _become(image, broker, state, settings)
+    since = event.active_since
+    if not records and not broker.fenced and since is not None and broker.epoch < since:
+        # Brokers that registered with this controller stayed in sync where no other in-sync replica was known to be
+        # alive. This broker is alive.
+        registered = {one.id for one in image.cluster.brokers.values() if one.epoch >= since}
+        records = tuple(after_contact(image, broker.id, registered, usable_brokers(image), settings))
+    return Outcome(records, reply, _session(broker.id, broker.epoch, settings, now))
 
 
 def expire_session(

@@ -1,7 +1,8 @@
 """Log directories of brokers: where each replica lies, and what becomes of partitions when a directory fails (KIP-858).
 
 Owns the decisions alone. A replica in a directory that does not work leads nothing and, where others are in sync, is
-not in sync; the last one in sync stays so, and the partition has no leader until the directory is back.
+not in sync; the last one in sync stays so, and the partition has no leader until the directory is back. A broker that
+has lost records of a replica reports it as lost first, and then where it lies.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pybroker.controller.cluster.events import AssignReplicas, LogDirectoriesFai
 from pybroker.controller.cluster.partition_changes import build_change
 from pybroker.controller.cluster.placement import is_usable
 from pybroker.machine.machine import Outcome
-from pybroker.metadata.replica_directories import directory_of, is_online
+from pybroker.metadata.replica_directories import LOST_DIRECTORY, directory_of, is_online
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.records.broker_registration_change import BrokerRegistrationChangeRecord
 
@@ -58,8 +59,9 @@ def assign_replicas(image: MetadataImage, event: AssignReplicas, settings: Clust
         if topic is None or partition is None or broker.id not in partition.replicas:
             continue
         if directory_of(partition, broker.id) != directory:
-            wanted = _assigned(partition, broker.id, directory)
-            change = build_change(topic_id, index, partition, wanted, usable=usable, rules=rules(topic))
+            wanted = _assigned(partition, broker, directory)
+            lost = (broker.id,) if directory == LOST_DIRECTORY else ()
+            change = build_change(topic_id, index, partition, wanted, usable=usable, rules=rules(topic), lost=lost)
             records += () if change is None else (change,)
     return Outcome(tuple(records), Result())
 
@@ -86,11 +88,20 @@ def usable_brokers(
     return usable
 
 
-def _assigned(partition: PartitionImage, broker_id: int, directory: bytes) -> PartitionImage:
+def _assigned(partition: PartitionImage, broker: BrokerRegistration, directory: bytes) -> PartitionImage:
+    """Return the partition with a replica in this directory; in one that does not work the replica is not in sync.
+
+    The last replica that may lead stays in sync.
+    """
     directories = (
-        directory if replica == broker_id else directory_of(partition, replica) for replica in partition.replicas
+        directory if replica == broker.id else directory_of(partition, replica) for replica in partition.replicas
     )
-    return msgspec.structs.replace(partition, directories=tuple(directories))
+    isr = partition.isr
+    if not is_online(directory, broker.log_dirs):
+        others = tuple(replica for replica in isr if replica != broker.id)
+        if others or any(replica != broker.id for replica in partition.eligible_leader_replicas):
+            isr = others
+    return msgspec.structs.replace(partition, directories=tuple(directories), isr=isr)
 
 
 def _incarnation(image: MetadataImage, broker_id: int, epoch: int) -> BrokerRegistration | Result:
