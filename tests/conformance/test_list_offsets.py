@@ -81,6 +81,14 @@ def test_an_empty_log_has_no_largest_timestamp(wire: Wire, topic: Topic) -> None
     assert list_offset(wire, topic.name, LATEST).offset == 0
 
 
+def test_a_log_without_timestamps_has_the_largest_at_its_first_record(wire: Wire, topic: Topic) -> None:
+    for _ in range(2):
+        batch = Batch((Record(b"v"), Record(b"v")), base_timestamp=-1)
+        assert produced(wire.ask(produce(topic.name, batch.encode()))).error_code == 0
+    found = list_offset(wire, topic.name, MAX_TIMESTAMP)
+    assert (found.error_code, found.offset, found.timestamp) == (0, 0, -1)
+
+
 def test_a_log_without_tiers_is_all_local(wire: Wire, filled: Topic) -> None:
     assert list_offset(wire, filled.name, EARLIEST_LOCAL).offset == 0
     assert list_offset(wire, filled.name, LATEST_TIERED).offset == -1

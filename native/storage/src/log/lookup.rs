@@ -91,7 +91,16 @@ impl Log {
             };
             best = found.or(best);
         }
-        Ok(best)
+        if best.is_some() { Ok(best) } else { self.first_without_timestamp(view, max_bytes) }
+    }
+
+    /// The first record of a log whose records have no timestamps, with the timestamp -1, as Apache Kafka returns it. Records
+    /// of the first format cannot have one, and none of them is returned.
+    fn first_without_timestamp(&self, view: &View, max_bytes: usize) -> Result<Option<TimestampAndOffset>, LogError> {
+        let Some(segment) = view.segments.as_slice().first() else { return Ok(None) };
+        let has_none = |header: &BatchHeader| header.magic > 0 && header.max_timestamp < 0;
+        let wanted = |at: TimestampOffset| at.offset >= view.log_start_offset;
+        search(segment, 0, view.limit_of(0), max_bytes, has_none, wanted)
     }
 
     /// The newest leader epoch that has begun in this log.
