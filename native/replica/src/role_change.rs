@@ -58,14 +58,14 @@ impl Partition {
     ///
     /// # Errors
     /// When the role in force allows it not, or the epoch is known to have another leader; when the log cannot be read, or
-    /// its leader epoch file not be written, where leader epochs are repaired.
+    /// its leader epoch file not be written, where leader epochs are repaired. The role is then as it was.
     pub fn become_follower(
         &self,
         following: Following,
         wake: &mut dyn FnMut(Waiter),
     ) -> Result<Option<RepairedEpochs>, NotBecome> {
-        self.become_no_leader(Role::Follower(following), following.leader_epoch, wake)?;
-        self.repair_later_epochs(following.leader_epoch)
+        let epoch = following.leader_epoch;
+        self.become_no_leader(Role::Follower(following), epoch, || self.repair_later_epochs(epoch), wake)
     }
 
     /// Reads the leader epochs from the log again where the last of them is later than the partition's: the file is damaged.
@@ -83,15 +83,19 @@ impl Partition {
     /// When the role in force is of a newer epoch.
     pub fn become_none(&self, leader_epoch: LeaderEpoch, wake: &mut dyn FnMut(Waiter)) -> Result<(), NotBecome> {
         // Also when it was the leader at this very epoch.
-        self.become_no_leader(Role::None { leader_epoch }, LeaderEpoch(leader_epoch.0.saturating_add(1)), wake)
+        let fenced_before = LeaderEpoch(leader_epoch.0.saturating_add(1));
+        self.become_no_leader(Role::None { leader_epoch }, fenced_before, || Ok(None), wake).map(|_| ())
     }
 
+    /// `prepare` makes the log ready for the role; the role stays as it was where that fails.
     fn become_no_leader(
         &self,
         role: Role,
         fenced_before: LeaderEpoch,
+        prepare: impl FnOnce() -> Result<Option<RepairedEpochs>, NotBecome>,
         wake: &mut dyn FnMut(Waiter),
-    ) -> Result<(), NotBecome> {
+    ) -> Result<Option<RepairedEpochs>, NotBecome> {
+        let repaired;
         {
             let _changing = self.role_change.lock();
             let before = self.role.load();
@@ -100,10 +104,11 @@ impl Partition {
                 Role::None { .. } | Role::Leader(_) => before.check(role.kind(), role.leader_epoch()),
             };
             checked.map_err(NotBecome::Refused)?;
+            repaired = prepare()?;
             self.log.fence_leaders_before(fenced_before.0);
             self.role.store(Arc::new(role));
         }
         self.wake_all(wake);
-        Ok(())
+        Ok(repaired)
     }
 }

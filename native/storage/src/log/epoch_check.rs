@@ -47,7 +47,8 @@ impl Log {
     /// Compares the leader epochs with the batches where each of them begins and ends. Where they differ, the epochs are read
     /// from all batches again, and the file is replaced. Appends wait meanwhile.
     ///
-    /// `newest` is the leader epoch of the partition in the metadata: no record has a later one.
+    /// `newest` is the leader epoch of the partition in the metadata: no record has a later one. A list without a later epoch is
+    /// compared once: replicas can cause a comparison by a Fetch, and each one reads two batches of every epoch.
     ///
     /// # Errors
     /// `Io` or `Corrupt` when the log cannot be read, `Io` when the file cannot be replaced.
@@ -55,10 +56,13 @@ impl Log {
         let _no_append = self.writer.lock();
         let view = self.view.load_full();
         let mut file = self.epochs.lock();
-        if is_consistent(&view, &file.epochs, newest)? {
+        let is_later = file.epochs.latest().is_some_and(|latest| latest > newest);
+        if !is_later && (file.verified || is_consistent(&view, &file.epochs)?) {
+            file.verified = true;
             return Ok(None);
         }
         let epochs = read_epochs(&view, &file.epochs, newest)?;
+        file.verified = true;
         let repaired = RepairedEpochs { before: file.epochs.starts().to_vec(), after: epochs.starts().to_vec() };
         if epochs == file.epochs {
             // The epochs of the batches themselves are no order that a list can have.
@@ -71,12 +75,9 @@ impl Log {
     }
 }
 
-/// Whether no epoch is later than `newest`, and the first and the last batch of each epoch have it.
-fn is_consistent(view: &View, epochs: &LeaderEpochs, newest: i32) -> Result<bool, LogError> {
+/// Whether the first and the last batch of each epoch have it.
+fn is_consistent(view: &View, epochs: &LeaderEpochs) -> Result<bool, LogError> {
     let starts = epochs.starts();
-    if epochs.latest().is_some_and(|latest| latest > newest) {
-        return Ok(false);
-    }
     let (log_start, end) = (view.log_start_offset, view.end_offset);
     let first = starts.first().map_or(end, |first| first.start_offset);
     if !has_epoch(view, None, Offset(log_start)..Offset(first.min(end)))? {

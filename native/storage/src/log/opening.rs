@@ -46,7 +46,7 @@ impl Log {
             config: ArcSwap::from_pointee(config),
             view: ArcSwap::from_pointee(loaded.view),
             writer: Mutex::new(loaded.writer),
-            epochs: Mutex::new(EpochFile { epochs: loaded.epochs, dirty: false }),
+            epochs: Mutex::new(EpochFile { epochs: loaded.epochs, dirty: false, verified: false }),
             cleaning: Mutex::new(()),
             cleaning_ends: AtomicU32::new(0),
             flushing: Mutex::new(()),

@@ -104,4 +104,6 @@ impl Writer {
 pub(crate) struct EpochFile {
     pub(crate) epochs: LeaderEpochs,
     pub(crate) dirty: bool,
+    /// The epochs that were read from the file have been compared with the batches. Later ones are this process's own.
+    pub(crate) verified: bool,
 }

@@ -171,7 +171,7 @@ fn place_text(place: Option<(i64, u64)>) -> String {
 /// Whether the file has a loss of the same offsets. One that cannot be read has none.
 pub(crate) fn is_written_down(directory: &Path, loss: &Loss) -> bool {
     let written = fs::read(directory.join(REPORT_FILE)).unwrap_or_default();
-    let same = loss.offsets();
+    let same = format!("{},", loss.offsets());
     String::from_utf8_lossy(&written).lines().any(|line| line.contains(&same))
 }
 
