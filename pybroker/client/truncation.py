@@ -8,6 +8,7 @@ part, without one the program gets LogTruncationError. Knows neither records nor
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -20,6 +21,8 @@ from pybroker.client.leaders import find_leaders
 from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import offset_for_leader_epoch as epochs
+
+log = logging.getLogger("pybroker.client")
 
 _API_KEY = 23
 _FIRST_VERSION_FOR_CONSUMERS = 3
@@ -102,6 +105,15 @@ def judge(
     else:
         parts = OffsetAndMetadata(end.end_offset, leader_epoch=end.leader_epoch)
         if resets:
+            log.warning(
+                "Truncation detected for %s-%d at offset %d (leader epoch %d): continuing at offset %d (epoch %d)",
+                partition.topic,
+                partition.partition,
+                at.offset,
+                at.leader_epoch,
+                parts.offset,
+                parts.leader_epoch,
+            )
             verdict.begin[partition] = parts
         else:
             verdict.truncated[partition] = at, parts

@@ -10,9 +10,10 @@ from typing import Any
 import confluent_kafka
 import pytest
 
-from pybroker.client import Consumer, TopicPartition
+from pybroker.client import Consumer, Fetcher, TopicPartition
 from pybroker.client.errors import LogTruncationError
 from tests.support.batches import batch_of, read_batches
+from tests.support.conditions import wait_until
 from tests.support.processes import BrokerProcess
 from tests.support.wire import Wire, produce, produced
 
@@ -69,9 +70,9 @@ def end_of_epoch(broker: BrokerProcess, epoch: int) -> Any:
 
 
 def read(consumer: Consumer, count: int) -> list[tuple[int, bytes | None]]:
-    """Return offset and value of so many records, or of fewer after 20 s."""
+    """Return offset and value of so many records, or of fewer after 60 s."""
     records: list[tuple[int, bytes | None]] = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len(records) < count and time.monotonic() < deadline:
         records += [(record.offset, record.value) for record in consumer.poll(0.2)]
     return records
@@ -86,12 +87,39 @@ def test_the_old_leader_epoch_ends_where_the_log_was_cut(broker: BrokerProcess) 
     assert end_of_epoch(broker, 1).end_offset == KEPT + LATER
 
 
-def test_a_consumer_at_the_old_end_reads_the_records_below_it(broker: BrokerProcess) -> None:
+def test_a_consumer_at_the_old_end_reads_the_records_below_it_and_logs_the_truncation(
+    broker: BrokerProcess, caplog: pytest.LogCaptureFixture
+) -> None:
     with Consumer(broker.bootstrap_servers, {**QUICK, "auto.offset.reset": "earliest"}) as consumer:
         consumer.assign([PARTITION])
         assert len(read(consumer, END)) == END
         lose_tail(broker)
         assert read(consumer, LATER) == [(KEPT + number, f"new {number}".encode()) for number in range(LATER)]
+    assert (
+        f"Truncation detected for {TOPIC}-0 at offset {END} (leader epoch 0): continuing at offset {KEPT}"
+        in caplog.text
+    )
+
+
+def test_a_fetcher_at_the_old_end_logs_the_truncation(broker: BrokerProcess, caplog: pytest.LogCaptureFixture) -> None:
+    """The line is written by the extension module."""
+    with Fetcher(broker.bootstrap_servers, {**QUICK, "auto.offset.reset": "earliest"}) as fetcher:
+        fetcher.assign({PARTITION: 0})
+        records: list[int] = []
+
+        def has(count: int) -> bool:
+            records.extend(record.offset for record in fetcher.poll(0.2, END))
+            return len(records) >= count
+
+        wait_until(lambda: has(END), within=60, what="the records before the crash")
+        lose_tail(broker)
+        wait_until(lambda: has(END + LATER), within=60, what="the records after the crash")
+    assert records == [*range(END), *range(KEPT, KEPT + LATER)]
+
+    def warnings() -> list[str]:
+        return [one.getMessage() for one in caplog.records if one.name == "pybroker.client"]
+
+    wait_until(lambda: any("reading goes on there" in line for line in warnings()), within=60, what="a warning")
 
 
 def test_a_consumer_without_a_reset_policy_gets_a_truncation_error(broker: BrokerProcess) -> None:
@@ -131,7 +159,7 @@ def test_librdkafka_at_the_old_end_reads_the_records_below_it(broker: BrokerProc
 def take(consumer: confluent_kafka.Consumer, count: int) -> list[tuple[int | None, bytes | None]]:
     """Return offset and value of so many records; an error event is no record."""
     records: list[tuple[int | None, bytes | None]] = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len(records) < count and time.monotonic() < deadline:
         message = consumer.poll(0.2)
         if message is not None and message.error() is None:

@@ -31,6 +31,7 @@ mod listener_tls;
 mod listening;
 mod log;
 mod log_config;
+mod log_lines;
 mod log_opening;
 mod log_walk;
 mod measured_producer;
@@ -77,6 +78,7 @@ use pyo3::prelude::*;
 
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    log_lines::install();
     pybroker_client::interrupt_waits_when(interrupt::interrupted);
     decompression::add(m)?;
     m.add_class::<cleaner::PyCleanedLog>()?;

@@ -1,0 +1,77 @@
+//! Lines of the `log` crate, which become records of Python's `logging`.
+//!
+//! A line may be written while its thread holds a lock that a Python thread waits for. So the writer never waits for the
+//! interpreter: a thread of its own passes lines on. The logger's name is that of the crate: `pybroker.storage`.
+
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use pyo3::prelude::*;
+
+/// So many lines wait for the interpreter. More of them are dropped: the log is not to take the memory of what it reports.
+const MOST_WAITING: usize = 1_000;
+
+struct Line {
+    level: u32,
+    logger: String,
+    text: String,
+}
+
+struct Lines(OnceLock<SyncSender<Line>>);
+
+static LINES: Lines = Lines(OnceLock::new());
+
+impl log::Log for Lines {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.target().starts_with("pybroker_") && metadata.level() <= log::Level::Info
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        let level = match record.level() {
+            log::Level::Error => 40,
+            log::Level::Warn => 30,
+            log::Level::Info | log::Level::Debug | log::Level::Trace => 20,
+        };
+        let logger = record.target().split("::").next().unwrap_or_default().replacen('_', ".", 1);
+        let line = Line { level, logger, text: record.args().to_string() };
+        // A full queue, or one without its thread, drops the line.
+        let _ = self.0.get_or_init(start).try_send(line);
+    }
+
+    fn flush(&self) {}
+}
+
+fn start() -> SyncSender<Line> {
+    let (sender, lines) = sync_channel(MOST_WAITING);
+    let _ = thread::Builder::new().name("pybroker-log".to_owned()).spawn(move || pass_on(&lines));
+    sender
+}
+
+fn pass_on(lines: &Receiver<Line>) {
+    while let Ok(line) = lines.recv() {
+        if Python::try_attach(|py| pass(py, &line)).is_none() {
+            return; // the interpreter has ended
+        }
+    }
+}
+
+fn pass(py: Python<'_>, line: &Line) {
+    let passed = py
+        .import("logging")
+        .and_then(|logging| logging.call_method1("getLogger", (&line.logger,)))
+        .and_then(|logger| logger.call_method1("log", (line.level, "%s", &line.text)));
+    if let Err(error) = passed {
+        error.write_unraisable(py, None);
+    }
+}
+
+/// Has the lines of this project's crates logged by Python.
+pub fn install() {
+    if log::set_logger(&LINES).is_ok() {
+        log::set_max_level(log::LevelFilter::Info);
+    }
+}
