@@ -1341,29 +1341,6 @@ def read_topic_ids(directories: Sequence[str]) -> list[bytes | OSError | ValueEr
     A `ValueError` stands for a file that is damaged. Releases the GIL once.
     """
 
-# -------------------------------------------------------------------------------------------------- polling.rs
-
-def poll_events(
-    data_plane: DataPlane, limit: int, wait_us: int
-) -> list[
-    AppendSettled
-    | ControlRequest
-    | InterceptedRequest
-    | UnresolvedRequest
-    | ConnectionClosed
-    | Exhausted
-    | LogDirectoryFailed
-    | LogLine
-    | PeerCertificate
-    | QuotaAsked
-    | ReplicaCaughtUp
-    | ReplicaDeletedRecords
-    | SegmentRolled
-]:
-    """As `DataPlane.drain`, after looking for an event for up to `wait_us` microseconds without sleep.
-
-    Releases the GIL."""
-
 # ------------------------------------------------------------------------------------------------- producer.rs
 
 @final

@@ -22,7 +22,6 @@ from pybroker.net.dispatch import Dispatch
 from pybroker.net.listeners import advertised
 from pybroker.net.native import ReplicaDeletedRecords, mute
 from pybroker.net.pipeline import Pipeline
-from pybroker.net.polling import Polling
 from pybroker.net.rights import Verdict
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.replica.no_partitions import NoPartitions
@@ -312,7 +311,6 @@ def build_pipeline(
         append_settled=lambda event: parts.commits.append_settled(event.ticket),
         max_in_work=parts.config.queued_max_requests,
         max_elements=parts.config.socket_request_max_elements,
-        polling=Polling(parts.config.control_poll_us),
         draining=draining,
         drained=drained,
         intercepted=lambda request: intercepted(request, contexts.build(request)),
@@ -414,7 +412,6 @@ def build_controller_pipeline(
         append_settled=_ignore,
         max_in_work=parts.config.queued_max_requests,
         max_elements=parts.config.socket_request_max_elements,
-        polling=Polling(parts.config.control_poll_us),
         draining=_nothing,
         drained=_nothing,
         closed=closed,

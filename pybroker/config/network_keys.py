@@ -96,14 +96,6 @@ class NetworkKeys(Settings):
         at_most=100_000,
         ours=True,
     )
-    control_poll_us = integer(
-        100,
-        "How long in µs the control plane looks for the next request without sleep, as long as every second look finds "
-        "one: to wake a core takes as long as a small request. 0 is never.",
-        at_least=0,
-        at_most=10_000,
-        ours=True,
-    )
     control_thread_slice_us = integer(
         1_000,
         "The same of the thread that runs Python: longer than network.thread.slice.us, so that threads of records are "

@@ -28,7 +28,6 @@ from pybroker._native import (
     mute,
     network_threads,
     partition_states,
-    poll_events,
     set_client_quotas,
     set_network_threads,
     set_quotas,
@@ -56,7 +55,7 @@ Event = (
     | ReplicaEvent
     | SegmentRolled
 )
-"""What `DataPlane.drain` and `poll_events` return."""
+"""What `DataPlane.drain` returns."""
 
 __all__ = [
     "AppendSettled",
@@ -86,7 +85,6 @@ __all__ = [
     "mute",
     "network_threads",
     "partition_states",
-    "poll_events",
     "set_client_quotas",
     "set_network_threads",
     "set_quotas",

@@ -42,7 +42,6 @@ from pybroker.net.native import (
     ReplicaEvent,
     SegmentRolled,
     UnresolvedRequest,
-    poll_events,
 )
 from pybroker.net.rights import Verdict
 from pybroker.net.turns import Turns
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
 
     from pybroker.net.dispatch import Dispatch
     from pybroker.net.native import DataPlane, Event
-    from pybroker.net.polling import Kind, Polling
     from pybroker.net.verification import Answers, Asked
 
 log = logging.getLogger("pybroker.net")
@@ -87,7 +85,6 @@ class Pipeline:
         append_settled: Callable[[AppendSettled], None],
         max_in_work: int,
         max_elements: int,
-        polling: Polling,
         draining: Callable[[], None],
         drained: Callable[[], None],
         clock: Callable[[], float] = time.perf_counter,
@@ -132,7 +129,6 @@ class Pipeline:
         # Requests that the last wake-up had no time for. Invariant: while there are any, `_go_on` is scheduled.
         self._turns: Turns[ControlRequest] = Turns()
         self._scheduled = False
-        self._polling, self._polls = polling, False
         # Seconds that a request took of late, by `ControlRequest.api`: what the next is expected to take.
         self._costs: dict[int, float] = {}
         # By connection. Invariant: a key is here while a handler of that connection waits, and only then.
@@ -176,12 +172,10 @@ class Pipeline:
             self._loop.add_reader(self._data_plane.event_fd, self._drain)
             self._reading = True
 
-    def _drain(self, polled: Sequence[Event] = ()) -> None:
+    def _drain(self) -> None:
         while self._loop is not None:
             limit = min(self._max_in_work - self._in_work, _DRAIN_AT_ONCE)
-            if polled:
-                events, polled = polled, ()
-            elif limit > 0:
+            if limit > 0:
                 events = self._data_plane.drain(limit)
             else:
                 # What is not drained waits in the data plane; _settle watches again as soon as there is room.
@@ -194,23 +188,7 @@ class Pipeline:
                     self._loop.call_soon(self._go_on)
                 return
             if len(events) < limit or limit <= 0:
-                if events and not self._polls and not self._tasks:
-                    last = events[-1]
-                    kind = last.api_key if isinstance(last, ControlRequest) else type(last).__name__
-                    if wait_us := self._polling.next_us(kind):
-                        self._polls = True
-                        self._loop.call_soon(partial(self._poll, kind, wait_us))
                 return
-
-    def _poll(self, last: Kind, wait_us: int) -> None:
-        """Look for events without sleep, when all that was ready on the loop has had its turn."""
-        self._polls = False
-        limit = min(self._max_in_work - self._in_work, _DRAIN_AT_ONCE)
-        if self._reading and not self._scheduled and not self._tasks and limit > 0:
-            events = poll_events(self._data_plane, limit, wait_us)
-            self._polling.note(last, found=bool(events))
-            if events:
-                self._drain(events)
 
     def _go_on(self) -> None:
         """Work on requests that wait for their turn, after what has come meanwhile has got its own."""

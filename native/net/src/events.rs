@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use crossbeam_queue::SegQueue;
 
@@ -252,12 +251,6 @@ impl EventQueue {
         if is_due(&self.unreadable_logged, now, UNREADABLE_EVERY_MS) {
             self.line(Level::Error, text);
         }
-    }
-
-    /// Waits for an event for so long, without sleep. True when there is one: then [`EventQueue::drain`] has to follow, as the
-    /// eventfd need not be readable.
-    pub fn look(&self, time: Duration) -> bool {
-        self.wake_up.look(time)
     }
 
     /// Takes up to `limit` events, oldest first. The eventfd stays readable while more wait.

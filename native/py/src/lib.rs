@@ -42,7 +42,6 @@ mod network_threads;
 mod partition;
 mod partition_log;
 mod partition_metadata;
-mod polling;
 mod positions;
 mod producer;
 mod producer_settings;
@@ -124,7 +123,6 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(control_batch::build_control_batch, m)?)?;
     m.add_function(wrap_pyfunction!(control_batch::parse_control_batch, m)?)?;
     network_threads::add(m)?;
-    polling::add(m)?;
     quotas::add(m)?;
     m.add_class::<record_table::RecordTable>()?;
     m.add_class::<recovery_progress::PyRecoveryProgress>()?;

@@ -24,7 +24,6 @@ OURS = {
 # Kafka reads connections.max.reauth.ms, sasl.server.max.receive.size, telemetry.max.bytes and what says where a node's
 # tokens come from, and describes none of them.
 NOT_IN_KAFKA = {
-    "control.poll.us",
     "control.thread.slice.us",
     "network.thread.slice.us",
     "admin.http.listener",

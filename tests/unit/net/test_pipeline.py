@@ -15,7 +15,6 @@ import pytest
 from pybroker.machine.reply import Reply
 from pybroker.net import pipeline
 from pybroker.net.dispatch import Dispatch
-from pybroker.net.polling import Polling
 from pybroker.net.rights import Verdict
 from pybroker.net.work import build_way
 from pybroker.protocol.codec import decode, encode
@@ -95,9 +94,6 @@ class DataPlane:
         self._events: deque[Any] = deque()
         self.done: list[tuple[Any, ...]] = []
         self.drained: list[int] = []
-        self.polled: list[int] = []
-        # What comes while the loop looks.
-        self.come: deque[list[Any]] = deque()
 
     def happen(self, *events: Any) -> None:
         self._events.extend(events)
@@ -110,10 +106,6 @@ class DataPlane:
                 os.eventfd_read(self.event_fd)
         self.drained.append(len(taken))
         return taken
-
-    def poll(self, limit: int, wait_us: int) -> list[Any]:
-        self.polled.append(wait_us)
-        return self.come.popleft() if self.come else []
 
     def respond(self, connection: int, request: int, payload: bytes, *, last: bool = False) -> None:
         self.done.append(("respond last" if last else "respond", connection, request, payload))
@@ -173,7 +165,6 @@ def _own_events(monkeypatch: pytest.MonkeyPatch) -> None:
         ("AppendSettled", Settled),
         ("LogLine", Line),
         ("LogDirectoryFailed", Failed),
-        ("poll_events", DataPlane.poll),
     ):
         monkeypatch.setattr(pipeline, name, kind)
 
@@ -181,7 +172,7 @@ def _own_events(monkeypatch: pytest.MonkeyPatch) -> None:
 class Running:
     """A pipeline over a data plane of the test's."""
 
-    def __init__(self, api: Api, *, max_in_work: int = 10, max_elements: int = 1_000_000, poll_us: int = 0) -> None:
+    def __init__(self, api: Api, *, max_in_work: int = 10, max_elements: int = 1_000_000) -> None:
         self.now = 0.0
         self.data_plane = DataPlane()
         self.decided: list[Any] = []
@@ -200,7 +191,6 @@ class Running:
             append_settled=self.settled.append,
             max_in_work=max_in_work,
             max_elements=max_elements,
-            polling=Polling(poll_us),
             draining=lambda: None,
             drained=self._drained,
             clock=lambda: self.now,
@@ -441,45 +431,6 @@ async def test_requests_that_wait_for_a_topics_logs_leave_the_others_their_room(
     running.may_decide.set()
     await running.until(lambda: len(running.data_plane.done) == 6)
     assert [one[1] for one in running.data_plane.done[1:]] == [0, 1, 2, 3, 4]
-
-
-async def test_after_an_event_that_others_follow_the_loop_looks_without_sleep() -> None:
-    running = Running(Api(answer), poll_us=70)
-    running.pipeline.start()
-    running.data_plane.come.extend([[Request(2, 1)], [Request(3, 1), Request(4, 1)]])
-    running.data_plane.happen(Request(1, 1))
-    await running.until(lambda: len(running.data_plane.polled) == 3)
-    assert running.data_plane.answered() == [(1, 1), (2, 1), (3, 1), (4, 1)]
-    assert running.data_plane.drained == [1], "what comes meanwhile is not drained twice"
-    running.data_plane.come.append([Request(6, 1)])
-    running.data_plane.happen(Request(5, 1))
-    await running.until(lambda: len(running.data_plane.answered()) == 6)
-    assert set(running.data_plane.polled) == {70}
-
-
-async def test_versions_that_a_peer_makes_up_leave_nothing_behind() -> None:
-    running = Running(Api(answer, fallback=b"unsupported"), poll_us=70)
-    running.pipeline.start()
-    for version in range(50):
-        running.data_plane.happen(Request(version, 1, api_version=1000 + version))
-        await running.until(lambda wanted=version + 1: len(running.data_plane.answered()) == wanted)  # type: ignore[misc]
-    assert len(running.pipeline._polling._credits) <= 1
-
-
-async def test_a_loop_with_other_work_looks_for_nothing() -> None:
-    gate = asyncio.Event()
-
-    async def wait() -> ApiVersionsResponse:
-        await gate.wait()
-        return ApiVersionsResponse()
-
-    running = Running(Api(lambda context: wait() if context.connection == 1 else ApiVersionsResponse()), poll_us=70)
-    running.pipeline.start()
-    running.data_plane.happen(Request(1, 1), Request(2, 1))
-    await running.until(lambda: running.data_plane.answered() == [(2, 1)])
-    gate.set()
-    await running.until(lambda: len(running.data_plane.answered()) == 2)
-    assert running.data_plane.polled == []
 
 
 async def test_what_was_taken_up_is_stepped_although_an_event_after_it_failed() -> None:
