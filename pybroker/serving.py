@@ -1,7 +1,6 @@
 """How requests are served: the services that handlers find, and the pipeline that brings requests to them.
 
-Owns what of a broker's parts a request can meet, and which part each of the data plane's events goes to. Must not
-decide in which order parts are built: that is the node's.
+Owns what of a broker's parts a request can meet. Must not decide in which order parts are built: that is the node's.
 """
 
 from __future__ import annotations
@@ -19,10 +18,12 @@ from pybroker.handlers.served import served_apis
 from pybroker.machine.clock import SYSTEM_CLOCK
 from pybroker.machine.slices import Slices
 from pybroker.net.dispatch import Dispatch
+from pybroker.net.events import EventTable, log_line
 from pybroker.net.listeners import advertised
-from pybroker.net.native import ReplicaDeletedRecords, mute
-from pybroker.net.pipeline import Pipeline
+from pybroker.net.native import ConnectionClosed, LogDirectoryFailed, LogLine, PeerCertificate
+from pybroker.net.pipeline import Limits, Pipeline
 from pybroker.net.rights import Verdict
+from pybroker.net.unresolved import UnresolvedRequests
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.replica.no_partitions import NoPartitions
 from pybroker.security import authorizer, principal_builder
@@ -52,12 +53,11 @@ if TYPE_CHECKING:
     from pybroker.coordinator.runtime.commits import CommitWaits
     from pybroker.coordinator.runtime.markers import Markers
     from pybroker.coordinator.transaction.service import TransactionCoordinator
-    from pybroker.handlers.context import RequestContext
     from pybroker.machine.reply import Reply
     from pybroker.metadata.image import MetadataImage, ScramImage
     from pybroker.net.dispatch import Api
     from pybroker.net.listeners import OpenListener
-    from pybroker.net.native import ControlRequest, DataPlane, ReplicaEvent, UnresolvedRequest
+    from pybroker.net.native import DataPlane, UnresolvedRequest
     from pybroker.net.quotas import Quotas
     from pybroker.net.rights import Rights
     from pybroker.net.tls import TlsListeners
@@ -254,74 +254,31 @@ def build_services(parts: Parts) -> Services:
     )
 
 
-def build_pipeline(
-    parts: Parts,
-    dispatch: Dispatch,
-    contexts: Contexts,
-    intercepted: Callable[[ControlRequest, RequestContext], None],
-) -> Pipeline:
-    """Return the pipeline, not started; `intercepted` decides about the requests that the data plane intercepts."""
-    source, publisher, upkeep = parts.source, parts.publisher, parts.upkeep
-    groups, transactions = parts.groups, parts.transactions
-    failures = parts.failures
+def limits_of(config: BrokerConfig) -> Limits:
+    """Return how much a pipeline of this node works on."""
+    return Limits(config.queued_max_requests, config.socket_request_max_elements)
+
+
+def build_unresolved(parts: Parts) -> UnresolvedRequests:
+    """Return what decides about requests that the data plane cannot serve by itself."""
+    source, publisher, transactions = parts.source, parts.publisher, parts.transactions
 
     async def decide(request: UnresolvedRequest) -> Verdict:
         # Topics that the image has are in the table once it is published; for all others the table's word holds.
         await publisher.published(source.image.offset)
         return parts.rights.verdict(request, source.image)
 
-    def draining() -> None:
-        groups.expect_step()
-        transactions.expect_step()
-
-    def drained() -> None:
-        groups.step()
-        transactions.step()
-
     async def ask_coordinator(asked: Asked) -> Answers:
         transactional_id, producer_id, producer_epoch, version, partitions = asked
         producer = Producer(transactional_id, producer_id, producer_epoch)
         return await parts.verification.of_produce(producer, version, partitions)
-
-    def closed(connection: int) -> None:
-        if parts.sasl is not None:
-            parts.sasl.forget(connection)
-        if parts.telemetry is not None:
-            parts.telemetry.forget(connection)
 
     def ask_here(asked: Asked) -> Reply | None:
         transactional_id, producer_id, producer_epoch, version, partitions = asked
         identity, adds = ProducerIdentity(producer_id, producer_epoch), Wish.of_produce(version) is Wish.ADD
         return transactions.verify(transactional_id, identity, partitions, adds=adds)
 
-    def of_replica(event: ReplicaEvent) -> None:
-        if isinstance(event, ReplicaDeletedRecords):
-            parts.deletions.deleted(event)
-        else:
-            parts.in_sync.caught_up(event)
-
-    return Pipeline(
-        parts.data_plane,
-        dispatch,
-        new_context=contexts.build,
-        decide=decide,
-        directory_failed=lambda event: failures.lose_directory(event.directory, event.error),
-        exhausted=lambda event: upkeep.open_files.step_exhausted(event.error),
-        segment_rolled=lambda event: upkeep.flush_rolled(event.topic, event.index),
-        append_settled=lambda event: parts.commits.append_settled(event.ticket),
-        max_in_work=parts.config.queued_max_requests,
-        max_elements=parts.config.socket_request_max_elements,
-        draining=draining,
-        drained=drained,
-        intercepted=lambda request: intercepted(request, contexts.build(request)),
-        of_replica=of_replica,
-        closed=closed,
-        name_peer=parts.tls.name_peer,
-        quota_asked=parts.quotas.answer,
-        ask_coordinator=ask_coordinator,
-        mute=lambda connection, wait_ms: mute(parts.data_plane, connection, wait_ms),
-        ask_here=ask_here,
-    )
+    return UnresolvedRequests(parts.data_plane, decide, ask_here, ask_coordinator)
 
 
 class ControllerParts(Protocol):
@@ -392,32 +349,15 @@ def build_controller_pipeline(
     contexts = Contexts(services)
     parts.live.subscribe(contexts.reconfigure)
 
-    def closed(connection: int) -> None:
-        if sasl is not None:
-            sasl.forget(connection)
-        watch.connection_closed(connection)
-
-    async def decide(_request: UnresolvedRequest) -> Verdict:
-        """Nothing is unresolved: no request is worked on in the data plane of controllers."""
-        return Verdict([], 0)
-
-    return Pipeline(
-        parts.data_plane,
-        Dispatch({}, traced(served_apis(ListenerRole.CONTROLLER)), names),
-        new_context=contexts.build,
-        decide=decide,
-        directory_failed=lambda event: parts.failures.lose_directory(event.directory, event.error),
-        exhausted=_ignore,
-        segment_rolled=_ignore,
-        append_settled=_ignore,
-        max_in_work=parts.config.queued_max_requests,
-        max_elements=parts.config.socket_request_max_elements,
-        draining=_nothing,
-        drained=_nothing,
-        closed=closed,
-        name_peer=parts.tls.name_peer,
-        mute=lambda connection, wait_ms: mute(parts.data_plane, connection, wait_ms),
-    )
+    events = EventTable()
+    events.on(LogLine, log_line)
+    events.on(LogDirectoryFailed, lambda event: parts.failures.lose_directory(event.directory, event.error))
+    events.on(PeerCertificate, parts.tls.name_peer)
+    events.on(ConnectionClosed, lambda event: watch.connection_closed(event.connection))
+    if sasl is not None:
+        events.on(ConnectionClosed, lambda event: sasl.forget(event.connection))
+    dispatch = Dispatch({}, traced(served_apis(ListenerRole.CONTROLLER)), names)
+    return Pipeline(parts.data_plane, dispatch, contexts, events, limits_of(parts.config))
 
 
 class _Absent:
@@ -425,11 +365,3 @@ class _Absent:
 
     def __getattr__(self, name: str) -> object:
         raise AssertionError(f"an API of controllers asks for {name}, which a broker has: its listeners are wrong")
-
-
-def _ignore(_event: object) -> None:
-    """Take an event of partitions, of which the data plane of controllers has none."""
-
-
-def _nothing() -> None:
-    """Do nothing: no coordinator waits for the end of a wake-up."""

@@ -1,17 +1,8 @@
-"""The way of a control request: event fd -> drain -> decode -> handle -> encode -> respond.
+"""Control requests: event queue -> decode -> handler -> encode -> response. Runs on the loop's thread.
 
-Owns draining, whose request is next, the bound on requests in work (`queued.max.requests`), and what happens to a
-request that cannot be decoded or whose handler fails. Must not know what any request means. Runs on the loop's thread.
-
-A handler that answers at once is answered in place, without a task. One that returns a `Reply` has it answered by
-the code that decides, perhaps before the wake-up is over (`drained` lets it): then its answer leaves with the others,
-and there was no task and no turn of the loop either. The data plane hands up one request of a connection at a time, as
-Kafka does, which mutes a connection until its answer is sent.
-
-A wake-up works for a few milliseconds, then others on the loop have their turn. Requests that are left wait in fair
-turns over connections (`turns`): who sends expensive requests waits behind those who do not. What is large is decoded
-and encoded by a thread, which lets the loop run in between, and large requests are worked on one after the other, each
-from its decoding to its answer unless that waits for what others do.
+Owns the order of requests, the bound on requests in work (`queued.max.requests`), and requests that cannot be decoded
+or whose handler fails. Must not know what a request means. A wake-up works for a few milliseconds. Requests that are
+left wait, round-robin over connections (`turns`). Large ones are decoded and encoded by a thread (`large_requests`).
 """
 
 from __future__ import annotations
@@ -19,111 +10,70 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pybroker.machine.reply import Reply
 from pybroker.metrics.requests import RequestCounts
-from pybroker.net import verification
 from pybroker.net.dispatch import RefusedError
-from pybroker.net.native import (
-    AppendSettled,
-    ConnectionClosed,
-    ControlRequest,
-    Exhausted,
-    InterceptedRequest,
-    LogDirectoryFailed,
-    LogLine,
-    PeerCertificate,
-    QuotaAsked,
-    ReplicaCaughtUp,
-    ReplicaDeletedRecords,
-    ReplicaEvent,
-    SegmentRolled,
-    UnresolvedRequest,
-)
-from pybroker.net.rights import Verdict
+from pybroker.net.large_requests import LARGE_REQUEST, LARGE_RESPONSE, LargeRequests
+from pybroker.net.native import ConnectionClosed, ControlRequest, mute
 from pybroker.net.turns import Turns
 from pybroker.net.work import Way, Work, build_way, failure, handle, refusal
 from pybroker.protocol.errors import MalformedMessage
 from pybroker.security.quotas import go_on, throttle_time_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from pybroker.net.dispatch import Dispatch
+    from pybroker.net.events import EventTable
     from pybroker.net.native import DataPlane, Event
-    from pybroker.net.verification import Answers, Asked
 
 log = logging.getLogger("pybroker.net")
 
 _DRAIN_AT_ONCE = 256
-_LARGE_REQUEST = 64 * 1024
-"""Bytes from which on a request is decoded outside the loop: some thousand elements, a few milliseconds."""
-_LARGE_ANSWER = 256 * 1024
-"""Bytes from which on an answer is encoded outside the loop."""
 _SLICE_SECONDS = 0.004
 """How long a wake-up works on requests before the loop's other work has its turn."""
 _EXPENSIVE_SECONDS = 0.0005
 """What a request takes at least to be remembered where nothing waits: a busy coordinator's do not."""
 
 
+class Contexts(Protocol):
+    """Makes what a handler knows of its request."""
+
+    def build(self, origin: ControlRequest) -> Any:
+        """Return the context of a request."""
+
+
+class Limits(NamedTuple):
+    """How much one pipeline works on, and the clock that its time slices are measured by."""
+
+    requests: int
+    """Requests in work at a time (`queued.max.requests`)."""
+    elements: int
+    """Elements that a request may have (`socket.request.max.elements`)."""
+    clock: Callable[[], float] = time.perf_counter
+    """Returns seconds, rising."""
+
+
 class Pipeline:
     """Takes events from the data plane and answers requests until it is stopped."""
 
     def __init__(
-        self,
-        data_plane: DataPlane,
-        dispatch: Dispatch,
-        *,
-        new_context: Callable[[ControlRequest], Any],
-        decide: Callable[[UnresolvedRequest], Awaitable[Verdict]],
-        directory_failed: Callable[[LogDirectoryFailed], None],
-        exhausted: Callable[[Exhausted], None],
-        segment_rolled: Callable[[SegmentRolled], None],
-        append_settled: Callable[[AppendSettled], None],
-        max_in_work: int,
-        max_elements: int,
-        draining: Callable[[], None],
-        drained: Callable[[], None],
-        clock: Callable[[], float] = time.perf_counter,
-        intercepted: Callable[[ControlRequest], None] | None = None,
-        closed: Callable[[int], None] | None = None,
-        of_replica: Callable[[ReplicaEvent], None] | None = None,
-        name_peer: Callable[[PeerCertificate], None] | None = None,
-        quota_asked: Callable[[QuotaAsked], None] | None = None,
-        ask_coordinator: Callable[[Asked], Awaitable[Answers]] = verification.ask_nobody,
-        ask_here: Callable[[Asked], Reply | None] = verification.ask_none_here,
-        mute: Callable[[int, int], None] | None = None,
+        self, data_plane: DataPlane, dispatch: Dispatch, contexts: Contexts, events: EventTable, limits: Limits
     ) -> None:
-        """`draining` is called when a wake-up has brought events, `drained` when its handlers have been called, before
-        their answers are sent. `max_elements` is how many elements a request may have. `clock` gives seconds, rising.
-        `intercepted` gets the requests that the data plane intercepts, `closed` the numbers of connections that ended,
-        `of_replica` what followers of this broker have done, `name_peer` certificates of clients, `quota_asked` clients
-        whose quotas the data plane does not know. `ask_coordinator` asks those of transactions, `ask_here` the own one.
-        `mute` has nothing read from a connection for so many ms.
-        """
+        """`events` has the handlers of what is no control request."""
         self._data_plane = data_plane
         self._dispatch = dispatch
         # By `ControlRequest.api`, as they are first asked for.
         self._ways: dict[int, Way] = {}
         self.counts = RequestCounts()
-        self._new_context = new_context
-        self._decide = decide
-        self._directory_failed = directory_failed
-        self._exhausted = exhausted
-        self._segment_rolled, self._append_settled = segment_rolled, append_settled
-        self._max_in_work, self._max_elements = max_in_work, max_elements
-        # Codes what is large; it gives the interpreter lock away in between.
-        self._coder = ThreadPoolExecutor(1, thread_name_prefix="pybroker-codec")
-        # Held by the one large request that is worked on, so that the memory of others' is that of their frames.
-        self._large = asyncio.Lock()
-        self._begin, self._drained = draining, drained
-        self._clock = clock
-        self._intercepted, self._closed = intercepted, closed
-        self._of_replica, self._name_peer, self._quota_asked = of_replica, name_peer, quota_asked
-        self._ask_coordinator, self._ask_here, self._mute = ask_coordinator, ask_here, mute
+        self._new_context = contexts.build
+        self._events = events
+        events.on(ConnectionClosed, self._connection_closed)
+        self._max_in_work, self._max_elements, self._clock = limits
+        self._large = LargeRequests(limits.elements)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
         # Requests that the last wake-up had no time for. Invariant: while there are any, `_go_on` is scheduled.
@@ -163,7 +113,8 @@ class Pipeline:
         self._loop = None
         for task in self._tasks:
             task.cancel()
-        self._coder.shutdown(wait=False, cancel_futures=True)
+        self._large.stop()
+        self._events.clear()
         if counted := str(self.counts):
             log.info("requests of the control plane: %s", counted)
 
@@ -178,7 +129,7 @@ class Pipeline:
             if limit > 0:
                 events = self._data_plane.drain(limit)
             else:
-                # What is not drained waits in the data plane; _settle watches again as soon as there is room.
+                # What is not drained waits in the data plane; settle watches again as soon as there is room.
                 self._loop.remove_reader(self._data_plane.event_fd)
                 self._reading, events = False, []
             self._step_events(events)
@@ -197,11 +148,11 @@ class Pipeline:
 
     def _step_events(self, events: Sequence[Event]) -> None:
         self._draining = True
-        self._begin()
+        self._events.begin_batch()
         try:
             try:
                 self._serve(events)
-            finally:  # `draining` announced that this follows: nobody else steps what the handlers have begun.
+            finally:  # `begin_batch` announced that this follows: nobody else steps what the handlers have begun.
                 self._decide_all()
         finally:
             self._draining = False
@@ -214,7 +165,7 @@ class Pipeline:
         end = now + _SLICE_SECONDS
         for event in events:
             if not isinstance(event, ControlRequest):
-                self._step_other(event)
+                self._events.handle(event)
                 continue
             self._in_work += 1
             if turns or now >= end:
@@ -238,14 +189,14 @@ class Pipeline:
 
     def _decide_all(self) -> None:
         """Let what the wake-up has brought be decided, and answer what is."""
-        self._drained()
+        self._events.end_batch()
         fresh, self._fresh = self._fresh, []
         for work in fresh:
             reply = work.reply
             if reply is None or not reply.is_set:
                 self._fresh.append(work)
             else:
-                self._complete(work, reply.value, reply.error)
+                self.complete(work, reply.value, reply.error)
 
     def _send_answers(self) -> None:
         answers, self._answers = self._answers, []
@@ -256,7 +207,7 @@ class Pipeline:
             self._data_plane.respond(event.connection, event.request, payload)
         else:
             self._data_plane.respond_many(answers)
-        self._settle(len(answers))
+        self.settle(len(answers))
 
     def _hold(self) -> None:
         """Listen for the replies that the wake-up has not brought, and count their requests no longer."""
@@ -267,47 +218,18 @@ class Pipeline:
                 continue  # It was answered.
             work.held = True
             self._data_plane.hold(work.connection, work.event.request)
-            self._settle(1)
+            self.settle(1)
 
     def _listen(self, work: Work) -> None:
         reply, work.reply = work.reply, None
         if reply is not None:
-            reply.on_complete(partial(self._complete, work))
+            reply.on_complete(partial(self.complete, work))
 
-    def _step_other(self, event: Event) -> None:
-        """Handle what is no control request."""
-        if isinstance(event, AppendSettled):
-            self._append_settled(event)
-        elif isinstance(event, InterceptedRequest) and self._intercepted is not None:
-            self._intercepted(event.request)
-        elif isinstance(event, UnresolvedRequest):
-            # It may wait for another broker, or for the logs of a topic, so it takes no room.
-            if event.transaction is not None:
-                verification.begin(self._data_plane, event, self._ask_here, self._ask_coordinator, self._spawn)
-            else:
-                self._spawn(self._step_unresolved(event))
-        elif isinstance(event, ConnectionClosed):
-            self._turns.forget(event.connection)
-            work = self._works.get(event.connection)
-            if work is not None:
-                work.gone = True
-            if self._closed is not None:
-                self._closed(event.connection)
-        elif isinstance(event, PeerCertificate) and self._name_peer is not None:
-            self._name_peer(event)
-        elif isinstance(event, QuotaAsked) and self._quota_asked is not None:
-            self._quota_asked(event)
-        elif isinstance(event, LogLine):
-            log.log(logging.getLevelNamesMapping().get(event.level.upper(), logging.WARNING), "%s", event.text)
-        elif isinstance(event, ReplicaCaughtUp | ReplicaDeletedRecords):
-            if self._of_replica is not None:
-                self._of_replica(event)
-        elif isinstance(event, SegmentRolled):
-            self._segment_rolled(event)
-        elif isinstance(event, Exhausted):
-            self._exhausted(event)
-        elif isinstance(event, LogDirectoryFailed):
-            self._directory_failed(event)
+    def _connection_closed(self, event: ConnectionClosed) -> None:
+        self._turns.forget(event.connection)
+        work = self._works.get(event.connection)
+        if work is not None:
+            work.gone = True
 
     def _step_request(self, event: ControlRequest, connection: int) -> None:
         """Answer a request in place, or leave a task behind that will."""
@@ -317,12 +239,12 @@ class Pipeline:
             if way is None:
                 self._answer_unsupported(event, context)
                 return
-            if event.size > _LARGE_REQUEST:
+            if event.size > LARGE_REQUEST:
                 self._begin_large(event, way, context)
                 return
             request = event.decode(way.request, way.is_flexible, self._max_elements)
         except (RefusedError, MalformedMessage) as error:
-            self._close(event, refusal(error, self._max_elements))
+            self.close(event, refusal(error, self._max_elements))
             return
         way.counts.requests += 1
         try:
@@ -341,7 +263,7 @@ class Pipeline:
             return
         work = self._works[connection] = Work(connection, event, way, request, context, None)
         event.wait()
-        self._spawn(self._wait(work, outcome))
+        self.spawn(self._wait(work, outcome))
 
     def _begin_large(self, event: ControlRequest, way: Way, context: Any) -> None:
         """Leave a task behind that decodes a request in a thread and answers it. Meanwhile it takes no room."""
@@ -350,40 +272,8 @@ class Pipeline:
         connection = event.connection
         work = self._works[connection] = Work(connection, event, way, None, context, None, held=True)
         self._data_plane.hold(connection, event.request)
-        self._settle(1)
-        self._spawn(self._serve_large(work))
-
-    async def _serve_large(self, work: Work) -> None:
-        way, decode = work.way, work.event.decode
-        loop = asyncio.get_running_loop()
-        async with self._large:
-            if work.gone:
-                self._end(work)
-                self._settle(1)
-                return
-            try:
-                work.request = await loop.run_in_executor(
-                    self._coder, decode, way.request, way.is_flexible, self._max_elements
-                )
-            except MalformedMessage as error:
-                self._end(work)
-                self._close(work.event, refusal(error, self._max_elements))
-                return
-            way.counts.requests += 1
-            try:
-                outcome = handle(way, work.request, work.context)
-                if type(outcome) is Reply:
-                    if outcome.in_slices:
-                        outcome = await outcome
-                elif not isinstance(outcome, bytes) and hasattr(outcome, "__await__"):
-                    outcome = await outcome
-            except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
-                self._complete(work, None, error)
-                return
-        if type(outcome) is Reply:
-            outcome.on_complete(partial(self._complete, work))
-        else:
-            self._complete(work, outcome, None)
+        self.settle(1)
+        self._large.begin(self, work)
 
     def _new_way(self, event: ControlRequest) -> Way | None:
         """Return how a version of an API is served, None where it is not; raises RefusedError for one that is unknown,
@@ -400,14 +290,15 @@ class Pipeline:
         self._ways[self._dispatch.key(event)] = way
         return way
 
-    def _complete(self, work: Work, response: Any, error: Exception | None) -> None:
-        self._end(work)
+    def complete(self, work: Work, response: Any, error: Exception | None) -> None:
+        """Send the response to a request, or that to its handler's failure."""
+        self.end(work)
         go_on(work.context)
         if error is not None:
             response = failure(work.way, work.request, work.context, error)
         self._respond(work.event, work.way, response, work.context)
 
-    def _end(self, work: Work) -> None:
+    def end(self, work: Work) -> None:
         """Take a request that is about to be answered out of those that are worked on."""
         del self._works[work.connection]
         if work.held:
@@ -417,35 +308,26 @@ class Pipeline:
         try:
             response = await outcome
         except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
-            self._complete(work, None, error)
+            self.complete(work, None, error)
         else:
-            self._complete(work, response, None)
-
-    async def _step_unresolved(self, event: UnresolvedRequest) -> None:
-        verdict = Verdict([], 0)  # A failure allows nothing; without an authorizer the topics are answered as unknown.
-        try:
-            verdict = await self._decide(event)
-        except Exception:
-            log.exception("a request for the topics %s could not be decided about", ", ".join(event.topics))
-        finally:
-            self._data_plane.retry(event.connection, event.request, *verdict)
+            self.complete(work, response, None)
 
     def _answer_unsupported(self, event: ControlRequest, context: Any) -> None:
         api, _served = self._dispatch.find(event)
         answer = api.unsupported(context)
         if answer is None:
-            self._close(
+            self.close(
                 event,
                 f"{api.name} version {event.api_version}: expected {api.min_version} to {api.max_version}",
             )
             return
         self._data_plane.respond(event.connection, event.request, answer)
-        self._settle(1)
+        self.settle(1)
 
     def _respond(self, event: ControlRequest, way: Way, response: Any, context: Any) -> None:
         """Send the response, with the time to wait; `bytes` go as they are, None closes the connection."""
         if response is None:
-            self._close(event, f"{way.api.name} could not be answered")
+            self.close(event, f"{way.api.name} could not be answered")
             return
         throttle = 0 if context is None else throttle_time_ms(context)
         wait = 0 if context is None else context.wait_ms
@@ -453,10 +335,10 @@ class Pipeline:
             try:
                 if way.has_throttle_time:
                     wait = response.throttle_time_ms = max(throttle, response.throttle_time_ms)
-                encoded = way.response.encode_within(response, way.version, _LARGE_ANSWER)
+                encoded = way.response.encode_within(response, way.version, LARGE_RESPONSE)
             except Exception:
                 log.exception("%s: the response could not be encoded", way.api.name)
-                self._close(event, f"{way.api.name} could not be answered")
+                self.close(event, f"{way.api.name} could not be answered")
                 return
             self._maybe_mute(event, wait, throttle)
             if encoded is None:
@@ -470,37 +352,28 @@ class Pipeline:
             return
         is_last = context is not None and context.ends_connection
         self._data_plane.respond(event.connection, event.request, response, last=is_last)
-        self._settle(1)
+        self.settle(1)
 
     def _maybe_mute(self, event: ControlRequest, wait_ms: int, muted_ms: int) -> None:
         """Have a connection wait for so long as its answer is going to say (KIP-219), beyond what it does already."""
-        if wait_ms > muted_ms and self._mute is not None:
-            self._mute(event.connection, wait_ms)
+        if wait_ms > muted_ms:
+            mute(self._data_plane, event.connection, wait_ms)
 
     def _begin_encoding(self, event: ControlRequest, way: Way, response: Any) -> None:
         """Leave a task behind that encodes a large answer in a thread and sends it."""
         connection = event.connection
         work = self._works[connection] = Work(connection, event, way, None, None, None)
-        self._spawn(self._encode_large(work, response))
+        self._large.begin_response(self, work, response)
 
-    async def _encode_large(self, work: Work, response: Any) -> None:
-        way = work.way
-        try:
-            loop = asyncio.get_running_loop()
-            encoded = await loop.run_in_executor(self._coder, way.response.encode, response, way.version)
-        except Exception:
-            log.exception("%s: the response could not be encoded", way.api.name)
-            self._complete(work, None, None)
-        else:
-            self._complete(work, way.prefix + encoded, None)
-
-    def _close(self, event: ControlRequest, reason: str) -> None:
+    def close(self, event: ControlRequest, reason: str) -> None:
+        """Close the connection of a request, and log why."""
         log.warning("closing connection from %s:%s: %s", event.peer_host, event.peer_port, reason)
         self._send_answers()  # Those that were before it are not lost.
         self._data_plane.close_connection(event.connection)
-        self._settle(1)
+        self.settle(1)
 
-    def _settle(self, count: int) -> None:
+    def settle(self, count: int) -> None:
+        """Free the slots of requests that are done; events are drained again if there were none left."""
         self._in_work -= count
         if not self._reading and self._in_work < self._max_in_work:
             self._watch()
@@ -509,7 +382,8 @@ class Pipeline:
             if not idle.done():  # The waiter may have given up.
                 idle.set_result(None)
 
-    def _spawn(self, work: Any) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine until this pipeline stops."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

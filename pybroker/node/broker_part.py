@@ -16,7 +16,6 @@ from pybroker.broker.heartbeat import Heartbeats
 from pybroker.broker.lifecycle import LifecycleSettings
 from pybroker.broker.moved_clients import MovedClients
 from pybroker.broker.own_registration import OwnRegistration
-from pybroker.broker.producer_ids import ProducerIds
 from pybroker.broker.recent_deaths import RecentDeaths
 from pybroker.broker.registration import Endpoints, Registration, Unreported
 from pybroker.broker.renewal import Renewal
@@ -25,12 +24,7 @@ from pybroker.broker.suspects import Suspects
 from pybroker.broker.transaction_verification import TransactionVerification
 from pybroker.controller.cluster.elections import leads_anything
 from pybroker.controller.errors import ControllerError
-from pybroker.coordinator.group.building import build_coordinator
 from pybroker.coordinator.group.settings import build_settings
-from pybroker.coordinator.runtime.commits import CommitWaits
-from pybroker.coordinator.runtime.markers import Markers
-from pybroker.coordinator.transaction.building import build_coordinator as build_transactions
-from pybroker.coordinator.transaction.service import FreshIds
 from pybroker.coordinator.transaction.state_topic import STATE_TOPIC
 from pybroker.handlers.api_versions import encoded_answers
 from pybroker.handlers.context import Contexts
@@ -43,32 +37,49 @@ from pybroker.net.closing import close_connections, finish_requests
 from pybroker.net.connection_limits import ConnectionQuotas
 from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.dispatch import Dispatch
+from pybroker.net.events import EventTable, log_line
 from pybroker.net.forwarding import Forwarding
 from pybroker.net.listeners import BrokerListeners, OpenListener
-from pybroker.net.native import DataPlane, append_markers, verify_transactions
+from pybroker.net.native import (
+    ConnectionClosed,
+    DataPlane,
+    Exhausted,
+    InterceptedRequest,
+    LogDirectoryFailed,
+    LogLine,
+    PeerCertificate,
+    QuotaAsked,
+    ReplicaCaughtUp,
+    ReplicaDeletedRecords,
+    SegmentRolled,
+    UnresolvedRequest,
+    verify_transactions,
+)
 from pybroker.net.network_threads import serve_by_threads
+from pybroker.net.pipeline import Pipeline
 from pybroker.net.quotas import Quotas, QuotaWindow
 from pybroker.net.rights import Rights
 from pybroker.net.tls import TlsListeners
-from pybroker.node.own_partitions import BrokersPartitions
+from pybroker.node.coordinators import build_coordinators
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from pybroker.replica.deletions import Deletions
 from pybroker.replica.in_sync import InSyncReplicas
 from pybroker.replica.lag_checks import LagChecks
+from pybroker.replica.missing_records import find_missing_records
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.replica.sources import build_replication_settings
 from pybroker.serving import (
     Users,
     build_authorizer,
-    build_pipeline,
     build_sasl_server,
     build_services,
     build_telemetry,
     build_tokens,
+    build_unresolved,
+    limits_of,
 )
-from pybroker.storage.native import PartitionLog
 from pybroker.storage.partitions import Partitions
 from pybroker.storage.upkeep import Upkeep
 from pybroker.storage.workers import Workers
@@ -91,12 +102,8 @@ if TYPE_CHECKING:
     from pybroker.security.mutation_quotas import MutationQuotas
     from pybroker.security.sasl.server import SaslServer
     from pybroker.storage.log_directory import LogDirectory
-    from pybroker.storage.native import Partition
 
 log = logging.getLogger("pybroker")
-
-_MOST_NAMES = 20
-"""So many partitions are named in a line of the log."""
 
 
 class BrokerPart:
@@ -161,11 +168,15 @@ class BrokerPart:
         """Open the listeners, on which nobody is answered yet; raises ListenError."""
         config, end = self.config, self._foundation.shut_down.add
         data_plane = self.data_plane = DataPlane(build_data_plane_settings(config, self._foundation.shares))
+        events = self.events = EventTable()
+        events.on(LogLine, log_line)
+        events.on(LogDirectoryFailed, lambda event: self.failures.lose_directory(event.directory, event.error))
         end(Stage.ACCEPTING, data_plane, data_plane.stop_accepting)
         end(Stage.CONNECTIONS, data_plane, lambda: close_connections(data_plane))
         self.rights = Rights(data_plane, self.authorizer)
         window = QuotaWindow(config.quota_window_num, config.quota_window_size_seconds)
         self.quotas = Quotas(data_plane, window)
+        events.on(QuotaAsked, self.quotas.answer)
         tls = config.tls_of_listeners()
         self.tls = TlsListeners(
             {one.endpoint.name: tls[one.endpoint.name] for one in config.broker_endpoints if one.is_encrypted},
@@ -177,6 +188,7 @@ class BrokerPart:
         self.connection_quotas = ConnectionQuotas(data_plane, config, self._foundation.shares)
         end(Stage.ACCEPTING, self.connection_quotas, self.connection_quotas.stop)
         self.live.subscribe(self.connection_quotas.reconfigure)
+        events.on(PeerCertificate, self.tls.name_peer)
         self.tls.start(data_plane)
         end(Stage.ACCEPTING, self.tls, self.tls.stop)
         self.live.subscribe(lambda changed: self.tls.reconfigure(changed.tls_of_listeners()))
@@ -218,6 +230,8 @@ class BrokerPart:
         rules: list[Publisher] = [self.rights, self.quotas, self.connection_quotas, own]
         if self.telemetry is not None:
             rules.append(self.telemetry)
+            forget = self.telemetry.forget
+            self.events.on(ConnectionClosed, lambda event: forget(event.connection))
         if not self.config.is_single:
             self.recent_deaths = RecentDeaths(self._foundation.clock.steady_ms)
             rules.append(self.recent_deaths)
@@ -288,13 +302,20 @@ class BrokerPart:
         self.sasl = build_sasl_server(live, self.data_plane, users, wall_ms, lambda changed: changed.broker_endpoints)
         if self.sasl is not None:
             end(Stage.WORKERS, self.sasl, self.sasl.close)
+            forget = self.sasl.forget
+            self.events.on(ConnectionClosed, lambda event: forget(event.connection))
         contexts = Contexts(build_services(self))
         self.live.subscribe(contexts.reconfigure)
         self.brokers.serve_here(OwnRequests(apis, contexts).answer)
         dispatch = Dispatch(self._foundation.traced(apis))
         # The last log directory may have failed while the partitions were opened.
         self._foundation.failures.check()
-        pipeline = self.pipeline = build_pipeline(self, dispatch, contexts, self._intercepted)
+        unresolved = build_unresolved(self)
+        end(Stage.EVENTS, unresolved, unresolved.stop)
+        self.events.on(UnresolvedRequest, unresolved.handle)
+        intercepted, build = self._intercepted, contexts.build
+        self.events.on(InterceptedRequest, lambda event: intercepted(event.request, build(event.request)))
+        pipeline = self.pipeline = Pipeline(self.data_plane, dispatch, contexts, self.events, limits_of(config))
         end(Stage.REQUESTS, pipeline, lambda: finish_requests(pipeline))
         end(Stage.EVENTS, pipeline, pipeline.stop)
         pipeline.start()
@@ -302,26 +323,9 @@ class BrokerPart:
         await upkeep.begin()
         self._lag_checks.begin()
         if self._heartbeats is not None:
-            await self.registration.report_lost(self._replicas_missing_records())
+            await self.registration.report_lost(find_missing_records(partitions.all(), publisher.image_in_force))
             self._heartbeats.opened()
             await self._heartbeats.unfenced()
-
-    def _replicas_missing_records(self) -> list[tuple[bytes, int]]:
-        """Return, by topic id and index, the replicas that lost records, where another replica may have them."""
-        topics = self.publisher.image_in_force.topics.by_id
-        missing = [one for one in self.partitions.all() if one.is_missing_records and one.topic_id in topics]
-        replicated = [one for one in missing if len(topics[one.topic_id].partitions[one.index].replicas) > 1]
-        if replicated:
-            names = ", ".join(f"{one.topic}-{one.index}" for one in replicated[:_MOST_NAMES])
-            more = ", ..." if len(replicated) > _MOST_NAMES else ""
-            log.warning(
-                "%d replicas are missing records (%s%s): another in-sync replica leads, if there is one, and these "
-                "replicas fetch the records from it",
-                len(replicated),
-                names,
-                more,
-            )
-        return [(one.topic_id, one.index) for one in replicated]
 
     async def leave(self) -> None:
         """Hand over what this broker leads, where others can lead it, before it stops (controlled shutdown)."""
@@ -355,6 +359,7 @@ class BrokerPart:
             alter_partitions=lambda changes: channel.alter_partitions(node_id, registration.epoch, changes),
             broker_epoch=lambda: registration.epoch,
         )
+        self.events.on(ReplicaCaughtUp, in_sync.caught_up)
         checks = self._lag_checks = LagChecks(in_sync, partitions.all, lambda: live.current)
         end = self._foundation.shut_down.add
         end(Stage.ROLES, checks, checks.stop)
@@ -363,12 +368,14 @@ class BrokerPart:
 
     def _build_deletions(self) -> Deletions:
         publisher, partitions = self.publisher, self.partitions
-        return Deletions(
+        deletions = Deletions(
             self.data_plane,
             image=lambda: publisher.image_in_force,
             find=partitions.get,
             is_lost=partitions.is_lost,
         )
+        self.events.on(ReplicaDeletedRecords, deletions.deleted)
+        return deletions
 
     def _replicate(self, config: BrokerConfig) -> None:
         """Put the settings of replication in force."""
@@ -420,31 +427,11 @@ class BrokerPart:
         partitions.scan()
         for path, count in partitions.to_recover.items():
             log.info("recovering %d partitions in %s, as the last run did not stop cleanly", count, path)
-        data_plane = self.data_plane
-        commits = self.commits = CommitWaits()
-
-        def open_log(partition: Partition) -> PartitionLog:
-            return PartitionLog(partition, data_plane)
-
-        groups = self.groups = build_coordinator(config, clock, find=partitions.get, open_log=open_log, commits=commits)
-        end(Stage.PARKED_REQUESTS, groups, groups.close)
-        ids = self.producer_ids = ProducerIds(self.registration.allocate_producer_ids)
-        markers = self.markers = Markers(
-            partial(append_markers, data_plane), commits, timeout_ms=lambda: self.live.current.request_timeout_ms
+        self.commits, self.groups, self.producer_ids, self.markers, self.transactions = build_coordinators(
+            self._foundation, self.data_plane, self.events, partitions, self.registration, self._send_markers
         )
-        transactions = self.transactions = build_transactions(
-            config,
-            clock,
-            find=partitions.get,
-            open_log=open_log,
-            commits=commits,
-            fresh_ids=FreshIds(ids.take, ids.take_after_refill),
-            ask_broker=self._send_markers,
-            own=BrokersPartitions(partitions.get, markers, clock.wall_ms),
-        )
-        end(Stage.PARKED_REQUESTS, transactions, transactions.close)
         publisher = self.publisher = PartitionPublisher(
-            config, partitions, data_plane, workers, self._follow, self.registration.report_placed
+            config, partitions, self.data_plane, workers, self._follow, self.registration.report_placed
         )
         end(Stage.ROLES, publisher, publisher.stop)
         return publisher
@@ -485,6 +472,8 @@ class BrokerPart:
             directory_failed=failures.report_directory,
             moved=self.publisher.moved,
         )
+        self.events.on(Exhausted, lambda event: upkeep.open_files.step_exhausted(event.error))
+        self.events.on(SegmentRolled, lambda event: upkeep.flush_rolled(event.topic, event.index))
         end = self._foundation.shut_down.add
         end(Stage.UPKEEP, upkeep, upkeep.end)
         end(Stage.FLUSHES, "flushing of rolled logs", upkeep.flushed)

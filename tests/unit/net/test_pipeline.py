@@ -15,7 +15,10 @@ import pytest
 from pybroker.machine.reply import Reply
 from pybroker.net import pipeline
 from pybroker.net.dispatch import Dispatch
+from pybroker.net.events import EventTable, log_line
 from pybroker.net.rights import Verdict
+from pybroker.net.unresolved import UnresolvedRequests
+from pybroker.net.verification import ask_nobody, ask_none_here
 from pybroker.net.work import build_way
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import TooManyElements
@@ -158,15 +161,18 @@ class Api:
 
 @pytest.fixture(autouse=True)
 def _own_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, kind in (
-        ("ControlRequest", Request),
-        ("UnresolvedRequest", Unresolved),
-        ("ConnectionClosed", Closed),
-        ("AppendSettled", Settled),
-        ("LogLine", Line),
-        ("LogDirectoryFailed", Failed),
-    ):
-        monkeypatch.setattr(pipeline, name, kind)
+    monkeypatch.setattr(pipeline, "ControlRequest", Request)
+    monkeypatch.setattr(pipeline, "ConnectionClosed", Closed)
+    monkeypatch.setattr(
+        pipeline, "mute", lambda plane, connection, wait_ms: plane.done.append(("mute", connection, wait_ms))
+    )
+
+
+class Contexts:
+    """The event is its own context."""
+
+    def build(self, origin: Any) -> Any:
+        return origin
 
 
 class Running:
@@ -177,24 +183,26 @@ class Running:
         self.data_plane = DataPlane()
         self.decided: list[Any] = []
         self.failed: list[Any] = []
-        self.exhausted: list[Any] = []
-        self.rolled: list[Any] = []
         self.settled: list[Any] = []
+        self.events = EventTable()
+        unresolved = UnresolvedRequests(
+            self.data_plane,  # type: ignore[arg-type]
+            self._decide,
+            ask_none_here,
+            ask_nobody,
+        )
+        on: Callable[[type, Callable[[Any], object]], None] = self.events.on
+        on(Unresolved, unresolved.handle)
+        on(Failed, self.failed.append)
+        on(Settled, self.settled.append)
+        on(Line, log_line)
+        self.events.around_batches(lambda: None, self._drained)
         self.pipeline = pipeline.Pipeline(
             self.data_plane,  # type: ignore[arg-type]
             Dispatch({18: api}),
-            new_context=lambda event: event,
-            decide=self._decide,
-            directory_failed=self.failed.append,
-            exhausted=self.exhausted.append,
-            segment_rolled=self.rolled.append,
-            append_settled=self.settled.append,
-            max_in_work=max_in_work,
-            max_elements=max_elements,
-            draining=lambda: None,
-            drained=self._drained,
-            clock=lambda: self.now,
-            mute=lambda *muted: self.data_plane.done.append(("mute", *muted)),
+            Contexts(),
+            self.events,
+            pipeline.Limits(max_in_work, max_elements, clock=lambda: self.now),
         )
         self.deciding: Exception | None = None
         self.may_decide = asyncio.Event()
@@ -330,7 +338,7 @@ async def test_every_answer_says_how_long_its_client_is_to_wait(
 ) -> None:
     monkeypatch.setattr(pipeline, "throttle_time_ms", lambda client: 100 + client.connection)
     if large:
-        monkeypatch.setattr(pipeline, "_LARGE_ANSWER", 0)
+        monkeypatch.setattr(pipeline, "LARGE_RESPONSE", 0)
 
     def handle(_context: Any) -> ApiVersionsResponse:
         if fails:
@@ -353,7 +361,7 @@ async def test_a_connection_waits_as_long_as_a_handlers_answer_says_whatever_the
     """What the request's own quota has muted the data plane for is not muted twice."""
     monkeypatch.setattr(pipeline, "throttle_time_ms", lambda client: {7: 0, 8: 0, 9: 500}[client.connection])
     if large:
-        monkeypatch.setattr(pipeline, "_LARGE_ANSWER", 0)
+        monkeypatch.setattr(pipeline, "LARGE_RESPONSE", 0)
     running = Running(Api(lambda _: ApiVersionsResponse(throttle_time_ms=300)))
     running.pipeline.start()
     running.data_plane.happen(Request(7, 1, api_version=1), Request(8, 1, api_version=0), Request(9, 1, api_version=1))
@@ -380,7 +388,7 @@ async def test_requests_are_counted_by_version_and_the_log_says_so_at_the_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, size: str
 ) -> None:
     if size == "large":
-        monkeypatch.setattr(pipeline, "_LARGE_REQUEST", -1)
+        monkeypatch.setattr(pipeline, "LARGE_REQUEST", -1)
     caplog.set_level("INFO", "pybroker.net")
 
     def handle(context: Any) -> ApiVersionsResponse:
@@ -441,7 +449,7 @@ async def test_what_was_taken_up_is_stepped_although_an_event_after_it_failed() 
     def fail(_event: Any) -> None:
         raise RuntimeError("a fault")
 
-    running.pipeline._directory_failed = fail
+    running.events.on(Failed, fail)
     events: list[Any] = [Settled(7), Failed("d", "EIO")]
     with pytest.raises(RuntimeError, match="a fault"):
         running.pipeline._step_events(events)
@@ -589,7 +597,7 @@ LARGE = b"\0" * 10
 
 
 async def test_a_large_request_is_decoded_outside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "_LARGE_REQUEST", len(LARGE) - 1)
+    monkeypatch.setattr(pipeline, "LARGE_REQUEST", len(LARGE) - 1)
     threads: list[str] = []
     decode_here = Request.decode
 
@@ -611,7 +619,7 @@ async def test_a_large_request_is_decoded_outside_the_loop(monkeypatch: pytest.M
 
 
 async def test_large_requests_are_worked_on_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "_LARGE_REQUEST", len(LARGE) - 1)
+    monkeypatch.setattr(pipeline, "LARGE_REQUEST", len(LARGE) - 1)
     gate, begun = asyncio.Event(), list[int]()
 
     async def wait(context: Request) -> ApiVersionsResponse:
@@ -636,7 +644,7 @@ async def test_large_requests_are_worked_on_one_after_the_other(monkeypatch: pyt
 async def test_a_request_with_too_many_elements_closes_its_connection_and_names_the_setting(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "_LARGE_REQUEST", len(LARGE) - 1)
+    monkeypatch.setattr(pipeline, "LARGE_REQUEST", len(LARGE) - 1)
     running = Running(Api(answer), max_elements=5)
     running.pipeline.start()
     running.data_plane.happen(Request(1, 1, body=LARGE[:6]), Request(2, 1, body=LARGE))
@@ -647,7 +655,7 @@ async def test_a_request_with_too_many_elements_closes_its_connection_and_names_
 
 
 async def test_a_large_answer_is_encoded_outside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "_LARGE_ANSWER", 1)
+    monkeypatch.setattr(pipeline, "LARGE_RESPONSE", 1)
     running = Running(Api(answer))
     running.pipeline.start()
     running.data_plane.happen(Request(1, 1), Request(2, 1))

@@ -1,0 +1,114 @@
+"""Requests and responses that are too large for the loop: a thread decodes and encodes them.
+
+Owns which are large, the thread, and the order: one large request at a time is decoded and handled, so that the memory
+of the others is that of their frames. Must not know what a request means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pybroker.machine.reply import Reply
+from pybroker.net.work import handle, refusal
+from pybroker.protocol.errors import MalformedMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from pybroker.net.native import ControlRequest
+    from pybroker.net.work import Work
+
+log = logging.getLogger("pybroker.net")
+
+LARGE_REQUEST = 64 * 1024
+"""Bytes from which on a request is decoded outside the loop: some thousand elements, a few milliseconds."""
+LARGE_RESPONSE = 256 * 1024
+"""Bytes from which on a response is encoded outside the loop."""
+
+
+class RequestsInWork(Protocol):
+    """The pipeline, as far as a large request needs it."""
+
+    def end(self, work: Work) -> None:
+        """Remove a request whose response is about to be sent."""
+
+    def complete(self, work: Work, response: Any, error: Exception | None) -> None:
+        """Send the response to a request, or that to its handler's failure."""
+
+    def close(self, event: ControlRequest, reason: str) -> None:
+        """Close the connection of a request."""
+
+    def settle(self, count: int) -> None:
+        """Free the slots of requests that are done."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine until the pipeline stops."""
+
+
+class LargeRequests:
+    """The large requests of one pipeline."""
+
+    def __init__(self, max_elements: int) -> None:
+        """`max_elements` is how many elements a request may have."""
+        self._max_elements = max_elements
+        # The codec releases the interpreter's lock in between.
+        self._coder = ThreadPoolExecutor(1, thread_name_prefix="pybroker-codec")
+        self._one_at_a_time = asyncio.Lock()
+
+    def begin(self, requests: RequestsInWork, work: Work) -> None:
+        """Decode a request, have it handled, and send the response."""
+        requests.spawn(self._serve(requests, work))
+
+    def begin_response(self, requests: RequestsInWork, work: Work, response: Any) -> None:
+        """Encode a response and send it."""
+        requests.spawn(self._encode(requests, work, response))
+
+    def stop(self) -> None:
+        """End the thread when it has done what it is at."""
+        self._coder.shutdown(wait=False, cancel_futures=True)
+
+    async def _serve(self, requests: RequestsInWork, work: Work) -> None:
+        way, decode = work.way, work.event.decode
+        loop = asyncio.get_running_loop()
+        async with self._one_at_a_time:
+            if work.gone:
+                requests.end(work)
+                requests.settle(1)
+                return
+            try:
+                work.request = await loop.run_in_executor(
+                    self._coder, decode, way.request, way.is_flexible, self._max_elements
+                )
+            except MalformedMessage as error:
+                requests.end(work)
+                requests.close(work.event, refusal(error, self._max_elements))
+                return
+            way.counts.requests += 1
+            try:
+                outcome = handle(way, work.request, work.context)
+                if type(outcome) is Reply:
+                    if outcome.in_slices:
+                        outcome = await outcome
+                elif not isinstance(outcome, bytes) and hasattr(outcome, "__await__"):
+                    outcome = await outcome
+            except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
+                requests.complete(work, None, error)
+                return
+        if type(outcome) is Reply:
+            outcome.on_complete(partial(requests.complete, work))
+        else:
+            requests.complete(work, outcome, None)
+
+    async def _encode(self, requests: RequestsInWork, work: Work, response: Any) -> None:
+        way, loop = work.way, asyncio.get_running_loop()
+        try:
+            encoded = await loop.run_in_executor(self._coder, way.response.encode, response, way.version)
+        except Exception:
+            log.exception("%s: the response could not be encoded", way.api.name)
+            requests.complete(work, None, None)
+        else:
+            requests.complete(work, way.prefix + encoded, None)
