@@ -182,7 +182,6 @@ class LocalChannel:
         previous_broker_epoch: int = -1,
     ) -> RegisteredBroker:
         """Register a broker; `fenced=False` is for the broker inside this process, which sends no heartbeats."""
-        brokers = self._controller.image.cluster.brokers.values()
         event = RegisterBroker(
             broker_id=broker_id,
             incarnation_id=incarnation_id,
@@ -194,8 +193,8 @@ class LocalChannel:
             features=features or {},
             fenced=fenced,
             previous_broker_epoch=previous_broker_epoch,
-            session_is_alive=self._is_alive(broker_id),
-            alive=frozenset(one.id for one in brokers if not one.fenced and self._is_alive(one.id)),
+            session_is_alive=self._controller.has_timer(session_key(broker_id)) and not self._is_gone(broker_id),
+            alive=self._controller.contacts.alive(self._controller.image, self._is_gone),
         )
         return cast("RegisteredBroker", await self._controller.submit(event))
 
@@ -213,14 +212,12 @@ class LocalChannel:
         `metadata_offset` is up to where a broker in another process has put metadata in force: it is unfenced once it
         knows its own registration.
         """
-        known = self._controller.has_timer(session_key(broker_id))
-        since = None if known else self._controller.active_since
+        known = self._controller.image.cluster.brokers.get(broker_id)
+        is_current = known is not None and known.epoch == broker_epoch
+        contacts = self._controller.contacts
+        since = contacts.since if is_current and contacts.note(broker_id) else None
         event = Heartbeat(broker_id, broker_epoch, want_fence, want_shut_down, metadata_offset, since)
         return cast("HeartbeatResult", await self._controller.submit(event))
-
-    def _is_alive(self, broker_id: int) -> bool:
-        """Return whether a broker has sent this controller a heartbeat, and its session has not ended."""
-        return self._controller.has_timer(session_key(broker_id)) and not self._is_gone(broker_id)
 
     async def fail_log_directories(self, broker_id: int, broker_epoch: int, directories: Sequence[bytes]) -> Result:
         """Note that a broker has lost log directories: what lies there gets another leader, or none."""

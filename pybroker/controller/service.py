@@ -21,6 +21,7 @@ from pybroker.controller.channel import QuorumState
 from pybroker.controller.cluster.configs import equalize_min_isr
 from pybroker.controller.cluster.machine import ClusterMachine, Event
 from pybroker.controller.cluster.periodic import build_timers
+from pybroker.controller.contacts import Contacts
 from pybroker.controller.errors import ControllerError, NotControllerError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
 from pybroker.controller.quorum.bootstrap import read_bootstrap
@@ -85,7 +86,11 @@ class Controller:
         self._failure: Exception | None = None
         self._replicas = Replicas()
         self._callbacks: list[Callable[[bool], None]] = []
-        self._on_reach: Callable[[int, bool], None] = lambda _voter, _is_reached: None
+        # Assigned before `open`: what is called when a voter is reached (its id, True) or has hung up (False), and when
+        # this voter knows of another leader; and what completes the event of a timer that is due.
+        self.on_reach: Callable[[int, bool], None] = lambda _voter, _is_reached: None
+        self.on_new_leader: Callable[[], None] = lambda: None
+        self.at_due: Callable[[Event], Event] = lambda event: event
         self._closing: set[asyncio.Task[None]] = set()
         self._checkpointer = Checkpointer(quorum.directory / DIRECTORY_NAME, quorum.snapshots, _wall_clock_ms)
         self._checkpoint: asyncio.Task[None] | None = None
@@ -100,8 +105,7 @@ class Controller:
         """Changes of those who vote, which the leader decides on."""
         # The end of the first election, or of the controller before it.
         self._settled: asyncio.Future[None]
-        # Offset of the metadata log at which this voter became the active controller; -1 before it first did.
-        self.active_since = -1
+        self.contacts = Contacts()
         # Invariant: not None exactly while this voter leads and decides.
         self._runner: Runner[Event, Message] | None = None
 
@@ -119,8 +123,8 @@ class Controller:
             self._disk.shutdown()
             raise
         self._settled = loop.create_future()
-        reach = self._on_reach
-        events = DriverEvents(self._apply, self._follow_election, self._fetch, self._restart, self._fail, reach)
+        on = self._apply, self._follow_election, self._fetch, self._restart, self._fail, self.on_new_leader
+        events = DriverEvents(*on, self.on_reach)
         self._driver = Driver(self._voter, self._quorum, self._disk, events)
         ask_versions = partial(supported_kraft_versions, security=self._quorum.security)
         self.voters = VoterChanges(self._quorum, self._driver, ask_versions)
@@ -142,10 +146,6 @@ class Controller:
     def on_leadership(self, callback: Callable[[bool], None]) -> None:
         """Have `callback` called when this voter begins to decide, with True, and when it ends, with False."""
         self._callbacks.append(callback)
-
-    def on_reach(self, callback: Callable[[int, bool], None]) -> None:
-        """Have `callback` called with a voter's id when it is reached, True, or has hung up, False; before `open`."""
-        self._on_reach = callback
 
     def look_at_voters(self) -> None:
         """Have those voters reported that closed their connections and whose end the loop has not come to yet."""
@@ -424,10 +424,10 @@ class Controller:
         image = self._loader.image
         state = (self._quorum.cluster_id, self._voter.term, len(image.topics.by_id), image.offset)
         log.info("leading cluster %s in epoch %d: %d topics at offset %d", *state)
-        machine, now = ClusterMachine(self.settings, image), _now_ms()
-        self._runner = Runner(machine, self._append, now=_now_ms, max_records=MAX_RECORDS_PER_BATCH)
+        machine, now, most = ClusterMachine(self.settings, image), _now_ms(), MAX_RECORDS_PER_BATCH
+        self._runner = Runner(machine, self._append, now=_now_ms, max_records=most, at_due=self.at_due)
         self._runner.set_timers(build_timers(image, self.settings, now, epoch_ms=_wall_clock_ms() - now))
-        self.active_since = self._voter.next_offset
+        self.contacts.begin(self._voter.next_offset)
         if not self._settled.done():
             self._settled.set_result(None)
         for callback in self._callbacks:

@@ -240,8 +240,13 @@ class BrokerPart:
     def suspect(self, controller: Controller) -> Suspects:
         """Have the voters suspected that close their connections, until the metadata knows; a publisher."""
         suspects = self.suspects = Suspects(lambda: controller.image, controller.look_at_voters)
-        controller.on_reach(lambda voter, reached: suspects.acquit(voter) if reached else suspects.note(voter))
+        controller.on_reach = lambda voter, reached: suspects.acquit(voter) if reached else suspects.note(voter)
         return suspects
+
+    def heartbeat_now(self) -> None:
+        """Have a new active controller know that this broker is alive."""
+        if self._heartbeats is not None:
+            self._heartbeats.send_now()
 
     async def register(self) -> None:
         """Register this broker. Then its partitions are opened in the background."""

@@ -100,7 +100,10 @@ class Stage:
         return events.Heartbeat(int(words[0]), int(words[1]), "fence" in words, "stop" in words, known, since)
 
     def event_silence(self, words: list[str]) -> events.SessionExpired:
-        return events.SessionExpired(*map(int, words))
+        values = split(words)[0]
+        alive = self.alive(values["alive"]) if "alive" in values else None
+        broker, epoch, *due = (int(word) for word in words if "=" not in word)
+        return events.SessionExpired(broker, epoch, due[0] if due else None, alive)
 
     def event_lose(self, words: list[str]) -> events.LogDirectoriesFailed:
         return events.LogDirectoriesFailed(

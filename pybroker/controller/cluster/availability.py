@@ -102,18 +102,25 @@ def after_unclean_stop(image: MetadataImage, broker: int, usable: Usable) -> Ite
 
 
 def after_contact(
-    image: MetadataImage, leader: int, registered: Collection[int], usable: Usable, settings: ClusterSettings
+    image: MetadataImage,
+    leader: int,
+    away: Collection[int],
+    usable: Usable,
+    settings: ClusterSettings,
+    *,
+    lost: Collection[int],
 ) -> Iterator[PartitionChangeRecord]:
-    """Yield the changes of partitions that `leader`, which is alive, leads: the `registered` brokers leave the ISR."""
+    """Yield the changes of partitions that `leader`, which is alive, leads: brokers that are `away` leave the ISR.
+
+    Those that are `lost` are no eligible leaders either.
+    """
     rules = Rules(image, settings)
-    for topic, index, partition in _named(image, image.topics.index.of_broker(leader)):
-        isr = tuple(replica for replica in partition.isr if replica not in registered)
+    for topic, index, partition in _named(image, image.topics.index.of_broker(leader) if away else ()):
+        isr = tuple(replica for replica in partition.isr if replica not in away)
         if partition.leader != leader or isr == partition.isr:
             continue
         wanted = msgspec.structs.replace(partition, isr=isr)
-        change = build_change(
-            topic.topic_id, index, partition, wanted, usable=usable, rules=rules(topic), lost=registered
-        )
+        change = build_change(topic.topic_id, index, partition, wanted, usable=usable, rules=rules(topic), lost=lost)
         if change is not None:
             yield change
 

@@ -194,10 +194,12 @@ def heartbeat(
     records = _become(image, broker, state, settings)
     since = event.active_since
     if not records and not broker.fenced and since is not None and broker.epoch < since:
-        # Brokers that registered with this controller stayed in sync where no other in-sync replica was known to be
-        # alive. This broker is alive.
-        registered = {one.id for one in image.cluster.brokers.values() if one.epoch >= since}
-        records = tuple(after_contact(image, broker.id, registered, usable_brokers(image), settings))
+        # Brokers that registered with this controller, or were fenced by it, stayed in sync where no other in-sync
+        # replica was known to be alive. This broker is alive.
+        others = [one for one in image.cluster.brokers.values() if one.id != broker.id]
+        lost = {one.id for one in others if one.epoch >= since}
+        away = lost.union(one.id for one in others if one.fenced)
+        records = tuple(after_contact(image, broker.id, away, usable_brokers(image), settings, lost=lost))
     return Outcome(records, reply, _session(broker.id, broker.epoch, settings, now))
 
 
@@ -217,11 +219,15 @@ def expire_session(
         return Outcome((), None, (again, Timer(grace_key(broker.id), None)))
     state = BROKER_CONTROL.following(control_of(broker), BrokerTrigger.FELL_SILENT)
     # Also where a death was noticed before the session's time: another incarnation may register at once.
-    return Outcome(_become(image, broker, state, settings), None, _no_session(broker.id))
+    return Outcome(_become(image, broker, state, settings, event.alive), None, _no_session(broker.id))
 
 
 def _become(
-    image: MetadataImage, broker: BrokerRegistration, state: BrokerControl, settings: ClusterSettings
+    image: MetadataImage,
+    broker: BrokerRegistration,
+    state: BrokerControl,
+    settings: ClusterSettings,
+    alive: frozenset[int] | None = None,
 ) -> tuple[Message, ...]:
     before = control_of(broker)
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch)
@@ -236,7 +242,8 @@ def _become(
         return ()
     else:
         change.fenced = _FENCE
-    return (change, *after_leaving(image, broker.id, usable_brokers(image, but=broker.id), settings))
+    usable = usable_brokers(image, but=broker.id)
+    return (change, *after_leaving(image, broker.id, usable, settings, alive=alive))
 
 
 def _session(broker_id: int, epoch: int, settings: ClusterSettings, now: int) -> tuple[Timer, ...]:

@@ -337,6 +337,8 @@ class SessionExpired(msgspec.Struct, frozen=True):
     broker_epoch: int
     due_ms: int | None = None
     """When the session ended; None where the broker's death was noticed otherwise."""
+    alive: frozenset[int] | None = None
+    """As in `RegisterBroker`; None where that is not known: then all unfenced brokers count as alive."""
 
 
 class BalanceLeaders(msgspec.Struct, frozen=True):
