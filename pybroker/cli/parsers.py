@@ -16,15 +16,47 @@ if TYPE_CHECKING:
 _NEAR = 0.6
 """How much two names have in common, from 0 to 1, for one to be meant by the other."""
 
+TAKE_ANY_WORD = frozenset(
+    (
+        "acls",
+        "broker-api-versions",
+        "client-metrics",
+        "configs",
+        "console-consumer",
+        "console-producer",
+        "consumer-groups",
+        "consumer-perf-test",
+        "delegation-tokens",
+        "delete-records",
+        "dump-log",
+        "e2e-latency",
+        "get-offsets",
+        "groups",
+        "leader-election",
+        "log-dirs",
+        "reassign-partitions",
+        "replica-verification",
+        "topics",
+    )
+)
+"""Commands whose options take the next word as their value, whatever the word is: Kafka parses them with JOpt Simple.
+
+Kafka parses its other tools with argparse4j, which refuses a value that begins with `-` as argparse does.
+"""
+
 
 class CommandParser(argparse.ArgumentParser):
     """A parser that names the nearest option to one that there is not, whatever else is wrong."""
 
     _words: Sequence[str] = ()
+    takes_any_word = False
+    """Whether the word behind an option with one value is the value, even if the word begins with `-`."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's, which has words that it does not know in its answer."""
         self._words = [] if args is None else [str(word) for word in args]
+        if args is not None and self.takes_any_word:
+            args = self._join_values(self._words)
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
@@ -33,7 +65,36 @@ class CommandParser(argparse.ArgumentParser):
         unknown = [word.partition("=")[0] for word in self._words if word.startswith("--") and word != "--"]
         hints = {word: nearest(word, known) for word in unknown if word not in known}
         found = [f"is {hint} meant by {word}?" for word, hint in hints.items() if hint is not None]
-        super().error("; ".join((message, *found)))
+        super().error("; ".join((message, *found, *self._dashed_values(known))))
+
+    def _join_values(self, words: Sequence[str]) -> list[str]:
+        """Return the words with each value that begins with `-` joined to its option, as `--topic=-x`."""
+        joined: list[str] = []
+        rest = iter(words)
+        for word in rest:
+            if word == "--":
+                return [*joined, word, *rest]
+            if self._has_one_value(word) and (value := next(rest, None)) is not None:
+                # argparse loses `--` as a value, so that it stays a word of its own.
+                joined += [f"{word}={value}"] if value.startswith("-") and value != "--" else [word, value]
+            else:
+                joined.append(word)
+        return joined
+
+    def _dashed_values(self, known: Sequence[str]) -> Iterator[str]:
+        """Yield how to write each value that begins with `-` and is no option, where argparse refuses the value."""
+        if self.takes_any_word:
+            return
+        for option, word in zip(self._words, self._words[1:], strict=False):
+            if self._has_one_value(option) and self._is_dashed(word) and word.partition("=")[0] not in known:
+                yield f"write {option}={word} if {word} is the value of {option}"
+
+    def _has_one_value(self, option: str) -> bool:
+        action = self._option_string_actions.get(option)
+        return action is not None and action.nargs is None and option.startswith("--")
+
+    def _is_dashed(self, word: str) -> bool:
+        return word.startswith("-") and word not in ("-", "--") and not self._negative_number_matcher.match(word)
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
@@ -71,6 +132,7 @@ def module_of(command: str) -> ModuleType:
 def build_parser(command: str, module: Any) -> CommandParser:
     """Return the parser of one command."""
     parser = CommandParser(prog=f"pybroker {command}", description=module.DESCRIPTION, allow_abbrev=False)
+    parser.takes_any_word = command in TAKE_ANY_WORD
     module.add_arguments(parser)
     return parser
 

@@ -128,6 +128,7 @@ SCENARIOS = [
     ("--to-datetime", "2023-11-14T22:13:40.000"),
     ("--to-datetime", "2033-11-14T22:13:40.000+01:00"),
     ("--by-duration", "P1000D"),
+    ("--by-duration", "-PT1M"),
     ("--to-current",),
 ]
 

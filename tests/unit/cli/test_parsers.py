@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pybroker.cli.main import COMMANDS, main
-from pybroker.cli.parsers import build_whole_parser, options_of, subparsers_of
+from pybroker.cli.parsers import CommandParser, build_whole_parser, options_of, subparsers_of
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,49 @@ def test_the_whole_parser_has_every_command_with_its_options() -> None:
     assert "--under-replicated-partitions" in options_of(found["topics"])
     assert "--include-fenced-brokers" in options_of(found["cluster"]), "a subcommand's"
     assert all(command.description for command in found.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "topic", "rest"),
+    [
+        (["--topic", "-x"], "-x", []),
+        (["--topic", "--list"], "--list", []),
+        (["--topic", "--topic", "a"], "--topic", ["a"]),
+        (["--topic", "a", "--", "--topic", "-b"], "a", ["--topic", "-b"]),
+        (["--topic=-x", "-y"], "-x", ["-y"]),
+    ],
+)
+def test_the_word_behind_an_option_with_a_value_is_its_value(words: list[str], topic: str, rest: list[str]) -> None:
+    parser = CommandParser(allow_abbrev=False)
+    parser.takes_any_word = True
+    parser.add_argument("--topic")
+    found, others = parser.parse_known_args(words)
+    assert (found.topic, [word for word in others if word != "--"]) == (topic, rest)
+
+
+def test_an_option_without_its_value_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["topics", "--bootstrap-server", "x", "--describe", "--topic"])
+    assert capsys.readouterr().err.endswith("argument --topic: expected one argument\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["transactions", "--bootstrap-server", "x", "describe", "--transactional-id", "-x"],
+        ["start", "--override", "-x"],
+    ],
+)
+def test_a_refused_value_that_begins_with_a_dash_is_spelt_as_it_is_taken(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(words)
+    expected = f"expected one argument; write {words[-2]}=-x if -x is the value of {words[-2]}\n"
+    assert capsys.readouterr().err.endswith(expected)
+
+
+def test_an_option_in_the_place_of_a_value_gets_no_advice(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["start", "--config", "--override", "a=b"])
+    assert capsys.readouterr().err.endswith("expected one argument\n")
