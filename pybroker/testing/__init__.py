@@ -5,6 +5,8 @@ broker behaves that was asked for none: what a test meets here is what runs in p
 
     broker       Broker
     controls     what a test asks of a broker, by Kafka's names
+    arguments    what each argument of a call can be, and the words about a wrong one
+    names        APIs and errors by Kafka's names
     faults       which requests a fault concerns, and its count
     interceptor  what becomes of the requests that the data plane stops
     answers      errors of every API, narrowed versions

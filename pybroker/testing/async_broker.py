@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
+from pybroker.testing.arguments import checked
 from pybroker.testing.broker import Broker
 from pybroker.testing.controls import Controls
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 class AsyncBroker(Controls):
     """One broker, which runs on a loop of its own."""
 
+    @checked
     def __init__(
         self,
         *,
@@ -51,10 +53,12 @@ class AsyncBroker(Controls):
         """Where clients find it: empty before the first start."""
         return self.broker.bootstrap_servers
 
+    @checked
     def client_settings(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
         """As `Broker.client_settings`."""
         return self.broker.client_settings(user, mechanism=mechanism)
 
+    @checked
     def client_properties(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
         """As `Broker.client_properties`."""
         return self.broker.client_properties(user, mechanism=mechanism)
@@ -69,6 +73,7 @@ class AsyncBroker(Controls):
         await asyncio.to_thread(self.broker.start)
         return self
 
+    @checked
     async def stop(self, *, keep: bool = False) -> None:
         """Stop as `Broker.stop` does."""
         await asyncio.to_thread(self.broker.stop, keep=keep)
@@ -99,16 +104,19 @@ class AsyncBroker(Controls):
         """Leave nothing of what a test did, as `Broker.reset` does."""
         await asyncio.to_thread(self.broker.reset)
 
+    @checked
     async def advance(self, by: timedelta | float) -> None:
         """Set the broker's clock ahead as `Broker.advance` does."""
         await asyncio.to_thread(self.broker.advance, by)
 
+    @checked
     async def wait_for(
         self, api: str, count: int = 1, *, timeout: float = 10, where: Callable[[Request], bool] = lambda _: True
     ) -> list[Request]:
         """Wait for recorded requests, as `RequestLog.wait_for` does."""
         return await asyncio.to_thread(self.requests.wait_for, api, count, timeout=timeout, where=where)
 
+    @checked
     async def wait(self, fault: Fault, times: int = 1, *, timeout: float = 10) -> None:
         """Wait until a fault has happened, as `Fault.wait` does."""
         await asyncio.to_thread(fault.wait, times, timeout=timeout)

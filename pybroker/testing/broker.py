@@ -28,6 +28,7 @@ from pybroker.config.errors import UnknownKeyError
 from pybroker.config.settings import suggestion
 from pybroker.net.listeners import open_listeners
 from pybroker.node import Node
+from pybroker.testing.arguments import checked
 from pybroker.testing.clock import SteppedClock, milliseconds
 from pybroker.testing.controls import Controls
 from pybroker.testing.interceptor import Interceptor
@@ -59,6 +60,7 @@ _CHORES_S = 60  # how long `advance` waits for what came due
 class Broker(Controls):
     """One broker. Settings are given by keyword with underscores for dots, or in `properties` in Kafka's own names."""
 
+    @checked
     def __init__(
         self,
         *,
@@ -126,6 +128,7 @@ class Broker(Controls):
         self.bootstrap_servers = ",".join(f"{_dialled(one.bound.host)}:{one.bound.port}" for one in listeners)
         return self
 
+    @checked
     def client_settings(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
         """Return what confluent-kafka and other clients of librdkafka need to reach the broker.
 
@@ -135,11 +138,13 @@ class Broker(Controls):
         given = {} if self._security is None else self._security.client_settings(user, mechanism)
         return {"bootstrap.servers": self.bootstrap_servers, **given}
 
+    @checked
     def client_properties(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
         """Return the same by Kafka's names: for `pybroker.client`, the commands, Spark and Java."""
         given = {} if self._security is None else self._security.client_properties(user, mechanism)
         return {"bootstrap.servers": self.bootstrap_servers, **given}
 
+    @checked
     def stop(self, *, keep: bool = False) -> None:
         """Stop cleanly; a broker that is not running is left alone.
 
@@ -233,6 +238,7 @@ class Broker(Controls):
             raise RuntimeError("no metrics of clients are kept: set telemetry.receivers=last-values")
         return telemetry.last_values.read()
 
+    @checked
     def advance(self, by: timedelta | float) -> None:
         """Set the broker's clock ahead by a `timedelta`, or by seconds, and wait until what came due is done.
 

@@ -39,6 +39,7 @@ from pybroker.local_cluster.layout import (
 )
 from pybroker.local_cluster.members import wait_members
 from pybroker.security.scram_mechanisms import SCRAM_BY_NAME
+from pybroker.testing.arguments import checked
 from pybroker.testing.ports import ReservedPorts
 from pybroker.testing.security import build_security
 
@@ -66,6 +67,7 @@ class Cluster:
     Brokers have the ids 1 to `brokers`; the first three vote in the metadata quorum. Used from one thread at a time.
     """
 
+    @checked
     def __init__(
         self,
         brokers: int = 3,
@@ -87,8 +89,6 @@ class Cluster:
         `security` and `users` are those of `Broker`, and hold between the nodes as well: `client_settings` and
         `client_properties` have what clients need.
         """
-        if brokers < 1:
-            raise ValueError(f"brokers={brokers}: a cluster has at least one broker")
         if racks is not None and len(racks) != brokers:
             raise ValueError(f"racks={list(racks)}: expected a rack, or None, for each of {brokers} brokers")
         self._security = build_security(security, users)
@@ -117,11 +117,13 @@ class Cluster:
         """Where clients find the cluster: the addresses of all brokers, in the order of their ids."""
         return self._local.bootstrap_servers
 
+    @checked
     def client_settings(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
         """Return what confluent-kafka and other clients of librdkafka need, as `Broker.client_settings`."""
         given = {} if self._security is None else self._security.client_settings(user, mechanism)
         return {"bootstrap.servers": self.bootstrap_servers, **given}
 
+    @checked
     def client_properties(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
         """Return the same by Kafka's names: for `pybroker.client`, the commands, Spark and Java."""
         given = {} if self._security is None else self._security.client_properties(user, mechanism)
@@ -142,10 +144,12 @@ class Cluster:
         """Ids of the brokers whose processes are there, paused or not."""
         return self._local.running
 
+    @checked
     def address(self, broker: int) -> str:
         """Return host:port of a broker, whether it runs or not."""
         return self._local.node(broker).address
 
+    @checked
     def pid(self, broker: int) -> int:
         """Return the process id of a broker; raises RuntimeError where it does not run."""
         mark = self._local.process(broker).mark
@@ -153,11 +157,13 @@ class Cluster:
             raise RuntimeError(f"broker {broker} is not running")
         return mark.pid
 
+    @checked
     def log(self, broker: int) -> str:
         """Return what a broker has logged, over all its runs."""
         path = self._local.node(broker).log
         return path.read_text(errors="replace") if path.exists() else ""
 
+    @checked
     def start(self, broker: int | None = None) -> Self:
         """Start all brokers, or one that was stopped or killed; return when they answer. Raises NodeFailedError.
 
@@ -172,6 +178,7 @@ class Cluster:
             self._make_users()
         return self
 
+    @checked
     def stop(self, broker: int | None = None) -> None:
         """Stop one broker cleanly, or all of them, and with these the cluster: a temporary directory is removed."""
         if broker is not None:
@@ -182,23 +189,28 @@ class Cluster:
         finally:
             self._finalizer()
 
+    @checked
     def restart(self, broker: int) -> None:
         """Stop a broker cleanly and start it again."""
         self.stop(broker)
         self.start(broker)
 
+    @checked
     def kill(self, broker: int) -> None:
         """End a broker as a crash does (SIGKILL); `start` brings it back with its data, at its address."""
         self._local.kill_node(broker)
 
+    @checked
     def pause(self, broker: int) -> None:
         """Keep a broker's process from running (SIGSTOP): its connections stay, and nobody answers on them."""
         self._local.pause_node(broker)
 
+    @checked
     def resume(self, broker: int) -> None:
         """Let a paused broker go on (SIGCONT)."""
         self._local.resume_node(broker)
 
+    @checked
     @contextlib.contextmanager
     def paused(self, broker: int) -> Iterator[None]:
         """Pause a broker for the block."""
@@ -208,11 +220,13 @@ class Cluster:
         finally:
             self.resume(broker)
 
+    @checked
     def leader(self, topic: str, partition: int = 0, *, timeout: float = _WAIT_S) -> int:
         """Return the broker that leads a partition, waiting until one does; raises TimeoutError."""
         found = self.wait_for_partition(topic, partition, lambda it: it.leader >= 0, timeout=timeout)
         return found.leader
 
+    @checked
     def controller(self, *, timeout: float = _WAIT_S) -> int:
         """Return the node that leads the metadata quorum, waiting until one does; raises TimeoutError."""
         with self._admin() as admin:
@@ -223,11 +237,13 @@ class Cluster:
                 "no running node leads the metadata quorum",
             )
 
+    @checked
     def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
         """Return the in-sync replicas of a partition, as the cluster says now."""
         with self._admin() as admin:
             return _describe(admin, topic, partition).isr
 
+    @checked
     def wait_in_sync(
         self, topic: str, partition: int = 0, brokers: Collection[int] | None = None, *, timeout: float = _WAIT_S
     ) -> None:
@@ -238,6 +254,7 @@ class Cluster:
 
         self.wait_for_partition(topic, partition, reached, timeout=timeout)
 
+    @checked
     def wait_for_partition(
         self,
         topic: str,
@@ -255,6 +272,7 @@ class Cluster:
                 f"{topic}-{partition} did not become what was waited for",
             )
 
+    @checked
     def move_leader(self, topic: str, partition: int, broker: int, *, timeout: float = _WAIT_S) -> None:
         """Make a broker the leader of a partition that it is an in-sync replica of; raises TimeoutError, ValueError.
 

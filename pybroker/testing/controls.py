@@ -10,7 +10,9 @@ import contextlib
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from pybroker.testing.faults import Decide, Hold, Outcome, Refuse, code_named, scope_of
+from pybroker.testing.arguments import checked
+from pybroker.testing.faults import Decide, Hold, Outcome, Refuse, scope_of
+from pybroker.testing.names import code_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -42,6 +44,7 @@ class Controls(ABC):
     def __init__(self, interceptor: Interceptor) -> None:
         self._interceptor = interceptor
 
+    @checked
     def fail(
         self,
         api: str | Iterable[str] | None,
@@ -59,6 +62,7 @@ class Controls(ABC):
         """
         return self._interceptor.add(scope_of(api, **only), Refuse(code_named(code), message), times, delay)
 
+    @checked
     def delay(
         self, api: str | Iterable[str] | None, seconds: float, *, times: int | None = None, **only: Unpack[Only]
     ) -> Fault:
@@ -68,6 +72,7 @@ class Controls(ABC):
         """
         return self._interceptor.add(scope_of(api, **only), Outcome.PROCEED, times, seconds)
 
+    @checked
     def disconnect(
         self,
         api: str | Iterable[str] | None,
@@ -84,6 +89,7 @@ class Controls(ABC):
         outcome = Outcome.DISCONNECT_AFTER if after else Outcome.DISCONNECT
         return self._interceptor.add(scope_of(api, **only), outcome, times, delay)
 
+    @checked
     def ignore(
         self, api: str | Iterable[str] | None, *, after: bool = False, times: int | None = 1, **only: Unpack[Only]
     ) -> Fault:
@@ -94,10 +100,12 @@ class Controls(ABC):
         outcome = Outcome.SILENCE_AFTER if after else Outcome.SILENCE
         return self._interceptor.add(scope_of(api, **only), outcome, times, 0)
 
+    @checked
     def hold(self, api: str | Iterable[str] | None, *, times: int | None = None, **only: Unpack[Only]) -> Fault:
         """Let requests wait until `release()` of the returned fault; `wait()` returns when one has come."""
         return self._interceptor.add(scope_of(api, **only), Hold(), times, 0)
 
+    @checked
     def intercept(
         self,
         api: str | Iterable[str] | None,
@@ -113,6 +121,7 @@ class Controls(ABC):
         """
         return self._interceptor.add(scope_of(api, **only), Decide(function), times, 0)
 
+    @checked
     def limit_versions(self, **limits: tuple[int, int] | None) -> None:
         """Advertise and serve only these versions, as `Fetch=(4, 11)`; None takes the API away.
 

@@ -6,14 +6,13 @@ Owns which requests a fault concerns, and its count. Must not know how a request
 
 from __future__ import annotations
 
-import difflib
 import enum
 import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pybroker.handlers.registry import registered_apis
-from pybroker.protocol.errors import ErrorCode
+from pybroker.testing.arguments import checked
+from pybroker.testing.names import api_named
 from pybroker.testing.requests import names_groups, names_topics
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from pybroker.handlers.registry import RegisteredApi
+    from pybroker.protocol.errors import ErrorCode
     from pybroker.testing.requests import Request
 
 
@@ -94,10 +94,6 @@ class Fault:
         changed: Callable[[Fault], None],
     ) -> None:
         """`times` None: until it is removed. `changed` is called when it has ended or is released."""
-        if times is not None and times < 1:
-            raise ValueError(f"times={times}; give how many requests it is for, or None for all until remove()")
-        if delay_s < 0:
-            raise ValueError(f"a delay of {delay_s} seconds; give 0 or more")
         self.scope = scope
         self.outcome = outcome
         self.delay_s = delay_s
@@ -165,6 +161,7 @@ class Fault:
         self.released.set()
         self._on_change(self)
 
+    @checked
     def wait(self, times: int = 1, *, timeout: float = 10) -> None:
         """Wait until it has happened to `times` requests; raises TimeoutError after `timeout` seconds.
 
@@ -193,6 +190,8 @@ def scope_of(
 ) -> Scope:
     """Return the requests that a test names; raises ValueError for names that cannot be."""
     found = None if apis is None else tuple(api_named(name) for name in ((apis,) if isinstance(apis, str) else apis))
+    if found == ():
+        raise ValueError("api=[]: expected an API's name such as 'Produce', several of them, or None for all")
     if partition is not None and topic is None:
         raise ValueError(f"partition={partition} without a topic; give the topic as well")
     for api in found or ():
@@ -201,30 +200,3 @@ def scope_of(
         if group is not None and not names_groups(api):
             raise ValueError(f"{api.name} requests name no groups, so group={group!r} would never match")
     return Scope(found, topic, partition, group, client_id)
-
-
-def api_named(name: str) -> RegisteredApi:
-    """Return an API by Kafka's name; raises ValueError naming the nearest."""
-    by_name = {api.name.lower(): api for api in registered_apis().values()}
-    api = by_name.get(name.lower().removesuffix("request"))
-    if api is None:
-        raise ValueError(f"no API is named {name!r}{_nearest(name, [api.name for api in by_name.values()])}")
-    return api
-
-
-def code_named(code: ErrorCode | int | str) -> ErrorCode:
-    """Return an error code by Kafka's number or name; raises ValueError for one that Kafka does not have."""
-    if isinstance(code, int):
-        try:
-            return ErrorCode(code)
-        except ValueError:
-            raise ValueError(f"Kafka has no error code {code}") from None
-    found = ErrorCode.__members__.get(code.upper())
-    if found is None:
-        raise ValueError(f"Kafka has no error named {code!r}{_nearest(code.upper(), list(ErrorCode.__members__))}")
-    return found
-
-
-def _nearest(name: str, names: list[str]) -> str:
-    near = difflib.get_close_matches(name, names, 1, 0.5)
-    return f"; the nearest is {near[0]!r}" if near else ""

@@ -25,7 +25,8 @@ from pybroker.testing.answers import (
     payload_of,
     wants_no_answer,
 )
-from pybroker.testing.faults import Decide, Fault, Hold, Outcome, Refuse, api_named, code_named
+from pybroker.testing.faults import Decide, Fault, Hold, Outcome, Refuse
+from pybroker.testing.names import api_named, code_named
 from pybroker.testing.requests import Request, RequestLog
 
 if TYPE_CHECKING:

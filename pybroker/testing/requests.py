@@ -17,6 +17,8 @@ from pybroker.metadata.image import TOPIC_RESOURCE
 from pybroker.protocol.codec import schema_of
 from pybroker.protocol.header import flexible
 from pybroker.protocol.schema import ZERO_UUID
+from pybroker.testing.arguments import checked
+from pybroker.testing.names import api_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -186,9 +188,11 @@ class RequestLog:
         """How many were dropped because the log was full."""
         return self._dropped
 
+    @checked
     def of(self, *apis: str) -> list[Request]:
-        """Return the requests of these APIs, by Kafka's names."""
-        return [request for request in self if request.api in apis]
+        """Return the requests of these APIs, by Kafka's names; raises ValueError for a name that there is not."""
+        names = [api_named(name).name for name in apis]
+        return [request for request in self if request.api in names]
 
     def clear(self) -> None:
         """Forget what was recorded."""
@@ -202,6 +206,7 @@ class RequestLog:
             self._requests.append(request)
             self._changed.notify_all()
 
+    @checked
     def wait_for(
         self, api: str, count: int = 1, *, timeout: float = 10, where: Callable[[Request], bool] = lambda _: True
     ) -> list[Request]:
@@ -211,6 +216,7 @@ class RequestLog:
         `await asyncio.to_thread(requests.wait_for, "Produce")`.
         """
         ends = time.monotonic() + timeout
+        api = api_named(api).name
         with self._changed:
             while True:
                 found = [request for request in self._requests if request.api == api and where(request)]

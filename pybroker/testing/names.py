@@ -1,0 +1,44 @@
+"""APIs and errors by Kafka's names, as tests write them.
+
+Owns what is written in place of a name that there is not. Must not know what a name is used for.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from pybroker.handlers.registry import registered_apis
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from pybroker.handlers.registry import RegisteredApi
+
+
+def api_named(name: str) -> RegisteredApi:
+    """Return an API by Kafka's name; raises ValueError naming the nearest, and TypeError for what is no text."""
+    if not isinstance(name, str):
+        raise TypeError(f"api={name!r}: expected an API's name such as 'Produce'")
+    by_name = {api.name.lower(): api for api in registered_apis().values()}
+    api = by_name.get(name.lower().removesuffix("request"))
+    if api is None:
+        raise ValueError(f"no API is named {name!r}{_nearest(name, [api.name for api in by_name.values()])}")
+    return api
+
+
+def code_named(code: ErrorCode | int | str) -> ErrorCode:
+    """Return an error code by Kafka's number or name; raises ValueError for one that Kafka does not have."""
+    if isinstance(code, int):
+        try:
+            return ErrorCode(code)
+        except ValueError:
+            raise ValueError(f"Kafka has no error code {code}") from None
+    found = ErrorCode.__members__.get(code.upper())
+    if found is None:
+        raise ValueError(f"Kafka has no error named {code!r}{_nearest(code.upper(), list(ErrorCode.__members__))}")
+    return found
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(name, names, 1, 0.5)
+    return f"; the nearest is {near[0]!r}" if near else ""
