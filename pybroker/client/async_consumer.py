@@ -91,9 +91,10 @@ class AsyncConsumer(Formatting, AsyncClosing, MeasuredConsumer):
         """Read these topics as a member of the group, or those that match a pattern, from the next `poll` on.
 
         A compiled pattern is searched for here, in the names of all topics. One given as text is matched whole: by the
-        broker with `group.protocol=consumer` (RE2 syntax), else here. Raises SettingError without a `group.id`.
+        broker with `group.protocol=consumer` (RE2 syntax), else here. Raises SettingError without a `group.id`, and
+        ClientError where no event loop is running.
         """
-        self._open()
+        self._begin()
         if self.settings.group_id is None:
             raise SettingError("subscribing joins a group: set group.id")
         if bool(topics) == (pattern is not None) or isinstance(topics, str):
@@ -459,12 +460,17 @@ class AsyncConsumer(Formatting, AsyncClosing, MeasuredConsumer):
             self._commits.driver = None
 
     def _begin(self) -> None:
-        """On the first call inside a loop: watch the fetcher."""
+        """On the first call inside a loop: watch the fetcher. Raises ClientError outside of this loop."""
         self._open()
+        running = asyncio._get_running_loop()
+        if running is None:
+            raise ClientError("no event loop is running: subscribe and poll in a coroutine, or use Consumer")
         if self._loop is None:
-            self._loop = asyncio.get_running_loop()
+            self._loop = running
             self._loop.add_reader(self.native.arrived_descriptor(), self._arrive)
             self._commit_at = self._clock() + self.settings.auto_commit_interval_ms / 1000
+        if self._loop is not running:
+            raise ClientError("the consumer belongs to another event loop: make it in the loop that polls it")
         self._topics.begin()
 
     def _open(self) -> None:

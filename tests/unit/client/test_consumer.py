@@ -1,4 +1,4 @@
-"""A call that Ctrl-C meets before it has begun; batches of transactions, and such as cannot be read."""
+"""Calls outside of the loop and before it has begun; batches of transactions, and such as cannot be read."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from pybroker.client import Consumer, TopicPartition
-from pybroker.client.errors import RecordError
+from pybroker.client import AsyncConsumer, Consumer, TopicPartition
+from pybroker.client.errors import ClientError, RecordError
 from tests.support.batches import Batch, Record
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.transactions_in_a_log import overlapping
@@ -56,3 +56,20 @@ def test_a_batch_that_cannot_be_read_is_met_until_the_consumer_goes_elsewhere() 
                 assert consumer.position(T) == 2
             consumer.seek(T, 3)
             assert [record.value for record in consumer.poll(30)] == [b"3"]
+
+
+def test_an_async_consumer_begins_in_an_event_loop() -> None:
+    consumer = AsyncConsumer("127.0.0.1:1", {"group.id": "g"})
+    with pytest.raises(ClientError, match="no event loop is running: subscribe and poll in a coroutine"):
+        consumer.subscribe(["t"])
+    asyncio.run(consumer.close())
+
+
+def test_an_async_consumer_is_refused_in_another_loop_than_its_own() -> None:
+    """It would wait there for what its own loop, which does not run, is to do."""
+    consumer = AsyncConsumer("127.0.0.1:1")
+    with asyncio.Runner() as own, asyncio.Runner() as other:
+        assert own.run(consumer.poll(0.0)) == []
+        with pytest.raises(ClientError, match="belongs to another event loop: make it in the loop that polls it"):
+            other.run(consumer.poll(0.0))
+        own.run(consumer.close())
