@@ -14,6 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.config.errors import ConfigError
@@ -45,7 +47,9 @@ if TYPE_CHECKING:
 
 _HOST = "127.0.0.1"
 _PORT = 9092
-_CONTROLLER_PORT = 19092
+_CONTROLLERS_ABOVE = 10_000
+"""A controller's port is so much above the port of its broker, which leaves the ports of 10,000 brokers between."""
+_LAST_PORT = 65535
 _START_S = 60.0
 _STOP_S = 60.0
 _LOOK_EVERY_S = 0.05
@@ -65,7 +69,11 @@ def add_subcommands(subcommands: argparse._SubParsersAction[argparse.ArgumentPar
     start = add("start", _start, "start a cluster and stay in the foreground until SIGINT or SIGTERM stops it")
     start.add_argument("--brokers", type=int, metavar="N", help="how many brokers (default: 3, or those there are)")
     start.add_argument(
-        "--port", type=int, metavar="PORT", help=f"port of broker 1, the next ones follow; 0: any (default: {_PORT})"
+        "--port",
+        type=int,
+        metavar="PORT",
+        help=f"port of broker 1, the next ones follow, and controllers {_CONTROLLERS_ABOVE} above; 0: any free ones "
+        f"(default: {_PORT})",
     )
     start.add_argument(
         "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting for every broker"
@@ -89,6 +97,8 @@ def _start(arguments: argparse.Namespace) -> int:
     directory = arguments.data.absolute()
     try:
         given = parse_overrides(arguments.override)
+        # Before anything is made: a start that is refused leaves nothing behind.
+        _free_ports(directory, read_state(directory), arguments)
         directory.mkdir(parents=True, exist_ok=True)
         nodes = _begin(directory, arguments, given)
     except (ConfigError, StorageError, StateFileError, NodeFailedError, OSError) as error:
@@ -97,8 +107,9 @@ def _start(arguments: argparse.Namespace) -> int:
     print(f"data: {directory}; Ctrl-C stops the cluster", flush=True)
     known = {node.node_id for node in nodes}
     while not stopping.wait(_LOOK_EVERY_S * 4):
-        running = _running(directory)
-        for node_id in sorted(known - running):
+        state = read_state(directory)
+        running = _running(state)
+        for node_id in sorted(known - running) if state is None or not state.stopping else ():
             print(f"broker {node_id} has ended; `pybroker cluster restart {node_id}` starts it", flush=True)
         if known and not running:
             return 0  # `pybroker cluster stop` has ended them
@@ -110,13 +121,7 @@ def _start(arguments: argparse.Namespace) -> int:
 def _begin(directory: Path, arguments: argparse.Namespace, given: Mapping[str, str]) -> tuple[NodeLayout, ...]:
     """Start the brokers of a directory, new ones among them; return all when they are ready."""
     with locked(directory):
-        state = read_state(directory)
-        if state is not None and any(_mark(node).is_alive() for node in state.nodes):
-            raise CommandError(f"the cluster in {directory} runs already; `pybroker cluster status` shows it")
-        ports = _ports(state, arguments.brokers, arguments.port)
-        for taken in (it for its in ports for it in (its.broker, its.controller) if it and not _is_free(it)):
-            raise CommandError(f"port {taken} of {_HOST} is taken; --port names another one for broker 1, 0 any")
-        nodes = build_layout(directory, _assigned(ports))
+        nodes = build_layout(directory, _assigned(_free_ports(directory, read_state(directory), arguments)))
         cluster_id = lay_out(nodes, given)
         processes = [NodeProcess(node) for node in nodes]
         try:
@@ -136,6 +141,22 @@ def _begin(directory: Path, arguments: argparse.Namespace, given: Mapping[str, s
     return nodes
 
 
+def _free_ports(directory: Path, state: ClusterState | None, arguments: argparse.Namespace) -> list[NodePorts]:
+    """Return the ports of each broker, 0 for any free one; raises CommandError where the cluster cannot start."""
+    if _running(state):
+        raise CommandError(f"the cluster in {directory} runs already; `pybroker cluster status` shows it")
+    ports = _ports(state, arguments.brokers, arguments.port)
+    for node_id, its in enumerate(ports, 1):
+        for port, use in (
+            (its.broker, ""),
+            (its.controller, f", where the controller of broker {node_id} listens, {_CONTROLLERS_ABOVE} above it"),
+        ):
+            if port and not _is_free(port):
+                another = "--port names another one for broker 1, 0 any"
+                raise CommandError(f"port {port} of {_HOST} is taken{use}; {another}")
+    return ports
+
+
 def _ports(state: ClusterState | None, count: int | None, first: int | None) -> list[NodePorts]:
     """Return the ports of each broker: as they were, and for new ones those that follow."""
     known = [] if state is None else list(state.nodes)
@@ -143,14 +164,17 @@ def _ports(state: ClusterState | None, count: int | None, first: int | None) -> 
     if wanted < max(1, len(known)):
         raise CommandError(f"--brokers {wanted}: expected at least {max(1, len(known))}, which the directory has")
     begin = _PORT if first is None else first
+    last = _LAST_PORT - _CONTROLLERS_ABOVE - wanted + 1
+    if not 0 <= begin <= last:
+        raise CommandError(
+            f"--port {begin}: expected a port up to {last}, as controllers listen {_CONTROLLERS_ABOVE} above it, or 0"
+        )
     ports = []
     for index in range(wanted):
         if index < len(known) and first is None:
             ports.append(NodePorts(known[index].broker_port, known[index].controller_port))
         else:
-            ports.append(
-                NodePorts(begin + index, begin + _CONTROLLER_PORT - _PORT + index) if begin else NodePorts(0, 0)
-            )
+            ports.append(NodePorts(begin + index, begin + _CONTROLLERS_ABOVE + index) if begin else NodePorts(0, 0))
     return ports
 
 
@@ -204,7 +228,11 @@ def _as_json(node: NodeState) -> dict[str, object]:
 
 def _stop(arguments: argparse.Namespace) -> int:
     _known(arguments)
-    _end_all(arguments.data.absolute())
+    directory = arguments.data.absolute()
+    with locked(directory):
+        # The program that has started the brokers sees that their ends are wanted.
+        write_state(directory, msgspec.structs.replace(_known(arguments), stopping=True))
+    _end_all(directory)
     return 0
 
 
@@ -309,8 +337,7 @@ def _node(arguments: argparse.Namespace, *, running: bool = True) -> NodeState:
     raise CommandError(f"there is no broker {arguments.broker}; the cluster has {known}")
 
 
-def _running(directory: Path) -> set[int]:
-    state = read_state(directory)
+def _running(state: ClusterState | None) -> set[int]:
     return {node.node_id for node in state.nodes if _mark(node).is_alive()} if state else set()
 
 

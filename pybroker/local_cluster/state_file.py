@@ -43,9 +43,11 @@ class ClusterState(msgspec.Struct, frozen=True):
 
     cluster_id: str
     nodes: tuple[NodeState, ...]
+    stopping: bool = False
+    """Whether `pybroker cluster stop` ends the nodes, or has ended them."""
 
     def replace(self, changed: NodeState) -> ClusterState:
-        """Return the state with another word on one node."""
+        """Return the state with another word on one node, which was started."""
         nodes = tuple(changed if node.node_id == changed.node_id else node for node in self.nodes)
         return ClusterState(self.cluster_id, nodes)
 

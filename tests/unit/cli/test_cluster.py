@@ -67,6 +67,9 @@ def test_brokers_are_shown_killed_restarted_and_stopped(
     assert cluster("resume", "3", *data).returncode == 0
     assert cluster("stop", *data).returncode == 0
     assert process.wait(60) == 0
+    assert process.stdout is not None
+    ended = [line for line in process.stdout.read().splitlines() if "has ended" in line]
+    assert ended == ["broker 2 has ended; `pybroker cluster restart 2` starts it"], "the one that was killed"
     assert cluster("status", *data).stdout.count("not running") == 3
 
 
@@ -107,6 +110,34 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert refused.stderr == (
         f"pybroker cluster: port {port} of 127.0.0.1 is taken; --port names another one for broker 1, 0 any\n"
     )
+
+
+def test_a_controllers_port_that_is_taken_is_named_with_its_broker_and_nothing_is_left(tmp_path: Path) -> None:
+    directory = tmp_path / "cluster"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = cluster("start", "--port", str(port - 10_000), "--brokers", "1", "--data", str(directory))
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        f"pybroker cluster: port {port} of 127.0.0.1 is taken, where the controller of broker 1 listens, 10000 above "
+        "it; --port names another one for broker 1, 0 any\n"
+    )
+    assert not directory.exists()
+
+
+@pytest.mark.parametrize("port", ["55534", "60000", "-1"])
+def test_a_port_without_room_for_controllers_is_refused(port: str, tmp_path: Path) -> None:
+    """65535 is the last port there is; three controllers end at 55533 + 10000 + 2."""
+    refused = cluster("start", "--port", port, "--brokers", "3", "--data", str(tmp_path / "cluster"))
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        f"pybroker cluster: --port {port}: expected a port up to 55533, as controllers listen 10000 above it, or 0\n",
+    )
+    assert not (tmp_path / "cluster").exists()
+
+
+def test_the_help_of_start_names_the_ports_of_controllers() -> None:
+    assert "controllers 10000 above" in " ".join(cluster("start", "--help").stdout.split())
 
 
 def test_a_directory_without_a_cluster_is_named(tmp_path: Path) -> None:
