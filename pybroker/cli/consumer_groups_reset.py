@@ -31,6 +31,8 @@ Plan = dict[str, dict[TopicPartition, int]]
 """New offsets by group; partitions in the order of Kafka's tool, which is that of a Java hash map."""
 
 _INACTIVE = ("Empty", "Dead")
+_LONGEST_UNQUOTED, _FIRST_SAFE = 24, "-"
+"""Jackson quotes a text that is longer, or has a backslash or a character before this one, which is behind the comma."""
 _NUMBER = re.compile(r"[0-9]{1,19}")
 
 
@@ -227,9 +229,16 @@ def print_plan(plan: Plan) -> None:
 
 def print_csv(plan: Plan, *, with_group: bool) -> None:
     """What `--from-file` reads."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
     for group_id, offsets in plan.items():
         for partition, offset in offsets.items():
-            row = [partition.topic, partition.partition, offset]
-            writer.writerow([group_id, *row] if with_group else row)
+            names = [group_id, partition.topic] if with_group else [partition.topic]
+            print(",".join([*map(_quoted, names), str(partition.partition), str(offset)]))
     print()
+
+
+def _quoted(name: str) -> str:
+    """Return a name as Kafka's tool writes it, by Jackson: more is quoted than CSV needs."""
+    units = len(name.encode("utf-16-le", "surrogatepass")) // 2
+    if units <= _LONGEST_UNQUOTED and all(char >= _FIRST_SAFE and char != "\\" for char in name):
+        return name
+    return '"' + name.replace('"', '""') + '"'

@@ -166,6 +166,25 @@ def test_a_plan_is_exported_executed_and_read_again_alike(
         assert {p.partition: o.offset for p, o in admin.list_group_offsets(group).items()} == {0: 44, 1: 44, 2: 44}
 
 
+QUOTED = ["a b", "it's", "a+b", "a\\b", 'a"b', "#a", "a,b", "a" * 25, "😀" * 13]
+UNQUOTED = ["a.b-c_d", "ü", "-a", "a:b", "a" * 24, "😀" * 12]
+
+
+def test_a_plan_is_quoted_alike(both: Callable[..., Said], server: Server, group: str) -> None:
+    groups = [*QUOTED, *UNQUOTED]
+    with Admin(server.bootstrap_servers) as admin:
+        for name in groups:
+            admin.alter_group_offsets(name, {TopicPartition(group, 0): 1})
+    named = [word for name in groups for word in ("--group", name)]
+    ours, theirs = both(
+        "consumer-groups", "--reset-offsets", *named, "--topic", f"{group}:0", "--to-earliest", "--export"
+    )
+    with Admin(server.bootstrap_servers) as admin:
+        admin.delete_groups(groups)
+    assert sorted(ours) == sorted(theirs)
+    assert sum(line.startswith('"') for line in ours) == len(QUOTED)
+
+
 def test_a_group_with_members_is_neither_reset_nor_deleted(both: Callable[..., Said], group: str, member: str) -> None:
     for arguments in (
         ("--reset-offsets", "--group", group, "--topic", group, "--to-latest", "--execute"),
