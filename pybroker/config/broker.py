@@ -49,6 +49,8 @@ _HOUR_MS = 3_600_000
 _CLEANER_THREAD_BYTES = 1024**2
 _PER_LISTENER = ("listener.name.", ".congestion.control")
 _MAP = "listener.security.protocol.map"
+ID_NAMES = frozenset({"node.id", "broker.id"})
+"""Names of the node's id."""
 _OF_MECHANISM = re.compile(
     r"(?:plain|scram-sha-256|scram-sha-512|oauthbearer|gssapi)\."
     r"(?:sasl\.jaas\.config|connections\.max\.reauth\.ms|sasl\.(?:server|login)\.callback\.handler\.class)"
@@ -88,6 +90,8 @@ class BrokerConfig(
     """The texts that were given for single listeners, by full name: `listener.name.NAME.KEY`."""
     of_mechanisms: Mapping[str, str]
     """The texts that were given for single SASL mechanisms of all listeners: `plain.sasl.jaas.config`."""
+    id_names: frozenset[str]
+    """By which of the names `node.id` and `broker.id` the node's id was given; each has effect for the other."""
     dynamic_own: Mapping[str, str]
     """What was changed for this broker since its start, by Kafka's names (KIP-226)."""
     dynamic_default: Mapping[str, str]
@@ -110,6 +114,7 @@ class BrokerConfig(
         values = self.__dict__
         values.update(
             broker_id=self.node_id,
+            id_names=ID_NAMES & given.keys(),
             dynamic_own={},
             dynamic_default={},
             custom_own={},
@@ -399,6 +404,5 @@ class BrokerConfig(
 
 def _with_node_id(given: Mapping[str, str]) -> Mapping[str, str]:
     """Let each of `node.id` and `broker.id` speak where the other one is absent."""
-    names = ("node.id", "broker.id")
-    text = next((given[name] for name in names if name in given), None)
-    return given if text is None else {**dict.fromkeys(names, text), **given}
+    text = next((given[name] for name in sorted(ID_NAMES) if name in given), None)
+    return given if text is None else {**dict.fromkeys(ID_NAMES, text), **given}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pybroker.config.broker import BrokerConfig
+from pybroker.config.broker import ID_NAMES, BrokerConfig
 from pybroker.config.dynamic import key_of
 from pybroker.config.key import Kind
 
@@ -32,8 +32,11 @@ def is_secret(name: str) -> bool:
 
 
 def changed_texts(config: BrokerConfig) -> Iterator[tuple[str, str]]:
-    """Yield what was given and is no default, by name, as it may be shown."""
+    """Yield what was given and is no default, by the name by which it was given, as it may be shown."""
+    derived = ID_NAMES - config.id_names
     for name, text in sorted({**config.given, **config.of_listeners, **config.of_mechanisms}.items()):
+        if name in derived:
+            continue
         key = config.keys.get(name)
         if key is None or getattr(config, key.attribute) != key.default:
             yield name, shown_text(name, text) or ""

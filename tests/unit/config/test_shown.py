@@ -24,4 +24,11 @@ def test_secrets_are_known_by_declaration_or_name(name: str, secret: bool) -> No
 
 def test_only_what_differs_from_a_default_is_shown() -> None:
     config = BrokerConfig({"num.io.threads": "8", "node.id": "5", "ssl.key.password": "word"})
-    assert list(changed_texts(config)) == [("broker.id", "5"), ("node.id", "5"), ("ssl.key.password", "[hidden]")]
+    assert list(changed_texts(config)) == [("node.id", "5"), ("ssl.key.password", "[hidden]")]
+
+
+@pytest.mark.parametrize("given", [{"node.id": "5"}, {"broker.id": "5"}, {"broker.id": "5", "node.id": "5"}])
+def test_a_nodes_id_is_shown_by_the_name_that_the_file_has(given: dict[str, str]) -> None:
+    config = BrokerConfig(given)
+    assert dict(changed_texts(config)) == given
+    assert (config.node_id, config.broker_id) == (5, 5)
