@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.metrics.exposition import CONTENT_TYPE, render
+from pybroker.metrics.exposition import CLASSIC_CONTENT_TYPE, CONTENT_TYPE, render, wants_classic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -43,8 +43,8 @@ class Pages:
         self._families = families
         self._not_ready = not_ready
 
-    def find(self, method: str, path: str) -> Page:
-        """Return the answer to a request."""
+    def find(self, method: str, path: str, accept: str = "") -> Page:
+        """Return the response to a request; `accept` is its Accept header, which only /metrics has a choice by."""
         if method not in SERVED_METHODS:
             return Page(405, _PLAIN, [f"{method[:100]} is not served; {' and '.join(SERVED_METHODS)} are\n"])
         if path.startswith("http://"):
@@ -52,7 +52,9 @@ class Pages:
             path = "/" + path.removeprefix("http://").partition("/")[2]
         path = path.partition("?")[0]
         if path == "/metrics":
-            return Page(200, CONTENT_TYPE, render(self._families()), is_heavy=True)
+            classic = wants_classic(accept)
+            content_type = CLASSIC_CONTENT_TYPE if classic else CONTENT_TYPE
+            return Page(200, content_type, render(self._families(), classic=classic), is_heavy=True)
         if path == "/healthz":
             return Page(200, _PLAIN, ["the process is alive\n"])
         if path == "/readyz":

@@ -127,7 +127,9 @@ class AdminServer:
             if request is None:
                 return
             async with asyncio.timeout(self._limits.timeout_s):
-                page = self._pages.find(request.method.decode(), request.target.decode("ascii", "replace"))
+                page = self._pages.find(
+                    request.method.decode(), request.target.decode("ascii", "replace"), _accept_of(request)
+                )
                 async with self._heavy if page.is_heavy else contextlib.nullcontext():
                     await self._answer(connection, talk, page, has_body=request.method != b"HEAD")
             if talk.our_state is not h11.DONE or talk.their_state is not h11.DONE:
@@ -182,3 +184,8 @@ class AdminServer:
         for piece in page.pieces if has_body else ():
             await send(connection, talk.send(h11.Data(data=piece.encode())) or b"")
         await send(connection, talk.send(h11.EndOfMessage()) or b"")
+
+
+def _accept_of(request: h11.Request) -> str:
+    """Return the Accept header of a request; several are one list (RFC 9110, 5.3)."""
+    return ",".join(value.decode("latin-1") for name, value in request.headers if name == b"accept")

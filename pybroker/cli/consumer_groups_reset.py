@@ -32,7 +32,7 @@ Plan = dict[str, dict[TopicPartition, int]]
 
 _INACTIVE = ("Empty", "Dead")
 _LONGEST_UNQUOTED, _FIRST_SAFE = 24, "-"
-"""Jackson quotes a text that is longer, or has a backslash or a character before this one, which is behind the comma."""
+"""Jackson quotes a text that is longer, or has a backslash or a character before `-`, which follows the comma."""
 _NUMBER = re.compile(r"[0-9]{1,19}")
 
 

@@ -1,7 +1,7 @@
-"""Metrics as text: OpenMetrics 1.0, which Prometheus reads.
+"""Metrics as text: OpenMetrics 1.0, or the older text format of Prometheus for a client that accepts no other.
 
-Owns the format. Must not know where values come from. The text comes in pieces of some hundred lines, so that who
-writes it lets other threads run in between.
+Owns both formats, and which one a client gets. Must not know where values come from. The text comes in pieces of some
+hundred lines, so that other threads run in between.
 """
 
 from __future__ import annotations
@@ -18,22 +18,45 @@ if TYPE_CHECKING:
     from pybroker.metrics.metric import Sample
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+CLASSIC_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LINES = 200
 """Lines of a piece: about a millisecond's work."""
 
 
-def render(families: Iterable[tuple[str, Iterable[Sample]]]) -> Iterator[str]:
-    """Yield the text of families by name, each with its samples; raises KeyError for a name that the registry lacks."""
+def wants_classic(accept: str) -> bool:
+    """Return whether a client prefers Prometheus' text format by its Accept header (RFC 9110, 12.5.1).
+
+    A client that accepts both alike, anything, or neither, gets OpenMetrics.
+    """
+    weights: dict[str, float] = {}
+    for media_range in accept.lower().split(","):
+        kind, *parameters = (part.strip() for part in media_range.split(";"))
+        weight = next((part[2:] for part in parameters if part.startswith("q=")), "1")
+        try:
+            weights[kind] = max(weights.get(kind, 0.0), float(weight))
+        except ValueError:
+            continue
+    anything = weights.get("*/*", 0.0)
+    classic = weights.get("text/plain", weights.get("text/*", anything))
+    return classic > weights.get("application/openmetrics-text", weights.get("application/*", anything))
+
+
+def render(families: Iterable[tuple[str, Iterable[Sample]]], *, classic: bool = False) -> Iterator[str]:
+    """Yield the text of families by name, each with its samples; raises KeyError for a name that the registry lacks.
+
+    `classic` is Prometheus' text format 0.0.4 in place of OpenMetrics.
+    """
     lines: list[str] = []
     for name, samples in families:
         metric = BY_NAME[name]
-        lines += _head(metric)
+        lines += _classic_head(metric) if classic else _head(metric)
         for sample in samples:
             lines += _lines(metric, sample)
             if len(lines) >= _LINES:
                 yield "".join(lines)
                 lines.clear()
-    lines.append("# EOF\n")
+    if not classic:
+        lines.append("# EOF\n")
     yield "".join(lines)
 
 
@@ -42,6 +65,13 @@ def _head(metric: Metric) -> Iterator[str]:
     if metric.unit:
         yield f"# UNIT {metric.name} {metric.unit}\n"
     yield f"# HELP {metric.name} {_escaped(metric.help)}\n"
+
+
+def _classic_head(metric: Metric) -> Iterator[str]:
+    """Yield the lines before the samples: a counter is named as its series, and a quote in a text is not escaped."""
+    name = metric.exposed[0] if metric.kind is Kind.COUNTER else metric.name
+    yield f"# HELP {name} {_escaped(metric.help, quotes=False)}\n"
+    yield f"# TYPE {name} {metric.kind.value}\n"
 
 
 def _lines(metric: Metric, sample: Sample) -> Iterator[str]:
@@ -68,5 +98,6 @@ def _braced(pairs: list[str]) -> str:
     return f"{{{','.join(pairs)}}}" if pairs else ""
 
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _escaped(text: str, *, quotes: bool = True) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace('"', '\\"') if quotes else text

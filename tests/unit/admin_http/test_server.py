@@ -67,6 +67,23 @@ def test_metrics_are_text_that_ends_with_its_mark(server: AdminServer) -> None:
     assert (status, text.splitlines()[-2:]) == (200, ["process_open_fds 12", "# EOF"])
 
 
+@pytest.mark.parametrize(
+    ("accept", "content_type", "last"),
+    [
+        ("text/plain;version=0.0.4", "text/plain; version=0.0.4; charset=utf-8", "process_open_fds 12"),
+        ("*/*", "application/openmetrics-text; version=1.0.0; charset=utf-8", "# EOF"),
+    ],
+)
+def test_metrics_have_the_format_that_is_accepted(
+    server: AdminServer, accept: str, content_type: str, last: str
+) -> None:
+    with closing(http.client.HTTPConnection(*server.address, timeout=20)) as client:
+        client.request("GET", "/metrics", headers={"Accept": accept})
+        answer = client.getresponse()
+        assert answer.getheader("content-type") == content_type
+        assert answer.read().decode().splitlines()[-1] == last
+
+
 def test_a_node_is_alive_before_it_is_ready(server: AdminServer, subject: Subject) -> None:
     assert ask(server, "/readyz") == (200, "ready\n")
     subject.why = NOT_READY
