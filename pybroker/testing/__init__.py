@@ -16,7 +16,8 @@ broker behaves that was asked for none: what a test meets here is what runs in p
     ports        addresses that stay a broker's while it is down
     async_broker AsyncBroker
     cluster      Cluster, brokers in processes of their own
-    plugin       the pytest fixtures `broker` and `async_broker`
+    plugin       the pytest fixtures `broker`, `async_broker`, `session_broker` and `topic`
+    made_faults  the faults that a test has made, for the plugin
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pybroker.testing.cluster import Cluster as Cluster
     from pybroker.testing.faults import Fault as Fault
     from pybroker.testing.faults import Outcome as Outcome
+    from pybroker.testing.plugin import UnfiredFaultWarning as UnfiredFaultWarning
     from pybroker.testing.requests import Request as Request
     from pybroker.testing.requests import RequestLog as RequestLog
 
@@ -41,9 +43,10 @@ _MODULES = {
     "Outcome": "faults",
     "Request": "requests",
     "RequestLog": "requests",
+    "UnfiredFaultWarning": "plugin",
 }
 
-__all__ = ["AsyncBroker", "Broker", "Cluster", "Fault", "Outcome", "Request", "RequestLog"]
+__all__ = ["AsyncBroker", "Broker", "Cluster", "Fault", "Outcome", "Request", "RequestLog", "UnfiredFaultWarning"]
 
 
 def __getattr__(name: str) -> object:

@@ -17,6 +17,9 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from pybroker.testing.names import api_named
 
+# pytest ends the traceback of a wrong call at the line of the test.
+__tracebackhide__ = True
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -45,7 +48,6 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        __tracebackhide__ = True
         arguments.check(args[1:], kwargs)
         return function(*args, **kwargs)
 
@@ -78,7 +80,6 @@ class _Arguments:
 
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Check the arguments of one call; raises TypeError and ValueError."""
-        __tracebackhide__ = True
         known = [*self._named, *(ONLY if self._others == "only" else ())]
         if len(args) > len(self._by_position) and self._rest is None:
             raise TypeError(f"{self._name}({args[len(self._by_position)]!r}): {self._too_many(known)}")
@@ -97,7 +98,6 @@ class _Arguments:
             self._check_one(f"{name}=", value, self._rules.get(name) or self._rules[str(self._others)])
 
     def _check_one(self, name: str, value: Any, rule: Rule) -> None:
-        __tracebackhide__ = True
         if not rule.has_type(value):
             raise TypeError(f"{self._name}({name}{rule.shown(value)}): expected {rule.expected}")
         if not rule.is_right(value):

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from pybroker.testing.faults import Fault
     from pybroker.testing.requests import Request
 
+# pytest ends the traceback of a wrong call at the line of the test.
+__tracebackhide__ = True
+
 
 class AsyncBroker(Controls):
     """One broker, which runs on a loop of its own."""

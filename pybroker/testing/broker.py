@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from pybroker.net.listeners import OpenListener
     from pybroker.telemetry.last_values import ClientValues
 
+# pytest ends the traceback of a wrong call at the line of the test.
+__tracebackhide__ = True
+
 T = TypeVar("T")
 
 _DEFAULTS = {

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
     from pybroker.client.topics import PartitionDescription
 
+# pytest ends the traceback of a wrong call at the line of the test.
+__tracebackhide__ = True
+
 Found = TypeVar("Found")
 
 _DEFAULTS = {

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pybroker.testing.interceptor import Interceptor
     from pybroker.testing.requests import Request, RequestLog
 
+# pytest ends the traceback of a wrong call at the line of the test.
+__tracebackhide__ = True
+
 
 class Only(TypedDict, total=False):
     """What narrows a fault to some requests of an API."""

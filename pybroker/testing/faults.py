@@ -11,6 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pybroker.testing import made_faults
 from pybroker.testing.arguments import checked
 from pybroker.testing.names import api_named
 from pybroker.testing.requests import names_groups, names_topics
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from pybroker.handlers.registry import RegisteredApi
     from pybroker.protocol.errors import ErrorCode
     from pybroker.testing.requests import Request
+
+# pytest ends the traceback of a wrong call at the line of the test.
+__tracebackhide__ = True
 
 
 class Outcome(enum.Enum):
@@ -103,6 +107,9 @@ class Fault:
         self._error: BaseException | None = None
         self._on_change = changed
         self._changed = threading.Condition()
+        # Whether the test itself has looked how often it happened.
+        self._is_read = False
+        made_faults.note(self)
 
     def __repr__(self) -> str:
         apis = "any" if self.scope.apis is None else ", ".join(api.name for api in self.scope.apis)
@@ -120,7 +127,13 @@ class Fault:
     @property
     def fired(self) -> int:
         """How many requests it has happened to."""
+        self._is_read = True
         return self._fired
+
+    @property
+    def never_happened(self) -> bool:
+        """Whether it has happened to no request, and the test has read neither that nor waited for it."""
+        return self._fired == 0 and not self._is_read
 
     @property
     def active(self) -> bool:
@@ -167,6 +180,7 @@ class Fault:
 
         It blocks: in an event loop use `await asyncio.to_thread(fault.wait)`.
         """
+        self._is_read = True
         ends = time.monotonic() + timeout
         with self._changed:
             while self._fired < times and self._error is None:

@@ -14,6 +14,9 @@ from pybroker.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from pybroker.handlers.registry import RegisteredApi
 
+# pytest ends the traceback of a wrong call at the line of the test.
+__tracebackhide__ = True
+
 
 def api_named(name: str) -> RegisteredApi:
     """Return an API by Kafka's name; raises ValueError naming the nearest, and TypeError for what is no text."""

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import MetadataImage
     from pybroker.net.native import ControlRequest
 
+# pytest ends the traceback of a wrong call at the line of the test.
+__tracebackhide__ = True
+
 _TOPIC_FIELDS = ("topics", "topic_data", "topic_names", "topic_partitions", "subscribed_topic_names")
 _PARTITION_FIELDS = ("partitions", "partition_data", "partition_indexes")
 _GROUP_FIELDS = ("group_id", "groups", "groups_names", "group_ids")

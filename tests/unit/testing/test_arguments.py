@@ -15,10 +15,13 @@ import pybroker.testing
 from pybroker.testing import AsyncBroker, Broker, Cluster, Fault, Request, RequestLog
 from pybroker.testing.arguments import ONLY, checked
 
+# No request comes here.
+pytestmark = pytest.mark.filterwarnings("ignore::pybroker.testing.UnfiredFaultWarning")
+
 MADE_BY_PYBROKER = (Fault, Request, RequestLog)
 """Classes whose objects tests receive: they do not make them."""
 CALLED_BY_PYBROKER = {"Fault.take", "Fault.failed", "RequestLog.add", "Request.name_of"}
-NO_CALLS = {"Outcome"}
+NO_CALLS = {"Outcome", "UnfiredFaultWarning"}
 """Public names that have no methods of their own."""
 
 RIGHT: dict[str, Any] = {

@@ -246,10 +246,10 @@ def test_connections_can_be_closed_at_once(broker: Broker) -> None:
 def test_a_reset_leaves_nothing_but_the_address(broker: Broker) -> None:
     make_topic(broker)
     address = broker.bootstrap_servers
-    broker.fail("Metadata", "UNKNOWN_SERVER_ERROR", times=None)
+    fault = broker.fail("Metadata", "UNKNOWN_SERVER_ERROR", times=None)
     broker.advance(timedelta(days=1))
     broker.reset()
-    assert broker.bootstrap_servers == address
+    assert (broker.bootstrap_servers, fault.fired, fault.active) == (address, 0, False)
     with Admin(address) as admin:
         assert admin.list_topics() == []
 

@@ -260,6 +260,7 @@ def test_a_fault_that_cannot_happen_is_refused(broker: Broker, call: object, wor
 def test_nothing_is_intercepted_that_nobody_asked_for(broker: Broker, wire: Wire) -> None:
     with broker.recording():
         assert produce_error(wire) == 0
-    with broker.fail("Fetch", 1):
+    with broker.fail("Fetch", 1) as fault:
         assert produce_error(wire) == 0
+        assert fault.fired == 0
     assert [one.api for one in broker.requests] == ["Produce"]
