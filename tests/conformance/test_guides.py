@@ -7,6 +7,7 @@ tests/conformance/test_testing_guide.py.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,12 +24,22 @@ HERE = [
 ]
 
 
+BROKERS: dict[str, dict[str, Any]] = {
+    "docs/guides/client-metrics.md": {"properties": {"telemetry.receivers": "last-values"}},
+    "docs/guides/secured-client.md": {"security": "SSL"},
+}
+"""What brokers a page needs; another page's broker has defaults."""
+
+
 @pytest.mark.parametrize("page", HERE)
 def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert any(block.language == "python" and block.why_not is None for block in guides.blocks(page))
-    with Broker() as broker:
-        names = guides.run(page, broker.bootstrap_servers)
+    with Broker(**BROKERS.get(page, {})) as broker:
+        trusted = broker.client_properties().get("ssl.truststore.certificates", "")
+        Path("ca.pem").write_text(trusted)
+        replaced = {"broker.example:9093": broker.bootstrap_servers} if trusted else {}
+        names = guides.run(page, broker.bootstrap_servers, replaced, broker=broker)
     for test in guides.tests_of(names):
         test()
 
