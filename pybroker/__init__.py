@@ -2,4 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 __version__ = "0.1.0"
+
+if find_spec("pybroker._native") is None:
+    # Python takes the current directory first, and in a clone that is not built finds the sources alone.
+    raise ModuleNotFoundError(
+        f"{__path__[0]} has no extension module pybroker._native: it is a clone that is not built. Run Python in "
+        f"another directory to import the pybroker that is installed, or build the clone with `make build`",
+        name="pybroker._native",
+    )
