@@ -44,7 +44,7 @@ def write_html(result: Result, document: dict[str, Any], path: Path) -> None:
     try:
         import matplotlib as mpl
     except ModuleNotFoundError:
-        raise ToolError("--html needs matplotlib, which is missing: pip install 'pybroker[bench]'") from None
+        raise ToolError("--html needs matplotlib, which is missing: pip install 'matplotlib>=3.9'") from None
     mpl.use("svg")
     # Words stay words: they are searched and read aloud, and the file is smaller.
     mpl.rcParams.update({"svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9, "axes.titlesize": 10})

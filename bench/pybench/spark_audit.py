@@ -15,7 +15,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     try:
         _job().add_options(parser)
     except ModuleNotFoundError as error:
-        parser.error(f"{error.name} is missing: pip install pybroker-spark")
+        parser.error(f"{error.name} is missing: pip install ./spark in a clone of pybroker")
 
 
 def main(options: argparse.Namespace) -> int:

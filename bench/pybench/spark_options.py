@@ -77,7 +77,9 @@ def import_load() -> Any:
         importlib.import_module("pyspark")
         return importlib.import_module("pybroker_spark.load")
     except ModuleNotFoundError as error:
-        raise ToolError(f"the Spark tools need {error.name}, which is missing: pip install pybroker-spark") from None
+        raise ToolError(
+            f"the Spark tools need {error.name}, which is missing: pip install ./spark in a clone of pybroker"
+        ) from None
 
 
 @contextlib.contextmanager

@@ -204,7 +204,7 @@ def running(master: str, records: int, partitions: int) -> Iterator[Bench]:
     try:
         pybroker_spark = importlib.import_module("pybroker_spark")
     except ModuleNotFoundError:
-        raise ToolError("pybroker_spark is not installed: pip install pybroker-spark") from None
+        raise ToolError("pybroker_spark is not installed: pip install ./spark in a clone of pybroker") from None
     settings = {**_SETTINGS, "spark.jars": ",".join(str(jar) for jar in fetch_connector_jars())}
     with tempfile.TemporaryDirectory(prefix="pybench-spark-") as folder, Pybroker(Path(folder)) as broker:
         spark = pybroker_spark.session("spark-source", master=master, settings=settings)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.errors import CommandError
 from pybroker.cli.parsers import build_whole_parser, subparsers_of
+from pybroker.config.extras import install_command
 
 if TYPE_CHECKING:
     import argparse
@@ -33,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         import shtab
     except ImportError:
-        raise CommandError("scripts are made by shtab: pip install 'pybroker[cli]'") from None
+        raise CommandError(f"scripts are made by shtab: {install_command('cli')}") from None
     parser = build_whole_parser(COMMANDS)
     _mark_files(parser, shtab.FILE)
     print(shtab.complete(parser, arguments.shell))

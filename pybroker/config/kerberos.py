@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pybroker.config.errors import ConfigError
+from pybroker.config.extras import install_command
 from pybroker.config.key import parse_list
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ GSSAPI = "GSSAPI"
 SERVICE = "sasl.kerberos.service.name"
 RULES = "sasl.kerberos.principal.to.local.rules"
 _LACKING = (
-    "the package that speaks Kerberos (python -m pip install 'pybroker[gssapi]'), or another mechanism, as in "
+    f"the package that speaks Kerberos ({install_command('gssapi')}), or another mechanism, as in "
     "sasl.enabled.mechanisms=SCRAM-SHA-512"
 )
 _JAAS_EXAMPLE = (

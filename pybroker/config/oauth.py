@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pybroker.config.errors import ConfigError
+from pybroker.config.extras import install_command
 from pybroker.config.key import LONG_MAX, parse_list
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _signed(listener: str, url: str, texts: Texts, options: Mapping[str, str]) -
     if not _is_key_address(url):
         raise ConfigError(_shown(listener, JWKS_URL), url, "an https: or file: address")
     if find_spec("jwt") is None or find_spec("cryptography") is None:
-        words = "the packages that check tokens: python -m pip install 'pybroker[oauth]'"
+        words = f"the packages that check tokens: {install_command('oauth')}"
         raise ConfigError(_shown(listener, JWKS_URL), url, words)
     numbers = {name: _number(listener, name, default, texts) for name, default in _NUMBERS.items()}
     refresh_ms, backoff_ms, backoff_max_ms, skew_s = numbers.values()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from pybroker.config.errors import ConfigError
+from pybroker.config.extras import install_command
 from pybroker.config.key import double, integer, optional_string, parse_list, password
 from pybroker.config.settings import Settings
 
@@ -83,7 +84,7 @@ def build_export(keys: OpenTelemetryKeys) -> ExportSettings | None:
     if not is_address or parts.query or parts.fragment:
         raise ConfigError(ENDPOINT, endpoint, "an address, such as http://127.0.0.1:4318")
     if not all(map(_is_installed, _PACKAGES)):
-        words = "the packages that send: python -m pip install 'pybroker[otel]'"
+        words = f"the packages that send: {install_command('otel')}"
         raise ConfigError(ENDPOINT, endpoint, words)
     return ExportSettings(
         endpoint.rstrip("/"),

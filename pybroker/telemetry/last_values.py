@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pybroker.config.extras import install_command
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -130,7 +132,8 @@ class LastValues:
         if not self._has_said:
             self._has_said = True
             log.warning(
-                "clients push metrics, which are counted and not read: install pybroker[telemetry] for their values"
+                "clients push metrics, which are counted and not read; for their values: %s",
+                install_command("telemetry"),
             )
         return []
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybroker.config.extras import install_command
 from pybroker.controller.cluster.events import ScramUpsertion
 from pybroker.security.scram import salted_password
 from pybroker.security.scram_mechanisms import LEAST_ITERATIONS, SCRAM_BY_NAME
@@ -43,9 +44,7 @@ class Security:
             try:
                 from pybroker.testing.certificates import Authority
             except ImportError as error:
-                raise ValueError(
-                    f"security={protocol!r} needs {error.name}: python -m pip install 'pybroker[testing]'"
-                ) from None
+                raise ValueError(f"security={protocol!r} needs {error.name}: {install_command('testing')}") from None
             self._authority = Authority()
 
     @property

@@ -232,4 +232,4 @@ def test_what_is_not_installed_is_reported(
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     assert main.main(["spark-producer-perf", *COMMON, "--record-size", "50"]) == 1
-    assert "pip install pybroker-spark" in capsys.readouterr().err
+    assert "pip install ./spark in a clone of pybroker" in capsys.readouterr().err

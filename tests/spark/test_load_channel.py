@@ -332,7 +332,7 @@ def test_without_the_package_that_makes_certificates_the_load_says_what_to_insta
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    with pytest.raises(LoadError, match=r"pip install 'pybroker-spark\[tls\]'"):
+    with pytest.raises(LoadError, match=r"pip install 'cryptography>=42'"):
         make_identity()
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 DESCRIPTION = (
     "Show what a cluster is doing now: topics and partitions by records a second, groups by lag, and with --metrics "
     "clients that have a quota, by bytes a second. It goes on until Ctrl-C; with --once it looks for one interval and "
-    "ends. The live view needs rich (pip install 'pybroker[cli]')."
+    "ends. The live view needs the package rich."
 )
 JSON = {
     "": {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.errors import CommandError
 from pybroker.cli.top.rates import CLIENT_HEAD, GROUP_HEAD, PARTITION_HEAD, TOPIC_HEAD, View, build_view, summary
+from pybroker.config.extras import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +41,7 @@ def show_live(
         from rich.console import Console
         from rich.live import Live
     except ImportError:
-        raise CommandError("the live view needs rich: pip install 'pybroker[cli]', or use --once") from None
+        raise CommandError(f"the live view needs rich: {install_command('cli')}; or use --once") from None
     console = console or Console()
     if not console.is_terminal:
         raise CommandError("the live view needs a terminal: use --once or --json", 2)

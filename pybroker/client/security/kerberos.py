@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pybroker.client import native
 from pybroker.client.errors import AuthenticationError, SettingError
+from pybroker.config.extras import install_command
 from pybroker.security.kerberos_library import LibraryContext, in_one_line
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ def open_kerberos(settings: SecuritySettings, options: Mapping[str, str]) -> nat
     """Make credentials whose tokens are tickets; `options` are those of the login module. Raises SettingError."""
     if find_spec("gssapi") is None:
         raise SettingError(
-            f"sasl.mechanism=GSSAPI{settings.by_default}: it needs the package that speaks Kerberos: python -m pip "
-            f"install 'pybroker[gssapi]'"
+            f"sasl.mechanism=GSSAPI{settings.by_default}: it needs the package that speaks Kerberos: "
+            f"{install_command('gssapi')}"
         )
     service = _service(settings, options)
     name, store = options.get("principal"), build_store(options)

@@ -47,7 +47,7 @@ def make_identity() -> Identity:
         certificate, key, password = _sign()
     except ImportError:
         raise LoadError(
-            "TLS of the channel needs the package cryptography, which is missing: pip install 'pybroker-spark[tls]'"
+            "TLS of the channel needs the package cryptography, which is missing: pip install 'cryptography>=42'"
         ) from None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3

@@ -54,4 +54,4 @@ def test_without_shtab_the_way_to_get_it_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "shtab", None)
     assert main(["completion", "bash"]) == 1
-    assert "pip install 'pybroker[cli]'" in capsys.readouterr().err
+    assert "pip install 'rich>=13' 'shtab>=1.8'" in capsys.readouterr().err

@@ -50,5 +50,6 @@ def test_an_address_is_refused_where_the_packages_that_send_are_missing(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(opentelemetry_keys, "_PACKAGES", (missing,))
-    with pytest.raises(ConfigError, match=r"opentelemetry\.endpoint=http://host:1: .* pip install 'pybroker\[otel\]'"):
+    packages = r"'opentelemetry-sdk>=1\.27' 'opentelemetry-exporter-otlp-proto-http>=1\.27'"
+    with pytest.raises(ConfigError, match=rf"opentelemetry\.endpoint=http://host:1: .* pip install {packages}"):
         BrokerConfig({ENDPOINT: "http://host:1"})

@@ -86,6 +86,9 @@ def test_what_cannot_be_read_is_counted_and_said_once(time: Time, caplog: pytest
         values.receive(push(gauge("g", 1)))
     (one,) = values.read()
     assert (one.pushes, one.values) == (2, ())
-    assert [record.message for record in caplog.records if "pybroker[telemetry]" in record.message] == [
-        "clients push metrics, which are counted and not read: install pybroker[telemetry] for their values"
+    assert [record.message for record in caplog.records if "counted and not read" in record.message] == [
+        (
+            "clients push metrics, which are counted and not read; for their values: "
+            "python -m pip install 'opentelemetry-proto>=1.27'"
+        )
     ]

@@ -126,5 +126,5 @@ def test_what_cannot_sign_in_is_refused(
 
 def test_a_client_without_the_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kerberos, "find_spec", lambda _name: None)
-    with pytest.raises(SettingError, match=r"GSSAPI \(the default\): .*pip install 'pybroker\[gssapi\]'"):
+    with pytest.raises(SettingError, match=r"GSSAPI \(the default\): .*pip install 'gssapi>=1\.8'"):
         open_security(AdminSettings.of_client("h:1", {"security.protocol": "SASL_PLAINTEXT"}))
