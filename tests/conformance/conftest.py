@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from pybroker.client import Admin, NewTopic
 from tests.conformance.classic_members import OK, UNKNOWN_MEMBER_ID, Member
 from tests.conformance.transactions import TRANSACTIONAL_ID_NOT_FOUND, Transactional
 from tests.support import programs
@@ -162,6 +163,22 @@ def leads_all(wire: Wire, name: str, partitions: int) -> bool:
     """Whether the broker serves every partition of a topic."""
     answer = wire.ask(fetch(name, partitions=range(partitions)))
     return {part.error_code for part in answer.responses[0].partitions} == {0}
+
+
+@pytest.fixture
+def make_topic(server: Server, topic_name: str) -> Callable[[int], str]:
+    """Makes the topic of a test with so many partitions, which all have leaders: `make_topic(3)` returns its name.
+
+    In a cluster it has the default number of replicas, placed by the controller.
+    """
+
+    def make(partitions: int) -> str:
+        with Admin(server.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic(topic_name, partitions, -1)])
+            admin.wait_for_leaders(topic_name)
+        return topic_name
+
+    return make
 
 
 @pytest.fixture

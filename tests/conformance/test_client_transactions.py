@@ -15,12 +15,10 @@ import pyarrow as pa
 import pytest
 
 from pybroker.client import (
-    Admin,
     AsyncConsumer,
     AsyncProducer,
     Consumer,
     GroupMetadata,
-    NewTopic,
     Producer,
     ProducerFencedError,
     TopicPartition,
@@ -47,12 +45,9 @@ def with_transactions(server: Server) -> None:
 
 
 @pytest.fixture
-def two(server: Server, topic_name: str) -> str:
+def two(make_topic: Callable[[int], str]) -> str:
     """A topic of two partitions."""
-    with Admin(server.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(topic_name, 2, -1)])
-        admin.wait_for_leaders(topic_name)
-    return topic_name
+    return make_topic(2)
 
 
 @pytest.fixture

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from typing import Any
 
 import confluent_kafka
 import pyarrow as pa
 import pytest
 
-from pybroker.client import EARLIEST, Admin, ColumnFetcher, NewTopic, Producer, TopicPartition
+from pybroker.client import EARLIEST, ColumnFetcher, Producer, TopicPartition
 from tests.conformance.conftest import Server
 
 pytestmark = pytest.mark.one_and_three
@@ -22,12 +23,9 @@ Headers = list[tuple[str, bytes | None]]
 
 
 @pytest.fixture
-def topic_of_three(server: Server, topic_name: str) -> str:
+def topic_of_three(make_topic: Callable[[int], str]) -> str:
     """A topic of three partitions."""
-    with Admin(server.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(topic_name, 3, -1)])
-        admin.wait_for_leaders(topic_name)
-    return topic_name
+    return make_topic(3)
 
 
 def read(server: Server, partitions: list[TopicPartition], rows: int, **properties: Any) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pybroker.client import Admin, ClientError, Consumer, NewTopic, TopicPartition
+from pybroker.client import ClientError, Consumer, TopicPartition
 from pybroker.client.assignors import Assignment, GroupMember, StatelessAssignor
 from tests.conformance.conftest import Server
 from tests.support import repository
@@ -54,11 +54,8 @@ class FailsOnce(StatelessAssignor):
 
 
 @pytest.fixture
-def topic(server: Server, topic_name: str) -> str:
-    with Admin(server.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(topic_name, PARTITIONS, -1)])
-        admin.wait_for_leaders(topic_name)
-    return topic_name
+def topic(make_topic: Callable[[int], str]) -> str:
+    return make_topic(PARTITIONS)
 
 
 @pytest.fixture

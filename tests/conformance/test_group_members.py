@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from pybench.peers import java
-from pybroker.client import Admin, NewTopic, Producer
+from pybroker.client import Producer
 from tests.conformance.conftest import Server, serves, serving
 from tests.support import programs
 from tests.support.conditions import wait_until
@@ -39,12 +39,9 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def topic(server: Server, topic_name: str) -> str:
+def topic(make_topic: Callable[[int], str]) -> str:
     """A topic of 12 partitions."""
-    with Admin(server.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(topic_name, PARTITIONS, -1)])
-        admin.wait_for_leaders(topic_name)
-    return topic_name
+    return make_topic(PARTITIONS)
 
 
 @pytest.fixture

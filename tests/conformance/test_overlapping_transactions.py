@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import confluent_kafka
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from pybench.peers.java import run_java_tool
-from pybroker.client import Admin, ColumnFetcher, Consumer, NewTopic, TopicPartition
+from pybroker.client import ColumnFetcher, Consumer, TopicPartition
 from tests.conformance.conftest import Server, serves
 from tests.support.conditions import wait_until
 
@@ -44,11 +44,8 @@ def with_transactions(server: Server) -> None:
 
 
 @pytest.fixture
-def topic(server: Server, topic_name: str) -> str:
-    with Admin(server.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(topic_name, PARTITIONS, -1)])
-        admin.wait_for_leaders(topic_name)
-    return topic_name
+def topic(make_topic: Callable[[int], str]) -> str:
+    return make_topic(PARTITIONS)
 
 
 class Writers:
