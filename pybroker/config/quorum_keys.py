@@ -38,7 +38,10 @@ class QuorumKeys(Settings):
         at_least=0,
     )
     controller_quorum_request_timeout_ms = integer(
-        2000, "Longest wait, in ms, for an answer between controllers.", at_least=0
+        2000,
+        "Longest wait, in ms, for a response between controllers. Replica fetchers and requests of brokers to other "
+        "nodes end a connection whose peer acknowledges nothing for so long (TCP_USER_TIMEOUT).",
+        at_least=0,
     )
     controller_quorum_retry_backoff_ms = integer(
         20, "Pause, in ms, before a controller request is tried again.", at_least=0
