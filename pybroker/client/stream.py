@@ -14,7 +14,12 @@ from pybroker.client.errors import AuthenticationError
 
 _PIECE = 65_536
 _KEEPALIVE_S = 1
-"""The time without bytes before TCP probes the peer, and the time between probes."""
+"""The time without bytes before TCP probes the peer, and the time between probes.
+
+`PROBE_EVERY` of `native/net/src/follower/connection.rs` is the same for replica fetchers: a connection between nodes
+ends as soon after a network cut, whichever part of a node has opened it (docs/adr/0099). A second is the least that TCP
+can be given, and well below the path timeout of 2 s.
+"""
 _KEEPALIVE_PROBES = 2
 
 
