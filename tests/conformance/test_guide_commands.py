@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -33,9 +33,11 @@ AUTHORIZED = {
 }
 PRELUDE = """
 set -euo pipefail
-started=()
+started=() outputs=()
 trap 'kill -TERM "${started[@]}" 2>/dev/null || true; wait' EXIT
-foreground() { exec {ready}< <(exec "$@"); started+=($!); read -r line <&"$ready"; echo "$line"; }
+background() { exec {output}< <(exec "$@"); started+=($!) outputs+=("$output"); }
+all_ready() { for output in "${outputs[@]}"; do read -r line <&"$output"; echo "$line"; done; outputs=(); }
+foreground() { background "$@"; all_ready; }
 """
 FOREGROUND = re.compile(r"^(pybroker (?:cluster )?start (?!-d)[^&\n#]*?)(?:&|#.*)?$", re.MULTILINE)
 KAFKA = re.compile(r"\bkafka-([a-z-]+)\.sh\b")
@@ -45,6 +47,19 @@ def free_port() -> int:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         return int(bound.getsockname()[1])
+
+
+def free_ports(count: int) -> int:
+    """The first of so many ports in a row that nothing listens at."""
+    while True:
+        first = free_port()
+        with ExitStack() as stack:
+            try:
+                for port in range(first, first + count):
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except (OSError, OverflowError):
+                continue
+            return first
 
 
 def at(broker: Broker) -> dict[str, str]:
@@ -137,9 +152,17 @@ def secured(page: str, directory: Path) -> Iterator[Replaced]:
 
 
 @contextmanager
-def keys(page: str, directory: Path) -> Iterator[Replaced]:
-    """The keys alone: tests/conformance/test_secured_cluster.py runs the nodes."""
-    yield {}
+def secured_nodes(page: str, directory: Path) -> Iterator[Replaced]:
+    """Nothing runs: the page makes keys and starts three nodes, here at other ports."""
+    first = free_ports(6)
+    ports = {
+        f"127.0.0.1:9{n}9{end}": f"127.0.0.1:{first + n + after}" for n in (1, 2, 3) for end, after in ((2, -1), (3, 2))
+    }
+    write_properties(page, "process.roles=", directory / "common.properties", ports)
+    write_properties(page, "security.protocol=", directory / "admin.properties")
+    start = "pybroker start --config node-$n.properties"
+    nodes = {f"{start} &": f"background {start}", 'ask="': 'all_ready\nask="'}
+    yield {**nodes, **ports, "9${n}92": f"$(({first - 1} + n))", "9${n}93": f"$(({first + 2} + n))"}
 
 
 @contextmanager
@@ -171,7 +194,7 @@ SITUATIONS: dict[str, Callable[[str, Path], AbstractContextManager[Replaced]]] =
     "docs/guides/moving.md": moved,
     "docs/guides/operate.md": operated,
     "docs/guides/quotas.md": plain,
-    "docs/guides/secured-cluster.md": keys,
+    "docs/guides/secured-cluster.md": secured_nodes,
     "docs/guides/tls.md": secured,
     "docs/guides/users.md": users,
 }
