@@ -51,6 +51,17 @@ def stable_offset(cluster: Cluster, group: str) -> tuple[int, int]:
     return found
 
 
+def offset_of_librdkafka(cluster: Cluster, group: str) -> int:
+    """The offset that librdkafka resumes at, which fetches stable ones; OFFSET_INVALID where the group has none."""
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group})
+    try:
+        (found,) = consumer.committed([confluent_kafka.TopicPartition(TOPIC, 0)], 60)
+    finally:
+        consumer.close()
+    assert found.error is None
+    return int(found.offset)
+
+
 def test_the_next_coordinator_has_what_is_pending(cluster: Cluster) -> None:
     settings = {"bootstrap.servers": cluster.bootstrap_servers}
     producers = {}
@@ -72,3 +83,6 @@ def test_the_next_coordinator_has_what_is_pending(cluster: Cluster) -> None:
     wait_until(lambda: stable_offset(cluster, "aborted") == (-1, OK), within=60, what="it is aborted")
     with Admin(cluster.bootstrap_servers) as admin:
         assert admin.list_group_offsets("committed")[TopicPartition(TOPIC, 0)].offset == 7
+        assert admin.list_group_offsets("aborted") == {}
+    assert offset_of_librdkafka(cluster, "committed") == 7
+    assert offset_of_librdkafka(cluster, "aborted") == confluent_kafka.OFFSET_INVALID
