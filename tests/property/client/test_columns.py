@@ -1,4 +1,7 @@
-"""Columns and records are two faces of the same bytes, whatever these are."""
+"""Columns and records are two faces of the same bytes, whatever these are, and what was put into the log.
+
+The bytes are those of `tests.support.batches` and of kafka-python. The expected rows are made from what was put in.
+"""
 
 from __future__ import annotations
 
@@ -80,8 +83,8 @@ def packed(made: Batch) -> Batch:
     return replace(made, section=bytes(packer(plain)))
 
 
-def fill(broker: ScriptedBroker, log: list[Batch | Messages]) -> None:
-    """Put the log into the broker, with the transactions that its markers abort."""
+def fill(broker: ScriptedBroker, log: list[Batch | Messages], start: int) -> None:
+    """Put the log into the broker. Fetches list the transactions that markers from `start` on abort, in their order."""
     begun: dict[int, int] = {}
     offset, aborted = 0, []
     for one in log:
@@ -98,13 +101,40 @@ def fill(broker: ScriptedBroker, log: list[Batch | Messages]) -> None:
             raw, count = bytearray(packed(replace(one, base_offset=offset)).encode()), len(one.records)
             if one.attributes & CONTROL:
                 first = begun.pop(one.producer_id, None)
-                if first is not None and one.records[0].key == ABORT:
+                if first is not None and one.records[0].key == ABORT and offset >= start:
                     aborted.append((one.producer_id, first))
             elif one.attributes & TRANSACTIONAL:
                 begun.setdefault(one.producer_id, offset)
         broker.hold(offset, count, bytes(raw))
         offset += count
-    broker.aborted = sorted(aborted, key=lambda entry: entry[1])
+    broker.aborted = aborted
+
+
+def rows_put(log: list[Batch | Messages], *, committed: bool) -> list[Row]:
+    """The rows that a reader may see: an abort removes what its producer has put since its last marker (KIP-98)."""
+    rows: dict[int, Row] = {}
+    open_ones: dict[int, list[int]] = {}
+    offset = 0
+    for one in log:
+        if isinstance(one, Messages):
+            for index, (key, value) in enumerate(one.parts):
+                rows[offset] = (offset, 1000 + index if one.magic else -1, key, value, None)
+                offset += 1
+            continue
+        if one.attributes & CONTROL:
+            ended = open_ones.pop(one.producer_id, [])
+            for hidden in ended if committed and one.records[0].key == ABORT else []:
+                del rows[hidden]
+            offset += 1
+            continue
+        times = [one.base_timestamp + record.timestamp_delta for record in one.records]
+        for record, time in zip(one.records, times, strict=True):
+            shown = max(times) if one.attributes & LOG_APPEND_TIME else time
+            rows[offset] = (offset, shown, record.key, record.value, list(record.headers) or None)
+            if one.attributes & TRANSACTIONAL:
+                open_ones.setdefault(one.producer_id, []).append(offset)
+            offset += 1
+    return list(rows.values())
 
 
 def rows_of_records(servers: str, properties: dict[str, object], start: int) -> list[Row]:
@@ -140,13 +170,14 @@ def rows_of_columns(servers: str, properties: dict[str, object], start: int, max
     max_rows=st.integers(1, 20),
     isolation=st.sampled_from(["read_uncommitted", "read_committed"]),
 )
-def test_columns_have_what_records_have(
+def test_records_and_columns_have_what_was_put_into_the_log(
     log: list[Batch | Messages], skipped: int, max_rows: int, isolation: str
 ) -> None:
     with ScriptedBroker() as broker:
-        fill(broker, log)
         counts = [len(one.parts) if isinstance(one, Messages) else len(one.records) for one in log]
         start, end = min(skipped, sum(counts) - 1), sum(counts)
+        fill(broker, log, start)
         properties: dict[str, object] = {"isolation.level": isolation}
-        expected = rows_of_records(broker.bootstrap_servers, properties, start)
+        expected = [row for row in rows_put(log, committed=isolation == "read_committed") if row[0] >= start]
+        assert rows_of_records(broker.bootstrap_servers, properties, start) == expected
         assert rows_of_columns(broker.bootstrap_servers, properties, start, max_rows, end) == expected
