@@ -161,7 +161,8 @@ class MutationCharge:
         return self.wait_ms
 
     def _throttle(self) -> None:
-        self.wait_ms = round(min(-self._bucket.tokens / self._rate * 1000, _LONGEST_WAIT_MS))
+        # Half of a millisecond is one, as in Java.
+        self.wait_ms = int(min(-self._bucket.tokens / self._rate * 1000 + 0.5, _LONGEST_WAIT_MS))
 
 
 def say_wait(response: Response, wait_ms: int) -> Response:
