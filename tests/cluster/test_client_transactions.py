@@ -7,6 +7,7 @@ import pytest
 from pybroker.client import Admin, Consumer, NewTopic, Producer, TopicPartition, TransactionAbortableError
 from pybroker.protocol.messages.find_coordinator import TRANSACTION
 from pybroker.testing import Cluster
+from tests.support import librdkafka_reader
 
 pytestmark = [pytest.mark.process]
 
@@ -36,8 +37,10 @@ def test_every_transaction_is_whole_when_its_coordinator_and_a_leader_are_killed
                     continue
                 committed.append(number)
         found = read(cluster)
+        theirs = librdkafka_reader.values(cluster.bootstrap_servers, "t", partitions=PARTITIONS)
     assert len(committed) > COUNT // 2
     assert found == [committed] * PARTITIONS
+    assert [[int(value) for value in values] for values in theirs] == [committed] * PARTITIONS
 
 
 def restart_and_kill(cluster: Cluster, producer: Producer, who: str) -> None:

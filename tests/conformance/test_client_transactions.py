@@ -29,6 +29,7 @@ from pybroker.client import (
 from pybroker.client.errors import RecordError, SettingError, TransactionFatalError
 from pybroker.protocol.errors import ErrorCode
 from tests.conformance.conftest import Server, Topic, serves
+from tests.support import librdkafka_reader
 from tests.support.conditions import wait_until
 
 END_TXN = 26
@@ -59,15 +60,18 @@ def producer(server: Server, topic_name: str) -> Iterator[Producer]:
 
 
 def read(server: Server, topic: str, partitions: int = 2, *, isolation: str = "read_committed") -> list[bytes]:
-    """Everything that a consumer may read of a topic, sorted."""
+    """Everything that a consumer may read of a topic, sorted; librdkafka reads the same in each partition."""
     parts = [TopicPartition(topic, index) for index in range(partitions)]
-    found: list[bytes] = []
+    found: list[list[bytes]] = [[] for _ in parts]
     with Consumer(server.bootstrap_servers, {**EARLIEST, "isolation.level": isolation}) as consumer:
         ends = consumer.end_offsets(*parts)
         consumer.assign(parts)
         while any(consumer.position(part) < ends[part] for part in parts):
-            found += [record.value or b"" for record in consumer.poll(1)]
-    return sorted(found)
+            for record in consumer.poll(1):
+                found[record.partition].append(record.value or b"")
+    theirs = librdkafka_reader.values(server.bootstrap_servers, topic, partitions=partitions, isolation=isolation)
+    assert found == theirs
+    return sorted(value for values in theirs for value in values)
 
 
 def lose(producer: Producer, topic: str) -> None:

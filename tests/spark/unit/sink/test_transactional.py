@@ -19,6 +19,7 @@ from pybroker_spark.sink.settings import forced_properties
 from pybroker_spark.sink.transactional import TransactionalOutcome
 from pybroker_spark.source.errors import OptionError
 from pybroker_spark.source.options import WriteOptions, parse_write
+from tests.support import librdkafka_reader
 
 
 class World:
@@ -56,6 +57,8 @@ class World:
             fetcher.assign(dict.fromkeys(partitions, EARLIEST))
             while any(fetcher.positions()[p] < end for p, end in ends.items()):
                 found += [record.value or b"" for record in fetcher.poll(1.0)]
+        theirs = librdkafka_reader.values(self.servers, self.topic, partitions=2, isolation=isolation)
+        assert sorted(found) == sorted(value for values in theirs for value in values)
         return sorted(found)
 
 

@@ -1,0 +1,37 @@
+"""What librdkafka reads of a topic: the second opinion beside this project's own readers."""
+
+from __future__ import annotations
+
+import confluent_kafka
+
+_PATIENCE_S = 60
+
+
+def values(
+    bootstrap_servers: str, topic: str, *, partitions: int, isolation: str = "read_committed"
+) -> list[list[bytes]]:
+    """Return by partition the values of all records up to the end that the isolation level may see, in log order."""
+    settings = {
+        "bootstrap.servers": bootstrap_servers,
+        "group.id": "unused",
+        "isolation.level": isolation,
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+    }
+    consumer = confluent_kafka.Consumer(settings)
+    try:
+        consumer.assign([confluent_kafka.TopicPartition(topic, index, 0) for index in range(partitions)])
+        found: list[list[bytes]] = [[] for _ in range(partitions)]
+        left = set(range(partitions))
+        while left:
+            message = consumer.poll(_PATIENCE_S)
+            assert message is not None, f"librdkafka read nothing of {topic} in {_PATIENCE_S} s"
+            if message.error() is None:
+                found[message.partition()].append(message.value() or b"")
+            elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                left.discard(message.partition())
+            else:
+                raise AssertionError(f"librdkafka failed to read {topic}: {message.error()}")
+        return found
+    finally:
+        consumer.close()
