@@ -13,6 +13,8 @@ mod reader;
 mod routes;
 mod sent;
 #[cfg(test)]
+mod kafka_tests;
+#[cfg(test)]
 mod tests;
 
 use std::str::FromStr;

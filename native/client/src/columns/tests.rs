@@ -21,9 +21,9 @@ use pybroker_record::{
 use pybroker_wire::fetch::AbortedTransaction;
 
 const EVERYTHING: [Column; 9] = Column::ALL;
-const MOST: Pick<'_> = Pick { columns: &EVERYTHING, end: None, max_rows: usize::MAX, max_bytes: usize::MAX };
+pub(super) const MOST: Pick<'_> = Pick { columns: &EVERYTHING, end: None, max_rows: usize::MAX, max_bytes: usize::MAX };
 
-type Part = Option<Vec<u8>>;
+pub(super) type Part = Option<Vec<u8>>;
 type OwnedHeaders = Vec<(Vec<u8>, Part)>;
 
 /// What stands in a log.
@@ -40,9 +40,9 @@ enum Stored {
 }
 
 /// A row in any form.
-type Seen = (i64, i64, Part, Part, Option<Vec<(String, Part)>>);
+pub(super) type Seen = (i64, i64, Part, Part, Option<Vec<(String, Part)>>);
 
-fn chunk(bytes: Vec<u8>, position: i64, aborted: Vec<AbortedTransaction>, read_committed: bool) -> Chunk {
+pub(super) fn chunk(bytes: Vec<u8>, position: i64, aborted: Vec<AbortedTransaction>, read_committed: bool) -> Chunk {
     let Extent { len, next_offset, leader_epoch } = Extent::measure(&bytes).unwrap();
     Chunk {
         topic: "t".into(),
@@ -149,7 +149,7 @@ fn visible(stored: &[Stored], position: i64, read_committed: bool) -> Vec<i64> {
     visible.into_iter().filter(|offset| *offset >= position).collect()
 }
 
-fn read_as_records(chunk: &Chunk) -> Vec<Seen> {
+pub(super) fn read_as_records(chunk: &Chunk) -> Vec<Seen> {
     let mut rows = Vec::new();
     chunk.for_each(&mut Vec::new(), |fetched| rows.push(seen(&fetched))).unwrap();
     rows
@@ -182,7 +182,7 @@ fn part(array: &ArrayRef, row: usize) -> Part {
     array.is_valid(row).then(|| array.as_binary::<i32>().value(row).to_vec())
 }
 
-fn read_as_columns(columns: &RecordColumns) -> Vec<Seen> {
+pub(super) fn read_as_columns(columns: &RecordColumns) -> Vec<Seen> {
     columns.array.to_data().validate_full().unwrap();
     let column = |column: Column| Arc::clone(columns.array.column_by_name(column.name()).unwrap());
     let (keys, values, headers) = (column(Column::Key), column(Column::Value), column(Column::Headers));
@@ -202,7 +202,7 @@ fn read_as_columns(columns: &RecordColumns) -> Vec<Seen> {
     rows.collect()
 }
 
-fn numbers(columns: &RecordColumns, column: Column) -> Vec<i64> {
+pub(super) fn numbers(columns: &RecordColumns, column: Column) -> Vec<i64> {
     let array = columns.array.column_by_name(column.name()).unwrap();
     match array.data_type() {
         DataType::Int32 => array.as_primitive::<Int32Type>().values().iter().map(|n| i64::from(*n)).collect(),

@@ -6,6 +6,7 @@ mod log_fixture;
 mod log_formats;
 mod log_lookup;
 mod log_model;
+mod log_of_kafka;
 mod log_recovery;
 mod log_retention;
 mod log_transactions;
