@@ -15,6 +15,8 @@ mod down_convert;
 mod error;
 mod header;
 mod ids;
+#[cfg(test)]
+mod kafka_tests;
 mod lz4;
 mod message;
 mod message_set;
