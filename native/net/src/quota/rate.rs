@@ -131,6 +131,49 @@ mod tests {
         }
     }
 
+    /// Windows, limits, and uses: milliseconds since the one before (the first is at 7), what is used, and the wait that follows.
+    /// The waits are those of `QuotaUtils.throttleTime` of Kafka 4.3.1, for a `Sensor` with a `Rate`.
+    const KAFKAS_WAITS: [(Window, f64, &str); 3] = [
+        (
+            Window { samples: 11, sample_ms: 1000 },
+            1000.0,
+            "878 2231 0, 753 1673 0, 745 2219 0, 664 1764 0, 139 2686 272, 595 75 0, \
+             32 1280 1000, 16449 2962 0, 1005 1899 0, 396 2951 0, 136 793 0, 454 1098 0, \
+             653 1704 763, 440 2945 4268, 693 2632 6207, 1252 517 7472, 950 2875 9397, 173 2939 13163, \
+             9 307 13461, 772 1752 14441, 445 335 15331, 688 1010 16653, 380 1544 17817, 3204 1304 15960",
+        ),
+        (
+            Window { samples: 2, sample_ms: 5000 },
+            700.0,
+            "2546 3990 700, 5972 5154 7091, 5357 5168 9389, 74 10351 24102, 3808 10356 35088, 2706 7603 41238, \
+             5359 4633 42497, 11363 3660 229, 1355 3785 4281, 3300 3683 6242, 152 1038 7573, 921 8198 23363, \
+             1910 5023 28629, 808 3165 32343, 5718 781 27740, 1250 1734 17315, 5832 2135 0, 2576 3432 1888, \
+             577 6899 11166, 4178 1867 13145, 239 10279 27590, 1725 6621 35324, 2317 1354 34941, 11848 1258 0",
+        ),
+        (
+            Window { samples: 3, sample_ms: 1000 },
+            40.0,
+            "515 36 0, 525 23 0, 416 86 684, 885 92 3099, 931 91 5443, 1155 24 4888, \
+             1094 71 3770, 2381 43 469, 228 80 2241, 205 54 3386, 482 101 4035, 710 47 5500, \
+             1127 86 7523, 298 30 7975, 770 108 9905, 2912 74 1638, 785 33 0, 10 29 605, \
+             343 81 3287, 545 15 3117, 233 3 2959, 409 74 5400, 1160 60 5740, 3084 75 0",
+        ),
+    ];
+
+    #[test]
+    fn waits_are_those_that_kafka_computed() {
+        for (window, limit, uses) in KAFKAS_WAITS {
+            let (mut rate, mut now) = (Rate::default(), 7);
+            for line in uses.split(", ") {
+                let numbers: Vec<u32> = line.split(' ').map(|number| number.parse().unwrap()).collect();
+                now += u64::from(numbers[0]);
+                rate.record(window, f64::from(numbers[1]), now);
+                let wait = rate.throttle_ms(window, limit, now);
+                assert_eq!(wait, f64::from(numbers[2]), "{line} at {now} of {window:?}");
+            }
+        }
+    }
+
     /// Kafka's classes, written down as they are there: a sample is reset where it stands, and looked for anew each time.
     #[derive(Default)]
     struct Model {
