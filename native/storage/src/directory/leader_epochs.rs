@@ -182,4 +182,51 @@ mod tests {
         assert_eq!(list.end_offset_for(1, 33), (1, 0));
         assert_eq!(epochs(&[]).end_offset_for(1, 33), UNDEFINED);
     }
+
+    /// What `LeaderEpochFileCache` of Kafka 4.3.1 does, one step after the other: `assign` an epoch from an offset, truncate from the
+    /// `end` or the `start`, or `query` an epoch, with the log end offset and what is returned. Behind each: the list then.
+    const KAFKAS_STEPS: &str = "assign 1 0: 1@0, query -1 7 -1 -1: 1@0, query 0 9 0 0: 1@0, query -1 12 -1 -1: 1@0, \
+         assign 4 19: 1@0 4@19, query 0 28 0 0: 1@0 4@19, query -1 32 -1 -1: 1@0 4@19, end 7: 1@0, \
+         assign 3 18: 1@0 3@18, query 5 25 -1 -1: 1@0 3@18, query -1 27 -1 -1: 1@0 3@18, \
+         assign 6 21: 1@0 3@18 6@21, assign 7 33: 1@0 3@18 6@21 7@33, assign 6 44: 1@0 3@18 6@44, \
+         query 5 49 3 44: 1@0 3@18 6@44, assign 6 53: 1@0 3@18 6@44, end 59: 1@0 3@18 6@44, \
+         assign 9 60: 1@0 3@18 6@44 9@60, start 49: 6@49 9@60, assign 8 75: 6@49 8@75, assign 7 75: 6@49 7@75, \
+         query 4 88 4 49: 6@49 7@75, end 55: 6@49, query 2 60 2 49: 6@49, assign 6 65: 6@49, \
+         assign 7 69: 6@49 7@69, assign 7 75: 6@49 7@69, assign 10 79: 6@49 7@69 10@79, \
+         assign 13 91: 6@49 7@69 10@79 13@91, assign 13 97: 6@49 7@69 10@79 13@91, \
+         assign 16 97: 6@49 7@69 10@79 13@91 16@97, query 13 118 13 97: 6@49 7@69 10@79 13@91 16@97, \
+         query 16 122 16 122: 6@49 7@69 10@79 13@91 16@97, assign 15 122: 6@49 7@69 10@79 13@91 15@122, \
+         query 9 136 7 79: 6@49 7@69 10@79 13@91 15@122, query 13 139 13 122: 6@49 7@69 10@79 13@91 15@122, \
+         query 9 144 7 79: 6@49 7@69 10@79 13@91 15@122, assign 17 145: 6@49 7@69 10@79 13@91 15@122 17@145, \
+         end 126: 6@49 7@69 10@79 13@91 15@122, query 19 137 -1 -1: 6@49 7@69 10@79 13@91 15@122, \
+         query 15 140 15 140: 6@49 7@69 10@79 13@91 15@122, assign 16 143: 6@49 7@69 10@79 13@91 15@122 16@143, \
+         end 128: 6@49 7@69 10@79 13@91 15@122, query 14 133 13 122: 6@49 7@69 10@79 13@91 15@122, \
+         query 13 136 13 122: 6@49 7@69 10@79 13@91 15@122, start 102: 13@102 15@122, \
+         query 10 145 10 102: 13@102 15@122, start 122: 15@122, assign 18 154: 15@122 18@154, \
+         query 18 166 18 166: 15@122 18@154, assign 20 165: 15@122 18@154 20@165, end 114:, start 88:, \
+         query 21 127 -1 -1:, assign 23 135: 23@135, assign 23 141: 23@135, assign 24 144: 23@135 24@144, end 85:, \
+         assign 24 85: 24@85, assign 25 82: 25@82, assign 27 84: 25@82 27@84, query 25 96 25 84: 25@82 27@84, \
+         query 27 104 27 104: 25@82 27@84, end 74:";
+
+    #[test]
+    fn steps_lead_to_the_lists_of_kafka() {
+        let mut list = LeaderEpochs::default();
+        for step in KAFKAS_STEPS.split(", ") {
+            let (done, after) = step.split_once(':').unwrap();
+            let (what, numbers) = done.split_once(' ').unwrap();
+            let numbers: Vec<i64> = numbers.split(' ').map(|number| number.parse().unwrap()).collect();
+            match what {
+                "assign" => _ = list.assign(numbers[0] as i32, numbers[1]),
+                "end" => _ = list.truncate_from_end(numbers[0]),
+                "start" => _ = list.truncate_from_start(numbers[0]),
+                _ => assert_eq!(
+                    list.end_offset_for(numbers[0] as i32, numbers[1]),
+                    (numbers[2] as i32, numbers[3]),
+                    "{step}"
+                ),
+            }
+            let starts: String = list.starts().iter().map(|it| format!(" {}@{}", it.epoch, it.start_offset)).collect();
+            assert_eq!(starts, after, "{step}");
+        }
+    }
 }

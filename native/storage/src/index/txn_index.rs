@@ -308,6 +308,40 @@ mod tests {
         assert_eq!(decode(&fs::read(cut.path()).unwrap()), Ok(entries[..2].to_vec()));
     }
 
+    /// First offset, last offset and last stable offset of entries.
+    const ENTRIES: &str = "0 1 0, 4 8 3, 9 13 14, 2 14 5, 7 15 11, 0 19 10, 15 26 27, 19 31 32, 33 37 37, 19 38 31, 33 43 41, \
+         36 47 43, 43 54 54, 44 55 53, 50 57 56, 44 61 60";
+    /// What `TransactionIndex.collectAbortedTxns` of Kafka 4.3.1 finds among them: the offsets that a reader fetches (the second is
+    /// behind the last), whether later segments may concern it, and the numbers of the entries.
+    const KAFKAS_SEARCHES: &str = "1 15 all 0 1 2 3 4 5, 9 12 all 2, 19 32 all 5 6 7, 30 40 all 7 8 9 10, 25 30 all 6 7, 20 28 all 6 7, \
+         43 47 all 10 11 12, 59 69 more 15, 9 13 all 2, 0 13 all 0 1 2, 28 35 all 7 8, 21 22 all 6, 60 63 more 15, \
+         17 29 all 5 6 7, 52 53 all 12, 17 21 all 5 6, 29 41 all 7 8 9 10, 57 71 more 14 15, 58 61 more 15, \
+         62 67 more, 37 43 all 8 9 10 11, 13 15 all 2 3 4 5, 50 54 all 12, 16 24 all 5 6, 63 70 more, \
+         17 18 all 5 6, 9 20 all 2 3 4 5 6, 19 25 all 5 6, 47 52 all 11 12, 15 22 all 4 5 6, \
+         53 66 more 12 13 14 15, 58 67 more 15, 7 10 all 1 2, 45 46 all 11 12, 27 32 all 7, 52 57 all 12 13 14 15, \
+         7 9 all 1, 7 20 all 1 2 3 4 5 6, 33 36 all 8, 53 67 more 12 13 14 15";
+
+    #[test]
+    fn a_reader_gets_what_kafkas_index_finds() {
+        let parse = |number: &str| number.parse::<i64>().unwrap();
+        let entry = |(number, text): (usize, &str)| {
+            let offsets: Vec<i64> = text.split(' ').map(parse).collect();
+            aborted(number as i64, offsets[0], offsets[1], offsets[2])
+        };
+        let entries: Vec<AbortedTxn> = ENTRIES.split(", ").enumerate().map(entry).collect();
+        let dir = tempfile::tempdir().unwrap();
+        let index = index(&dir);
+        index.append(&entries).unwrap();
+        for search in KAFKAS_SEARCHES.split(", ") {
+            let words: Vec<&str> = search.split(' ').collect();
+            let mut found = Vec::new();
+            let is_complete = index.collect(&(Offset(parse(words[0]))..Offset(parse(words[1]))), &mut found).unwrap();
+            let numbers: Vec<i64> = found.iter().map(|entry| entry.producer_id).collect();
+            let expected: Vec<i64> = words[3..].iter().map(|number| parse(number)).collect();
+            assert_eq!((is_complete, numbers), (words[2] == "all", expected), "{search}");
+        }
+    }
+
     #[test]
     fn damage_is_noticed() {
         let dir = tempfile::tempdir().unwrap();

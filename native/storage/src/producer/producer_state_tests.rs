@@ -217,3 +217,75 @@ fn a_snapshot_brings_open_transactions_back() {
     let again = ProducerStates::restored(states.iter().map(|(id, entry)| (id, *entry)), 9);
     assert_eq!(again.transactions().first_unstable(), Some(5));
 }
+
+/// What `ProducerStateManager` of Kafka 4.3.1 accepts of producer 1, one step after the other, from an empty log on: `send` (in a
+/// transaction) and `plain` have epoch, first sequence and number of records; `commit` and `abort` are markers with producer epoch
+/// and coordinator epoch. Behind each: `ok`, what is refused, or of an aborted transaction the first offset and the last stable one.
+const KAFKAS_STEPS: [&str; 4] = [
+    "plain 0 0 2: ok; plain 0 2 2: ok; plain 0 4 4: ok; plain 0 8 2: ok; plain 0 10 1: ok; plain 0 11 3: ok; \
+     plain 0 14 4: ok; plain 0 18 2: ok; plain 0 20 4: ok; plain 0 24 1: ok; plain 0 25 1: ok; \
+     plain 0 10 1: sequence; plain 0 26 2: ok; plain 0 28 2: ok; plain 0 30 3: ok; plain 0 34 4: sequence; \
+     plain 0 33 2: ok; plain 0 38 2: sequence; plain 0 36 3: sequence; plain 0 35 1: ok; plain 0 36 1: ok; \
+     plain 0 37 1: ok; plain 0 38 3: ok; plain 0 41 1: ok; plain 1 0 1: ok; plain 0 0 4: epoch",
+    "send 0 0 2: ok; send 0 2 2: ok; send 0 4 3: ok; send 0 7 4: ok; send 0 11 1: ok; send 0 12 4: ok; \
+     commit 0 3: ok; send 0 16 4: ok; send 0 20 1: ok; send 0 21 3: ok; send 0 24 3: ok; send 0 27 4: ok; \
+     send 0 31 4: ok; send 0 35 4: ok; commit 0 3: ok; commit 0 2: coordinator; commit 0 3: ok; abort 0 4: ok; \
+     send 0 39 4: ok; send 1 0 3: ok; send 1 3 3: ok; send 1 7 4: sequence; send 1 6 4: ok; send 1 10 2: ok; \
+     abort 1 4: aborted 43 60; send 1 12 1: ok",
+    "send 0 0 4: ok; send 0 0 4: duplicate; send 0 0 4: duplicate; send 0 4 1: ok; commit 1 4: ok; plain 1 0 1: ok; \
+     plain 1 1 2: ok; abort 1 5: ok; commit 0 5: epoch; send 1 3 4: ok; send 2 0 2: ok; commit 3 6: ok; \
+     abort 3 6: ok; send 3 0 2: ok; plain 3 2 3: state; send 3 0 2: duplicate; send 3 2 2: ok; \
+     abort 3 6: aborted 18 23; send 3 4 4: ok; commit 4 7: ok; send 4 0 1: ok; send 4 1 4: ok; send 4 5 3: ok; \
+     plain 4 8 1: state; send 5 3 4: sequence; send 4 8 4: ok",
+    "plain 0 2147483645 1: ok; plain 0 2147483646 2: ok; abort 1 3: ok; plain 0 0 2: epoch; abort 0 3: epoch; \
+     abort 1 3: ok; commit 1 3: ok; plain 0 0 1: epoch; plain 1 0 1: ok; plain 1 1 2: ok; plain 1 3 4: ok; \
+     plain 1 7 1: ok; commit 1 1: coordinator; plain 1 8 1: ok; plain 1 9 4: ok; plain 1 13 3: ok; plain 1 16 4: ok; \
+     plain 2 3 1: sequence; plain 1 20 3: ok; abort 1 3: ok; abort 2 3: ok; plain 3 0 4: ok; plain 3 4 3: ok; \
+     plain 3 10 2: sequence; plain 3 7 2: ok; plain 3 9 3: ok",
+];
+
+fn kind(refused: &AppendError) -> &'static str {
+    match refused {
+        AppendError::OutOfOrderSequence { .. } => "sequence",
+        AppendError::InvalidProducerEpoch { .. } => "epoch",
+        AppendError::InvalidTxnState { .. } => "state",
+        AppendError::CoordinatorFenced { .. } => "coordinator",
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn batches_and_markers_are_accepted_as_by_kafka() {
+    for steps in KAFKAS_STEPS {
+        let (mut states, mut offset) = (ProducerStates::default(), 0);
+        for (at, step) in steps.split("; ").enumerate() {
+            let (done, expected) = step.split_once(": ").unwrap();
+            let words: Vec<&str> = done.split(' ').collect();
+            let number = |at: usize| words[at].parse::<i32>().unwrap();
+            let epoch = number(1) as i16;
+            let result = if matches!(words[0], "send" | "plain") {
+                let header = match words[0] {
+                    "send" => transactional(1, epoch, number(2), number(3), offset),
+                    _ => batch(1, epoch, number(2), number(3), offset),
+                };
+                match states.find_duplicate(&header) {
+                    Some(_) => "duplicate".to_owned(),
+                    None => match append(&mut states, &header) {
+                        Ok(()) => "ok".to_owned(),
+                        Err(refused) => kind(&refused).to_owned(),
+                    },
+                }
+            } else {
+                let marker = EndMarker { commit: words[0] == "commit", coordinator_epoch: number(2) };
+                match end(&mut states, &control(1, epoch, offset), Some(marker)).as_deref() {
+                    Ok([]) => "ok".to_owned(),
+                    Ok([aborted]) => format!("aborted {} {}", aborted.first_offset, aborted.last_stable_offset),
+                    Ok(more) => panic!("{more:?}"),
+                    Err(refused) => kind(refused).to_owned(),
+                }
+            };
+            assert_eq!(result, expected, "{step}, step {at}");
+            offset = states.end_offset();
+        }
+    }
+}
