@@ -17,6 +17,8 @@ def values(
         "isolation.level": isolation,
         "enable.auto.commit": False,
         "enable.partition.eof": True,
+        # The end of a partition is reported when a Fetch returns.
+        "fetch.wait.max.ms": 10,
     }
     consumer = confluent_kafka.Consumer(settings)
     try:

@@ -19,6 +19,7 @@ from pybroker_spark.sink.errors import InterferenceError, ReplayError, SinkError
 from pybroker_spark.sink.ledger import Ledger
 from pybroker_spark.sink.settings import forced_properties
 from pybroker_spark.source.options import WriteOptions, parse_write
+from tests.support import librdkafka_reader
 from tests.support.conditions import wait_until
 
 TRIES = 4
@@ -88,7 +89,7 @@ class World:
         return sorted(value for value, _, _ in self.records(topic))
 
     def records(self, topic: str | None = None) -> list[tuple[bytes, int, int]]:
-        """Value, partition and offset of every record."""
+        """Value, partition and offset of every record; librdkafka reads the same values."""
         name = topic or self.topic
         (found,) = self.admin.describe_topics([name])
         partitions = [TopicPartition(name, p.index) for p in found.partitions]
@@ -98,6 +99,9 @@ class World:
             fetcher.assign(dict.fromkeys(partitions, EARLIEST))
             while len(records) < sum(ends.values()):
                 records += [(r.value or b"", r.partition, r.offset) for r in fetcher.poll(1.0)]
+        theirs = librdkafka_reader.values(self.servers, name, partitions=len(partitions))
+        values = [[value for value, index, _ in records if index == partition.partition] for partition in partitions]
+        assert values == theirs
         return records
 
     def close(self) -> None:
