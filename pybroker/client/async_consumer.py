@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -30,20 +31,27 @@ from pybroker.client.groups import OffsetAndMetadata, Offsets
 from pybroker.client.listener import Invoke, RebalanceListener, invoke_directly
 from pybroker.client.membership.rebalance_step import RebalanceStep
 from pybroker.client.metrics import GroupSensors, MeasuredConsumer
+from pybroker.client.offset_queries import OffsetQueries
+from pybroker.client.one_caller import FREE_CALLS, TaskCalls, guarded, one_caller
+from pybroker.client.seeking import Seeking
 from pybroker.client.settings import ConsumerSettings
 from pybroker.client.subscription_state import SubscriptionState
 from pybroker.client.topic_watch import TopicWatch
-from pybroker.client.topics import EARLIEST, LATEST, ListedOffset, TopicDescription, TopicPartition
+from pybroker.client.topics import EARLIEST, LATEST, TopicPartition
 from pybroker.client.transaction.consumed import Consumed, consumed_by
 from pybroker.client.truncation import check_positions
 
 ITERATION_S = 1.0
 """Iteration looks so often whether the consumer was closed meanwhile."""
+CLOSE_TIMEOUT_S = 30.0
+"""Kafka's default of `close`."""
+_log = logging.getLogger("pybroker.client")
 _STRATEGY = "partition.assignment.strategy"
 _DEFAULT_STRATEGY: str = ConsumerSettings.partition_assignment_strategy.default
 
 
-class AsyncConsumer(Formatting, AsyncClosing, MeasuredConsumer):
+@one_caller(free=(*FREE_CALLS, "make_due", "poll_here", "format_here", "next_ahead", "interrupt"))
+class AsyncConsumer(Seeking, Formatting, OffsetQueries, AsyncClosing, MeasuredConsumer):
     """`async with AsyncConsumer("127.0.0.1:9092", {"group.id": "g"}) as c: c.subscribe(["orders"]); await c.poll()`."""
 
     def __init__(
@@ -53,21 +61,25 @@ class AsyncConsumer(Formatting, AsyncClosing, MeasuredConsumer):
         *,
         key_deserializer: Deserializer | None = None,
         value_deserializer: Deserializer | None = None,
-        invoke: Invoke = invoke_directly,
+        invoke: Invoke | None = None,
     ) -> None:
+        """`invoke` is `Consumer`'s, which has listeners called in the program's thread."""
         self.settings = ConsumerSettings.of_client(bootstrap_servers, properties)
         self._assignors: list[Assignor] = make_assignors((properties or {}).get(_STRATEGY) or _DEFAULT_STRATEGY)
         self.native: native.Fetcher = make_native(self.settings)
         """The engine, for load generators."""
         self._cluster = Cluster(self.settings)
         self._admin = AsyncAdmin.over(self._cluster)
-        self._topics = TopicWatch(self._cluster, self.settings, self._topics_changed)
+        self._topics = TopicWatch(self._cluster, self.settings, self._topics_changed, self._responses)
         self._sensors = GroupSensors(self.settings)
         self._commits = Commits(self._cluster, self.settings, self._notify, self._sensors)
         self._driver: MembershipDriver | None = None
-        self._invoke = invoke
+        self._invoke = invoke or invoke_directly
+        self._calls = TaskCalls("AsyncConsumer" if invoke is None else "Consumer")
         self._listener = RebalanceListener()
         self._state = SubscriptionState(self.native, self._notify, Deserializers(key_deserializer, value_deserializer))
+        self.next_of_ahead = self._state.next_ahead
+        """A record that iteration has ready, for `Consumer`; None where `next_ahead` is to be called."""
         self._failure: Exception | None = None
         self._news = asyncio.Event()
         """Set when anything has come, records as well."""
@@ -77,7 +89,9 @@ class AsyncConsumer(Formatting, AsyncClosing, MeasuredConsumer):
         self._commit_at = 0.0
         self._alive_at = 0.0
         """When `poll_here` next says that the program is alive."""
-        self._closed = False
+        self._closed = self._closes = False
+        self._ended = asyncio.Event()
+        """`close` has returned."""
 
     # --------------------------------------------------------------------------------------------- what to read
 
@@ -171,7 +185,7 @@ class AsyncConsumer(Formatting, AsyncClosing, MeasuredConsumer):
 
     def _is_free(self) -> bool:
         """Whether nothing but records waits to be read."""
-        if self._closed or self._loop is None or self._due:
+        if self._loop is None or self._due or self._calls:
             return False
         return not (self.settings.commits_itself and self._loop.time() >= self._commit_at)
 
@@ -192,13 +206,21 @@ class AsyncConsumer(Formatting, AsyncClosing, MeasuredConsumer):
 
         Raises what `poll` raises, and ClientError where nothing is subscribed to or assigned.
         """
-        while not self._closed:
-            if (record := self._state.next_ahead()) is not None:
-                return record
-            if self._driver is None and not self._state:
-                raise ClientError("nothing to iterate over: subscribe to topics, or assign partitions")
-            await self._until(ITERATION_S, lambda: self._state.take_ahead(self.settings.max_poll_records))
-        raise StopAsyncIteration
+        try:
+            while (record := self._state.next_ahead()) is None:
+                await self._read_ahead()
+        except ClosedError:
+            if self._calls.closes:
+                raise StopAsyncIteration from None
+            raise
+        return record
+
+    @guarded
+    async def _read_ahead(self) -> None:
+        if self._driver is None and not self._state:
+            self._open()
+            raise ClientError("nothing to iterate over: subscribe to topics, or assign partitions")
+        await self._until(ITERATION_S, lambda: self._state.take_ahead(self.settings.max_poll_records))
 
     def next_ahead(self) -> Record | None:
         """A record that is there already, for `Consumer`'s iteration; None when `__anext__` has to be awaited.
@@ -234,6 +256,7 @@ class AsyncConsumer(Formatting, AsyncClosing, MeasuredConsumer):
             self._news.clear()
             self._due = False
             await self._advance()
+            self._open()
             if taken := take():
                 return taken
             left = deadline - clock()
@@ -281,7 +304,8 @@ class AsyncConsumer(Formatting, AsyncClosing, MeasuredConsumer):
                 await self._call_listener(self._listener.on_assigned, step.assigned)
                 self._sensors.end_rebalance()
         finally:
-            driver.step_done(step)
+            if driver is self._driver:  # a listener may unsubscribe, or close the consumer
+                driver.step_done(step)
 
     async def _call_listener(self, what: Callable[..., object], partitions: Collection[TopicPartition]) -> None:
         await self._invoke(what, sorted(partitions, key=lambda p: (p.topic, p.partition)))
@@ -334,37 +358,6 @@ class AsyncConsumer(Formatting, AsyncClosing, MeasuredConsumer):
                     return at
                 await self._news.wait()
 
-    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Go on at another offset. Raises ClientError for a partition that is not assigned.
-
-        One with a leader epoch is looked up before anything is read: `poll` may raise LogTruncationError.
-        """
-        self._state.seek(partition, OffsetAndMetadata(offset) if isinstance(offset, int) else offset)
-
-    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Go on at the first offset, of all partitions where none is named."""
-        for partition in partitions or self._state.all():
-            self.seek(partition, EARLIEST)
-
-    def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Go on after the last record, of all partitions where none is named."""
-        for partition in partitions or self._state.all():
-            self.seek(partition, LATEST)
-
-    def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out nothing of these until `resume`; they stay assigned."""
-        for partition in partitions:
-            self._state.pause(partition, True)
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        """Hand these out again."""
-        for partition in partitions:
-            self._state.pause(partition, False)
-
-    def paused(self) -> frozenset[TopicPartition]:
-        """What is paused."""
-        return self._state.paused()
-
     # ----------------------------------------------------------------------------------------------------- offsets
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
@@ -399,41 +392,26 @@ class AsyncConsumer(Formatting, AsyncClosing, MeasuredConsumer):
         offsets = await self._commits.stable(partitions)
         return {partition: offsets.get(partition) for partition in partitions}
 
-    async def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset | None]:
-        """The first record at or after a time (ms) of each partition; None where there is none."""
-        found = await self._admin.list_offsets(times, read_committed=self._reads_committed())
-        return {partition: listed if listed.offset >= 0 else None for partition, listed in found.items()}
-
-    async def beginning_offsets(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
-        """The first offset of each partition."""
-        found = await self._admin.list_offsets(dict.fromkeys(partitions, EARLIEST))
-        return {partition: listed.offset for partition, listed in found.items()}
-
-    async def end_offsets(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
-        """The offset after the last record that this consumer may read, of each partition."""
-        found = await self._admin.list_offsets(
-            dict.fromkeys(partitions, LATEST), read_committed=self._reads_committed()
-        )
-        return {partition: listed.offset for partition, listed in found.items()}
-
-    async def partitions_for(self, topic: str) -> TopicDescription:
-        """The partitions of a topic. Raises BrokerError."""
-        return (await self._admin.describe_topics([topic]))[0]
-
-    def _reads_committed(self) -> bool:
-        return self.settings.isolation_level == "read_committed"
-
     # ------------------------------------------------------------------------------------------------ begin and end
 
-    async def close(self) -> None:
-        """Commit (with auto-commit), give the partitions up, leave the group, end."""
-        if self._closed:
+    async def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
+        """Commit (with auto-commit), give the partitions up, leave the group, end.
+
+        Calls of other tasks that are under way raise ClosedError, and iteration ends. After the timeout the rest is not
+        done: records may be read again, and the group waits for this member until its session ends.
+        """
+        if self._closes:
+            if not self._calls.is_inside():
+                await self._ended.wait()
             return
+        self._closes = True
         try:
-            await self._give_up(commits=self.settings.commits_itself, reason="the consumer is being closed")
-            await self._commits.settle(self.settings.request_timeout_ms / 1000)
-            for callback, offsets, error in self._commits.take_done():
-                await self._invoke(callback, offsets, error)
+            if not await self._calls.close(self._leave, timeout_s):
+                _log.warning(
+                    "Consumer %s closed without its last commit or LeaveGroup: no response within %.1f s",
+                    self.settings.client_id,
+                    timeout_s,
+                )
         finally:
             self._closed = True
             await self._topics.stop()
@@ -441,23 +419,39 @@ class AsyncConsumer(Formatting, AsyncClosing, MeasuredConsumer):
                 self._loop.remove_reader(self.native.arrived_descriptor())
             await asyncio.to_thread(self.native.close)
             await self._cluster.close()
+            self._ended.set()
+
+    def interrupt(self) -> None:
+        """End all calls with ClosedError from now on, but for `close` and those of its listeners."""
+        self._calls.interrupt()
+
+    async def _leave(self) -> None:
+        await self._give_up(commits=self.settings.commits_itself, reason="the consumer is being closed")
+        await self._commits.settle(self.settings.request_timeout_ms / 1000)
+        for callback, offsets, error in self._commits.take_done():
+            await self._invoke(callback, offsets, error)
 
     async def _give_up(self, *, commits: bool, reason: str) -> None:
-        if commits and self._state:
-            await self._commit_quietly()
         driver, self._driver = self._driver, None
+        is_late = False
         try:
+            if commits and self._state:
+                await self._commit_quietly()
             if driver is not None and self._state:
                 lost = driver.identity()[1] == -1
                 call = self._listener.on_lost if lost else self._listener.on_revoked
                 await self._call_listener(call, self._state.all())
+        except asyncio.CancelledError:
+            is_late = True
+            raise
         finally:
             self._state.drop(self._state.all())
             self._topics.want()
+            self._commits.driver = None
             if driver is not None:
                 await driver.stop()
-                await driver.leave(reason)
-            self._commits.driver = None
+                if not is_late:
+                    await driver.leave(reason)
 
     def _begin(self) -> None:
         """On the first call inside a loop: watch the fetcher. Raises ClientError outside of this loop."""
@@ -487,6 +481,10 @@ class AsyncConsumer(Formatting, AsyncClosing, MeasuredConsumer):
     def _notify(self) -> None:
         self._due = True
         self._news.set()
+
+    def _responses(self) -> float | None:
+        """How many responses the fetcher has received; None where it reads nothing."""
+        return self.native.metrics()["response-total"] if self._state.reads() else None
 
     def _topics_changed(self, failure: Exception | None) -> None:
         """The topic watch saw something new, or was refused."""

@@ -248,7 +248,8 @@ class Cluster:
                 return await self._connect_to(server, for_groups)
             except ConnectionLostError as failure:
                 self._servers.failed(server)
-                failures.append(str(failure))
+                node_id = self._servers.node_at(server)
+                failures.append(str(failure) if node_id < 0 else f"broker {node_id} at {failure}")
         raise UnreachableError(f"no broker answered: {'; '.join(failures)}")
 
     async def _connect_to(self, server: str, for_groups: bool) -> Connection:

@@ -12,6 +12,7 @@ from pybroker.client import native
 from pybroker.client.closing import Closing
 from pybroker.client.errors import ClientError, SettingError
 from pybroker.client.fetcher import make_native, starts_of
+from pybroker.client.one_caller import FREE_CALLS, ThreadCalls, one_caller
 from pybroker.client.settings import FetcherSettings
 from pybroker.client.topics import TopicPartition
 
@@ -28,13 +29,15 @@ _MAX_BYTES = 64 << 20
 """Encoded records of one take, unless one alone is larger: a compressed chunk may decompress to gigabytes."""
 
 
+@one_caller(free=FREE_CALLS)
 class ColumnFetcher(Closing):
     """`with ColumnFetcher("127.0.0.1:9092") as f: f.assign([partition]); pyarrow.record_batch(f.take())`.
 
-    Takes a fetcher's settings. For one thread, as a fetcher's `poll` is.
+    Takes a fetcher's settings. One thread at a time, as a fetcher; any thread may close it.
     """
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
+        self._calls = ThreadCalls("ColumnFetcher")
         self.settings = FetcherSettings.of_client(bootstrap_servers, properties)
         self._native = make_native(self.settings)
         self._reader = native.ColumnReader(self._native)

@@ -14,8 +14,14 @@ from typing import Any
 
 from pybroker.client.closing import Closing
 from pybroker.client.consumer import Consumer
-from pybroker.client.errors import ProducerFencedError, TransactionAbortableError, TransactionTimeoutError
+from pybroker.client.errors import (
+    ClosedError,
+    ProducerFencedError,
+    TransactionAbortableError,
+    TransactionTimeoutError,
+)
 from pybroker.client.fetcher import Record
+from pybroker.client.one_caller import ThreadCalls, one_caller
 from pybroker.client.producer import Headers, Producer
 from pybroker.client.topics import TopicPartition
 
@@ -38,11 +44,12 @@ Transform = Callable[[Sequence[Record]], Iterable[Output]]
 """What is made of the records of one poll. It may be called again with the same records: it has no other effect."""
 
 
+@one_caller(free=("close",))
 class ConsumeTransformProduce(Closing):
     """`with ConsumeTransformProduce(servers, ["in"], copy, group_id="g", transactional_id="g-1") as job: job.run()`.
 
     Programs of one group share the partitions of the topics; each has a `transactional_id` of its own, which it keeps
-    when it is started anew. One thread at a time.
+    when it is started anew. One thread at a time; any thread may close it.
     """
 
     def __init__(
@@ -60,6 +67,8 @@ class ConsumeTransformProduce(Closing):
 
         Raises SettingError and, as `Producer.init_transactions`, TransactionError.
         """
+        self._calls = ThreadCalls("ConsumeTransformProduce")
+        self._closed = False
         self._servers, self._transform = bootstrap_servers, transform
         self._properties = {**(producer or {}), "transactional.id": transactional_id}
         self._producer = self._open_producer()
@@ -112,7 +121,8 @@ class ConsumeTransformProduce(Closing):
         return len(records)
 
     def close(self) -> None:
-        """Leave the group and end; a transaction is never open between steps."""
+        """Leave the group and end. A step of another thread raises ClosedError, and its transaction is aborted."""
+        self._closed = True
         try:
             self._consumer.close()
         finally:
@@ -142,6 +152,8 @@ class ConsumeTransformProduce(Closing):
             if self._is_fenced:
                 raise error
             self._is_fenced = True
+        if self._closed:
+            raise ClosedError("the ConsumeTransformProduce is closed") from error
         _log.warning("%s; a new producer goes on", error)
         self._producer.close(0)
         self._producer = self._open_producer()

@@ -7,14 +7,18 @@ commits are called in the program's thread, inside the call that meets them, and
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import re
 import threading
+import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
+from concurrent.futures import CancelledError
+from contextvars import ContextVar, copy_context
 from typing import Any, Self, TypeVar
 
 from pybroker.client import native
-from pybroker.client.async_consumer import AsyncConsumer
+from pybroker.client.async_consumer import CLOSE_TIMEOUT_S, AsyncConsumer
 from pybroker.client.closing import Closing
 from pybroker.client.commits import Callback
 from pybroker.client.deserializers import Deserializer
@@ -24,20 +28,24 @@ from pybroker.client.fetcher import Record
 from pybroker.client.groups import OffsetAndMetadata
 from pybroker.client.listener import RebalanceListener
 from pybroker.client.metrics import MetricValue
+from pybroker.client.one_caller import FREE_CALLS, ThreadCalls, one_caller
 from pybroker.client.topics import ListedOffset, TopicDescription, TopicPartition
 from pybroker.client.transaction.consumed import Consumed
 
 Result = TypeVar("Result")
 
-_Job = Callable[[], None]
+_Jobs = queue.SimpleQueue[Callable[[], None] | None]
+_jobs: ContextVar[_Jobs] = ContextVar("jobs of a consumer's call")
+"""Where the call that is under way finds what its own thread has to do."""
 _END_S = 5.0
 """How long calls that are cancelled may take to end."""
 
 
+@one_caller(free=FREE_CALLS)
 class Consumer(Closing):
     """`with Consumer("127.0.0.1:9092", {"group.id": "g"}) as c: c.subscribe(["orders"]); c.poll()`.
 
-    One thread at a time.
+    One thread at a time: a call while another thread is inside raises ConcurrentAccessError. Any thread may close it.
     """
 
     def __init__(
@@ -55,19 +63,34 @@ class Consumer(Closing):
             value_deserializer=value_deserializer,
             invoke=self._invoke,
         )
+        self._calls = ThreadCalls("Consumer")
+        self._enter, self._leave = self._calls.lock.acquire, self._calls.lock.release
+        self._next_ahead = self._async.next_of_ahead
         self._loop = asyncio.new_event_loop()
-        self._jobs: queue.SimpleQueue[_Job | None] | None = None
-        """Where the call that is under way finds what its own thread has to do."""
         self._thread = threading.Thread(target=_serve, args=(self._loop,), name="pybroker-consumer", daemon=True)
         self._thread.start()
-        self._closed = False
+        self._ends = self._closed = False
 
-    def close(self) -> None:
-        """As `AsyncConsumer.close`."""
-        if self._closed:
-            return
+    def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
+        """As `AsyncConsumer.close`: another thread's call that is under way raises ClosedError, and iteration ends."""
+        deadline = time.monotonic() + timeout_s
+        calls, self._calls.closes = self._calls, True
+        with contextlib.suppress(RuntimeError):  # another thread has closed the loop
+            self._loop.call_soon_threadsafe(self._async.interrupt)
+        # A thread that does not leave in time is in a listener, and finds the consumer closed.
+        owns = calls.lock.acquire(timeout=min(timeout_s, threading.TIMEOUT_MAX))
         try:
-            self._call(self._async.close())
+            # A second thread finds it closed; a listener that `close` calls may call `close` in turn.
+            if not self._ends:
+                self._ends = True
+                self._end(max(0.0, deadline - time.monotonic()))
+        finally:
+            if owns:
+                calls.lock.release()
+
+    def _end(self, timeout_s: float) -> None:
+        try:
+            self._call(self._async.close(timeout_s))
         finally:
             self._closed = True
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -106,7 +129,7 @@ class Consumer(Closing):
 
     def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
         """As `AsyncConsumer.poll`; what has arrived is handed out without asking the loop's thread."""
-        if self._jobs is None and (records := self._async.poll_here(max_records)):
+        if records := self._async.poll_here(max_records):
             return records
         return self._call(self._async.poll(timeout_s, max_records))
 
@@ -114,10 +137,9 @@ class Consumer(Closing):
         self, layout: native.RecordFormat, timeout_s: float = 1.0, *, max_records: int, max_bytes: int
     ) -> native.FormattedRecords | None:
         """As `AsyncConsumer.format`; what has arrived is written without asking the loop's thread."""
-        if self._jobs is None:
-            made = self._async.format_here(layout, max_records=max_records, max_bytes=max_bytes)
-            if made is not None:
-                return made
+        made = self._async.format_here(layout, max_records=max_records, max_bytes=max_bytes)
+        if made is not None:
+            return made
         return self._call(self._async.format(layout, timeout_s, max_records=max_records, max_bytes=max_bytes))
 
     def __iter__(self) -> Self:
@@ -127,27 +149,38 @@ class Consumer(Closing):
 
     def __next__(self) -> Record:
         """As `AsyncConsumer.__anext__`."""
-        # No call is under way, so that nobody else looks at the records that wait.
-        if (record := self._async.next_ahead()) is not None:
-            return record
-        if self._closed:
-            raise StopIteration
+        # As `one_caller` does it, without a further call for each record.
+        if not self._enter(False):
+            if self._calls.closes:
+                raise StopIteration
+            raise self._calls.refuse("__next__")
         try:
-            return self._call(self._async.__anext__())
+            record = self._next_ahead()
+            return self._await_next() if record is None else record
+        finally:
+            self._leave()
+
+    def _await_next(self) -> Record:
+        try:
+            return self._async.next_ahead() or self._call(self._async.__anext__())
         except StopAsyncIteration:
             raise StopIteration from None
+        except ClosedError:
+            if self._calls.closes:
+                raise StopIteration from None
+            raise
 
     def metrics(self) -> dict[str, float]:
         """As `AsyncConsumer.metrics`."""
-        return self._run(self._async.metrics)
+        return self._async.metrics()
 
     def partition_metrics(self) -> dict[TopicPartition, dict[str, float]]:
         """As `AsyncConsumer.partition_metrics`."""
-        return self._run(self._async.partition_metrics)
+        return self._async.partition_metrics()
 
     def metric_values(self) -> list[MetricValue]:
         """As `AsyncConsumer.metric_values`."""
-        return self._run(self._async.metric_values)
+        return self._async.metric_values()
 
     def count(self, timeout_s: float = 1.0, *, stamped: bool = False) -> tuple[int, int]:
         """As `AsyncConsumer.count`."""
@@ -234,38 +267,46 @@ class Consumer(Closing):
         if self._closed:
             work.close()
             raise ClosedError("the consumer is closed")
-        jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        outer = self._jobs
-        future = None
+        jobs: _Jobs = queue.SimpleQueue()
+
+        async def run() -> Result:
+            _jobs.set(jobs)
+            return await work
+
+        running, future = run(), None
         try:
             self._async.make_due()
-            self._jobs = jobs
-            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            future = asyncio.run_coroutine_threadsafe(running, self._loop)
             future.add_done_callback(lambda _: jobs.put(None))
             while (job := jobs.get()) is not None:
                 job()
             return future.result()
+        except CancelledError:
+            if self._closed:  # by the listener that the call has called
+                raise ClosedError("the consumer is closed") from None
+            raise
         finally:
-            self._jobs = outer
             if future is None:
-                work.close()  # An interrupt came before it could begin.
+                running.close()  # An interrupt came before it could begin.
+                work.close()
             else:
                 future.cancel()
 
     async def _invoke(self, function: Callable[..., object], *arguments: object) -> None:
-        """Have the program's thread call a function of the program's."""
+        """Have the thread of the call that is under way call a function of the program's."""
         loop, done = asyncio.get_running_loop(), asyncio.Event()
         failures: list[Exception] = []
+        inside = copy_context()  # what the function calls of this consumer is a part of the call that is under way
 
         def job() -> None:
             try:
-                function(*arguments)
+                inside.run(function, *arguments)
             except Exception as error:  # noqa: BLE001 (it is raised again by the call that is under way)
                 failures.append(error)
-            loop.call_soon_threadsafe(done.set)
+            if not loop.is_closed():  # the function may close the consumer
+                loop.call_soon_threadsafe(done.set)
 
-        assert self._jobs is not None
-        self._jobs.put(job)
+        _jobs.get().put(job)
         await done.wait()
         if failures:
             raise failures[0]

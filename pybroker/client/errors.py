@@ -28,7 +28,8 @@
     ├── SettingError         a setting's value cannot work; also a ValueError
     ├── LoadUnavailableError  the extension module was built without load generation; says how to get one with it
     ├── UnsendableError      a value does not fit the field of the request that it is for; also a ValueError
-    └── ClosedError          the producer, fetcher or admin was closed
+    ├── ConcurrentAccessError  a call while a call of another thread, or task, is inside of the same client
+    └── ClosedError          the producer, consumer, fetcher or admin was closed
 
 Every message says which server, topic and value it is about.
 """
@@ -221,6 +222,10 @@ class SettingError(ClientError, ValueError):
 
 class UnsendableError(ClientError, ValueError):
     """A value does not fit the field of the request that it is for; the text names field, value and range."""
+
+
+class ConcurrentAccessError(ClientError):
+    """A call while another thread, or another task, is inside of the same client; the first call is not disturbed."""
 
 
 class ClosedError(ClientError):

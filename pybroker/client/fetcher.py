@@ -15,6 +15,7 @@ from pybroker.client import native
 from pybroker.client.closing import AsyncClosing, Closing
 from pybroker.client.errors import ClientError, SettingError
 from pybroker.client.metrics import MetricValue, build_lags, consumer_values
+from pybroker.client.one_caller import FREE_CALLS, TaskCalls, ThreadCalls, one_caller
 from pybroker.client.security import open_security
 from pybroker.client.settings import FetcherSettings
 from pybroker.client.topics import EARLIEST, LATEST, TopicPartition
@@ -113,8 +114,16 @@ class _Assigned:
         return taken is not None
 
 
+@one_caller(free=FREE_CALLS)
 class Fetcher(_Assigned, Closing):
-    """`with Fetcher("127.0.0.1:9092") as f: f.assign([TopicPartition("orders", 0)]); f.poll()`."""
+    """`with Fetcher("127.0.0.1:9092") as f: f.assign([TopicPartition("orders", 0)]); f.poll()`.
+
+    One thread at a time: a call while another thread is inside raises ConcurrentAccessError. Any thread may close it.
+    """
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
+        super().__init__(bootstrap_servers, properties)
+        self._calls = ThreadCalls("Fetcher")
 
     def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
         """The next records of one partition, at most `max_records` (default: `max.poll.records`).
@@ -127,15 +136,20 @@ class Fetcher(_Assigned, Closing):
         return self._hand_out(max_records)
 
     def close(self) -> None:
-        """End; waits for the I/O thread."""
+        """End; waits for the I/O thread. A `poll` of another thread raises ClosedError."""
         self.native.close()
 
 
+@one_caller(free=FREE_CALLS)
 class AsyncFetcher(_Assigned, AsyncClosing):
-    """`async with AsyncFetcher("127.0.0.1:9092") as f: f.assign(...); await f.poll()`. For one event loop."""
+    """`async with AsyncFetcher("127.0.0.1:9092") as f: f.assign(...); await f.poll()`. For one event loop.
+
+    One task at a time: a call while a call of another task is under way raises ConcurrentAccessError.
+    """
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
         super().__init__(bootstrap_servers, properties)
+        self._calls = TaskCalls("AsyncFetcher")
         self._arrived: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -153,7 +167,8 @@ class AsyncFetcher(_Assigned, AsyncClosing):
         return self._hand_out(max_records)
 
     async def close(self) -> None:
-        """End; waits for the I/O thread."""
+        """End; waits for the I/O thread. A `poll` of another task raises ClosedError."""
+        self._calls.interrupt()
         if self._loop is not None:
             self._loop.remove_reader(self.native.arrived_descriptor())
             self._loop = None

@@ -8,13 +8,13 @@ record here.
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pybroker.client import native
 from pybroker.client.settings import ConsumerSettings
+from pybroker.client.subscription_state import SubscriptionState
 from pybroker.client.topics import TopicPartition
 
 PRODUCER_GROUP = "producer-metrics"
@@ -140,16 +140,13 @@ class GroupSensors:
         }
 
 
-class MeasuredConsumer(ABC):
+class MeasuredConsumer:
     """What a consumer says of itself; `AsyncConsumer` has these calls."""
 
     settings: ConsumerSettings
     native: native.Fetcher
     _sensors: GroupSensors
-
-    @abstractmethod
-    def assignment(self) -> frozenset[TopicPartition]:
-        """What is being read."""
+    _state: SubscriptionState
 
     def metrics(self) -> dict[str, float]:
         """What the consumer has done, by the names of Kafka's consumer metrics.
@@ -160,7 +157,7 @@ class MeasuredConsumer(ABC):
         `commit-latency-avg`, `rebalance-total`, `last-heartbeat-seconds-ago` and the like.
         """
         of_group = {} if self.settings.group_id is None else self._sensors.metrics()
-        return {**self.native.metrics(), **of_group, "assigned-partitions": float(len(self.assignment()))}
+        return {**self.native.metrics(), **of_group, "assigned-partitions": float(len(self._state.all()))}
 
     def partition_metrics(self) -> dict[TopicPartition, dict[str, float]]:
         """What is the case of each partition that is read: `records-lag`, the records between what was taken of it and

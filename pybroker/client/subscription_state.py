@@ -44,7 +44,7 @@ class SubscriptionState:
         self._ahead: deque[native.Record] = deque()
         """Records that iteration gives out one by one, all of them before `_rest`."""
         self._given: native.Record | None = None
-        """The one that it gave out last, while there are others ahead."""
+        """The one that it gave out last; of use while there are others ahead."""
         self._failure: ClientError | None = None
         """Met behind records that are handed out first."""
 
@@ -61,6 +61,10 @@ class SubscriptionState:
     def paused(self) -> frozenset[TopicPartition]:
         """Those that are not handed out."""
         return frozenset(partition for partition, state in self._positions.items() if state.paused)
+
+    def reads(self) -> bool:
+        """Whether the fetcher reads any."""
+        return any(state.begun and not state.paused for state in self._positions.values())
 
     def unbegun(self) -> list[TopicPartition]:
         """Those that nothing is read of until `begin`."""
@@ -204,15 +208,17 @@ class SubscriptionState:
 
     def take_ahead(self, most: int) -> bool:
         """Have up to so many records ready for `next_ahead`; whether there are any. Raises what the fetcher met."""
-        self._ahead.extend(self.take(most) if not self._ahead else ())
+        if not self._ahead:
+            self._given = None
+            self._ahead.extend(self.take(most))
         return bool(self._ahead)
 
     def next_ahead(self) -> native.Record | None:
         """One record; the position follows it. None when `take_ahead` is due."""
-        if not self._ahead:
+        ahead = self._ahead
+        if not ahead:
             return None
-        record = self._ahead.popleft()
-        self._given = record if self._ahead else None
+        self._given = record = ahead.popleft()
         return record
 
     def count(self, stamped: bool = False) -> tuple[int, int] | None:

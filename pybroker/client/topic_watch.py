@@ -1,9 +1,9 @@
 """The topics that a consumer reads: which there are, and how many partitions they have.
 
 Owns the wishes (names or a pattern, or assigned partitions) and the metadata that answers them, asked for again every
-metadata.max.age.ms, and after each back-off while no broker answers or a topic is missing. That is logged at WARN after
-a second, and an error of the consumer's next call after default.api.timeout.ms. Notifies the consumer when something
-is different.
+metadata.max.age.ms, while the fetcher gets no responses, and after each back-off while no broker answers or a topic is
+missing. That is logged at WARN after a second, and an error of the consumer's next call after default.api.timeout.ms.
+Notifies the consumer when something is different.
 """
 
 from __future__ import annotations
@@ -28,13 +28,24 @@ _log = logging.getLogger("pybroker.client")
 _TRANSIENT = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_ID}
 
 
+_SHOWN = 10
+"""At most so many partitions are named in one line."""
+_SILENCE_S = 5.0
+"""A fetcher that reads gets responses more often, as each is due after fetch.max.wait.ms."""
+
+
 class TopicWatch:
     """What is wanted, and what of it there is."""
 
     def __init__(
-        self, cluster: Cluster, settings: ConsumerSettings, changed: Callable[[ClientError | None], None]
+        self,
+        cluster: Cluster,
+        settings: ConsumerSettings,
+        changed: Callable[[ClientError | None], None],
+        responses: Callable[[], float | None],
     ) -> None:
-        self._cluster, self._settings, self._changed = cluster, settings, changed
+        """`responses` returns how many responses the fetcher has received; None while it reads no partition."""
+        self._cluster, self._settings, self._changed, self._responses = cluster, settings, changed, responses
         self._topics: frozenset[str] = frozenset()
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._server = ""
@@ -44,9 +55,13 @@ class TopicWatch:
         """A pattern that the broker matches (KIP-848)."""
         self.counts: dict[str, int] = {}
         """Partitions by topic, as far as known."""
+        self._leaderless: list[str] = []
+        """Partitions without a leader, of topics that are wanted."""
         self.names: dict[bytes, str] = {}
         """Topics by id."""
         self._task: asyncio.Task[None] | None = None
+        self._warns_at = 0.0
+        """When partitions without a leader may be logged again, by the loop's clock."""
         self._asked = asyncio.Event()
 
     def want(
@@ -66,6 +81,10 @@ class TopicWatch:
         wanted = self._topics or self._assigned or self._pattern is not None or self.regex is not None
         if wanted and self._task is None:
             self._task = asyncio.ensure_future(self._watch())
+
+    def check(self) -> None:
+        """Query the brokers now: one of them cannot be reached."""
+        self._asked.set()
 
     async def stop(self) -> None:
         """End."""
@@ -99,6 +118,9 @@ class TopicWatch:
         raise_refused(server, failures)
         before = (self.subscribed(), dict(self.counts))
         self.counts = self._count(answered.values())
+        self._leaderless = [
+            f"{name}-{p.partition_index}" for name, t in answered.items() for p in t.partitions if p.leader_id < 0
+        ]
         self.names = {t.topic_id: name for name, t in answered.items() if not t.error_code}
         if before != (self.subscribed(), self.counts):
             self._changed(None)
@@ -143,6 +165,7 @@ class TopicWatch:
         budget: RetryBudget | None = None
         while True:
             self._asked.clear()
+            began = asyncio.get_running_loop().time()
             trouble: ClientError | None = None
             try:
                 await self.refresh()
@@ -155,15 +178,33 @@ class TopicWatch:
             if trouble is None:
                 budget = None
             else:
-                budget = budget or self._budget()
+                budget = budget or self._budget(began)
                 wait_s = self._report_trouble(budget, trouble)
                 budget = None if budget.is_over else budget
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):
-                    await self._asked.wait()
+            self._warn_of_leaderless()
+            await self._wait(wait_s)
 
-    def _budget(self) -> RetryBudget:
-        began, longest_ms = asyncio.get_running_loop().time(), self._settings.default_api_timeout_ms
+    async def _wait(self, longest_s: float) -> None:
+        """Wait until something else is wanted or the time is over, or until the fetcher gets no responses."""
+        clock = asyncio.get_running_loop().time
+        deadline, silence_s = clock() + longest_s, max(_SILENCE_S, 2 * self._settings.fetch_max_wait_ms / 1000)
+        while not self._asked.is_set() and (left := deadline - clock()) > 0:
+            received = self._responses()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left, silence_s)):
+                    await self._asked.wait()
+            if left > silence_s and received is not None and received == self._responses():
+                return
+
+    def _warn_of_leaderless(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._leaderless and now >= self._warns_at:
+            self._warns_at = now + self._settings.default_api_timeout_ms / 1000
+            names = ", ".join(self._leaderless[:_SHOWN]) + (" and others" if len(self._leaderless) > _SHOWN else "")
+            _log.warning("No leader of %s: nothing is read there until a broker leads it", names)
+
+    def _budget(self, began: float) -> RetryBudget:
+        longest_ms = self._settings.default_api_timeout_ms
         return RetryBudget(Backoff.of(self._settings), longest_ms, "default.api.timeout.ms", began)
 
     def _report_trouble(self, budget: RetryBudget, trouble: ClientError) -> float:

@@ -125,9 +125,9 @@ class ClassicDriver(MembershipDriver):
 
     # ----------------------------------------------------------------------------------------------------- the tasks
 
-    def loops(self) -> list[Awaitable[None]]:
+    def loops(self) -> list[Callable[[], Awaitable[None]]]:
         """Rebalances, and heartbeats."""
-        return [self._rebalance(), self._beat()]
+        return [self._rebalance, self._beat]
 
     async def _rebalance(self) -> None:
         while True:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -28,7 +29,14 @@ from pybroker.protocol.errors import ErrorCode
 Identity = tuple[str, int, str | None]
 """Member id, generation or epoch, instance id: who commits."""
 
+_log = logging.getLogger("pybroker.client")
+
 _SILENT = "consumer poll timeout has expired."
+_SILENT_LINE = (
+    "Group %s: consumer poll timeout has expired, and member %s leaves. The time between two polls was longer than "
+    "max.poll.interval.ms=%d: the program takes too long for the records of one poll. Raise max.poll.interval.ms, or "
+    "lower max.poll.records"
+)
 
 
 class MembershipDriver(ABC):
@@ -102,7 +110,7 @@ class MembershipDriver(ABC):
         return outcome.remedy
 
     @abstractmethod
-    def loops(self) -> list[Awaitable[None]]:
+    def loops(self) -> list[Callable[[], Awaitable[None]]]:
         """What runs while the driver is up."""
 
     def start(self) -> None:
@@ -137,6 +145,7 @@ class MembershipDriver(ABC):
             remedy, code = await ask(connection)
         except (ConnectionLostError, UnreachableError):
             self.cluster.forget_coordinator(self.group)
+            self.topics.check()
             await self._back_off()
             return False
         except BrokerError as error:
@@ -166,11 +175,12 @@ class MembershipDriver(ABC):
 
     async def leave_as_silent(self) -> None:
         """The program was silent for longer than max.poll.interval.ms."""
+        _log.warning(_SILENT_LINE, self.group, self.identity()[0], self.settings.max_poll_interval_ms)
         await self.leave(_SILENT)
 
-    async def _guard(self, loop: Awaitable[None]) -> None:
+    async def _guard(self, loop: Callable[[], Awaitable[None]]) -> None:
         try:
-            await loop
+            await loop()
         except Exception as error:  # noqa: BLE001 (an assignor's failure, say: it is the program's to know)
             self.fail(error)
 

@@ -104,9 +104,9 @@ class ModernDriver(MembershipDriver):
                 connection = await self.cluster.coordinator(self.group)
                 await connection.ask(request, ConsumerGroupHeartbeatResponse)
 
-    def loops(self) -> list[Awaitable[None]]:
+    def loops(self) -> list[Callable[[], Awaitable[None]]]:
         """Heartbeats."""
-        return [self._beat()]
+        return [self._beat]
 
     async def _beat(self) -> None:
         clock = asyncio.get_running_loop().time

@@ -1,0 +1,167 @@
+"""One caller at a time: the rule of Kafka's consumer, around every public method of a class.
+
+Owns who is inside of a client, the error of a second caller, and how `close` ends the calls that are under way. Kafka
+has `acquire` and `release` in each method; here `one_caller` adds them to a class. Knows no client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Collection
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from pybroker.client.errors import ClientError, ClosedError, ConcurrentAccessError
+
+Class = TypeVar("Class", bound=type)
+
+_inside: ContextVar[tuple[asyncio.Timeout, ...]] = ContextVar("calls of asyncio clients", default=())
+"""The calls that the running code is inside of: a call from a listener is a part of the call that calls it."""
+
+FREE_CALLS = ("close", "metrics", "partition_metrics", "metric_values")
+"""What another thread or task may call at any time."""
+
+
+class ThreadCalls:
+    """The calls of a blocking client: those of one thread at a time, which may call again from a listener."""
+
+    __slots__ = ("_name", "closes", "lock")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.lock = threading.RLock()
+        """Owned by the thread that is inside."""
+        self.closes = False
+        """A thread closes the client, or has closed it."""
+
+    def refuse(self, method: str) -> ClientError:
+        """Return the error of a second caller."""
+        if self.closes:
+            return ClosedError(f"the {self._name} is closed")
+        thread = threading.current_thread().name
+        return ConcurrentAccessError(
+            f"{self._name} is not safe for multi-threaded access: thread {thread!r} called {method} while another "
+            f"thread is inside; create one {self._name} for each thread"
+        )
+
+
+class TaskCalls:
+    """The calls of an asyncio client: those of one task at a time, with the tasks that its listeners start."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._under_way: list[asyncio.Timeout] = []
+        self._left = asyncio.Event()
+        self.closes = False
+        """A task closes the client, or has closed it; calls from the listeners that it calls go on."""
+
+    def __bool__(self) -> bool:
+        """Whether a call is under way, or none is accepted."""
+        return self.closes or bool(self._under_way)
+
+    def check(self, method: str) -> None:
+        """Raise ConcurrentAccessError where another task is inside, and ClosedError where another one closes."""
+        if not self or self.is_inside():
+            return
+        if self.closes:
+            raise ClosedError(f"the {self._name} is closed")
+        raise ConcurrentAccessError(
+            f"{self._name} is not safe for concurrent access: {method} was called while a call of another task is "
+            f"under way; create one {self._name} for each task, or await the call first"
+        )
+
+    async def run(self, method: str, call: Callable[[], Any]) -> Any:
+        """Await a call as the one that is under way. Raises as `check`; ClosedError where `interrupt` ends it."""
+        self.check(method)
+        scope = asyncio.timeout(None)
+        try:
+            return await self._run_in(scope, call)
+        except TimeoutError:
+            if scope.expired():
+                raise ClosedError(f"the {self._name} was closed during {method}") from None
+            raise
+
+    async def _run_in(self, scope: asyncio.Timeout, call: Callable[[], Any]) -> Any:
+        token = _inside.set((*_inside.get(), scope))
+        self._under_way.append(scope)
+        try:
+            async with scope:
+                return await call()
+        finally:
+            self._under_way.remove(scope)
+            self._left.set()
+            _inside.reset(token)
+
+    def interrupt(self) -> list[asyncio.Timeout]:
+        """End all calls with ClosedError from now on, but for those that the caller is inside of."""
+        self.closes = True
+        others = [scope for scope in self._under_way if scope not in _inside.get()]
+        for scope in others:
+            if scope.when() is None:
+                scope.reschedule(asyncio.get_running_loop().time())
+        return others
+
+    async def close(self, last: Callable[[], Any], timeout_s: float) -> bool:
+        """End the calls that are under way, and await the last one; false where the timeout ended it."""
+        scope = asyncio.timeout(timeout_s)
+        others = self.interrupt()
+
+        async def await_last() -> None:
+            while not set(others).isdisjoint(self._under_way):
+                self._left.clear()
+                await self._left.wait()
+            await last()
+
+        try:
+            await self._run_in(scope, await_last)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+        return not scope.expired()
+
+    def is_inside(self) -> bool:
+        """Whether the running code is a part of a call that is under way."""
+        return any(scope in self._under_way for scope in _inside.get())
+
+
+def one_caller(*, free: Collection[str]) -> Callable[[Class], Class]:
+    """Have every public method of a class, but those in `free`, refuse a second caller.
+
+    The class has `_calls`: TaskCalls where its methods are coroutine functions, else ThreadCalls.
+    """
+
+    def decorate(cls: Class) -> Class:
+        for name in dir(cls):
+            function = inspect.getattr_static(cls, name)
+            if not name.startswith("_") and name not in free and inspect.isfunction(function):
+                setattr(cls, name, guarded(function))
+        return cls
+
+    return decorate
+
+
+def guarded(function: Callable[..., Any]) -> Any:
+    """Return a method that refuses a second caller."""
+    name = function.__name__
+
+    @functools.wraps(function)
+    async def call_async(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return await self._calls.run(name, lambda: function(self, *args, **kwargs))
+
+    @functools.wraps(function)
+    def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        calls = self._calls
+        if isinstance(calls, TaskCalls):
+            calls.check(name)
+            return function(self, *args, **kwargs)
+        if not calls.lock.acquire(False):
+            raise calls.refuse(name)
+        try:
+            return function(self, *args, **kwargs)
+        finally:
+            calls.lock.release()
+
+    return call_async if inspect.iscoroutinefunction(function) else call
