@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pybroker.client.consume_transform_produce import ConsumeTransformProduce, Output
     from pybroker.client.consumer import Consumer
     from pybroker.client.errors import (
+        ArgumentError,
         BrokerError,
         ClientError,
         ClosedError,
@@ -62,6 +63,7 @@ __all__ = [
     "LATEST",
     "MAX_TIMESTAMP",
     "Admin",
+    "ArgumentError",
     "AsyncAdmin",
     "AsyncConsumer",
     "AsyncFetcher",
@@ -120,6 +122,7 @@ _HOMES = {
     "pybroker.client.consume_transform_produce": ("ConsumeTransformProduce", "Output"),
     "pybroker.client.consumer": ("Consumer",),
     "pybroker.client.errors": (
+        "ArgumentError",
         "BrokerError",
         "ClientError",
         "ClosedError",

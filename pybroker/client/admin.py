@@ -7,11 +7,13 @@ running event loop: use `AsyncAdmin` there.
 from __future__ import annotations
 
 import asyncio
+import threading
 import warnings
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pybroker.client.acl_admin import Acl, AclFilter
+from pybroker.client.arguments import check_arguments
 from pybroker.client.async_admin import AsyncAdmin, wait_for_leaders
 from pybroker.client.closing import Closing
 from pybroker.client.errors import BrokerError, ClientError
@@ -40,21 +42,34 @@ from pybroker.client.user_admin import ScramPassword
 Result = TypeVar("Result")
 
 
+@check_arguments
 class Admin(Closing):
-    """A blocking `AsyncAdmin`; one thread at a time."""
+    """A blocking `AsyncAdmin`. Thread-safe: a call waits for the call of another thread; `close` ends that call."""
+
+    _runner: asyncio.Runner | None = None
+    """None before the first call and after `close`."""
 
     def __init__(self, bootstrap_servers: str | None = None, properties: Mapping[str, object] | None = None) -> None:
         """As `AsyncAdmin`."""
-        self._runner: asyncio.Runner | None = None
+        self._lock = threading.RLock()
+        """Owned by the thread whose call runs the loop."""
         self._async = AsyncAdmin(bootstrap_servers, properties)
 
     def close(self) -> None:
-        """Close every connection."""
-        if self._runner is None:
+        """Close every connection. A call of another thread that is under way raises ClosedError."""
+        runner = self._runner
+        if runner is None:
             return
-        self._run(self._async.close())
-        self._runner.close()
-        self._runner = None
+        if not self._lock.acquire(blocking=False):
+            asyncio.run_coroutine_threadsafe(self._async.close(), runner.get_loop())
+            self._lock.acquire()
+        try:
+            if self._runner is not None:
+                self._run(self._async.close())
+                self._runner.close()
+                self._runner = None
+        finally:
+            self._lock.release()
 
     def __del__(self) -> None:
         """Warn of an Admin that nobody closed, and end its connections: nothing runs their loop any more."""
@@ -70,9 +85,13 @@ class Admin(Closing):
         if asyncio._get_running_loop() is not None:
             call.close()
             raise ClientError("Admin blocks, and an event loop is running in this thread: use AsyncAdmin, and await it")
-        if self._runner is None:
-            self._runner = asyncio.Runner()
-        return self._runner.run(call)
+        try:
+            with self._lock:
+                if self._runner is None:
+                    self._runner = asyncio.Runner()
+                return self._runner.run(call)
+        finally:
+            call.close()  # An interrupt came before it could begin.
 
     def create_topics(
         self, topics: Sequence[NewTopic | str], *, validate_only: bool = False, timeout_ms: int | None = None

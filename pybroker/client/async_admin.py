@@ -17,6 +17,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from pybroker.client.acl_admin import AclCalls
+from pybroker.client.arguments import check_arguments
 from pybroker.client.closing import AsyncClosing
 from pybroker.client.cluster import ANY, Cluster, raise_first, raise_refused, retried
 from pybroker.client.cluster_admin import ClusterCalls
@@ -54,6 +55,7 @@ _OFTEN = Backoff(10, 10)
 """A leader is there in a moment: the wait for one asks more often than a call that failed."""
 
 
+@check_arguments
 class AsyncAdmin(
     AclCalls,
     ClusterCalls,

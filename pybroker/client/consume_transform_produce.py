@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Event
+from threading import Event, RLock
 from typing import Any
 
 from pybroker.client.closing import Closing
@@ -69,6 +69,8 @@ class ConsumeTransformProduce(Closing):
         """
         self._calls = ThreadCalls("ConsumeTransformProduce")
         self._closed = False
+        self._closing = RLock()
+        """Owned by the thread that closes; a second one returns when all is closed."""
         self._servers, self._transform = bootstrap_servers, transform
         self._properties = {**(producer or {}), "transactional.id": transactional_id}
         self._producer = self._open_producer()
@@ -122,11 +124,14 @@ class ConsumeTransformProduce(Closing):
 
     def close(self) -> None:
         """Leave the group and end. A step of another thread raises ClosedError, and its transaction is aborted."""
-        self._closed = True
-        try:
-            self._consumer.close()
-        finally:
-            self._producer.close()
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                self._consumer.close()
+            finally:
+                self._producer.close()
 
     def _open_producer(self) -> Producer:
         producer = Producer(self._servers, self._properties)

@@ -25,7 +25,8 @@
     ├── RecordError          a record is too large, or a received batch cannot be read
     ├── SerializationError   a serializer or a partitioner of the program's failed
     ├── DeserializationError a deserializer of the program's failed: `.partition` and `.offset` say at which record
-    ├── SettingError         a setting's value cannot work; also a ValueError
+    ├── ArgumentError        an argument of a call is of a wrong type; also a TypeError
+    ├── SettingError         a setting's or an argument's value cannot work; also a ValueError
     ├── LoadUnavailableError  the extension module was built without load generation; says how to get one with it
     ├── UnsendableError      a value does not fit the field of the request that it is for; also a ValueError
     ├── ConcurrentAccessError  a call while a call of another thread, or task, is inside of the same client
@@ -216,8 +217,12 @@ class DeserializationError(ClientError):
         self.offset = offset
 
 
+class ArgumentError(ClientError, TypeError):
+    """An argument of a call is of a wrong type; nothing was done."""
+
+
 class SettingError(ClientError, ValueError):
-    """A setting's value cannot work."""
+    """A setting's or an argument's value cannot work."""
 
 
 class UnsendableError(ClientError, ValueError):

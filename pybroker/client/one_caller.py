@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from pybroker.client.arguments import arguments_of, checked, refuse_keywords
 from pybroker.client.errors import ClientError, ClosedError, ConcurrentAccessError
 
 Class = TypeVar("Class", bound=type)
@@ -130,29 +131,33 @@ class TaskCalls:
 def one_caller(*, free: Collection[str]) -> Callable[[Class], Class]:
     """Have every public method of a class, but those in `free`, refuse a second caller.
 
-    The class has `_calls`: TaskCalls where its methods are coroutine functions, else ThreadCalls.
+    All of them check their arguments. The class has `_calls`: TaskCalls where its methods are coroutine functions, else
+    ThreadCalls.
     """
 
     def decorate(cls: Class) -> Class:
         for name in dir(cls):
             function = inspect.getattr_static(cls, name)
-            if not name.startswith("_") and name not in free and inspect.isfunction(function):
-                setattr(cls, name, guarded(function))
+            if not name.startswith("_") and inspect.isfunction(function):
+                setattr(cls, name, checked(function) if name in free else guarded(function))
+        setattr(cls, "__init__", refuse_keywords(vars(cls)["__init__"]))  # noqa: B010 (mypy refuses the assignment)
         return cls
 
     return decorate
 
 
 def guarded(function: Callable[..., Any]) -> Any:
-    """Return a method that refuses a second caller."""
+    """Return a method that checks its arguments, and refuses a second caller."""
     name = function.__name__
 
     @functools.wraps(function)
     async def call_async(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        arguments_of(function).check(self, args, kwargs)
         return await self._calls.run(name, lambda: function(self, *args, **kwargs))
 
     @functools.wraps(function)
     def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        arguments_of(function).check(self, args, kwargs)
         calls = self._calls
         if isinstance(calls, TaskCalls):
             calls.check(name)

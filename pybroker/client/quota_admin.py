@@ -28,7 +28,7 @@ class AnyName(Enum):
 
 ANY_NAME = AnyName.ANY
 """As a name of a filter: every name of that type, and the default."""
-NameFilter: TypeAlias = "str | AnyName | None"
+NameFilter: TypeAlias = str | AnyName | None
 """A name, None for the default, or `ANY_NAME`."""
 
 
