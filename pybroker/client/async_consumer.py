@@ -19,26 +19,33 @@ from pybroker.client.assignors import Assignor, make_assignors
 from pybroker.client.async_admin import AsyncAdmin
 from pybroker.client.closing import AsyncClosing
 from pybroker.client.cluster import Cluster
-from pybroker.client.commits import Callback, Commits
+from pybroker.client.commits import Commits
+from pybroker.client.committing import Committing
 from pybroker.client.deserializers import Deserializer, Deserializers
 from pybroker.client.drivers.classic import ClassicDriver
 from pybroker.client.drivers.driver import Identity, MembershipDriver
 from pybroker.client.drivers.modern import ModernDriver
-from pybroker.client.errors import ClientError, ClosedError, LogTruncationError, NoOffsetError, SettingError
+from pybroker.client.errors import (
+    ClientError,
+    ClosedError,
+    LogTruncationError,
+    NoOffsetError,
+    SettingError,
+    UnreachableError,
+)
 from pybroker.client.fetcher import Record, make_native
 from pybroker.client.formatting import Formatting
-from pybroker.client.groups import OffsetAndMetadata, Offsets
+from pybroker.client.groups import OffsetAndMetadata
 from pybroker.client.listener import Invoke, RebalanceListener, invoke_directly
 from pybroker.client.membership.rebalance_step import RebalanceStep
 from pybroker.client.metrics import GroupSensors, MeasuredConsumer
 from pybroker.client.offset_queries import OffsetQueries
-from pybroker.client.one_caller import FREE_CALLS, TaskCalls, guarded, one_caller
+from pybroker.client.one_caller import FREE_CALLS, TaskCalls, guarded, one_caller, running_loop
 from pybroker.client.seeking import Seeking
 from pybroker.client.settings import ConsumerSettings
 from pybroker.client.subscription_state import SubscriptionState
 from pybroker.client.topic_watch import TopicWatch
 from pybroker.client.topics import EARLIEST, LATEST, TopicPartition
-from pybroker.client.transaction.consumed import Consumed, consumed_by
 from pybroker.client.truncation import check_positions
 
 ITERATION_S = 1.0
@@ -51,7 +58,7 @@ _DEFAULT_STRATEGY: str = ConsumerSettings.partition_assignment_strategy.default
 
 
 @one_caller(free=(*FREE_CALLS, "make_due", "poll_here", "format_here", "next_ahead", "interrupt"))
-class AsyncConsumer(Seeking, Formatting, OffsetQueries, AsyncClosing, MeasuredConsumer):
+class AsyncConsumer(Committing, Seeking, Formatting, OffsetQueries, AsyncClosing, MeasuredConsumer):
     """`async with AsyncConsumer("127.0.0.1:9092", {"group.id": "g"}) as c: c.subscribe(["orders"]); await c.poll()`."""
 
     def __init__(
@@ -108,7 +115,8 @@ class AsyncConsumer(Seeking, Formatting, OffsetQueries, AsyncClosing, MeasuredCo
         broker with `group.protocol=consumer` (RE2 syntax), else here. Raises SettingError without a `group.id`, and
         ClientError where no event loop is running.
         """
-        self._begin()
+        self._open()
+        self._check_loop()
         if self.settings.group_id is None:
             raise SettingError("subscribing joins a group: set group.id")
         if bool(topics) == (pattern is not None) or isinstance(topics, str):
@@ -348,49 +356,27 @@ class AsyncConsumer(Seeking, Formatting, OffsetQueries, AsyncClosing, MeasuredCo
     # --------------------------------------------------------------------------------------------------- positions
 
     async def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record that `poll` hands out; looks it up where that is needed."""
-        self._begin()
-        async with asyncio.timeout(self.settings.default_api_timeout_ms / 1000):
-            while True:
-                self._news.clear()
-                await self._find_positions()
-                if (at := self._state.position(partition)) is not None:
-                    return at
-                await self._news.wait()
+        """The offset of the next record that `poll` hands out; looks it up where that is needed.
 
-    # ----------------------------------------------------------------------------------------------------- offsets
-
-    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
-        """Commit these offsets, or the positions of all partitions, and wait until it is done.
-
-        Raises CommitFailedError when this member may not commit (any more), BrokerError, UnreachableError.
+        Raises ClientError for a partition that is not assigned, and UnreachableError after default.api.timeout.ms.
         """
         self._begin()
-        await self._commits.commit(self._offsets(offsets), self.settings.default_api_timeout_ms / 1000)
-
-    def commit_later(
-        self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
-        callback: Callback | None = None,
-    ) -> None:
-        """Commit without waiting; the callback gets the offsets and what went wrong, in a later `poll` or `close`."""
-        self._begin()
-        self._commits.commit_later(self._offsets(offsets), callback)
-
-    def consumed(self) -> Consumed:
-        """How far records were handed out, and as whom, for `send_offsets_to_transaction`. Raises SettingError."""
-        return consumed_by(self.settings, self._state.positions(), self.membership())
-
-    def _offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None) -> Offsets:
-        if offsets is None:
-            return self._state.positions()
-        return {p: OffsetAndMetadata(o) if isinstance(o, int) else o for p, o in offsets.items()}
-
-    async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The group's offsets of these partitions; None where there is none."""
-        self._begin()
-        offsets = await self._commits.stable(partitions)
-        return {partition: offsets.get(partition) for partition in partitions}
+        longest_ms = self.settings.default_api_timeout_ms
+        try:
+            async with asyncio.timeout(longest_ms / 1000) as scope:
+                while True:
+                    self._news.clear()
+                    await self._find_positions()
+                    if (at := self._state.position(partition)) is not None:
+                        return at
+                    await self._news.wait()
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            name = f"{partition.topic}-{partition.partition}"
+            raise UnreachableError(
+                f"the position of {name} is not known after {longest_ms} ms (default.api.timeout.ms)"
+            ) from None
 
     # ------------------------------------------------------------------------------------------------ begin and end
 
@@ -405,6 +391,13 @@ class AsyncConsumer(Seeking, Formatting, OffsetQueries, AsyncClosing, MeasuredCo
                 await self._ended.wait()
             return
         self._closes = True
+        try:
+            self._check_loop()
+        except ClientError:
+            self._closed = True
+            self._ended.set()
+            self.native.close()
+            raise
         try:
             if not await self._calls.close(self._leave, timeout_s):
                 _log.warning(
@@ -456,16 +449,16 @@ class AsyncConsumer(Seeking, Formatting, OffsetQueries, AsyncClosing, MeasuredCo
     def _begin(self) -> None:
         """On the first call inside a loop: watch the fetcher. Raises ClientError outside of this loop."""
         self._open()
-        running = asyncio._get_running_loop()
-        if running is None:
-            raise ClientError("no event loop is running: subscribe and poll in a coroutine, or use Consumer")
+        self._check_loop()
         if self._loop is None:
-            self._loop = running
+            self._loop = asyncio.get_running_loop()
             self._loop.add_reader(self.native.arrived_descriptor(), self._arrive)
             self._commit_at = self._clock() + self.settings.auto_commit_interval_ms / 1000
-        if self._loop is not running:
-            raise ClientError("the consumer belongs to another event loop: make it in the loop that polls it")
         self._topics.begin()
+
+    def _check_loop(self) -> None:
+        if running_loop("AsyncConsumer") is not (self._loop or asyncio.get_running_loop()):
+            raise ClientError("AsyncConsumer is used in another event loop than before: create one for each loop")
 
     def _open(self) -> None:
         if self._closed:

@@ -158,6 +158,8 @@ class AsyncFetcher(_Assigned, AsyncClosing):
         if self._arrived is None:
             self._loop, self._arrived = asyncio.get_running_loop(), asyncio.Event()
             self._loop.add_reader(self.native.arrived_descriptor(), self._arrive)
+        elif self._loop is not asyncio.get_running_loop():
+            raise ClientError("AsyncFetcher is used in another event loop than before: create one for each loop")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while self._rest is None:
@@ -169,7 +171,7 @@ class AsyncFetcher(_Assigned, AsyncClosing):
     async def close(self) -> None:
         """End; waits for the I/O thread. A `poll` of another task raises ClosedError."""
         self._calls.interrupt()
-        if self._loop is not None:
+        if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self.native.arrived_descriptor())
             self._loop = None
         await asyncio.to_thread(self.native.close)

@@ -128,6 +128,14 @@ class TaskCalls:
         return any(scope in self._under_way for scope in _inside.get())
 
 
+def running_loop(name: str) -> asyncio.AbstractEventLoop:
+    """Return the event loop that runs. Raises ClientError where none does."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise ClientError(f"{name} needs an event loop that runs: call it in a coroutine, or use {name[5:]}") from None
+
+
 def one_caller(*, free: Collection[str]) -> Callable[[Class], Class]:
     """Have every public method of a class, but those in `free`, refuse a second caller.
 

@@ -16,6 +16,7 @@ from pybroker.client import (
     Admin,
     AsyncConsumer,
     AsyncFetcher,
+    ClientError,
     ClosedError,
     ColumnFetcher,
     ConcurrentAccessError,
@@ -286,3 +287,20 @@ def test_a_consumer_that_is_closed_before_its_first_poll_leaves_nothing_that_was
             asyncio.run(run(protocol))
             gc.collect()
     assert [str(warning.message) for warning in warned] == []
+
+
+def test_an_asyncio_client_outside_of_its_event_loop_raises_a_sentence(servers: str) -> None:
+    consumer, fetcher = AsyncConsumer(servers, {"group.id": "loops"}), AsyncFetcher(servers)
+    with pytest.raises(ClientError, match=r"AsyncConsumer needs an event loop that runs: .* or use Consumer"):
+        consumer.subscribe(["empty"])
+    consumer.assign([EMPTY])
+    fetcher.assign([FULL])
+    asyncio.run(consumer.poll(0))
+    asyncio.run(fetcher.poll(0))
+    for client, call in ((consumer, consumer.poll(0)), (fetcher, fetcher.poll(0))):
+        with pytest.raises(ClientError, match=f"{type(client).__name__} is used in another event loop than before"):
+            asyncio.run(call)
+    with pytest.raises(ClientError, match="in another event loop than before"):
+        asyncio.run(consumer.close())
+    asyncio.run(consumer.close())
+    asyncio.run(fetcher.close())
