@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pybroker.client.async_admin import AsyncAdmin
     from pybroker.client.async_consumer import AsyncConsumer
     from pybroker.client.async_producer import AsyncProducer
-    from pybroker.client.columns import COLUMNS, ColumnFetcher, RecordColumns
+    from pybroker.client.columns import COLUMNS, SENDABLE_COLUMNS, ColumnFetcher, RecordColumns
     from pybroker.client.consume_transform_produce import ConsumeTransformProduce, Output
     from pybroker.client.consumer import Consumer
     from pybroker.client.errors import (
@@ -62,6 +62,7 @@ __all__ = [
     "EARLIEST",
     "LATEST",
     "MAX_TIMESTAMP",
+    "SENDABLE_COLUMNS",
     "Admin",
     "ArgumentError",
     "AsyncAdmin",
@@ -118,7 +119,7 @@ _HOMES = {
     "pybroker.client.async_admin": ("AsyncAdmin",),
     "pybroker.client.async_consumer": ("AsyncConsumer",),
     "pybroker.client.async_producer": ("AsyncProducer",),
-    "pybroker.client.columns": ("COLUMNS", "ColumnFetcher", "RecordColumns"),
+    "pybroker.client.columns": ("COLUMNS", "SENDABLE_COLUMNS", "ColumnFetcher", "RecordColumns"),
     "pybroker.client.consume_transform_produce": ("ConsumeTransformProduce", "Output"),
     "pybroker.client.consumer": ("Consumer",),
     "pybroker.client.errors": (

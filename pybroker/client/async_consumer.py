@@ -19,6 +19,7 @@ from pybroker.client.assignors import Assignor, make_assignors
 from pybroker.client.async_admin import AsyncAdmin
 from pybroker.client.closing import AsyncClosing
 from pybroker.client.cluster import Cluster
+from pybroker.client.column_reading import ColumnReading
 from pybroker.client.commits import Commits
 from pybroker.client.committing import Committing
 from pybroker.client.deserializers import Deserializer, Deserializers
@@ -58,7 +59,7 @@ _DEFAULT_STRATEGY: str = ConsumerSettings.partition_assignment_strategy.default
 
 
 @one_caller(free=(*FREE_CALLS, "make_due", "poll_here", "format_here", "next_ahead", "interrupt"))
-class AsyncConsumer(Committing, Seeking, Formatting, OffsetQueries, AsyncClosing, MeasuredConsumer):
+class AsyncConsumer(Committing, Seeking, Formatting, ColumnReading, OffsetQueries, AsyncClosing, MeasuredConsumer):
     """`async with AsyncConsumer("127.0.0.1:9092", {"group.id": "g"}) as c: c.subscribe(["orders"]); await c.poll()`."""
 
     def __init__(

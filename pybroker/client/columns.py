@@ -13,19 +13,17 @@ from pybroker.client.closing import Closing
 from pybroker.client.errors import ClientError, SettingError
 from pybroker.client.fetcher import make_native, starts_of
 from pybroker.client.one_caller import FREE_CALLS, ThreadCalls, one_caller
+from pybroker.client.record_columns import COLUMNS, SENDABLE_COLUMNS, RecordColumns, engines_names
 from pybroker.client.settings import FetcherSettings
 from pybroker.client.topics import TopicPartition
 
-RecordColumns = native.RecordColumns
-
-COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
-"""What comes unless columns are picked: Spark's Kafka connector's columns, with headers."""
+__all__ = ["COLUMNS", "SENDABLE_COLUMNS", "ColumnFetcher", "RecordColumns"]
 
 MAX_ROWS = 10_000
 """Rows of one take: beyond it Spark's Arrow reader gains nothing."""
 _MAX_ROWS_AT_MOST = 1_000_000
 """Keeps the topic's column below 2 GiB for the longest name."""
-_MAX_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 """Encoded records of one take, unless one alone is larger: a compressed chunk may decompress to gigabytes."""
 
 
@@ -65,11 +63,12 @@ class ColumnFetcher(Closing):
     ) -> RecordColumns | None:
         """The next records of one partition as columns; None when nothing came in time.
 
-        `columns` picks and orders: those of `COLUMNS`, and `producerId`, that of the record's batch (-1: none). What is
-        not picked is not built. Records at or above `end` are left for later; once reading has come there, what is
-        returned has no rows and a `next_offset` of at least `end`. It has no rows, too, where batches hold nothing for
-        a consumer (control records, aborted transactions under `read_committed`, compacted ones); `next_offset` goes
-        on.
+        `columns` picks and orders: those of `COLUMNS`, and `producer_id`, that of the batch (-1: none). Others
+        are not built. `SENDABLE_COLUMNS` are those that `Producer.send_columns` takes.
+
+        Records at or above `end` are left for later; once reading has come there, what is returned has no rows and a
+        `next_offset` of at least `end`. It has no rows, too, where batches have nothing for a consumer, records of
+        aborted transactions for instance; then `next_offset` goes on.
 
         As Spark's connector shows them: headers are null where a record has none; their keys are UTF-8, with U+FFFD for
         what is not; a record of format v0 has time and type of time -1. A time that microseconds cannot hold is the
@@ -78,11 +77,9 @@ class ColumnFetcher(Closing):
         Raises what a broker answered, or RecordError for a received batch that cannot be read, once what lies before it
         was handed out: at every call, until `seek` or `assign`.
         """
-        if len(set(columns)) < len(columns):
-            raise SettingError(f"columns={','.join(columns)}: must name each column once")
-        if not 1 <= max_rows <= _MAX_ROWS_AT_MOST:
-            raise SettingError(f"max_rows={max_rows}: must be 1 to {_MAX_ROWS_AT_MOST}")
-        return self._reader.take(timeout_s, list(columns), end=end, max_rows=max_rows, max_bytes=_MAX_BYTES)
+        names = picked(columns, max_rows)
+        taken = self._reader.take(timeout_s, names, end=end, max_rows=max_rows, max_bytes=MAX_BYTES)
+        return None if taken is None else RecordColumns(taken)
 
     def metrics(self) -> dict[str, float]:
         """As `Fetcher.metrics`."""
@@ -91,3 +88,13 @@ class ColumnFetcher(Closing):
     def close(self) -> None:
         """End; waits for the I/O thread. Columns that were taken stay valid."""
         self._native.close()
+
+
+def picked(columns: Sequence[str], max_rows: int) -> list[str]:
+    """Return the engine's names of columns. Raises SettingError for a name that is there twice, and for `max_rows`."""
+    names = engines_names(columns)
+    if len(set(names)) < len(names):
+        raise SettingError(f"columns={','.join(columns)}: must name each column once")
+    if not 1 <= max_rows <= _MAX_ROWS_AT_MOST:
+        raise SettingError(f"max_rows={max_rows}: must be 1 to {_MAX_ROWS_AT_MOST}")
+    return names

@@ -12,7 +12,7 @@ import queue
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextvars import ContextVar, copy_context
 from typing import Any, Self, TypeVar
@@ -20,6 +20,7 @@ from typing import Any, Self, TypeVar
 from pybroker.client import native
 from pybroker.client.async_consumer import CLOSE_TIMEOUT_S, AsyncConsumer
 from pybroker.client.closing import Closing
+from pybroker.client.columns import MAX_ROWS
 from pybroker.client.commits import Callback
 from pybroker.client.deserializers import Deserializer
 from pybroker.client.drivers.driver import Identity
@@ -29,6 +30,7 @@ from pybroker.client.groups import OffsetAndMetadata
 from pybroker.client.listener import RebalanceListener
 from pybroker.client.metrics import MetricValue
 from pybroker.client.one_caller import FREE_CALLS, ThreadCalls, one_caller
+from pybroker.client.record_columns import COLUMNS, RecordColumns
 from pybroker.client.topics import ListedOffset, TopicDescription, TopicPartition
 from pybroker.client.transaction.consumed import Consumed
 
@@ -141,6 +143,12 @@ class Consumer(Closing):
         if made is not None:
             return made
         return self._call(self._async.format(layout, timeout_s, max_records=max_records, max_bytes=max_bytes))
+
+    def take_columns(
+        self, timeout_s: float = 1.0, *, columns: Sequence[str] = COLUMNS, max_rows: int = MAX_ROWS
+    ) -> RecordColumns | None:
+        """As `AsyncConsumer.take_columns`."""
+        return self._call(self._async.take_columns(timeout_s, columns=columns, max_rows=max_rows))
 
     def __iter__(self) -> Self:
         if self._closed:

@@ -14,6 +14,7 @@ from pybroker.client import native
 from pybroker.client.deserializers import Deserializers
 from pybroker.client.errors import ClientError, DeserializationError, NewLeaderError
 from pybroker.client.groups import OffsetAndMetadata, Offsets
+from pybroker.client.record_columns import RecordColumns
 from pybroker.client.topics import TopicPartition
 
 _BYTES = Deserializers()
@@ -45,6 +46,10 @@ class SubscriptionState:
         """Records that iteration gives out one by one, all of them before `_rest`."""
         self._given: native.Record | None = None
         """The one that it gave out last; of use while there are others ahead."""
+        self._reader: native.ColumnReader | None = None
+        """The engine's reader of columns, after the first `take_columns`."""
+        self._columns_left: tuple[TopicPartition, int] | None = None
+        """The partition and the offset of the rows that the reader has taken and not handed out."""
         self._failure: ClientError | None = None
         """Met behind records that are handed out first."""
 
@@ -133,6 +138,7 @@ class SubscriptionState:
 
     def take(self, most: int) -> list[native.Record]:
         """Up to so many records of those that have arrived. Raises what the fetcher met."""
+        self._check_columns_left()
         if self._ahead:
             return [self._ahead.popleft() for _ in range(min(most, len(self._ahead)))]
         failure, self._failure = self._failure, None
@@ -186,6 +192,7 @@ class SubscriptionState:
         """
         if self._ahead:
             raise ClientError("records that iteration has ready cannot be written as text: iterate, or format")
+        self._check_columns_left()
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -206,6 +213,40 @@ class SubscriptionState:
             self._positions[TopicPartition(rest.topic, rest.partition)].epoch = formatted.leader_epoch
         return formatted
 
+    def take_columns(self, names: list[str], max_rows: int, max_bytes: int) -> RecordColumns | None:
+        """The next records of one partition as columns; None when nothing waits.
+
+        Raises what the fetcher met, and ClientError while records of a response are ready.
+        """
+        if self._ahead or self._rest is not None:
+            raise ClientError(
+                "records that poll has ready cannot be read as columns: poll until none is left"
+            )
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        self._reader = self._reader or native.ColumnReader(self._fetcher)
+        while True:
+            try:
+                taken = self._reader.take(0.0, names, end=None, max_rows=max_rows, max_bytes=max_bytes)
+            except NewLeaderError as error:
+                self._look_up(error)
+                continue
+            if taken is None:
+                return None
+            partition = TopicPartition(taken.topic, taken.partition)
+            read_to = self._fetcher.position(taken.topic, taken.partition)
+            has_left = read_to is not None and read_to > taken.next_offset
+            self._columns_left = (partition, taken.next_offset) if has_left else None
+            if has_left:
+                self._positions[partition].epoch = -1
+            if taken.rows:
+                return RecordColumns(taken)
+
+    def _check_columns_left(self) -> None:
+        if self._columns_left is not None:
+            raise ClientError("rows that take_columns has ready cannot be read as records: call take_columns, or seek")
+
     def take_ahead(self, most: int) -> bool:
         """Have up to so many records ready for `next_ahead`; whether there are any. Raises what the fetcher met."""
         if not self._ahead:
@@ -223,6 +264,7 @@ class SubscriptionState:
 
     def count(self, stamped: bool = False) -> tuple[int, int] | None:
         """All that has arrived, as (records, bytes of keys and values), without making objects of it."""
+        self._check_columns_left()
         records, size = 0, 0
         while True:
             try:
@@ -245,7 +287,7 @@ class SubscriptionState:
         if any(_partition_of(record) == partition for record in self._ahead):
             given = self._given
             return given.leader_epoch if given is not None and _partition_of(given) == partition else -1
-        if self._rest_of(partition) is not None:
+        if self._rest_of(partition) is not None or (self._columns_left and self._columns_left[0] == partition):
             return state.epoch
         epoch = self._fetcher.epoch(partition.topic, partition.partition)
         return state.epoch if epoch < 0 else epoch
@@ -275,6 +317,8 @@ class SubscriptionState:
         for record in self._ahead:
             if _partition_of(record) == partition:
                 return record.offset
+        if self._columns_left is not None and self._columns_left[0] == partition:
+            return self._columns_left[1]
         rest = self._rest_of(partition)
         return None if rest is None else rest.next_offset
 
@@ -290,6 +334,10 @@ class SubscriptionState:
             self._ahead = deque(record for record in self._ahead if _partition_of(record) != partition)
         if self._rest_of(partition) is not None:
             self._rest = None
+        if self._columns_left is not None and self._columns_left[0] == partition and self._reader is not None:
+            # The reader drops its rows at a seek, also at one of a partition that the fetcher reads no more.
+            self._reader.seek(partition.topic, partition.partition, self._columns_left[1])
+            self._columns_left = None
 
 
 def _partition_of(record: native.Record) -> TopicPartition:

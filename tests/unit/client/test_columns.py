@@ -11,7 +11,17 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from pybroker.client import COLUMNS, EARLIEST, Admin, ColumnFetcher, Fetcher, NewTopic, Producer, TopicPartition
+from pybroker.client import (
+    COLUMNS,
+    EARLIEST,
+    SENDABLE_COLUMNS,
+    Admin,
+    ColumnFetcher,
+    Fetcher,
+    NewTopic,
+    Producer,
+    TopicPartition,
+)
 from pybroker.client import Record as PolledRecord
 from pybroker.client.errors import BrokerError, ClientError, RecordError, SettingError
 from pybroker.testing import Broker
@@ -107,6 +117,38 @@ def test_columns_hold_what_records_hold(servers: str) -> None:
             list(r.headers) or None for r in expected
         ]
         assert {r["timestampType"] for r in found} == {0}
+
+
+def test_libraries_get_names_in_snake_case(servers: str) -> None:
+    with ColumnFetcher(servers) as fetcher:
+        fetcher.assign({FIRST: EARLIEST})
+        columns = fetcher.take(10, columns=["offset", "timestamp_type", "producer_id"])
+        assert columns is not None
+        batch = columns.to_arrow()
+        assert batch.schema.names == ["offset", "timestamp_type", "producer_id"]
+        assert batch.num_rows == len(columns) == columns.rows
+        frame = columns.to_polars()
+        assert frame.columns == ["offset", "timestamp_type", "producer_id"]
+        assert frame["offset"].to_list() == batch.column("offset").to_pylist()
+
+
+def test_fetched_columns_can_be_sent_as_they_are(servers: str) -> None:
+    picked = ["key", "value", "timestamp", "headers"]
+    with Admin(servers) as admin:
+        admin.create_topics([NewTopic("copy", 2, 1)])
+        admin.wait_for_leaders("copy")
+    with ColumnFetcher(servers) as fetcher, Producer(servers) as producer:
+        fetcher.assign({FIRST: EARLIEST})
+        sent = 0
+        while sent < 1000:
+            columns = fetcher.take(10, columns=[name for name in SENDABLE_COLUMNS if name != "topic"])
+            assert columns is not None
+            sent += producer.send_columns(columns, topic="copy")
+        producer.flush()
+        fetcher.assign({FIRST: EARLIEST})
+        original = pa.Table.from_batches(read(fetcher, 1000, columns=picked))
+        fetcher.assign({TopicPartition("copy", 0): EARLIEST})
+        assert pa.Table.from_batches(read(fetcher, 1000, columns=picked)).equals(original)
 
 
 def test_what_is_not_picked_is_not_there_and_the_order_is_the_callers(servers: str) -> None:

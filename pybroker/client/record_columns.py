@@ -1,0 +1,99 @@
+"""Records of one partition as Arrow columns, and what Arrow libraries make of them.
+
+Owns the names of columns. The engine builds the columns and exports them by Arrow's PyCapsule interface; pyarrow and
+polars are imported by the calls that return their objects, and by nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pybroker.client import native
+from pybroker.client.errors import ClientError
+
+if TYPE_CHECKING:
+    import polars
+    import pyarrow
+
+COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+"""The columns that are built unless others are picked: those of Spark's Kafka connector, with headers."""
+SENDABLE_COLUMNS = ("key", "value", "topic", "partition", "timestamp", "headers")
+"""The columns that `Producer.send_columns` takes: picked by a take, they can be sent as they are."""
+
+_ENGINES_NAMES = {"timestamp_type": "timestampType", "producer_id": "producerId"}
+_PYTHONS_NAMES = {engines: name for name, engines in _ENGINES_NAMES.items()}
+
+
+def engines_names(columns: Sequence[str]) -> list[str]:
+    """Return the names of columns as the engine and Spark's connector have them: `timestampType`, `producerId`."""
+    return [_ENGINES_NAMES.get(name, name) for name in columns]
+
+
+class RecordColumns:
+    """Records of one partition as Arrow columns: a struct array, by the PyCapsule interface."""
+
+    __slots__ = ("_native",)
+
+    def __init__(self, taken: native.RecordColumns) -> None:
+        self._native = taken
+
+    @property
+    def topic(self) -> str:
+        """The topic of all rows."""
+        return self._native.topic
+
+    @property
+    def partition(self) -> int:
+        """The partition of all rows."""
+        return self._native.partition
+
+    @property
+    def rows(self) -> int:
+        """How many records there are."""
+        return self._native.rows
+
+    def __len__(self) -> int:
+        return self._native.rows
+
+    def __bool__(self) -> bool:
+        """True: `take` returns None where nothing has arrived, and columns without rows where only offsets have."""
+        return True
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of keys and values, also of those that were not picked."""
+        return self._native.bytes
+
+    @property
+    def next_offset(self) -> int:
+        """The offset where reading continues, also behind offsets without a record for a consumer."""
+        return self._native.next_offset
+
+    def __arrow_c_schema__(self) -> object:
+        """Return a capsule `arrow_schema`, with the names of Spark's connector."""
+        return self._native.__arrow_c_schema__()
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """Return capsules `arrow_schema` and `arrow_array`, of the columns as they are; nothing is copied."""
+        return self._native.__arrow_c_array__(requested_schema)
+
+    def to_arrow(self) -> pyarrow.RecordBatch:
+        """Return a record batch of pyarrow, without a copy; names are in snake case: `timestamp_type`, `producer_id`.
+
+        Raises ClientError without pyarrow.
+        """
+        try:
+            import pyarrow
+        except ImportError:
+            raise ClientError("to_arrow needs pyarrow: pip install pyarrow") from None
+        batch: Any = pyarrow.record_batch(self)
+        return batch.rename_columns([_PYTHONS_NAMES.get(name, name) for name in batch.schema.names])
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return a DataFrame of polars; names are those of `to_arrow`. Raises ClientError without polars."""
+        try:
+            import polars
+        except ImportError:
+            raise ClientError("to_polars needs polars: pip install polars") from None
+        return polars.DataFrame(self).rename(_PYTHONS_NAMES, strict=False)
