@@ -7,12 +7,16 @@ Sections, one per file of `native/py/src`, in alphabetical order. An extension t
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, final
+from typing import Any, Generic, Literal, Protocol, Self, final
 
-from typing_extensions import Buffer, disjoint_base
+from typing_extensions import Buffer, TypeVar, disjoint_base
 
 from pybroker.client.record_metadata import RecordMetadata
 
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+_Key_co = TypeVar("_Key_co", covariant=True, default=bytes)
+_Value_co = TypeVar("_Value_co", covariant=True, default=bytes)
 _Headers = Sequence[tuple[str, bytes | bytearray | None]] | Mapping[str, bytes | bytearray | None]
 
 # ------------------------------------------------------------------------------------------------ checksum.rs
@@ -1685,7 +1689,7 @@ class Received:
 # -------------------------------------------------------------------------------------------------- record.rs
 
 @final
-class Record:
+class Record(Generic[_Key_co, _Value_co]):
     """One record as a program sees it."""
 
     @property
@@ -1700,14 +1704,14 @@ class Record:
     def leader_epoch(self) -> int:
         """Of the partition when it was written; -1 where the format does not say."""
     @property
-    def key(self) -> Any:
+    def key(self) -> _Key_co | None:
         """Bytes or None, or what the consumer's `key_deserializer` made of them."""
     @property
-    def value(self) -> Any:
+    def value(self) -> _Value_co | None:
         """Bytes or None (a tombstone), or what the consumer's `value_deserializer` made of them."""
     @property
     def headers(self) -> list[tuple[str, bytes | None]]: ...
-    def with_parts(self, key: Any, value: Any) -> Record:
+    def with_parts(self, key: _Key | None, value: _Value | None) -> Record[_Key, _Value]:
         """The same record with another key and value."""
 
 # ------------------------------------------------------------------------------------------- record_format.rs

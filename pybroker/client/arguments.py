@@ -43,11 +43,11 @@ class Arguments:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._name = function.__name__
-        hints = typing.get_type_hints(function)
+        hints = _hints_of(function)
         parameters = list(inspect.signature(function).parameters.values())[1:]
         self._positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         self._further = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
-        self._hints = {name: hint for name, hint in hints.items() if hint is not Any and name != "return"}
+        self._hints = {name: hint for name, hint in hints.items() if hint is not Any}
         self._plain = {name: frozenset(_plain_types(hint)) for name, hint in self._hints.items()}
         """By argument, the classes whose instances fit without a closer look."""
 
@@ -133,6 +133,13 @@ def refuse_keywords(init: Callable[..., None]) -> Any:
 
 def _is_required(init: Callable[..., None]) -> bool:
     return inspect.signature(init).parameters["bootstrap_servers"].default is inspect.Parameter.empty
+
+
+def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Evaluate the annotations of parameters; a native class in that of the result may not take type arguments."""
+    written = inspect.unwrap(function)
+    parameters = {name: hint for name, hint in written.__annotations__.items() if name != "return"}
+    return typing.get_type_hints(types.SimpleNamespace(__annotations__=parameters), written.__globals__)
 
 
 def _plain_types(hint: Any) -> list[type]:

@@ -12,7 +12,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Generic, Self
 
 from pybroker.client import native
 from pybroker.client.assignors import Assignor, make_assignors
@@ -22,7 +22,7 @@ from pybroker.client.cluster import Cluster
 from pybroker.client.column_reading import ColumnReading
 from pybroker.client.commits import Commits
 from pybroker.client.committing import Committing
-from pybroker.client.deserializers import Deserializer, Deserializers
+from pybroker.client.deserializers import Deserializer, Deserializers, Key, Value
 from pybroker.client.drivers.classic import ClassicDriver
 from pybroker.client.drivers.driver import Identity, MembershipDriver
 from pybroker.client.drivers.modern import ModernDriver
@@ -59,7 +59,9 @@ _DEFAULT_STRATEGY: str = ConsumerSettings.partition_assignment_strategy.default
 
 
 @one_caller(free=(*FREE_CALLS, "make_due", "poll_here", "format_here", "next_ahead", "interrupt"))
-class AsyncConsumer(Committing, Seeking, Formatting, ColumnReading, OffsetQueries, AsyncClosing, MeasuredConsumer):
+class AsyncConsumer(
+    Committing, Seeking, Formatting, ColumnReading, OffsetQueries, AsyncClosing, MeasuredConsumer, Generic[Key, Value]
+):
     """`async with AsyncConsumer("127.0.0.1:9092", {"group.id": "g"}) as c: c.subscribe(["orders"]); await c.poll()`."""
 
     def __init__(
@@ -67,8 +69,8 @@ class AsyncConsumer(Committing, Seeking, Formatting, ColumnReading, OffsetQuerie
         bootstrap_servers: str,
         properties: Mapping[str, Any] | None = None,
         *,
-        key_deserializer: Deserializer | None = None,
-        value_deserializer: Deserializer | None = None,
+        key_deserializer: Deserializer[Key] | None = None,
+        value_deserializer: Deserializer[Value] | None = None,
         invoke: Invoke | None = None,
     ) -> None:
         """`invoke` is `Consumer`'s, which has listeners called in the program's thread."""
@@ -173,7 +175,7 @@ class AsyncConsumer(Committing, Seeking, Formatting, ColumnReading, OffsetQuerie
 
     # ----------------------------------------------------------------------------------------------------- reading
 
-    async def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
+    async def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record[Key, Value]]:
         """The next records, at most `max_records` (default: `max.poll.records`); none when the timeout is over.
 
         Raises what a broker answered, or what is wrong with a received batch; and DeserializationError at a record that
@@ -182,7 +184,7 @@ class AsyncConsumer(Committing, Seeking, Formatting, ColumnReading, OffsetQuerie
         most = self.settings.max_poll_records if max_records is None else max_records
         return await self._until(timeout_s, lambda: self._state.take(most)) or []
 
-    def poll_here(self, max_records: int | None = None) -> list[Record]:
+    def poll_here(self, max_records: int | None = None) -> list[Record[Key, Value]]:
         """As `poll`, of what has arrived; none while anything is due.
 
         For a caller in another thread than the loop's that calls nothing else meanwhile.
@@ -210,7 +212,7 @@ class AsyncConsumer(Committing, Seeking, Formatting, ColumnReading, OffsetQuerie
         self._open()
         return self
 
-    async def __anext__(self) -> Record:
+    async def __anext__(self) -> Record[Key, Value]:
         """The next record, whenever it comes; ends when the consumer is closed. Positions follow record by record.
 
         Raises what `poll` raises, and ClientError where nothing is subscribed to or assigned.
@@ -231,7 +233,7 @@ class AsyncConsumer(Committing, Seeking, Formatting, ColumnReading, OffsetQuerie
             raise ClientError("nothing to iterate over: subscribe to topics, or assign partitions")
         await self._until(ITERATION_S, lambda: self._state.take_ahead(self.settings.max_poll_records))
 
-    def next_ahead(self) -> Record | None:
+    def next_ahead(self) -> Record[Key, Value] | None:
         """A record that is there already, for `Consumer`'s iteration; None when `__anext__` has to be awaited.
 
         For a caller as `poll_here` has it.

@@ -15,14 +15,14 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextvars import ContextVar, copy_context
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from pybroker.client import native
 from pybroker.client.async_consumer import CLOSE_TIMEOUT_S, AsyncConsumer
 from pybroker.client.closing import Closing
 from pybroker.client.columns import MAX_ROWS
 from pybroker.client.commits import Callback
-from pybroker.client.deserializers import Deserializer
+from pybroker.client.deserializers import Deserializer, Key, Value
 from pybroker.client.drivers.driver import Identity
 from pybroker.client.errors import ClosedError
 from pybroker.client.fetcher import Record
@@ -44,7 +44,7 @@ _END_S = 5.0
 
 
 @one_caller(free=FREE_CALLS)
-class Consumer(Closing):
+class Consumer(Closing, Generic[Key, Value]):
     """`with Consumer("127.0.0.1:9092", {"group.id": "g"}) as c: c.subscribe(["orders"]); c.poll()`.
 
     One thread at a time: a call while another thread is inside raises ConcurrentAccessError. Any thread may close it.
@@ -55,10 +55,10 @@ class Consumer(Closing):
         bootstrap_servers: str,
         properties: Mapping[str, Any] | None = None,
         *,
-        key_deserializer: Deserializer | None = None,
-        value_deserializer: Deserializer | None = None,
+        key_deserializer: Deserializer[Key] | None = None,
+        value_deserializer: Deserializer[Value] | None = None,
     ) -> None:
-        self._async = AsyncConsumer(
+        self._async: AsyncConsumer[Key, Value] = AsyncConsumer(
             bootstrap_servers,
             properties,
             key_deserializer=key_deserializer,
@@ -129,7 +129,7 @@ class Consumer(Closing):
         """As `AsyncConsumer.membership`."""
         return self._run(self._async.membership)
 
-    def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
+    def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record[Key, Value]]:
         """As `AsyncConsumer.poll`; what has arrived is handed out without asking the loop's thread."""
         if records := self._async.poll_here(max_records):
             return records
@@ -155,7 +155,7 @@ class Consumer(Closing):
             raise ClosedError("the consumer is closed")
         return self
 
-    def __next__(self) -> Record:
+    def __next__(self) -> Record[Key, Value]:
         """As `AsyncConsumer.__anext__`."""
         # As `one_caller` does it, without a further call for each record.
         if not self._enter(False):
@@ -168,7 +168,7 @@ class Consumer(Closing):
         finally:
             self._leave()
 
-    def _await_next(self) -> Record:
+    def _await_next(self) -> Record[Key, Value]:
         try:
             return self._async.next_ahead() or self._call(self._async.__anext__())
         except StopAsyncIteration:

@@ -7,12 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pybroker.client import native
 from pybroker.client.errors import DeserializationError, SettingError
 
-Deserializer = Callable[[bytes], Any]
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Key = TypeVar("Key", default=bytes)
+    Value = TypeVar("Value", default=bytes)
+else:
+    from typing import TypeVar
+
+    Key, Value = TypeVar("Key"), TypeVar("Value")
+Part = TypeVar("Part")
+Deserializer = Callable[[bytes], Part]
 """From the bytes of a key or value to what the program works with. None is not given to it: it stays None."""
 
 
@@ -20,8 +30,8 @@ Deserializer = Callable[[bytes], Any]
 class Deserializers:
     """Of keys and of values; None leaves the bytes as they are."""
 
-    key: Deserializer | None = None
-    value: Deserializer | None = None
+    key: Deserializer[Any] | None = None
+    value: Deserializer[Any] | None = None
 
     def __post_init__(self) -> None:
         """Raise SettingError for what cannot be called."""
@@ -29,11 +39,13 @@ class Deserializers:
             if function is not None and not callable(function):
                 raise SettingError(f"{name}={function!r}: must be a function")
 
-    def read(self, records: list[native.Record]) -> tuple[list[native.Record], DeserializationError | None]:
+    def read(
+        self, records: list[native.Record[Any, Any]]
+    ) -> tuple[list[native.Record[Any, Any]], DeserializationError | None]:
         """The records up to the first that cannot be read, and what that one met."""
         if self.key is None and self.value is None:
             return records, None
-        made: list[native.Record] = []
+        made: list[native.Record[Any, Any]] = []
         for record in records:
             part = "key"
             try:
@@ -48,5 +60,5 @@ class Deserializers:
         return made, None
 
     @staticmethod
-    def _apply(function: Deserializer | None, given: Any) -> Any:
+    def _apply(function: Deserializer[Any] | None, given: Any) -> Any:
         return given if function is None or given is None else function(given)

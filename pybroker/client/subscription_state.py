@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import Any
 
 from pybroker.client import native
 from pybroker.client.deserializers import Deserializers
@@ -42,9 +43,9 @@ class SubscriptionState:
         self._positions: dict[TopicPartition, _PartitionPosition] = {}
         self._rest: native.Received | None = None
         """Records of one partition; None when none are left."""
-        self._ahead: deque[native.Record] = deque()
+        self._ahead: deque[native.Record[Any, Any]] = deque()
         """Records that iteration gives out one by one, all of them before `_rest`."""
-        self._given: native.Record | None = None
+        self._given: native.Record[Any, Any] | None = None
         """The one that it gave out last; of use while there are others ahead."""
         self._reader: native.ColumnReader | None = None
         """The engine's reader of columns, after the first `take_columns`."""
@@ -136,7 +137,7 @@ class SubscriptionState:
         found = [(partition, self.position(partition)) for partition in self._positions]
         return {p: OffsetAndMetadata(at, leader_epoch=self._epoch(p)) for p, at in found if at is not None}
 
-    def take(self, most: int) -> list[native.Record]:
+    def take(self, most: int) -> list[native.Record[Any, Any]]:
         """Up to so many records of those that have arrived. Raises what the fetcher met."""
         self._check_columns_left()
         if self._ahead:
@@ -166,7 +167,7 @@ class SubscriptionState:
                     raise
         return records
 
-    def take_rest(self, most: int) -> list[native.Record]:
+    def take_rest(self, most: int) -> list[native.Record[Any, Any]]:
         """Up to so many records of those that were taken before. Raises DeserializationError."""
         if self._ahead:
             return self.take(most)
@@ -219,9 +220,7 @@ class SubscriptionState:
         Raises what the fetcher met, and ClientError while records of a response are ready.
         """
         if self._ahead or self._rest is not None:
-            raise ClientError(
-                "records that poll has ready cannot be read as columns: poll until none is left"
-            )
+            raise ClientError("records that poll has ready cannot be read as columns: poll until none is left")
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -254,7 +253,7 @@ class SubscriptionState:
             self._ahead.extend(self.take(most))
         return bool(self._ahead)
 
-    def next_ahead(self) -> native.Record | None:
+    def next_ahead(self) -> native.Record[Any, Any] | None:
         """One record; the position follows it. None when `take_ahead` is due."""
         ahead = self._ahead
         if not ahead:
@@ -340,5 +339,5 @@ class SubscriptionState:
             self._columns_left = None
 
 
-def _partition_of(record: native.Record) -> TopicPartition:
+def _partition_of(record: native.Record[Any, Any]) -> TopicPartition:
     return TopicPartition(record.topic, record.partition)

@@ -42,7 +42,7 @@ class TopicWatch:
         cluster: Cluster,
         settings: ConsumerSettings,
         changed: Callable[[ClientError | None], None],
-        responses: Callable[[], float | None],
+        responses: Callable[[], float | None] = lambda: None,
     ) -> None:
         """`responses` returns how many responses the fetcher has received; None while it reads no partition."""
         self._cluster, self._settings, self._changed, self._responses = cluster, settings, changed, responses

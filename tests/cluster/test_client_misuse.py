@@ -17,7 +17,7 @@ import threading
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from types import UnionType
+from types import SimpleNamespace, UnionType
 from typing import Any
 
 import pytest
@@ -129,15 +129,21 @@ def parameters(kind: str, method: str) -> dict[str, tuple[Any, bool]]:
     """The parameters of a method: annotation, and whether a value is required."""
     function = inspect.unwrap(getattr(getattr(client, kind), method))
     try:
-        hints = typing.get_type_hints(function)
+        hints = hints_of(function)
         found = inspect.signature(function).parameters
-    except (TypeError, ValueError):
+    except (AttributeError, TypeError, ValueError):
         return {}
     return {
         name: (hints.get(name, Any), p.default is p.empty)
         for name, p in found.items()
         if name != "self" and p.kind is not p.VAR_KEYWORD
     }
+
+
+def hints_of(function: Any) -> dict[str, Any]:
+    """The annotations of a function's parameters."""
+    written = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
+    return typing.get_type_hints(SimpleNamespace(__annotations__=written), function.__globals__)
 
 
 def value_of(hint: Any, name: str = "") -> Any:

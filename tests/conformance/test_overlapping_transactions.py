@@ -134,7 +134,7 @@ def by_consumer(
         left = set(starts)
         while left:
             for record in consumer.poll(60):
-                yield record.partition, record.offset, record.value
+                yield record.partition, record.offset, record.value or b""
                 if record.offset >= last[record.partition]:
                     left.discard(record.partition)
 

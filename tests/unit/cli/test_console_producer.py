@@ -63,7 +63,7 @@ def test_lines_go_where_their_keys_lead(broker: Broker, run: Run, sync: list[str
     assert run("wide", text, "--property", "parse.key=true", "--property", "key.separator=:", *sync) == 0
     with Consumer(broker.bootstrap_servers, {"auto.offset.reset": "earliest"}) as consumer:
         consumer.assign([TopicPartition("wide", number) for number in range(4)])
-        places: dict[bytes, set[int]] = {}
+        places: dict[bytes | None, set[int]] = {}
         count = 0
         while count < 50:
             for record in consumer.poll(5):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any, assert_type
 
 import pytest
 
-from pybroker.client import Consumer, Producer, TopicPartition
+from pybroker.client import AsyncConsumer, Consumer, Fetcher, Producer, Record, TopicPartition
 from pybroker.client.errors import DeserializationError, SettingError
 from tests.support.scripted_broker import ScriptedBroker
 
@@ -62,3 +62,17 @@ def test_records_are_handed_out_in_pieces_without_the_loops_thread() -> None:
 def test_what_is_no_function_is_refused() -> None:
     with pytest.raises(SettingError, match="value_deserializer='json': must be a function"):
         Consumer("127.0.0.1:1", value_deserializer="json")  # type: ignore[arg-type]
+
+
+if TYPE_CHECKING:
+
+    def check_types_of_records() -> None:
+        """mypy knows the parts of records by the deserializers; without one they are bytes."""
+        plain = Consumer("h:1").poll()[0]
+        assert_type(plain.key, bytes | None)
+        assert_type(Fetcher("h:1").poll()[0].value, bytes | None)
+        lengths = Consumer("h:1", value_deserializer=len)
+        assert_type(lengths.poll(), list[Record[bytes, int]])
+        assert_type(next(lengths).value, int | None)
+        texts = AsyncConsumer("h:1", key_deserializer=bytes.decode)
+        assert_type(texts.poll_here(), list[Record[str, bytes]])
