@@ -85,7 +85,7 @@ class AsyncConsumer(
         self._commits = Commits(self._cluster, self.settings, self._notify, self._sensors)
         self._driver: MembershipDriver | None = None
         self._invoke = invoke or invoke_directly
-        self._calls = TaskCalls("AsyncConsumer" if invoke is None else "Consumer")
+        self._calls = TaskCalls("AsyncConsumer" if invoke is None else "Consumer", is_exclusive=invoke is None)
         self._listener = RebalanceListener()
         self._state = SubscriptionState(self.native, self._notify, Deserializers(key_deserializer, value_deserializer))
         self.next_of_ahead = self._state.next_ahead

@@ -52,8 +52,9 @@ class ThreadCalls:
 class TaskCalls:
     """The calls of an asyncio client: those of one task at a time, with the tasks that its listeners start."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, *, is_exclusive: bool = True) -> None:
+        """Without `is_exclusive` calls may overlap: `Consumer` has ThreadCalls, and Ctrl-C leaves a call that ends."""
+        self._name, self._is_exclusive = name, is_exclusive
         self._under_way: list[asyncio.Timeout] = []
         self._left = asyncio.Event()
         self.closes = False
@@ -69,6 +70,8 @@ class TaskCalls:
             return
         if self.closes:
             raise ClosedError(f"the {self._name} is closed")
+        if not self._is_exclusive:
+            return
         raise ConcurrentAccessError(
             f"{self._name} is not safe for concurrent access: {method} was called while a call of another task is "
             f"under way; create one {self._name} for each task, or await the call first"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import queue
 import warnings
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -304,3 +305,18 @@ def test_an_asyncio_client_outside_of_its_event_loop_raises_a_sentence(servers: 
         asyncio.run(consumer.close())
     asyncio.run(consumer.close())
     asyncio.run(fetcher.close())
+
+
+def test_a_call_after_an_interrupt_is_not_refused(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(queue.SimpleQueue[Any]):
+        def get(self, *_: Any, **__: Any) -> Any:
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+    with Consumer(servers, {"group.id": "interrupted"}) as consumer:
+        consumer.assign([EMPTY])
+        for _ in range(20):
+            monkeypatch.setattr(queue, "SimpleQueue", Interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                consumer.poll(WITHIN)
+            assert consumer.assignment() == {EMPTY}

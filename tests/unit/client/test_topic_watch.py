@@ -11,6 +11,13 @@ import pytest
 
 from pybroker.client import Admin, Consumer, NewTopic, TopicPartition
 from pybroker.client.errors import UnreachableError
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from pybroker.testing import Broker
 from tests.support.conditions import wait_until
 
@@ -51,6 +58,34 @@ def test_a_dead_broker_is_logged_by_name_once_and_raised_by_poll(
             assert f"broker 1 at {broker.bootstrap_servers}: " in lines[0]
             assert "trying again for" in lines[0]
             consumer.close(0.0)
+
+
+def test_a_partition_without_a_leader_is_logged_once_and_raises_nothing(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    without_leader = MetadataResponse(
+        brokers=[MetadataResponseBroker(node_id=1, host=host, port=int(port))],
+        controller_id=1,
+        topics=[
+            MetadataResponseTopic(
+                name="t",
+                partitions=[
+                    MetadataResponsePartition(
+                        error_code=ErrorCode.LEADER_NOT_AVAILABLE, partition_index=0, leader_id=-1, replica_nodes=[2]
+                    )
+                ],
+            )
+        ],
+    )
+    settings = {"metadata.max.age.ms": 10}
+    with caplog.at_level(logging.WARNING), Consumer(broker.bootstrap_servers, settings) as consumer:
+        fault = broker.intercept("Metadata", lambda _request: without_leader)
+        consumer.assign([T0])
+        consumer.seek(T0, 0)
+        wait_until(lambda: consumer.poll(0.1) != [] or "No leader" in caplog.text, within=WITHIN, what="no line")
+        fault.wait(20, timeout=WITHIN)
+        assert caplog.text.count("No leader of t-0: nothing is read there until a broker leads it") == 1
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
