@@ -163,8 +163,7 @@ class Consumer(Closing, Generic[Key, Value]):
                 raise StopIteration
             raise self._calls.refuse("__next__")
         try:
-            record = self._next_ahead()
-            return self._await_next() if record is None else record
+            return self._next_ahead() or self._await_next()
         finally:
             self._leave()
 
@@ -311,7 +310,7 @@ class Consumer(Closing, Generic[Key, Value]):
                 inside.run(function, *arguments)
             except Exception as error:  # noqa: BLE001 (it is raised again by the call that is under way)
                 failures.append(error)
-            if not loop.is_closed():  # the function may close the consumer
+            with contextlib.suppress(RuntimeError):  # the function, or another thread, has closed the consumer
                 loop.call_soon_threadsafe(done.set)
 
         _jobs.get().put(job)
