@@ -1117,6 +1117,9 @@ class MeasuredProducer:
         """What was acknowledged of a phase since the last call, and its latencies; takes the phase's window too."""
     def summary(self, first_phase: int, quantiles: list[float]) -> tuple[Tally, list[int]]:
         """The phases from `first_phase` on: sums, and the latency in microseconds at each quantile (0 to 1)."""
+    def _failures(self, *, take: bool) -> list[tuple[Exception, str, int, int]]:
+        """Records that were not delivered and whose failure nobody has taken: what the first met, topic, partition, and
+        how many there are. With `take` they are forgotten. Those of transactions are not among them."""
     def raise_failure(self) -> None:
         """Raises the first failure of a record, if any failed."""
 
@@ -1360,6 +1363,25 @@ class Delivery:
         that is given. Raises what the record was given up for (`ClientError`), and `DeliveryError` after the timeout.
         Ctrl-C ends the wait. Releases the GIL.
         """
+    def exception(self, timeout_s: float | None = None) -> Exception | None:
+        """What the record was given up for, or None; waits as `result`. Raises `DeliveryError` after the timeout."""
+
+# ------------------------------------------------------------------------------------------- rows_delivery.rs
+
+@final
+class RowsDelivery:
+    """The fate of rows of Arrow data that were sent together. Keeps its producer open."""
+
+    def __len__(self) -> int:
+        """How many rows were sent."""
+    def done(self) -> bool:
+        """Whether the fate of every row is known."""
+    def result(self, timeout_s: float | None = None) -> int:
+        """Wait until every row is acknowledged: how many there are.
+
+        Raises what the first row that was not delivered was given up for, with the count, when all are decided; and
+        `DeliveryError` after the timeout. Ctrl-C ends the wait. Releases the GIL.
+        """
 
 @final
 class ClientTls:
@@ -1500,12 +1522,12 @@ class Producer(MeasuredProducer):
         readable."""
     def raise_late(self, outgoing: Outgoing) -> None:
         """Raises what a record meets that has waited for `max.block.ms`."""
-    def send_batch(self, capsules: tuple[object, object], topic: str | None) -> int:
-        """Adds a record for every row of the record batch in the capsules of `__arrow_c_array__`; how many. Takes the
+    def send_batch(self, capsules: tuple[object, object], topic: str | None) -> RowsDelivery:
+        """Adds a record for every row of the record batch in the capsules of `__arrow_c_array__`. Takes the
         array out of its capsule. Raises `SettingError`, `RecordError`, and as `send` otherwise."""
-    def send_stream(self, capsule: object, topic: str | None) -> int:
-        """Adds a record for every row of the stream of record batches in the capsule of `__arrow_c_stream__`; how many.
-        Reads the stream to its end first, and takes it out of its capsule. Raises as `send_batch`."""
+    def send_stream(self, capsule: object, topic: str | None) -> RowsDelivery:
+        """Adds a record for every row of the stream of record batches in the capsule of `__arrow_c_stream__`. Reads
+        the stream to its end first, and takes it out of its capsule. Raises as `send_batch`."""
     def metrics(self) -> dict[str, float]:
         """What the producer has done and holds, by the names of Kafka's producer metrics.
 

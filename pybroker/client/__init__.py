@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pybroker.client.log_dirs import LogDirDescription, Replica, ReplicaInfo
     from pybroker.client.metrics import MetricValue
     from pybroker.client.native import KeyedStamps, LatencyHistogram, Tally
-    from pybroker.client.producer import Continuation, Delivery, Producer, RecordMetadata
+    from pybroker.client.producer import Continuation, Delivery, Producer, RecordMetadata, RowsDelivery
     from pybroker.client.topics import (
         EARLIEST,
         LATEST,
@@ -101,6 +101,7 @@ __all__ = [
     "RecordMetadata",
     "Replica",
     "ReplicaInfo",
+    "RowsDelivery",
     "SerializationError",
     "SuspendedTransaction",
     "Tally",
@@ -146,7 +147,7 @@ _HOMES = {
     "pybroker.client.log_dirs": ("LogDirDescription", "Replica", "ReplicaInfo"),
     "pybroker.client.metrics": ("MetricValue",),
     "pybroker.client.native": ("KeyedStamps", "LatencyHistogram", "Tally"),
-    "pybroker.client.producer": ("Continuation", "Delivery", "Producer", "RecordMetadata"),
+    "pybroker.client.producer": ("Continuation", "Delivery", "Producer", "RecordMetadata", "RowsDelivery"),
     "pybroker.client.topics": (
         "EARLIEST",
         "LATEST",

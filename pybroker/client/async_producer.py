@@ -31,6 +31,7 @@ from pybroker.client.transaction.blocking import CALLS
 from pybroker.client.transaction.consumed import Consuming, GivenOffsets, offsets_of
 from pybroker.client.transaction.driver import TransactionDriver
 from pybroker.client.transaction.group_metadata import GroupMetadata
+from pybroker.client.undelivered import Undelivered, UnobservedFutures, noted
 from pybroker.client.waiting_sends import WaitingSends
 
 _log = logging.getLogger("pybroker.client")
@@ -61,6 +62,7 @@ class AsyncProducer:
         self._transactions = None if settings.transactional_id is None else TransactionDriver(self.native, settings)
         self._post = self.native.post
         self._on_delivery = on_delivery
+        self._undelivered, self._unobserved = Undelivered(settings.unobserved_failures), UnobservedFutures()
         self._settlements = self.native.settlements()
         self._waiting = WaitingSends(self.native, settings.max_block_ms / 1000)
         self._waits = self._waiting.queues
@@ -72,7 +74,12 @@ class AsyncProducer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close(CLOSE_TIMEOUT_S if error is None else 0.0)
+        if error is None:
+            return await self.close()
+        try:
+            await self.close(0.0)
+        except ClientError as failure:
+            noted(error, failure)
 
     async def send(
         self,
@@ -110,9 +117,14 @@ class AsyncProducer:
         return producer_values(self.metrics(), self._client_id)
 
     async def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
-        """Wait until everything sent so far is acknowledged or given up."""
+        """Wait until everything sent so far is acknowledged or given up.
+
+        Raises the first failure of a record as `Producer.flush`, but not that of a future that was awaited or
+        cancelled.
+        """
         await asyncio.to_thread(self.native.flush, timeout_s)
         self._settle()
+        await self._report()
 
     async def init_transactions(self, timeout_s: float | None = None) -> None:
         """As `Producer.init_transactions`."""
@@ -124,11 +136,11 @@ class AsyncProducer:
 
     async def commit_transaction(self, timeout_s: float | None = None) -> None:
         """As `Producer.commit_transaction`; a send that still waits for metadata or memory is in no transaction."""
-        await self._end(timeout_s, commits=True)
+        await self._end_transaction(timeout_s, commits=True)
 
     async def abort_transaction(self, timeout_s: float | None = None) -> None:
         """As `Producer.abort_transaction`."""
-        await self._end(timeout_s, commits=False)
+        await self._end_transaction(timeout_s, commits=False)
 
     async def send_offsets_to_transaction(
         self,
@@ -155,7 +167,7 @@ class AsyncProducer:
             await self._abort_after(error)
             raise
 
-    async def _end(self, timeout_s: float | None, *, commits: bool) -> None:
+    async def _end_transaction(self, timeout_s: float | None, *, commits: bool) -> None:
         transactions, deadline, call = self._transactional(), self._deadline(timeout_s), CALLS[commits]
         transactions.begin_end(commits=commits)
         if self.native.incomplete_batches():
@@ -188,16 +200,37 @@ class AsyncProducer:
         return max(0, round((deadline - time.monotonic()) * 1000))
 
     async def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
-        """Flush and end; what is not acknowledged after the timeout is given up. An open transaction is aborted."""
+        """Flush and end; what is not acknowledged after the timeout is given up. An open transaction is aborted.
+
+        Raises as `flush`, when the producer is closed.
+        """
         try:
             if self._transactions is not None:
                 await self._close_transactions(self._transactions, timeout_s)
             await asyncio.to_thread(self.native.close, timeout_s)
-        finally:
-            if self._loop is not None:
-                self._loop.remove_reader(self._settlements.descriptor())
-                self._loop = None
-            self._settle()
+        except ClientError:
+            self._end()
+            self._undelivered.warn(self._unobserved.look(take=True))
+            raise
+        except BaseException:
+            self._end()
+            raise
+        self._end()
+        await self._report()
+
+    def _end(self) -> None:
+        if self._loop is not None:
+            self._loop.remove_reader(self._settlements.descriptor())
+            self._loop = None
+        self._settle()
+
+    async def _report(self) -> None:
+        """Report what was not delivered, when the tasks that await their futures have run."""
+        await asyncio.sleep(0)
+        self._undelivered.report(self._unobserved.look(take=True))
+
+    def _log_failures(self) -> None:
+        self._undelivered.warn(self._unobserved.look(take=False))
 
     async def _close_transactions(self, transactions: TransactionDriver, timeout_s: float) -> None:
         if timeout_s > 0 and transactions.is_open:
@@ -223,8 +256,24 @@ class AsyncProducer:
                         continue
             else:
                 for future, row, error in zip(futures, rows, errors, strict=True):
-                    _fail(future, error, as_metadata(row))
+                    self._fail(future, error, as_metadata(row))
+                if self._loop is not None:
+                    # Tasks that await these futures run before.
+                    self._loop.call_soon(self._log_failures)
         self._waiting.wake()
+
+    def _fail(
+        self, watcher: asyncio.Future[RecordMetadata] | _Called, error: Exception, metadata: RecordMetadata
+    ) -> None:
+        if isinstance(watcher, _Called):
+            watcher.fail(error, metadata)
+        elif not watcher.done():
+            watcher.set_exception(error)
+            # The end of a transaction reports what it loses.
+            if self._transactions is None:
+                self._unobserved.add(watcher, error, metadata)
+        elif self._transactions is None:
+            self._undelivered.warn([(error, metadata.topic, metadata.partition, 1)])
 
 
 class _Called:
@@ -246,11 +295,7 @@ class _Called:
 
     def fail(self, error: Exception, metadata: RecordMetadata) -> None:
         call(self._callback, error, metadata)
-        _fail(self._future, error, metadata)
-
-
-def _fail(watcher: asyncio.Future[RecordMetadata] | _Called, error: Exception, metadata: RecordMetadata) -> None:
-    if isinstance(watcher, _Called):
-        watcher.fail(error, metadata)
-    elif not watcher.done():
-        watcher.set_exception(error)
+        if not self._future.done():
+            self._future.set_exception(error)
+            # The callback has it: asyncio has nothing to log.
+            self._future.exception()

@@ -27,6 +27,7 @@ from pybroker.client.transaction.blocking import BlockingTransactions
 from pybroker.client.transaction.consumed import Consuming, GivenOffsets, offsets_of
 from pybroker.client.transaction.group_metadata import GroupMetadata
 from pybroker.client.transaction.suspended import SuspendedTransaction
+from pybroker.client.undelivered import Undelivered, noted
 
 __all__ = [
     "Continuation",
@@ -36,10 +37,12 @@ __all__ = [
     "Partitioner",
     "Producer",
     "RecordMetadata",
+    "RowsDelivery",
     "Serializer",
 ]
 
 Delivery = native.Delivery
+RowsDelivery = native.RowsDelivery
 Headers = Sequence[tuple[str, bytes | bytearray | None]] | Mapping[str, bytes | bytearray | None]
 CLOSE_TIMEOUT_S = 120.0
 """Longer than the default delivery.timeout.ms, so that closing decides every record."""
@@ -123,6 +126,7 @@ class Producer(native.Producer):
     _calls_partitioner: bool
     _client_id: str
     _transactions: BlockingTransactions | None
+    _undelivered: Undelivered
 
     def __new__(
         cls,
@@ -148,7 +152,7 @@ class Producer(native.Producer):
         except (ValueError, OverflowError) as error:
             raise SettingError(str(error)) from None
         self._callbacks, self._calls_partitioner = callbacks, callable(partitioner)
-        self._client_id = settings.client_id
+        self._client_id, self._undelivered = settings.client_id, Undelivered(settings.unobserved_failures)
         self._transactions = None if settings.transactional_id is None else BlockingTransactions(self, settings)
         return self
 
@@ -163,7 +167,13 @@ class Producer(native.Producer):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(CLOSE_TIMEOUT_S if error is None else 0.0)
+        if error is None:
+            return self.close()
+        try:
+            self.close(0.0)
+        except ClientError as failure:
+            # What ends the block is raised, and not what follows from it.
+            noted(error, failure)
 
     def __del__(self) -> None:
         """Say what is lost with a producer that nobody closed."""
@@ -268,7 +278,7 @@ class Producer(native.Producer):
             raise SettingError("transactional.id is not set: this producer has no transactions")
         return self._transactions
 
-    def send_columns(self, batch: ArrowArray | ArrowStream, *, topic: str | None = None) -> int:
+    def send_columns(self, batch: ArrowArray | ArrowStream, *, topic: str | None = None) -> RowsDelivery:
         """Send a record for every row of Arrow data: a record batch or a table of pyarrow, a DataFrame of polars, or
         whatever else exports an array or a stream of batches; a stream is read to its end first.
 
@@ -276,12 +286,13 @@ class Producer(native.Producer):
         string), `topic` (string, before the argument), `partition` (int32 or int64; null: as `send` without one),
         `timestamp` (timestamp[us]; null: now) and `headers` (list<struct<key: string, value: binary>>) may be there.
 
-        Rows of a partition keep their order. Returns how many were sent; `flush`, then `native.raise_failure()`, report
-        their fate. Waits as `send` does. Raises SettingError for a column that is missing, not known or of another
-        type, and RecordError for a row that cannot be sent, by its number: then no row was sent. Where memory stays
-        full (BufferFullError) or the producer is closed meanwhile (ClosedError), the error says how many were sent.
-        Serializers and delivery callbacks are for single records; a producer whose partitioner is a function has to
-        be given the partitions.
+        Rows of a partition keep their order. Returns their `RowsDelivery`: `len` of it is how many were sent, and its
+        `result()` waits until they are acknowledged, or raises the first failure. Waits as `send` does.
+
+        Raises SettingError for a column that is missing, not known or of another type, and RecordError for a row that
+        cannot be sent, by its number: then no row was sent. Where memory stays full (BufferFullError) or the producer
+        is closed meanwhile (ClosedError), the error says how many were sent. Serializers and delivery callbacks are for
+        single records; a producer whose partitioner is a function has to be given the partitions.
         """
         array = getattr(batch, "__arrow_c_array__", None)
         stream = getattr(batch, "__arrow_c_stream__", None)
@@ -308,25 +319,35 @@ class Producer(native.Producer):
     def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
         """Wait until everything sent so far is acknowledged or given up, and its delivery callbacks have returned.
 
-        In a delivery callback it does not wait for callbacks.
+        Raises the first failure of a record, with the count of those that were not delivered and their partitions; not
+        of records that have a callback, or whose failure the program has taken from their `Delivery`, or that belong to
+        a transaction. The setting `unobserved.failures` says whether it is raised or logged. Raises DeliveryError after
+        the timeout. In a delivery callback it does not wait for callbacks.
         """
         deadline = time.monotonic() + timeout_s
         super().flush(timeout_s)
         self._callbacks.wait(max(0.0, deadline - time.monotonic()))
+        self._undelivered.report(self._failures(take=True))
 
     def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
         """Flush and end; what is not acknowledged after the timeout is given up.
 
-        A transaction that is open is aborted. Every delivery callback has returned then. Where Ctrl-C ends the wait,
-        the producer is still open.
+        A transaction that is open is aborted. Every delivery callback has returned then. Raises as `flush`, when the
+        producer is closed. Where Ctrl-C ends the wait, the producer is still open.
         """
         try:
             self._abort_open(timeout_s)
             super().close(timeout_s)
         except ClientError:
             self._end()
+            self._log_failures()
             raise
         self._end()
+        self._undelivered.report(self._failures(take=True))
+
+    def _log_failures(self) -> None:
+        """Log what was not delivered; the engine calls this at the first `send` after a failure."""
+        self._undelivered.warn(self._failures(take=False))
 
     def _end(self) -> None:
         self._callbacks.end()

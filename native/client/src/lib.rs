@@ -39,6 +39,7 @@ pub use metrics::Metrics;
 pub use producer::accumulator::Ticket;
 pub use producer::delivery::{Delivery, Written};
 pub use producer::destination::{Destination, Partitions};
+pub use producer::failures::Undelivered;
 pub use producer::new_record::NewRecord;
 pub use producer::observer::{DeliveryObserver, Stride};
 pub use producer::partitioner::Partitioner;

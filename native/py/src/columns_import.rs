@@ -9,7 +9,7 @@ use arrow_array::StructArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_schema::{ArrowError, DataType};
-use pybroker_client::columns::SentColumns;
+use pybroker_client::columns::{SentColumns, SentRows};
 use pybroker_client::{ClientError, Producer};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -19,26 +19,25 @@ use crate::client_error::client_error;
 /// What `__arrow_c_array__` returns: a schema and an array.
 pub type Capsules<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);
 
-/// Sends a record for every row of a record batch; how many.
+/// Sends a record for every row of a record batch.
 pub fn send_batch(
     py: Python<'_>,
     producer: &Producer,
     capsules: &Capsules<'_>,
     topic: Option<&str>,
-) -> PyResult<usize> {
+) -> PyResult<SentRows> {
     let columns = SentColumns::of(&import_batch(capsules)?).map_err(client_error)?;
     // The batch is given back with the lock held: its owner may be Python.
     py.detach(|| producer.send_columns(std::slice::from_ref(&columns), topic)).map_err(client_error)
 }
 
-/// Reads a stream of record batches (what `__arrow_c_stream__` returns) to its end, then sends a record for every row; how
-/// many.
+/// Reads a stream of record batches (what `__arrow_c_stream__` returns) to its end, then sends a record for every row.
 pub fn send_stream(
     py: Python<'_>,
     producer: &Producer,
     capsule: &Bound<'_, PyCapsule>,
     topic: Option<&str>,
-) -> PyResult<usize> {
+) -> PyResult<SentRows> {
     let stream: NonNull<FFI_ArrowArrayStream> = pointer(capsule, c"arrow_array_stream")?;
     // SAFETY: a capsule of this name holds a stream, by Arrow's PyCapsule interface, and lives as long as the reference to it.
     // It is moved out, and a released one left behind, as the interface wants of a consumer; one that was released before is

@@ -57,6 +57,7 @@ mod recovery_progress;
 mod replication;
 mod retention;
 mod role;
+mod rows_delivery;
 mod secure;
 mod sending;
 mod settlements;
@@ -113,6 +114,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<partition::PyPartition>()?;
     m.add_class::<partition_log::PartitionLog>()?;
     m.add_class::<delivery::Delivery>()?;
+    m.add_class::<rows_delivery::RowsDelivery>()?;
     m.add_class::<measured_producer::MeasuredProducer>()?;
     add_clients(m)?;
     m.add_class::<quorum::Quorum>()?;

@@ -17,6 +17,9 @@ use crate::connection::wait;
 #[cfg(feature = "load")]
 use crate::stamp::{LatencyHistogram, Sending, Tally, check_stamped, send_made};
 
+/// What a record met that was not delivered, its topic and partition, and how many there are of it.
+type Failed<'py> = (Bound<'py, PyAny>, String, i32, u64);
+
 /// A native producer, without what a program's records need.
 #[pyclass(frozen, subclass, module = "pybroker._native")]
 pub struct MeasuredProducer {
@@ -166,6 +169,18 @@ impl MeasuredProducer {
     fn summary(&self, first_phase: usize, quantiles: Vec<f64>) -> (Tally, Vec<u64>) {
         let (tally, latencies) = self.measurement.0.lock().summary(first_phase, &quantiles);
         (Tally::from(tally), latencies)
+    }
+
+    /// Records that were not delivered, and whose outcome nobody has taken. With `take` they are forgotten.
+    #[pyo3(name = "_failures", signature = (*, take))]
+    fn failures<'py>(&self, py: Python<'py>, take: bool) -> Vec<Failed<'py>> {
+        let failed = self.inner.undelivered(take).into_iter();
+        failed
+            .map(|failed| {
+                let error = client_error(failed.error).into_value(py).into_bound(py).into_any();
+                (error, failed.topic.to_string(), failed.partition, failed.records)
+            })
+            .collect()
     }
 
     /// Raises the first failure of a record, if any failed.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use pybroker_client::Destination;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
 use pyo3::{PyTraverseError, PyVisit};
@@ -20,6 +21,7 @@ use crate::delivery::Delivery;
 use crate::draft::{Draft, Functions};
 use crate::measured_producer::MeasuredProducer;
 use crate::producer_settings::{Continues, ProducerSettings, continuation};
+use crate::rows_delivery::RowsDelivery;
 use crate::settlements::{Settlements, Watched};
 
 /// A native producer.
@@ -92,6 +94,9 @@ impl Producer {
         on_delivery: Option<Py<PyAny>>,
     ) -> PyResult<Delivery> {
         let (py, producer) = (slf.py(), slf.get());
+        if producer.inner.has_failed() {
+            slf.call_method0(intern!(py, "_log_failures"))?;
+        }
         let draft = Draft::new(&producer.functions, topic, key, value, timestamp_ms, headers)?;
         let watcher = on_delivery.or_else(|| producer.on_delivery.as_ref().map(|call| call.clone_ref(py)));
         if watcher.is_some() {
@@ -102,10 +107,11 @@ impl Producer {
             Some(ticket) => (ticket, false),
             None => (producer.send_waiting(py, &draft, partition)?, true),
         };
+        let is_watched = watcher.is_some();
         if let Some(watcher) = watcher {
             producer.watched.watch(topic, &ticket, watcher, waited);
         }
-        Ok(Delivery::new(ticket, draft.topic, slf.clone().unbind()))
+        Ok(Delivery::new(ticket, draft.topic, is_watched, slf.clone().unbind()))
     }
 
     /// Adds one record without waiting, and `None`; a record for `post_again` where it would have to wait, or with `hold`.
@@ -153,14 +159,20 @@ impl Producer {
 
     /// Adds a record for every row of an Arrow record batch.
     #[pyo3(signature = (capsules, topic))]
-    fn send_batch(&self, py: Python<'_>, capsules: Capsules<'_>, topic: Option<&str>) -> PyResult<usize> {
-        send_batch(py, &self.inner, &capsules, topic)
+    fn send_batch(slf: &Bound<'_, Self>, capsules: Capsules<'_>, topic: Option<&str>) -> PyResult<RowsDelivery> {
+        let sent = send_batch(slf.py(), &slf.get().inner, &capsules, topic)?;
+        Ok(RowsDelivery::new(sent, slf.clone().unbind()))
     }
 
     /// Adds a record for every row of a stream of Arrow record batches.
     #[pyo3(signature = (capsule, topic))]
-    fn send_stream(&self, py: Python<'_>, capsule: &Bound<'_, PyCapsule>, topic: Option<&str>) -> PyResult<usize> {
-        send_stream(py, &self.inner, capsule, topic)
+    fn send_stream(
+        slf: &Bound<'_, Self>,
+        capsule: &Bound<'_, PyCapsule>,
+        topic: Option<&str>,
+    ) -> PyResult<RowsDelivery> {
+        let sent = send_stream(slf.py(), &slf.get().inner, capsule, topic)?;
+        Ok(RowsDelivery::new(sent, slf.clone().unbind()))
     }
 
     /// What the producer has done and holds, by the names of Kafka's metrics.

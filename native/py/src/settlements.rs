@@ -54,6 +54,7 @@ impl Watched {
     /// Have `watcher` handed out when the record is decided. The interpreter lock is held, so that nobody takes what was
     /// decided between the append and this; where it was released since the append, `late` says so.
     pub fn watch(&self, topic: &Bound<'_, PyString>, ticket: &Ticket, watcher: Py<PyAny>, late: bool) {
+        ticket.delivery.observe(1);
         let entry = Watcher { index: ticket.index, timestamp_ms: ticket.timestamp_ms, watcher };
         let mut batches = self.batches.lock();
         let batch = batches.entry(ticket.batch).or_insert_with(|| WatchedBatch {

@@ -28,7 +28,7 @@ from pybroker.cli.perf.options import (
 )
 from pybroker.cli.perf.progress import ProgressBar
 from pybroker.client import Producer
-from pybroker.client.errors import ClientError, DeliveryError
+from pybroker.client.errors import ClientError
 from pybroker.client.settings import ProducerSettings
 
 QUANTILES = [0.5, 0.95, 0.99, 0.999]
@@ -310,7 +310,8 @@ def drain(run: Run) -> None:
     while True:
         try:
             run.producer.flush(_TICK_S)
-        except DeliveryError:
+        except ClientError:
+            # The time is up, or records failed: `report` has the first of them.
             run.tick()
         else:
             run.tick()

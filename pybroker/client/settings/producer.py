@@ -80,6 +80,14 @@ class ProducerSettings(ConnectionSettings):
     )
     receive_buffer_bytes = integer(32_768, "SO_RCVBUF of connections; -1 leaves the system's.", at_least=-1)
 
+    unobserved_failures = string(
+        "raise",
+        "What `flush` and `close` do about records that were not delivered and whose failure the program has not taken "
+        "from a `Delivery`, a future or a callback: `raise` the first with count and partitions, or `log` that.",
+        one_of=("raise", "log"),
+        ours=True,
+    )
+
     key_serializer = string("", "Bytes are sent as they are.")
     value_serializer = string("", "Bytes are sent as they are.")
     retries = integer(

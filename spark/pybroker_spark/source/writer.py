@@ -43,9 +43,8 @@ class BatchWriter(DataSourceArrowWriter):
         rows = 0
         with Producer(self.options.bootstrap_servers, {**_DEFAULTS, **self.options.properties}) as producer:
             for batch in iterator:
-                rows += producer.send_columns(batch.select(self.columns), topic=self.options.topic)
+                rows += len(producer.send_columns(batch.select(self.columns), topic=self.options.topic))
             producer.flush()
-            producer.native.raise_failure()
             met = Disturbance.of_metrics(producer.metrics())
         return Written(rows, met)
 

@@ -26,6 +26,7 @@ use arrow_schema::{DataType, Field, Fields, TimeUnit};
 use super::error::ClientError;
 
 pub use reader::ColumnReader;
+pub use routes::SentRows;
 pub use sent::SentColumns;
 
 /// A column that can be read.

@@ -11,6 +11,7 @@ use crate::clock::now_ms;
 use crate::error::ClientError;
 use crate::producer::Producer;
 use crate::producer::accumulator::Queue;
+use crate::producer::delivery::Delivery;
 use crate::producer::destination::Destination;
 use crate::producer::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
 use crate::producer::since::Since;
@@ -103,6 +104,24 @@ impl NewRecords for RoutedRows<'_> {
     }
 }
 
+/// Rows that were sent together, and the batches that they went into.
+#[derive(Debug, Default)]
+pub struct SentRows {
+    pub rows: usize,
+    /// A batch's fate, and how many of the rows it has.
+    pub batches: Vec<(Arc<Delivery>, u32)>,
+}
+
+impl SentRows {
+    fn add(&mut self, delivery: &Arc<Delivery>, rows: usize) {
+        self.rows += rows;
+        match self.batches.last_mut() {
+            Some((last, count)) if Arc::ptr_eq(last, delivery) => *count += rows as u32,
+            _ => self.batches.push((Arc::clone(delivery), rows as u32)),
+        }
+    }
+}
+
 impl Producer {
     /// Add a record for every row of these batches, each to its own topic or to `topic`; returns how many. Rows of a
     /// partition keep their order.
@@ -110,7 +129,7 @@ impl Producer {
     /// # Errors
     /// A row that cannot be sent ([`ClientError::BadRow`], counted through all batches), or a topic that cannot be found: then
     /// no row was sent. Full memory or the producer's end ([`ClientError::PartlySent`]): then some rows may have been.
-    pub fn send_columns(&self, batches: &[SentColumns], topic: Option<&str>) -> Result<usize, ClientError> {
+    pub fn send_columns(&self, batches: &[SentColumns], topic: Option<&str>) -> Result<SentRows, ClientError> {
         let (now_ms, mut rows) = (now_ms(), 0);
         let mut routes = Vec::with_capacity(batches.len());
         for columns in batches {
@@ -120,42 +139,36 @@ impl Producer {
             });
             rows += columns.rows();
         }
-        let mut sent = 0;
+        let mut sent = SentRows::default();
         for routes in &routes {
-            let (added, ended) = self.append_routed(routes, now_ms);
-            sent += added;
+            let ended = self.append_routed(routes, now_ms, &mut sent);
+            let sent = sent.rows;
             ended.map_err(|error| ClientError::PartlySent { sent, rows, source: Box::new(error) })?;
         }
         Ok(sent)
     }
 
-    /// Add the rows of one batch: how many were added, and why not all.
-    fn append_routed(&self, routes: &Routes<'_>, now_ms: i64) -> (usize, Result<(), ClientError>) {
-        let (accumulator, mut sent) = (&self.shared.accumulator, 0);
+    /// Add the rows of one batch: why not all.
+    fn append_routed(&self, routes: &Routes<'_>, now_ms: i64, sent: &mut SentRows) -> Result<(), ClientError> {
+        let accumulator = &self.shared.accumulator;
         match routes {
             Routes::Runs(Runs { values, queues, runs }) => {
                 for (partition, rows) in runs {
                     let mut records = Values { values, rows: rows.clone(), now_ms };
-                    let (added, ended) = accumulator.append_all(&queues[*partition], &mut records, Since::SENT);
-                    sent += added;
-                    if ended.is_err() {
-                        return (sent, ended);
-                    }
+                    let note = |delivery: &Arc<Delivery>, added: Range<usize>| sent.add(delivery, added.len());
+                    accumulator.append_all_noting(&queues[*partition], &mut records, Since::SENT, note).1?;
                 }
             }
             Routes::Sorted(columns, targets) => {
                 let each = targets.iter().flat_map(|target| target.queues.iter().zip(&target.rows));
                 for (queue, rows) in each.filter(|(_, rows)| !rows.is_empty()) {
                     let mut records = RoutedRows { columns, rows, now_ms, headers: Vec::new() };
-                    let (added, ended) = accumulator.append_all(queue, &mut records, Since::SENT);
-                    sent += added;
-                    if ended.is_err() {
-                        return (sent, ended);
-                    }
+                    let note = |delivery: &Arc<Delivery>, added: Range<usize>| sent.add(delivery, added.len());
+                    accumulator.append_all_noting(queue, &mut records, Since::SENT, note).1?;
                 }
             }
         }
-        (sent, Ok(()))
+        Ok(())
     }
 
     /// The runs of values that go to one partition each; the first value is row `before` of all.

@@ -109,7 +109,7 @@ pub struct Accumulator {
 
 impl Queue {
     pub fn new(topic: Arc<str>, index: i32) -> Self {
-        Self { topic, index, decided: Arc::default(), state: Mutex::default() }
+        Self { decided: Arc::new(Decided::of(Arc::clone(&topic), index)), topic, index, state: Mutex::default() }
     }
 
     /// The oldest batch, or `None` when there is none; then the queue counts as not listed any more.

@@ -1,7 +1,8 @@
 //! What became of a batch: written once by the I/O thread, awaited by the callers that sent a record in it; and of all
 //! batches of a partition, in sums.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -21,11 +22,18 @@ pub struct Written {
 /// Records of one partition whose fate is known.
 #[derive(Debug, Default)]
 pub struct Decided {
+    pub topic: Arc<str>,
+    pub partition: i32,
     pub acknowledged: AtomicU64,
     pub failed: AtomicU64,
 }
 
 impl Decided {
+    /// Nothing of a partition is decided yet.
+    pub fn of(topic: Arc<str>, partition: i32) -> Self {
+        Self { topic, partition, ..Self::default() }
+    }
+
     /// Count a batch's records.
     pub fn count(&self, records: u32, acknowledged: bool) {
         let which = if acknowledged { &self.acknowledged } else { &self.failed };
@@ -38,9 +46,21 @@ impl Decided {
 pub struct Delivery {
     outcome: Mutex<Option<Result<Written, ClientError>>>,
     decided: Condvar,
+    /// Records of the batch whose outcome was taken, or goes to a callback.
+    observed: AtomicU32,
 }
 
 impl Delivery {
+    /// The program learns of the outcome of so many further records.
+    pub fn observe(&self, records: u32) {
+        self.observed.fetch_add(records, Ordering::Relaxed);
+    }
+
+    /// Records whose outcome the program learns of.
+    pub fn observed(&self) -> u32 {
+        self.observed.load(Ordering::Relaxed)
+    }
+
     /// Set the outcome and notify all who wait. Only the first outcome counts.
     pub fn decide(&self, outcome: Result<Written, ClientError>) {
         self.outcome.lock().get_or_insert(outcome);

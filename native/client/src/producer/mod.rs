@@ -4,6 +4,7 @@ pub mod accumulator;
 pub mod batch;
 pub mod delivery;
 pub mod destination;
+pub mod failures;
 pub mod incomplete;
 pub mod new_record;
 pub mod observer;
@@ -24,6 +25,7 @@ use parking_lot::{Condvar, Mutex};
 
 use self::accumulator::{Accumulator, Ticket};
 use self::destination::{Destination, Partitions};
+use self::failures::{Failures, Undelivered};
 use self::new_record::{EqualValues, NewRecord};
 use self::observer::DeliveryObserver;
 use self::sender::Sender;
@@ -71,6 +73,7 @@ impl Producer {
             directory_changed: Condvar::new(),
             waker,
             first_failure: Mutex::new(None),
+            failures: Failures::default(),
             network_failure: Mutex::new(None),
             refusal: Mutex::new(None),
             identity: Mutex::new(None),
@@ -324,6 +327,18 @@ impl Producer {
     /// Records sent from now on belong to this phase, which the observer is given.
     pub fn begin_phase(&self, phase: u8) {
         self.shared.accumulator.phase.store(phase, Ordering::Relaxed);
+    }
+
+    /// Whether a record was given up since [`undelivered`](Self::undelivered) was called.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.shared.failures.has_news()
+    }
+
+    /// The records that were given up, outside of transactions, and whose outcome the program has not taken. With `take`
+    /// they are forgotten.
+    pub fn undelivered(&self, take: bool) -> Vec<Undelivered> {
+        self.shared.failures.look(take)
     }
 
     /// The first failure of a record, if any failed.

@@ -165,6 +165,10 @@ impl Sender {
             self.shared.first_failure.lock().get_or_insert_with(|| error.clone());
         }
         batch.decided.count(batch.records, false);
+        // What a transaction loses its end reports.
+        if batch.mark.is_none() {
+            self.shared.failures.note(&batch, &error);
+        }
         self.shared.accumulator.complete(batch, Err(error));
     }
 

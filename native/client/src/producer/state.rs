@@ -6,6 +6,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::accumulator::Accumulator;
 use super::destination::Directory;
+use super::failures::Failures;
 use super::observer::DeliveryObserver;
 use super::transaction::Transactions;
 use crate::config::ProducerConfig;
@@ -24,6 +25,7 @@ pub struct ProducerState {
     pub waker: Arc<Waker>,
     /// The first failure of a record, for tools that only count.
     pub first_failure: Mutex<Option<ClientError>>,
+    pub failures: Failures,
     /// Why no broker can be reached at present.
     pub network_failure: Mutex<Option<ClientError>>,
     /// One side does not believe the other: waiting is in vain.

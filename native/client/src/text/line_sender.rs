@@ -235,7 +235,10 @@ impl State {
         if !Arc::ptr_eq(&last.delivery, delivery) {
             self.waiting.push_back(std::mem::replace(last, begin()));
         }
+        let before = last.records.len();
         last.records.extend(added);
+        // A failure of theirs is one of `take_failures`.
+        delivery.observe((last.records.len() - before) as u32);
     }
 
     fn fail(&mut self, (key, value): Sizes, error: ClientError) {
