@@ -1107,6 +1107,14 @@ class MeasuredProducer:
         """Waits until everything sent so far is acknowledged or given up. Raises `DeliveryError` when time is up."""
     def close(self, timeout_s: float) -> None:
         """Flushes, then ends the I/O thread; what still waits fails. Raises as `flush`."""
+    def metrics(self) -> dict[str, float]:
+        """What the producer has done and holds, by the names of Kafka's producer metrics.
+
+        Totals (`record-send-total`: records acknowledged; `record-error-total`), means and maxima (`batch-size-avg`,
+        `request-latency-max`, ms) since it was made; rates (`byte-rate`, per second) over the last
+        `metrics.num.samples` times `metrics.sample.window.ms`; and what is the case now (`requests-in-flight`,
+        `buffer-available-bytes`).
+        """
     def incomplete_batches(self) -> int:
         """Batches of records that are not acknowledged and not given up."""
     def begin_phase(self, phase: int) -> None:
@@ -1528,14 +1536,6 @@ class Producer(MeasuredProducer):
     def send_stream(self, capsule: object, topic: str | None) -> RowsDelivery:
         """Adds a record for every row of the stream of record batches in the capsule of `__arrow_c_stream__`. Reads
         the stream to its end first, and takes it out of its capsule. Raises as `send_batch`."""
-    def metrics(self) -> dict[str, float]:
-        """What the producer has done and holds, by the names of Kafka's producer metrics.
-
-        Totals (`record-send-total`: records acknowledged; `record-error-total`), means and maxima (`batch-size-avg`,
-        `request-latency-max`, ms) since it was made; rates (`byte-rate`, per second) over the last
-        `metrics.num.samples` times `metrics.sample.window.ms`; and what is the case now (`requests-in-flight`,
-        `buffer-available-bytes`).
-        """
     def settlements(self) -> Settlements:
         """What became of watched records."""
 

@@ -17,6 +17,23 @@ pub struct Functions {
     pub partitioner: Option<Py<PyAny>>,
 }
 
+/// A topic as a program gives it.
+pub fn topic_of<'a, 'py>(given: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
+    given.cast::<PyString>().map_err(|_| match given.repr() {
+        Ok(found) => PyTypeError::new_err(format!("topic={found}: must be a str, such as \"orders\"")),
+        Err(error) => error,
+    })
+}
+
+/// Refuses what is neither a partition nor -1.
+pub fn check_partition(partition: i32) -> PyResult<()> {
+    if partition >= -1 {
+        return Ok(());
+    }
+    let text = format!("partition={partition}: must be at least 0, or -1 to have the partitioner choose");
+    Err(PyValueError::new_err(text))
+}
+
 /// Name and value.
 type Header = (Py<PyString>, Option<Py<PyBytes>>);
 

@@ -2,6 +2,7 @@
 //!
 //! Owns no behaviour; every call that may wait releases the interpreter lock.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 #[cfg(feature = "load")]
@@ -135,6 +136,11 @@ impl MeasuredProducer {
     #[pyo3(signature = (timeout_s))]
     fn close(&self, py: Python<'_>, timeout_s: f64) -> PyResult<()> {
         py.detach(|| self.inner.close(wait(timeout_s))).map_err(client_error)
+    }
+
+    /// What the producer has done and holds, by the names of Kafka's metrics.
+    fn metrics(&self) -> HashMap<&'static str, f64> {
+        self.inner.metrics().into_iter().collect()
     }
 
     /// Batches that are not acknowledged and not given up.

@@ -3,7 +3,6 @@
 //! Owns no behaviour. A record is added with the interpreter lock held, which costs less than to release it; what may wait
 //! releases it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
@@ -18,7 +17,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::client_error::client_error;
 use crate::columns_import::{Capsules, send_batch, send_stream};
 use crate::delivery::Delivery;
-use crate::draft::{Draft, Functions};
+use crate::draft::{Draft, Functions, check_partition, topic_of};
 use crate::measured_producer::MeasuredProducer;
 use crate::producer_settings::{Continues, ProducerSettings, continuation};
 use crate::rows_delivery::RowsDelivery;
@@ -85,7 +84,7 @@ impl Producer {
     #[allow(clippy::too_many_arguments, reason = "the stub names them")]
     fn send(
         slf: &Bound<'_, Self>,
-        topic: &Bound<'_, PyString>,
+        topic: &Bound<'_, PyAny>,
         value: Option<&Bound<'_, PyAny>>,
         key: Option<&Bound<'_, PyAny>>,
         partition: i32,
@@ -93,7 +92,8 @@ impl Producer {
         headers: Option<&Bound<'_, PyAny>>,
         on_delivery: Option<Py<PyAny>>,
     ) -> PyResult<Delivery> {
-        let (py, producer) = (slf.py(), slf.get());
+        let (py, producer, topic) = (slf.py(), slf.get(), topic_of(topic)?);
+        check_partition(partition)?;
         if producer.inner.has_failed() {
             slf.call_method0(intern!(py, "_log_failures"))?;
         }
@@ -120,7 +120,7 @@ impl Producer {
     fn post(
         &self,
         py: Python<'_>,
-        topic: &Bound<'_, PyString>,
+        topic: &Bound<'_, PyAny>,
         value: Option<&Bound<'_, PyAny>>,
         key: Option<&Bound<'_, PyAny>>,
         partition: i32,
@@ -129,6 +129,8 @@ impl Producer {
         watcher: Py<PyAny>,
         hold: bool,
     ) -> PyResult<Option<Outgoing>> {
+        let topic = topic_of(topic)?;
+        check_partition(partition)?;
         let draft = Draft::new(&self.functions, topic, key, value, timestamp_ms, headers)?;
         let mut partition = partition;
         self.begin_watching(py)?;
@@ -173,11 +175,6 @@ impl Producer {
     ) -> PyResult<RowsDelivery> {
         let sent = send_stream(slf.py(), &slf.get().inner, capsule, topic)?;
         Ok(RowsDelivery::new(sent, slf.clone().unbind()))
-    }
-
-    /// What the producer has done and holds, by the names of Kafka's metrics.
-    fn metrics(&self) -> HashMap<&'static str, f64> {
-        self.inner.metrics().into_iter().collect()
     }
 
     /// What became of watched records.

@@ -343,6 +343,9 @@ impl Accumulator {
             while *available < bytes && !late && !self.closed.load(Ordering::Acquire) {
                 late = wait_until(&self.freed, &mut available, deadline)?;
             }
+            if self.closed.load(Ordering::Acquire) {
+                return Err(ClientError::Closed { what: "producer" });
+            }
             if *available < bytes {
                 return Err(self.full(bytes, self.config.max_block));
             }
