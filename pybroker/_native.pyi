@@ -804,6 +804,11 @@ def close_idle_files(partitions: Sequence[Partition], *, most: int) -> tuple[int
     """Closes files of segments until `most` are open, first those that were not used since the last call; how many were
     open, and how many of them were closed. They are opened again on their next use. Releases the GIL once."""
 
+# -------------------------------------------------------------------------------------------------- forking.rs
+
+def keep_forever(kept: object) -> None:
+    """Has an object live until the process has ended, also while the interpreter frees what is left."""
+
 # -------------------------------------------------------------------------------------------------- fetcher.rs
 
 @final

@@ -11,10 +11,10 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import Self
 
 from pybroker.client import native
+from pybroker.client.closing import AsyncClosing
 from pybroker.client.delivery_callbacks import OnDelivery, as_metadata, call
 from pybroker.client.errors import (
     ClientError,
@@ -37,7 +37,7 @@ from pybroker.client.waiting_sends import WaitingSends
 _log = logging.getLogger("pybroker.client")
 
 
-class AsyncProducer:
+class AsyncProducer(AsyncClosing):
     """`async with AsyncProducer("127.0.0.1:9092") as p: await p.send("orders", b"...")`. For one event loop."""
 
     def __init__(
@@ -68,12 +68,7 @@ class AsyncProducer:
         self._waits = self._waiting.queues
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def _leave_async(self, error: BaseException | None) -> None:
         if error is None:
             return await self.close()
         try:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
+
+from pybroker.client.forking import register
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 
 class Closing(ABC):
-    """`with ... as client:` ends with `close`."""
+    """`with ... as client:` ends with `close`. A forked child cannot use the client."""
 
     __slots__ = ()
+
+    def __new__(cls, *_arguments: Any, **_named: Any) -> Self:
+        """Make the client, and note that it is of this process."""
+        self = super().__new__(cls)
+        register(self)
+        return self
 
     @abstractmethod
     def close(self) -> None:
@@ -24,13 +32,23 @@ class Closing(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._leave(error)
+
+    def _leave(self, _error: BaseException | None) -> None:
+        """Close at the end of a block, which ends with an error or without."""
         self.close()
 
 
 class AsyncClosing(ABC):
-    """`async with ... as client:` ends with `close`."""
+    """`async with ... as client:` ends with `close`. A forked child cannot use the client."""
 
     __slots__ = ()
+
+    def __new__(cls, *_arguments: Any, **_named: Any) -> Self:
+        """As `Closing`."""
+        self = super().__new__(cls)
+        register(self)
+        return self
 
     @abstractmethod
     async def close(self) -> None:
@@ -42,4 +60,8 @@ class AsyncClosing(ABC):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._leave_async(error)
+
+    async def _leave_async(self, _error: BaseException | None) -> None:
+        """As `Closing._leave`."""
         await self.close()

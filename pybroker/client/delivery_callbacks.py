@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import functools
 import logging
+import os
 import select
 import threading
 import weakref
@@ -103,6 +104,9 @@ class DeliveryCallbacks:
                 return
             if waits:
                 news.poll()
+
+
+os.register_at_fork(after_in_child=_running.clear)
 
 
 @atexit.register

@@ -30,6 +30,7 @@
     ├── LoadUnavailableError  the extension module was built without load generation; says how to get one with it
     ├── UnsendableError      a value does not fit the field of the request that it is for; also a ValueError
     ├── ConcurrentAccessError  a call while a call of another thread, or task, is inside of the same client
+    ├── ForkedError          a client of another process is used after fork; also a RuntimeError
     └── ClosedError          the producer, consumer, fetcher or admin was closed
 
 Every message says which server, topic and value it is about.
@@ -231,6 +232,10 @@ class UnsendableError(ClientError, ValueError):
 
 class ConcurrentAccessError(ClientError):
     """A call while another thread, or another task, is inside of the same client; the first call is not disturbed."""
+
+
+class ForkedError(ClientError, RuntimeError):
+    """A client is used in a forked child of the process that created it; the child creates its own."""
 
 
 class ClosedError(ClientError):

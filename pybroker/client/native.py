@@ -25,6 +25,7 @@ from pybroker._native import (
     Settlements,
     TlsSession,
     Transactions,
+    keep_forever,
 )
 from pybroker.client.errors import LoadUnavailableError
 
@@ -63,4 +64,5 @@ __all__ = [
     "Tally",
     "TlsSession",
     "Transactions",
+    "keep_forever",
 ]

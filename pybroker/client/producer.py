@@ -11,12 +11,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from pybroker.client import native
+from pybroker.client.closing import Closing
 from pybroker.client.delivery_callbacks import DeliveryCallbacks, OnDelivery
 from pybroker.client.errors import ClientError, SettingError, TransactionAbortableError, TransactionFatalError
+from pybroker.client.forking import register
 from pybroker.client.metrics import MetricValue, producer_values
 from pybroker.client.record_functions import Functions, Partitioner, Serializer
 from pybroker.client.record_metadata import RecordMetadata
@@ -115,7 +116,7 @@ def native_arguments(
     }
 
 
-class Producer(native.Producer):
+class Producer(native.Producer, Closing):
     """`with Producer("127.0.0.1:9092") as p: p.send("orders", b"...")`. Thread-safe.
 
     A producer that goes without `close` drops the records that are not acknowledged; one whose `Delivery` somebody
@@ -151,6 +152,7 @@ class Producer(native.Producer):
             self = super().__new__(cls, settings, **arguments, on_delivery=on_delivery, begin_watching=callbacks.start)
         except (ValueError, OverflowError) as error:
             raise SettingError(str(error)) from None
+        register(self)
         self._callbacks, self._calls_partitioner = callbacks, callable(partitioner)
         self._client_id, self._undelivered = settings.client_id, Undelivered(settings.unobserved_failures)
         self._transactions = None if settings.transactional_id is None else BlockingTransactions(self, settings)
@@ -161,12 +163,7 @@ class Producer(native.Producer):
         """The engine, for load generators: `send_many`, `send_random_letters` and the measurements."""
         return self
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def _leave(self, error: BaseException | None) -> None:
         if error is None:
             return self.close()
         try:

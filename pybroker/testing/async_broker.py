@@ -130,6 +130,10 @@ class AsyncBroker(Controls):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        await self._leave_async(error)
+
+    async def _leave_async(self, _error: BaseException | None) -> None:
+        """Stop at the end of a block, except in a forked child."""
         await self.stop()
 
     def _versions_changed(self) -> None:

@@ -98,7 +98,6 @@ class Broker(Controls):
             raise
         self._clock = SteppedClock()
         super().__init__(Interceptor(self._clock, _RECORDED_AT_MOST))
-        self._pid = os.getpid()
         self._node: Node | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -111,7 +110,6 @@ class Broker(Controls):
 
     def start(self) -> Broker:
         """Start, and return when the broker answers; raises NodeError, and RuntimeError for a broker that runs."""
-        self._check_process("start")
         if self._thread is not None:
             raise RuntimeError(f"the broker is running already, at {self.bootstrap_servers or 'no address yet'}")
         self._make_directory()
@@ -153,7 +151,6 @@ class Broker(Controls):
 
         `keep`: the next `start` finds the data, and clients find it at the address that they know.
         """
-        self._check_process("stop")
         node, self._node = self._node, None
         if node is not None:
             try:
@@ -264,7 +261,7 @@ class Broker(Controls):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.stop()
+        self._leave(error)
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(self.start)
@@ -273,21 +270,17 @@ class Broker(Controls):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self.stop)
+        await asyncio.to_thread(self._leave, error)
 
-    def _check_process(self, verb: str) -> None:
-        if os.getpid() != self._pid:
-            raise RuntimeError(
-                f"cannot {verb} this broker in process {os.getpid()}: it belongs to process {self._pid}, and its "
-                "threads do not survive a fork. Clients of the child may use its address; make another Broker there"
-            )
+    def _leave(self, _error: BaseException | None) -> None:
+        """Stop at the end of a block, except in a forked child (`pybroker/client/forking.py`)."""
+        self.stop()
 
     def _versions_changed(self) -> None:
         if self._node is not None:
             self.close_connections()
 
     def _running(self) -> Node:
-        self._check_process("control")
         if self._node is None:
             raise RuntimeError("the broker is not running; start() starts it")
         return self._node

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pybroker.client.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.forking import register
 from pybroker.client.topics import TopicPartition
 from pybroker.client.user_admin import ScramPassword
 from pybroker.config.broker import BrokerConfig
@@ -70,6 +71,9 @@ class Cluster:
     Brokers have the ids 1 to `brokers`; the first three vote in the metadata quorum. Used from one thread at a time.
     """
 
+    _in_child = frozenset({"address", "bootstrap_servers", "client_properties", "client_settings", "directory"})
+    """What a forked child may use: its clients connect to the brokers."""
+
     @checked
     def __init__(
         self,
@@ -109,6 +113,7 @@ class Cluster:
         removed = self.directory if temporary else None
         self._finalizer = weakref.finalize(self, _end, self._local, self._reserved, removed, os.getpid())
         atexit.register(self._finalizer)
+        register(self)
         try:
             _check(self._local, given)
         except ValueError:
@@ -308,6 +313,10 @@ class Cluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._leave(error)
+
+    def _leave(self, error: BaseException | None) -> None:
+        """Stop at the end of a block, except in a forked child (`pybroker/client/forking.py`)."""
         self._finalizer() if error is not None else self.stop()
 
     async def __aenter__(self) -> Self:
@@ -316,7 +325,7 @@ class Cluster:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self.__exit__, kind, error, traceback)
+        await asyncio.to_thread(self._leave, error)
 
     def _own_login(self) -> dict[str, str]:
         """Return how this object logs in: by PLAIN, whose users the nodes have from their settings."""

@@ -10,6 +10,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from pybroker.client.forking import register
 from pybroker.testing.arguments import checked
 from pybroker.testing.faults import Decide, Hold, Outcome, Refuse, scope_of
 from pybroker.testing.names import code_named
@@ -44,8 +45,12 @@ class Controls(ABC):
     left.
     """
 
+    _in_child = frozenset({"bootstrap_servers", "client_properties", "client_settings", "config", "directory"})
+    """What a forked child may use: its clients connect to the broker."""
+
     def __init__(self, interceptor: Interceptor) -> None:
         self._interceptor = interceptor
+        register(self)
 
     @checked
     def fail(

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pybroker_client::{ClientError, Ticket, Written};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::client_error::{DeliveryError, client_error};
 use crate::connection::wait;
@@ -27,17 +29,18 @@ pub struct Delivery {
     topic: Py<PyString>,
     /// The program has taken the outcome, or a callback gets it.
     is_observed: AtomicBool,
-    _producer: Py<Producer>,
+    producer: Py<Producer>,
 }
 
 impl Delivery {
     /// The face of a ticket.
     pub fn new(ticket: Ticket, topic: Py<PyString>, is_observed: bool, producer: Py<Producer>) -> Self {
-        Self { ticket, topic, is_observed: AtomicBool::new(is_observed), _producer: producer }
+        Self { ticket, topic, is_observed: AtomicBool::new(is_observed), producer }
     }
 
     /// The outcome, which is then the caller's to handle. Raises `DeliveryError` after the timeout.
     fn take(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<Result<Written, ClientError>> {
+        check_process(py, &self.producer)?;
         let timeout = timeout_s.map_or(LONGEST, wait);
         let Some(outcome) = outcome(py, &self.ticket.delivery, timeout)? else {
             let (topic, seconds) = (self.topic.to_str(py)?, timeout.as_secs_f64());
@@ -48,6 +51,12 @@ impl Delivery {
         }
         Ok(outcome)
     }
+}
+
+/// Raises `ForkedError` in a forked child, where the producer has no I/O thread: it has a class there whose attributes
+/// raise (`pybroker/client/forking.py`).
+pub fn check_process(py: Python<'_>, producer: &Py<Producer>) -> PyResult<()> {
+    producer.getattr(py, intern!(py, "flush")).map(drop)
 }
 
 /// A batch's outcome; waits for it without the interpreter lock. `None` after the timeout.
@@ -65,8 +74,9 @@ pub fn outcome(
 #[pymethods]
 impl Delivery {
     /// Whether the fate is known.
-    fn done(&self) -> bool {
-        self.ticket.delivery.is_decided()
+    fn done(&self, py: Python<'_>) -> PyResult<bool> {
+        check_process(py, &self.producer)?;
+        Ok(self.ticket.delivery.is_decided())
     }
 
     /// Waits until the record is acknowledged: a `RecordMetadata`.
@@ -82,5 +92,9 @@ impl Delivery {
     fn exception<'py>(&self, py: Python<'py>, timeout_s: Option<f64>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let failure = self.take(py, timeout_s)?.err();
         Ok(failure.map(|error| client_error(error).into_value(py).into_bound(py).into_any()))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.producer)
     }
 }

@@ -23,6 +23,7 @@ mod error;
 mod events;
 mod fetcher;
 mod files;
+mod forking;
 mod interrupt;
 mod kerberos;
 mod key_material;
@@ -97,6 +98,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<files::PyFileSystem>()?;
     listener_tls::add(m)?;
     m.add_function(wrap_pyfunction!(files::close_idle_files, m)?)?;
+    m.add_function(wrap_pyfunction!(forking::keep_forever, m)?)?;
     m.add_function(wrap_pyfunction!(files::close_logs, m)?)?;
     m.add_class::<received::Received>()?;
     m.add_class::<record::Record>()?;

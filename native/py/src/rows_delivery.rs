@@ -11,7 +11,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::client_error::{DeliveryError, client_error};
 use crate::connection::wait;
-use crate::delivery::{LONGEST, outcome};
+use crate::delivery::{LONGEST, check_process, outcome};
 use crate::producer::Producer;
 
 /// The fate of rows. Keeps its producer open.
@@ -37,13 +37,15 @@ impl RowsDelivery {
     }
 
     /// Whether the fate of every row is known.
-    fn done(&self) -> bool {
-        self.sent.batches.iter().all(|(delivery, _)| delivery.is_decided())
+    fn done(&self, py: Python<'_>) -> PyResult<bool> {
+        check_process(py, &self.producer)?;
+        Ok(self.sent.batches.iter().all(|(delivery, _)| delivery.is_decided()))
     }
 
     /// Waits until every row is acknowledged: how many there are.
     #[pyo3(signature = (timeout_s=None))]
     fn result(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<usize> {
+        check_process(py, &self.producer)?;
         let timeout = timeout_s.map_or(LONGEST, wait);
         let (ends, mut failed, mut first) = (Instant::now() + timeout, 0, None);
         for (delivery, _) in &self.sent.batches {
