@@ -23,6 +23,7 @@ from pybroker.client.errors import (
     TransactionAbortableError,
     TransactionFatalError,
 )
+from pybroker.client.exiting import end, left_s
 from pybroker.client.metrics import MetricValue, producer_values
 from pybroker.client.producer import CLOSE_TIMEOUT_S, Headers, native_arguments, read_settings
 from pybroker.client.record_functions import Functions, Partitioner, Serializer
@@ -39,6 +40,8 @@ _log = logging.getLogger("pybroker.client")
 
 class AsyncProducer(AsyncClosing):
     """`async with AsyncProducer("127.0.0.1:9092") as p: await p.send("orders", b"...")`. For one event loop."""
+
+    _is_open = False
 
     def __init__(
         self,
@@ -58,7 +61,7 @@ class AsyncProducer(AsyncClosing):
         except (ValueError, OverflowError) as error:
             raise SettingError(str(error)) from None
         self._max_block_s = settings.max_block_ms / 1000
-        self._client_id = settings.client_id
+        self._client_id, self._exit_s = settings.client_id, settings.exit_flush_timeout_ms / 1000
         self._transactions = None if settings.transactional_id is None else TransactionDriver(self.native, settings)
         self._post = self.native.post
         self._on_delivery = on_delivery
@@ -67,6 +70,22 @@ class AsyncProducer(AsyncClosing):
         self._waiting = WaitingSends(self.native, settings.max_block_ms / 1000)
         self._waits = self._waiting.queues
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_open = True
+
+    def __del__(self) -> None:
+        """Log what is lost with a producer that nobody closed; where its loop has ended, flush before."""
+        if self._is_open:
+            self._is_open = False
+            self._log_failures()
+            has_ended = self._loop is not None and self._loop.is_closed()
+            end(self.native, "AsyncProducer", lambda: self.native.close(self._exit_s if has_ended else 0.0))
+
+    def _end_at_exit(self, began: float) -> None:
+        """As `Producer._end_at_exit`."""
+        if self._is_open:
+            self._is_open = False
+            self._log_failures()
+            end(self.native, "AsyncProducer", lambda: self.native.close(left_s(self._exit_s, began)))
 
     async def _leave_async(self, error: BaseException | None) -> None:
         if error is None:
@@ -214,6 +233,7 @@ class AsyncProducer(AsyncClosing):
         await self._report()
 
     def _end(self) -> None:
+        self._is_open = False
         if self._loop is not None:
             self._loop.remove_reader(self._settlements.descriptor())
             self._loop = None
@@ -283,14 +303,24 @@ class _Called:
         """False: the callback is called in any case."""
         return False
 
+    def _call(self, error: Exception | None, metadata: RecordMetadata) -> None:
+        ended = call(self._callback, error, metadata)
+        if ended is not None:
+            # The loop raises it when the other callbacks have been called.
+            self._future.get_loop().call_soon(_raise, ended)
+
     def set_result(self, metadata: RecordMetadata) -> None:
-        call(self._callback, None, metadata)
+        self._call(None, metadata)
         if not self._future.done():
             self._future.set_result(metadata)
 
     def fail(self, error: Exception, metadata: RecordMetadata) -> None:
-        call(self._callback, error, metadata)
+        self._call(error, metadata)
         if not self._future.done():
             self._future.set_exception(error)
             # The callback has it: asyncio has nothing to log.
             self._future.exception()
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -6,13 +6,10 @@ producer. The producer's I/O thread never runs a program's code: a slow callback
 
 from __future__ import annotations
 
-import atexit
 import functools
 import logging
-import os
 import select
 import threading
-import weakref
 from collections.abc import Callable
 
 from pybroker.client import native
@@ -26,16 +23,17 @@ as_metadata = functools.partial(tuple.__new__, RecordMetadata)
 """A row of the engine's, as callers see it; without the checks of `RecordMetadata._make`."""
 
 _log = logging.getLogger("pybroker.client")
-_running: weakref.WeakSet[DeliveryCallbacks] = weakref.WeakSet()
 
 
-def call(callback: OnDelivery, error: Exception | None, metadata: RecordMetadata) -> None:
-    """Call a delivery callback; what it raises is logged, and ends nothing."""
+def call(callback: OnDelivery, error: Exception | None, metadata: RecordMetadata) -> BaseException | None:
+    """Call a delivery callback; what it raises is logged. Returns what ends a program, such as SystemExit."""
     try:
         callback(error, metadata)
-    except Exception:  # noqa: BLE001 (the records behind this one have callbacks too)
+    except BaseException as raised:  # noqa: BLE001 (the records behind this one have callbacks too)
         where = f"topic {metadata.topic!r} partition {metadata.partition} offset {metadata.offset}"
         _log.exception("%s: the delivery callback %r failed", where, callback)
+        return None if isinstance(raised, Exception) else raised
+    return None
 
 
 class DeliveryCallbacks:
@@ -57,7 +55,6 @@ class DeliveryCallbacks:
         """Begin to call. The engine does this before the first record that has a callback."""
         self._settlements = settlements
         self._thread = threading.Thread(target=self._run, name="pybroker-deliveries", daemon=True)
-        _running.add(self)
         self._thread.start()
 
     def wait(self, timeout_s: float) -> None:
@@ -74,13 +71,13 @@ class DeliveryCallbacks:
             if not self._round.wait_for(lambda: self._done >= wanted or self._ends, timeout_s):
                 raise DeliveryError(f"delivery callbacks have not returned within {timeout_s:.3f} s")
 
-    def end(self) -> None:
-        """End the thread when its callbacks have returned."""
+    def end(self, timeout_s: float | None = None) -> None:
+        """End the thread when its callbacks have returned; wait for that so long."""
         self._ends = True
         if self._thread is not None and self._settlements is not None:
             self._settlements.rouse()
             if threading.current_thread() is not self._thread:
-                self._thread.join()
+                self._thread.join(timeout_s)
 
     def _run(self) -> None:
         assert self._settlements is not None
@@ -90,13 +87,9 @@ class DeliveryCallbacks:
             with self._round:
                 self._begun += 1
                 ends = self._ends
-            settled = self._settlements.take()
-            for callbacks, rows, errors in settled or ():
-                for number, (callback, row) in enumerate(zip(callbacks, rows, strict=True)):
-                    call(callback, None if errors is None else errors[number], as_metadata(row))
+            ends = not self._call_decided(self._settlements) or ends
             with self._round:
                 self._done = self._begun
-                ends = ends or settled is None
                 self._ends = self._ends or ends
                 waits = self._wanted <= self._begun
                 self._round.notify_all()
@@ -105,12 +98,11 @@ class DeliveryCallbacks:
             if waits:
                 news.poll()
 
-
-os.register_at_fork(after_in_child=_running.clear)
-
-
-@atexit.register
-def _end_all() -> None:
-    """End the threads while the interpreter still stands."""
-    for callbacks in list(_running):
-        callbacks.end()
+    @staticmethod
+    def _call_decided(settlements: native.Settlements) -> bool:
+        """Call the callbacks of what is decided; false when no more can follow. Keeps no reference to any of them."""
+        settled = settlements.take()
+        for callbacks, rows, errors in settled or ():
+            for number, (callback, row) in enumerate(zip(callbacks, rows, strict=True)):
+                call(callback, None if errors is None else errors[number], as_metadata(row))
+        return settled is not None

@@ -17,6 +17,7 @@ from pybroker.client import native
 from pybroker.client.closing import Closing
 from pybroker.client.delivery_callbacks import DeliveryCallbacks, OnDelivery
 from pybroker.client.errors import ClientError, SettingError, TransactionAbortableError, TransactionFatalError
+from pybroker.client.exiting import end, left_s
 from pybroker.client.forking import register
 from pybroker.client.metrics import MetricValue, producer_values
 from pybroker.client.record_functions import Functions, Partitioner, Serializer
@@ -119,13 +120,15 @@ def native_arguments(
 class Producer(native.Producer, Closing):
     """`with Producer("127.0.0.1:9092") as p: p.send("orders", b"...")`. Thread-safe.
 
-    A producer that goes without `close` drops the records that are not acknowledged; one whose `Delivery` somebody
-    holds goes on until that goes too.
+    A producer that is open when the process ends is closed then, within `exit.flush.timeout.ms`. One that is freed
+    without `close` drops the records that are not acknowledged, and logs their count; a `Delivery` keeps it open.
     """
 
     _callbacks: DeliveryCallbacks
     _calls_partitioner: bool
     _client_id: str
+    _exit_s: float
+    _is_open = False
     _transactions: BlockingTransactions | None
     _undelivered: Undelivered
 
@@ -154,8 +157,10 @@ class Producer(native.Producer, Closing):
             raise SettingError(str(error)) from None
         register(self)
         self._callbacks, self._calls_partitioner = callbacks, callable(partitioner)
+        self._exit_s = settings.exit_flush_timeout_ms / 1000
         self._client_id, self._undelivered = settings.client_id, Undelivered(settings.unobserved_failures)
         self._transactions = None if settings.transactional_id is None else BlockingTransactions(self, settings)
+        self._is_open = True
         return self
 
     @property
@@ -173,11 +178,13 @@ class Producer(native.Producer, Closing):
             noted(error, failure)
 
     def __del__(self) -> None:
-        """Say what is lost with a producer that nobody closed."""
-        if batches := self.incomplete_batches():
-            _log.warning("a producer went without close: %d batches of records are not acknowledged", batches)
-        if (transactions := getattr(self, "_transactions", None)) is not None:
-            transactions.stop()
+        """Log what is lost with a producer that nobody closed."""
+        if self._is_open:
+            self._is_open = False
+            self._log_failures()
+            end(self, "Producer", lambda: native.Producer.close(self, 0.0))
+            if self._transactions is not None:
+                self._transactions.stop()
 
     def metric_values(self) -> list[MetricValue]:
         """What `metrics` returns, with the groups and tags of Kafka's names."""
@@ -346,8 +353,23 @@ class Producer(native.Producer, Closing):
         """Log what was not delivered; the engine calls this at the first `send` after a failure."""
         self._undelivered.warn(self._failures(take=False))
 
-    def _end(self) -> None:
-        self._callbacks.end()
+    def _end_at_exit(self, began: float) -> None:
+        """Close at the end of the process, which began to end at that time."""
+
+        def close() -> None:
+            try:
+                self._abort_open(left_s(self._exit_s, began))
+                native.Producer.close(self, left_s(self._exit_s, began))
+            finally:
+                self._end(left_s(self._exit_s, began))
+
+        if self._is_open:
+            self._log_failures()
+            end(self, "Producer", close)
+
+    def _end(self, timeout_s: float | None = None) -> None:
+        self._is_open = False
+        self._callbacks.end(timeout_s)
         if self._transactions is not None:
             self._transactions.close()
 

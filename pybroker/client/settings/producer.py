@@ -88,6 +88,14 @@ class ProducerSettings(ConnectionSettings):
         ours=True,
     )
 
+    exit_flush_timeout_ms = long(
+        10_000,
+        "The longest that the end of the process waits for the records of a producer that was not closed; what is not "
+        "acknowledged then is lost, with one line in the log.",
+        at_least=0,
+        ours=True,
+    )
+
     key_serializer = string("", "Bytes are sent as they are.")
     value_serializer = string("", "Bytes are sent as they are.")
     retries = integer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 
 import pytest
@@ -167,3 +168,23 @@ async def test_callbacks_are_called_on_the_loop_also_for_futures_that_were_cance
                 await second
         here = threading.current_thread()
         assert callback_calls == [("NoneType", 0, here), ("BrokerError", -1, here)]
+
+
+def test_a_callback_that_ends_the_program_does_so_after_the_others() -> None:
+    calls: list[int] = []
+
+    def decided(error: Exception | None, metadata: RecordMetadata) -> None:
+        calls.append(metadata.offset)
+        if metadata.offset == 3:
+            sys.exit("enough")
+
+    async def run() -> None:
+        with ScriptedBroker() as broker:
+            async with AsyncProducer(broker.bootstrap_servers, {"linger.ms": 60_000}) as producer:
+                for _ in range(10):
+                    await producer.send("t", b"x", on_delivery=decided)
+                await producer.flush()
+
+    with pytest.raises(SystemExit, match="enough"):
+        asyncio.run(run())
+    assert calls == list(range(10))
