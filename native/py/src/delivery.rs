@@ -23,7 +23,7 @@ pub const LONGEST: Duration = Duration::from_secs(31_536_000);
 static RECORD_METADATA: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 /// The fate of one record. Keeps its producer open, so that the record is sent though nobody else holds that.
-#[pyclass(frozen, freelist = 64, module = "pybroker._native")]
+#[pyclass(frozen, module = "pybroker._native")]
 pub struct Delivery {
     ticket: Ticket,
     topic: Py<PyString>,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 from pybroker.client.errors import BrokerError, ClosedError, DeliveryError, SettingError
 from pybroker.client.producer import Producer
 from pybroker.client.record_metadata import RecordMetadata
+from tests.support.conditions import wait_until
 from tests.support.scripted_broker import HELD, ScriptedBroker
 
 NOT_LEADER, TOO_LARGE = 6, 10
@@ -71,6 +73,54 @@ def test_a_callback_that_raises_is_logged_and_ends_nothing(caplog: pytest.LogCap
     assert "ValueError: not today" in caplog.text
 
 
+@pytest.mark.parametrize("raised", [SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_a_callback_that_would_end_a_program_ends_no_other_callback(
+    raised: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    calls, callback = recording_callback()
+
+    def end(error: Exception | None, metadata: RecordMetadata) -> None:
+        raise raised
+
+    with ScriptedBroker() as broker, Producer(broker.bootstrap_servers, QUICK) as producer:
+        for number in range(100):
+            producer.send("t", b"x", on_delivery=end if number == 9 else callback)
+        producer.flush(60)
+        assert len(calls) == 99
+        producer.send("t", b"x", on_delivery=callback)
+    assert len(calls) == 100
+    assert "topic 't' partition 0 offset 9: the delivery callback" in caplog.text
+
+
+class Holder:
+    """A program's object that owns a producer, whose callback is a method of it."""
+
+    def __init__(self, servers: str) -> None:
+        self.producer = Producer(servers, QUICK, on_delivery=self.decided)
+        self.calls = 0
+        self.deliveries = [self.producer.send("t", b"x") for _ in range(3)]
+
+    def decided(self, error: Exception | None, metadata: RecordMetadata) -> None:
+        self.calls += 1
+
+
+def threads() -> int:
+    """The threads of this process, those of the engine too."""
+    return len(os.listdir("/proc/self/task"))
+
+
+def test_a_producer_whose_callback_refers_to_its_holder_is_freed() -> None:
+    with ScriptedBroker() as broker:
+        holder = Holder(broker.bootstrap_servers)
+        holder.producer.flush()
+        assert holder.calls == 3
+        gone, before = weakref.ref(holder), threads()
+        del holder
+        gc.collect()
+        assert gone() is None
+        wait_until(lambda: threads() <= before - 2, within=60, what="the end of the producer's two threads")
+
+
 def test_a_callback_runs_on_the_thread_of_deliveries_and_may_send_and_flush() -> None:
     names, called = [], threading.Event()
 
@@ -126,7 +176,7 @@ def test_a_producer_that_nobody_holds_says_what_is_lost_and_calls_its_callbacks(
         assert gone() is None
         assert called.wait(30)
     assert [type(error) for error, _ in calls] == [ClosedError]
-    assert "went without close: 1 batches of records are not acknowledged" in caplog.text
+    assert "a Producer was not closed, and 1 records of it were not delivered" in caplog.text
 
 
 def test_a_function_that_is_none_is_refused() -> None:
