@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Self
+from typing import Any, Generic, Self, overload
 
 from pybroker.client import native
 from pybroker.client.closing import AsyncClosing
@@ -26,7 +26,7 @@ from pybroker.client.errors import (
 from pybroker.client.exiting import end, left_s
 from pybroker.client.metrics import MetricValue, producer_values
 from pybroker.client.producer import CLOSE_TIMEOUT_S, Headers, native_arguments, read_settings
-from pybroker.client.record_functions import Functions, Partitioner, Serializer
+from pybroker.client.record_functions import Functions, Key, Partitioner, Serializer, Value
 from pybroker.client.record_metadata import RecordMetadata
 from pybroker.client.transaction.blocking import CALLS
 from pybroker.client.transaction.consumed import Consuming, GivenOffsets, offsets_of
@@ -38,11 +38,33 @@ from pybroker.client.waiting_sends import WaitingSends
 _log = logging.getLogger("pybroker.client")
 
 
-class AsyncProducer(AsyncClosing):
+class AsyncProducer(AsyncClosing, Generic[Key, Value]):
     """`async with AsyncProducer("127.0.0.1:9092") as p: await p.send("orders", b"...")`. For one event loop."""
 
     _is_open = False
 
+    @overload
+    def __init__(
+        self: AsyncProducer[bytes | bytearray, bytes | bytearray],
+        bootstrap_servers: str,
+        properties: Mapping[str, object] | None = None,
+        *,
+        key_serializer: None = None,
+        value_serializer: None = None,
+        partitioner: Partitioner | str | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AsyncProducer[Any, Any],
+        bootstrap_servers: str,
+        properties: Mapping[str, object] | None = None,
+        *,
+        key_serializer: Serializer | None = None,
+        value_serializer: Serializer | None = None,
+        partitioner: Partitioner | str | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> None: ...
     def __init__(
         self,
         bootstrap_servers: str,
@@ -98,8 +120,8 @@ class AsyncProducer(AsyncClosing):
     async def send(
         self,
         topic: str,
-        value: object,
-        key: object = None,
+        value: Value | None,
+        key: Key | None = None,
         *,
         partition: int = -1,
         timestamp_ms: int | None = None,

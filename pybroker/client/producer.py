@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypedDict, Unpack, overload
 
 from pybroker.client import native
 from pybroker.client.closing import Closing
@@ -20,7 +20,7 @@ from pybroker.client.errors import ClientError, SettingError, TransactionAbortab
 from pybroker.client.exiting import end, left_s
 from pybroker.client.forking import register
 from pybroker.client.metrics import MetricValue, producer_values
-from pybroker.client.record_functions import Functions, Partitioner, Serializer
+from pybroker.client.record_functions import Functions, Key, Partitioner, Serializer, Value
 from pybroker.client.record_metadata import RecordMetadata
 from pybroker.client.security import open_security
 from pybroker.client.settings import ProducerSettings
@@ -117,7 +117,15 @@ def native_arguments(
     }
 
 
-class Producer(native.Producer, Closing):
+class _Others(TypedDict, total=False):
+    """What a producer may be given beside settings and serializers."""
+
+    continues: Continuation | None
+    partitioner: Partitioner | str | None
+    on_delivery: OnDelivery | None
+
+
+class Producer(native.Producer, Closing, Generic[Key, Value]):
     """`with Producer("127.0.0.1:9092") as p: p.send("orders", b"...")`. Thread-safe.
 
     A producer that is open when the process ends is closed then, within `exit.flush.timeout.ms`. One that is freed
@@ -131,6 +139,43 @@ class Producer(native.Producer, Closing):
     _is_open = False
     _transactions: BlockingTransactions | None
     _undelivered: Undelivered
+
+    if TYPE_CHECKING:
+        # Without serializers keys and values are bytes.
+        @overload
+        def __init__(
+            self: Producer[bytes | bytearray, bytes | bytearray],
+            bootstrap_servers: str,
+            properties: Mapping[str, object] | None = None,
+            *,
+            key_serializer: None = None,
+            value_serializer: None = None,
+            **others: Unpack[_Others],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: Producer[Any, Any],
+            bootstrap_servers: str,
+            properties: Mapping[str, object] | None = None,
+            *,
+            key_serializer: Serializer | None = None,
+            value_serializer: Serializer | None = None,
+            **others: Unpack[_Others],
+        ) -> None: ...
+        def __init__(self, *arguments: Any, **named: Any) -> None: ...
+
+        def send(
+            self,
+            topic: str,
+            value: Value | None,
+            key: Key | None = None,
+            *,
+            partition: int = -1,
+            timestamp_ms: int | None = None,
+            headers: Headers | None = None,
+            on_delivery: OnDelivery | None = None,
+        ) -> Delivery:
+            """As `help(Producer.send)` prints (`native/py/src/producer.rs`)."""
 
     def __new__(
         cls,

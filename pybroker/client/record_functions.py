@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pybroker.client.delivery_callbacks import OnDelivery
 from pybroker.client.errors import SettingError
+
+if TYPE_CHECKING:
+    # The default (PEP 696) is known to type checkers before Python 3.13.
+    from typing_extensions import TypeVar
+
+    Key = TypeVar("Key", default=bytes | bytearray)
+    Value = TypeVar("Value", default=bytes | bytearray)
+else:
+    from typing import TypeVar
+
+    Key, Value = TypeVar("Key"), TypeVar("Value")
 
 Serializer = Callable[[Any], bytes | bytearray | None]
 """From a key or value of the program's to bytes. None is not given to it: it is a missing key, or a tombstone."""

@@ -13,6 +13,7 @@ broker behaves that was asked for none: what a test meets here is what runs in p
     requests     a request as it came, and the log of those
     clock        the broker's time, which can be set ahead
     security     what a listener asks for, and what clients need then
+    settings     settings as a test gives them, as texts
     ports        addresses that stay a broker's while it is down
     async_broker AsyncBroker
     cluster      Cluster, brokers in processes of their own

@@ -34,6 +34,7 @@ from pybroker.testing.controls import Controls
 from pybroker.testing.interceptor import Interceptor
 from pybroker.testing.ports import ReservedPorts
 from pybroker.testing.security import build_security
+from pybroker.testing.settings import texts
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator, Mapping, Sequence
@@ -82,9 +83,7 @@ class Broker(Controls):
         """
         self._security = build_security(security, users)
         secured = {} if self._security is None else self._security.broker_properties()
-        given = {**_DEFAULTS, **secured, **(properties or {})}
-        for name, value in settings.items():
-            given[name.replace("_", ".")] = str(value).lower() if isinstance(value, bool) else str(value)
+        given = {**_DEFAULTS, **secured, **texts(properties, settings)}
         self._temporary = directory is None
         self.directory = Path(tempfile.mkdtemp(prefix="pybroker-") if directory is None else directory)
         # Whatever becomes of this object and of the test, a temporary directory does not outlive the process.

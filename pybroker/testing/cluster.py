@@ -43,6 +43,7 @@ from pybroker.security.scram_mechanisms import SCRAM_BY_NAME
 from pybroker.testing.arguments import checked
 from pybroker.testing.ports import ReservedPorts
 from pybroker.testing.security import build_security
+from pybroker.testing.settings import texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -101,9 +102,7 @@ class Cluster:
         self._security = build_security(security, users)
         self._client = {"default.api.timeout.ms": int(START_S * 1000), **self._own_login(), **(client or {})}
         secured = {} if self._security is None else self._security.node_properties()
-        given = {**_DEFAULTS, **secured, **(properties or {})}
-        for name, value in settings.items():
-            given[name.replace("_", ".")] = str(value).lower() if isinstance(value, bool) else str(value)
+        given = {**_DEFAULTS, **secured, **texts(properties, settings)}
         self._gets_in = bool(client) or self._security is not None or takes_anybody(given)
         self._reserved = [ReservedPorts() for _ in range(brokers)]
         temporary = directory is None

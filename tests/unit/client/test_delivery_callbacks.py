@@ -181,4 +181,4 @@ def test_a_producer_that_nobody_holds_says_what_is_lost_and_calls_its_callbacks(
 
 def test_a_function_that_is_none_is_refused() -> None:
     with pytest.raises(SettingError, match="on_delivery='later': must be a function"):
-        Producer("127.0.0.1:1", on_delivery="later")  # type: ignore[arg-type]
+        Producer("127.0.0.1:1", on_delivery="later")  # type: ignore[call-overload]

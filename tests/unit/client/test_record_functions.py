@@ -63,7 +63,7 @@ def test_text_without_a_serializer_is_refused_with_advice() -> None:
         Producer("127.0.0.1:1") as producer,
         pytest.raises(TypeError, match="value must be bytes or None, not str: encode it, or give a value_serializer"),
     ):
-        producer.send("t", "text")
+        producer.send("t", "text")  # type: ignore[arg-type]
 
 
 def test_headers_may_be_a_dict_and_values_bytearrays() -> None:
