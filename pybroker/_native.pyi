@@ -892,6 +892,49 @@ class LineSender:
     def take_failures(self) -> list[tuple[int | None, int | None, BaseException]]:
         """The records that failed since the last call: bytes of key and value (`None`: null), and what they met."""
 
+# ------------------------------------------------------------------------------------------ load_generator.rs
+
+@final
+class LoadGenerator:
+    """Sends made records with one producer, and measures all that it sends."""
+
+    def __new__(cls, producer: Producer) -> Self:
+        """What the producer has sent before counts as well."""
+    def send_many(self, topic: str, partition: int, values: bytes, record_size: int) -> int:
+        """Adds values of `record_size` bytes that lie behind each other; how many. As `send` otherwise."""
+    def send_random_letters(
+        self, topic: str, partition: int, record_size: int, count: int, due: tuple[int, float] | None = None
+    ) -> None:
+        """Adds `count` values of random capital letters, for load generators. As `send` otherwise.
+
+        `due`, in microseconds: the time since the epoch at which a schedule wants the first record sent, and from each
+        to the next; their latency counts from then, not from this call.
+        """
+    def send_stamped(
+        self,
+        topic: str,
+        partition: int,
+        producer: int,
+        first_sequence: int,
+        record_size: int,
+        count: int,
+        due: tuple[int, float] | None = None,
+    ) -> None:
+        """As `send_random_letters`, each value beginning with a stamp of 24 bytes: producer u64, sequence u64 from
+        `first_sequence` on, time of sending (or due) in microseconds since the epoch i64, all big-endian.
+
+        Sequences count by producer and partition, so that the partition is named. Raises `ValueError` where it is not,
+        or where a record has no room for its stamp.
+        """
+    def begin_phase(self, phase: int) -> None:
+        """Records sent from now on belong to phase 0 or 1 of the measurement."""
+    def take_window(self) -> Tally:
+        """What was acknowledged since the last call."""
+    def take_interval(self, phase: int) -> tuple[Tally, LatencyHistogram]:
+        """What was acknowledged of a phase since the last call, and its latencies; takes the phase's window too."""
+    def summary(self, first_phase: int, quantiles: list[float]) -> tuple[Tally, list[int]]:
+        """The phases from `first_phase` on: sums, and the latency in microseconds at each quantile (0 to 1)."""
+
 # ----------------------------------------------------------------------------------------------------- log.rs
 
 @final
@@ -1075,35 +1118,9 @@ class LogWalk:
 class MeasuredProducer:
     """What every use of the native producer shares."""
 
-    def send_many(self, topic: str, partition: int, values: bytes, record_size: int) -> int:
-        """Adds values of `record_size` bytes that lie behind each other; how many. As `send` otherwise."""
-    def send_random_letters(
-        self, topic: str, partition: int, record_size: int, count: int, due: tuple[int, float] | None = None
-    ) -> None:
-        """Adds `count` values of random capital letters, for load generators. As `send` otherwise.
-
-        `due`, in microseconds: the time since the epoch at which a schedule wants the first record sent, and from each
-        to the next; their latency counts from then, not from this call.
-        """
-    def send_stamped(
-        self,
-        topic: str,
-        partition: int,
-        producer: int,
-        first_sequence: int,
-        record_size: int,
-        count: int,
-        due: tuple[int, float] | None = None,
-    ) -> None:
-        """As `send_random_letters`, each value beginning with a stamp of 24 bytes: producer u64, sequence u64 from
-        `first_sequence` on, time of sending (or due) in microseconds since the epoch i64, all big-endian.
-
-        Sequences count by producer and partition, so that the partition is named. Raises `ValueError` where it is not,
-        or where a record has no room for its stamp.
-        """
     def outcomes(self) -> list[tuple[str, int, int, int]]:
         """(topic, partition, records acknowledged, records given up) of partitions where any are."""
-    def identity(self) -> tuple[int, int]:
+    def _identity(self) -> tuple[int, int]:
         """Producer id and epoch; waits up to `max.block.ms` for them, GIL released. Raises `SettingError` without
         idempotence, and `ClientError`."""
     def partitions(self, topic: str) -> int:
@@ -1122,14 +1139,6 @@ class MeasuredProducer:
         """
     def incomplete_batches(self) -> int:
         """Batches of records that are not acknowledged and not given up."""
-    def begin_phase(self, phase: int) -> None:
-        """Records sent from now on belong to phase 0 or 1 of the measurement."""
-    def take_window(self) -> Tally:
-        """What was acknowledged since the last call."""
-    def take_interval(self, phase: int) -> tuple[Tally, LatencyHistogram]:
-        """What was acknowledged of a phase since the last call, and its latencies; takes the phase's window too."""
-    def summary(self, first_phase: int, quantiles: list[float]) -> tuple[Tally, list[int]]:
-        """The phases from `first_phase` on: sums, and the latency in microseconds at each quantile (0 to 1)."""
     def _failures(self, *, take: bool) -> list[tuple[Exception, str, int, int]]:
         """Records that were not delivered and whose failure nobody has taken: what the first met, topic, partition, and
         how many there are. With `take` they are forgotten. Those of transactions are not among them."""
@@ -1517,7 +1526,7 @@ class Producer(MeasuredProducer):
         Raises `SerializationError` (a serializer or partitioner failed), `RecordError`, `BufferFullError` and other
         `ClientError`, and `TypeError` for parts that are no bytes; then the record was not sent. Ctrl-C ends the wait.
         """
-    def post(
+    def _post(
         self,
         topic: str,
         value: Any,
@@ -1529,19 +1538,19 @@ class Producer(MeasuredProducer):
         hold: bool,
     ) -> Outgoing | None:
         """As `send`, but without waiting: adds the record, and `None`; where it would have to wait, or with `hold`, a
-        record for `post_again`. The settlements hand out `watcher` with the outcome."""
-    def post_again(self, outgoing: Outgoing, watcher: object) -> bool:
+        record for `_post_again`. The settlements hand out `watcher` with the outcome."""
+    def _post_again(self, outgoing: Outgoing, watcher: object) -> bool:
         """Adds a record that had to wait; false where it still has to, until the settlements' descriptor is
         readable."""
-    def raise_late(self, outgoing: Outgoing) -> None:
+    def _raise_late(self, outgoing: Outgoing) -> None:
         """Raises what a record meets that has waited for `max.block.ms`."""
-    def send_batch(self, capsules: tuple[object, object], topic: str | None) -> RowsDelivery:
+    def _send_batch(self, capsules: tuple[object, object], topic: str | None) -> RowsDelivery:
         """Adds a record for every row of the record batch in the capsules of `__arrow_c_array__`. Takes the
         array out of its capsule. Raises `SettingError`, `RecordError`, and as `send` otherwise."""
-    def send_stream(self, capsule: object, topic: str | None) -> RowsDelivery:
+    def _send_stream(self, capsule: object, topic: str | None) -> RowsDelivery:
         """Adds a record for every row of the stream of record batches in the capsule of `__arrow_c_stream__`. Reads
         the stream to its end first, and takes it out of its capsule. Raises as `send_batch`."""
-    def settlements(self) -> Settlements:
+    def _settlements(self) -> Settlements:
         """What became of watched records."""
 
 @final

@@ -23,7 +23,7 @@ from typing import Any
 from pybench.peers.pybroker import Pybroker
 from pybench.process import descendants, peak_resident_bytes, program
 from pybroker.cli.perf.options import ToolError
-from pybroker.client import Admin, NewTopic, Producer
+from pybroker.client import Admin, LoadGenerator, NewTopic, Producer
 
 RECORD_BYTES = 100
 _ON_DISK_BYTES = 115
@@ -90,13 +90,13 @@ def send_damaged(servers: str, topic: str, records: int) -> dict[str, int]:
     """Two producers' streams to each partition; returns what is amiss with them."""
     damage = Damage(records // (2 * _PARTITIONS * 1000))
     with Producer(servers, {"batch.size": 131_072}) as producer:
+        load = LoadGenerator(producer)
         for block in damage.order():
             for number in (1, 2):
                 for partition in range(_PARTITIONS):
                     first = block * damage.size
-                    producer.native.send_stamped(topic, partition, number, first, RECORD_BYTES, damage.size)
+                    load.send_stamped(topic, partition, number, first, RECORD_BYTES, damage.size)
         producer.flush()
-        producer.native.raise_failure()
     return {name: count * 2 * _PARTITIONS for name, count in damage.truth().items()}
 
 

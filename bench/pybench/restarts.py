@@ -17,7 +17,7 @@ from typing import Any
 from pybench.peers.kafka import Kafka
 from pybench.peers.pybroker import Pybroker
 from pybench.topic_frames import await_end, await_leaders, await_metadata
-from pybroker.client import Admin, NewTopic, Producer
+from pybroker.client import Admin, LoadGenerator, NewTopic, Producer
 
 Figures = dict[str, float]
 _TOPIC = "t"
@@ -78,8 +78,9 @@ class Restarts:
 def _append(servers: str, partitions: int, each: int) -> None:
     """Append so many records to every partition."""
     with Producer(servers, _FILL) as producer:
+        load = LoadGenerator(producer)
         for partition in range(partitions):
-            producer.native.send_random_letters(_TOPIC, partition, _RECORD_BYTES, each)
+            load.send_random_letters(_TOPIC, partition, _RECORD_BYTES, each)
 
 
 def _end(node: Kafka | Pybroker, *, killed: bool) -> Figures:

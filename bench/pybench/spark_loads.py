@@ -13,7 +13,7 @@ from typing import Any
 
 from pybench.peers.errors import PeerError
 from pybench.scenario import Scenario
-from pybroker.client import Producer
+from pybroker.client import LoadGenerator, Producer
 
 TOGETHER = "source-"
 """Loads of this beginning are measured in one session, in turns of its own; the rest of the name is the row's."""
@@ -65,9 +65,10 @@ def _spark(properties: Mapping[str, Any]) -> list[str]:
 def fill_partitions(servers: str, topic: str, partitions: int, records: int, size: int) -> None:
     """Write `records` random values, as many to each partition, in full batches."""
     with Producer(servers, {**_DEFAULTS, "linger.ms": "1000"}) as producer:
+        load = LoadGenerator(producer)
         for partition in range(partitions):
             count = records // partitions + (partition < records % partitions)
-            producer.native.send_random_letters(topic, partition, size, count)
+            load.send_random_letters(topic, partition, size, count)
 
 
 def measure_rows(scenario: Scenario, *, rounds: int, warm_up: int, records: int) -> dict[str, Any]:

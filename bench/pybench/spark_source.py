@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from pybench.peers.java import fetch_connector_jars
 from pybench.peers.pybroker import Pybroker
 from pybroker.cli.perf.options import ToolError
-from pybroker.client import Admin, NewTopic, Producer
+from pybroker.client import Admin, LoadGenerator, NewTopic, Producer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,9 +57,10 @@ class Bench:
     def fill(self, topic: str, records: int) -> None:
         """Write random values, as many to each partition."""
         with Producer(self.servers, {"batch.size": 262_144}) as producer:
+            load = LoadGenerator(producer)
             for partition in range(self.partitions):
                 share = records // self.partitions + (partition < records % self.partitions)
-                producer.native.send_random_letters(topic, partition, VALUE_BYTES, share)
+                load.send_random_letters(topic, partition, VALUE_BYTES, share)
 
     def fresh_topic(self) -> str:
         """An empty topic with as many partitions."""

@@ -85,10 +85,10 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
         self._max_block_s = settings.max_block_ms / 1000
         self._client_id, self._exit_s = settings.client_id, settings.exit_flush_timeout_ms / 1000
         self._transactions = None if settings.transactional_id is None else TransactionDriver(self.native, settings)
-        self._post = self.native.post
+        self._post = self.native._post
         self._on_delivery = on_delivery
         self._undelivered, self._unobserved = Undelivered(settings.unobserved_failures), UnobservedFutures()
-        self._settlements = self.native.settlements()
+        self._settlements = self.native._settlements()
         self._waiting = WaitingSends(self.native, settings.max_block_ms / 1000)
         self._waits = self._waiting.queues
         self._loop: asyncio.AbstractEventLoop | None = None

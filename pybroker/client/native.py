@@ -30,7 +30,7 @@ from pybroker._native import (
 from pybroker.client.errors import LoadUnavailableError
 
 try:
-    from pybroker._native import KeyedStamps, LatencyHistogram, Tally
+    from pybroker._native import KeyedStamps, LatencyHistogram, LoadGenerator, Tally
 except ImportError:
 
     class _WithoutLoad:
@@ -40,7 +40,7 @@ except ImportError:
                 "need: install a wheel that has it, or build one with `make wheels` or `pip install .` in a checkout"
             )
 
-    KeyedStamps = LatencyHistogram = Tally = _WithoutLoad  # type: ignore[misc, assignment]
+    KeyedStamps = LatencyHistogram = LoadGenerator = Tally = _WithoutLoad  # type: ignore[misc, assignment]
 
 __all__ = [
     "ClientTls",
@@ -51,6 +51,7 @@ __all__ = [
     "KeyedStamps",
     "LatencyHistogram",
     "LineSender",
+    "LoadGenerator",
     "Outgoing",
     "Producer",
     "Received",

@@ -210,7 +210,7 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
 
     @property
     def native(self) -> native.Producer:
-        """The engine, for load generators: `send_many`, `send_random_letters` and the measurements."""
+        """The engine, for `LoadGenerator` and `LineSender`."""
         return self
 
     def _leave(self, error: BaseException | None) -> None:
@@ -351,9 +351,9 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
         if self._calls_partitioner and "partition" not in (names() if callable(names) else names):
             raise SettingError("send_columns calls no partitioner: give the batch a column partition")
         if array is not None:
-            return self.send_batch(array(), topic)
+            return self._send_batch(array(), topic)
         assert stream is not None
-        return self.send_stream(stream(), topic)
+        return self._send_stream(stream(), topic)
 
     def producer_id(self) -> tuple[int, int]:
         """Id and epoch of this idempotent producer; waits up to `max.block.ms` for the broker to give them.
@@ -363,7 +363,7 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
         """
         if self._transactions is not None:
             return self._transactions.driver.identity()
-        return self.identity()
+        return self._identity()
 
     def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
         """Wait until everything sent so far is acknowledged or given up, and its delivery callbacks have returned.

@@ -49,10 +49,10 @@ class WaitingSends:
             while True:
                 await entry.turn
                 entry.turn = loop.create_future()
-                if queue[0] is entry and self._producer.post_again(outgoing, watcher):
+                if queue[0] is entry and self._producer._post_again(outgoing, watcher):
                     return
                 if entry.late:
-                    self._producer.raise_late(outgoing)
+                    self._producer._raise_late(outgoing)
         finally:
             timer.cancel()
             queue.remove(entry)

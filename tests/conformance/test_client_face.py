@@ -258,7 +258,6 @@ def sent_rows(server: Server, topic: str, data: Any) -> list[tuple[bytes | None,
     with Producer(server.bootstrap_servers) as producer:
         assert len(producer.send_columns(data, topic=topic)) == 3
         producer.flush()
-        producer.native.raise_failure()
     with Fetcher(server.bootstrap_servers) as fetcher:
         fetcher.assign({TopicPartition(topic, 0): 0})
         rows: list[tuple[bytes | None, bytes | None]] = []

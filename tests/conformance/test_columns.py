@@ -85,7 +85,6 @@ def test_values_alone_go_round_the_partitions_as_single_sends_do(
         for value in values[:30]:
             producer.send(topic_of_three, value)
         producer.flush()
-        producer.native.raise_failure()
     found = read(server, [TopicPartition(topic_of_three, index) for index in range(3)], 125)
     by_partition = [[row["value"] for row in found if row["partition"] == index] for index in range(3)]
     first = next(index for index in range(3) if values[0] in by_partition[index][:1])
@@ -118,7 +117,6 @@ def test_what_went_in_as_columns_another_client_reads(server: Server, topic_of_t
         assert len(producer.send_columns(batch, topic=topic_of_three)) == ROWS
         assert producer.producer_id()[0] >= 0
         producer.flush()
-        producer.native.raise_failure()
     found = consumed(server, topic_of_three, ROWS)
     order = {value: number for number, value in enumerate(values) if value is not None}
     by_partition: dict[int, list[int]] = {}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from pybroker.client import EARLIEST, LATEST, Admin, ColumnFetcher, Producer, TopicPartition
+from pybroker.client import EARLIEST, LATEST, Admin, ColumnFetcher, LoadGenerator, Producer, TopicPartition
 from pybroker_spark.audit.expected import Expected
 from pybroker_spark.audit.report import Report, build_report
 from pybroker_spark.audit.tally import COLUMNS, Pieces, merged
@@ -35,10 +35,10 @@ def send_stamped(
 ) -> list[Expected]:
     """Send `count` records to each partition; what is expected to be there then."""
     with Producer(servers) as sender:
+        load = LoadGenerator(sender)
         for partition in partitions:
-            sender.native.send_many(topic, partition, stamped_values(producer, first, count, size), size)
+            load.send_many(topic, partition, stamped_values(producer, first, count, size), size)
         sender.flush()
-        sender.native.raise_failure()
     return [Expected(topic, partition, producer, first + count) for partition in partitions]
 
 

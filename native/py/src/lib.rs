@@ -30,6 +30,8 @@ mod key_material;
 mod line_sender;
 mod listener_tls;
 mod listening;
+#[cfg(feature = "load")]
+mod load_generator;
 mod log;
 mod log_config;
 mod log_lines;
@@ -158,17 +160,11 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
 /// What only tools that measure call.
 #[cfg(feature = "load")]
 fn add_load(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<load_generator::LoadGenerator>()?;
     m.add_class::<stamp::KeyedStamps>()?;
     m.add_class::<stamp::LatencyHistogram>()?;
     m.add_class::<stamp::Tally>()?;
-    m.add_function(wrap_pyfunction!(micro::build_batch, m)?)?;
-    m.add_function(wrap_pyfunction!(micro::decode_varints, m)?)?;
-    m.add_function(wrap_pyfunction!(micro::down_convert, m)?)?;
-    m.add_function(wrap_pyfunction!(micro::encode_varints, m)?)?;
-    m.add_function(wrap_pyfunction!(micro::search_index, m)?)?;
-    m.add_function(wrap_pyfunction!(micro::up_convert, m)?)?;
-    m.add_function(wrap_pyfunction!(micro::validate_batch, m)?)?;
-    m.add_function(wrap_pyfunction!(micro::zigzag, m)?)?;
+    micro::add(m)?;
     Ok(())
 }
 

@@ -1,22 +1,17 @@
-//! What every use of the native producer shares: its end, what the cluster says, generated records and measurements.
+//! What every use of the native producer shares: its end, what the cluster says, and what was sent.
 //!
 //! Owns no behaviour; every call that may wait releases the interpreter lock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use pybroker_client::{ClientError, ProducerConfig};
 #[cfg(feature = "load")]
-use parking_lot::Mutex;
-use pybroker_client::{ClientError, ProducerConfig, Since};
-#[cfg(feature = "load")]
-use pybroker_load::{MadeRecords, Measurement, Payload, Stamp};
-use pyo3::exceptions::PyValueError;
+use pybroker_load::Measurement;
 use pyo3::prelude::*;
 
 use crate::client_error::client_error;
 use crate::connection::wait;
-#[cfg(feature = "load")]
-use crate::stamp::{LatencyHistogram, Sending, Tally, check_stamped, send_made};
 
 /// What a record met that was not delivered, its topic and partition, and how many there are of it.
 type Failed<'py> = (Bound<'py, PyAny>, String, i32, u64);
@@ -26,9 +21,7 @@ type Failed<'py> = (Bound<'py, PyAny>, String, i32, u64);
 pub struct MeasuredProducer {
     pub inner: Arc<pybroker_client::Producer>,
     #[cfg(feature = "load")]
-    payload: Mutex<Payload>,
-    #[cfg(feature = "load")]
-    measurement: Arc<Measurement>,
+    pub measurement: Arc<Measurement>,
 }
 
 impl MeasuredProducer {
@@ -37,8 +30,7 @@ impl MeasuredProducer {
     pub fn open(config: ProducerConfig) -> Result<Self, ClientError> {
         let measurement = Arc::new(Measurement::default());
         let inner = pybroker_client::Producer::new(config, Some(Arc::clone(&measurement) as _))?;
-        let payload = Mutex::new(Payload::new(pybroker_client::now_ms() as u64));
-        Ok(Self { inner: Arc::new(inner), payload, measurement })
+        Ok(Self { inner: Arc::new(inner), measurement })
     }
 
     /// Opens an engine.
@@ -50,65 +42,6 @@ impl MeasuredProducer {
 
 #[pymethods]
 impl MeasuredProducer {
-    /// Adds values of `record_size` bytes that lie behind each other in `values`.
-    #[pyo3(signature = (topic, partition, values, record_size))]
-    fn send_many(
-        &self,
-        py: Python<'_>,
-        topic: &str,
-        partition: i32,
-        values: &[u8],
-        record_size: usize,
-    ) -> PyResult<usize> {
-        if record_size == 0 || !values.len().is_multiple_of(record_size) {
-            let text = format!("{} bytes are no whole number of records of {record_size} bytes", values.len());
-            return Err(PyValueError::new_err(text));
-        }
-        let sent = py.detach(|| {
-            let destination = self.inner.destination(topic)?;
-            self.inner.send_many(&destination, partition, values, record_size, Since::SENT)
-        });
-        sent.map_err(client_error)
-    }
-
-    #[cfg(feature = "load")]
-    /// Adds `count` values of random capital letters.
-    #[pyo3(signature = (topic, partition, record_size, count, due=None))]
-    fn send_random_letters(
-        &self,
-        py: Python<'_>,
-        topic: &str,
-        partition: i32,
-        record_size: usize,
-        count: usize,
-        due: Option<(i64, f64)>,
-    ) -> PyResult<()> {
-        let sending = Sending { producer: &self.inner, payload: &self.payload, topic, partition };
-        send_made(py, &sending, MadeRecords { size: record_size, count }, None, due)
-    }
-
-    #[cfg(feature = "load")]
-    /// Adds `count` values of random capital letters behind stamps.
-    #[pyo3(signature = (topic, partition, producer, first_sequence, record_size, count, due=None))]
-    #[allow(clippy::too_many_arguments, reason = "the stub names them")]
-    fn send_stamped(
-        &self,
-        py: Python<'_>,
-        topic: &str,
-        partition: i32,
-        producer: u64,
-        first_sequence: u64,
-        record_size: usize,
-        count: usize,
-        due: Option<(i64, f64)>,
-    ) -> PyResult<()> {
-        check_stamped(partition, record_size)?;
-        let first = Stamp { producer, sequence: first_sequence, sent_us: 0 };
-        let records = MadeRecords { size: record_size, count };
-        let sending = Sending { producer: &self.inner, payload: &self.payload, topic, partition };
-        send_made(py, &sending, records, Some(first), due)
-    }
-
     /// By partition: (topic, partition, records acknowledged, records given up).
     fn outcomes(&self) -> Vec<(String, i32, u64, u64)> {
         let outcomes = self.inner.outcomes().into_iter();
@@ -116,6 +49,7 @@ impl MeasuredProducer {
     }
 
     /// Producer id and epoch.
+    #[pyo3(name = "_identity")]
     fn identity(&self, py: Python<'_>) -> PyResult<(i64, i16)> {
         py.detach(|| self.inner.identity()).map_err(client_error)
     }
@@ -146,35 +80,6 @@ impl MeasuredProducer {
     /// Batches that are not acknowledged and not given up.
     fn incomplete_batches(&self) -> usize {
         self.inner.incomplete()
-    }
-
-    #[cfg(feature = "load")]
-    /// Records sent from now on belong to this phase of the measurement.
-    #[pyo3(signature = (phase))]
-    fn begin_phase(&self, phase: u8) {
-        self.inner.begin_phase(phase);
-    }
-
-    #[cfg(feature = "load")]
-    /// What was acknowledged since the last call.
-    fn take_window(&self) -> Tally {
-        Tally::from(self.measurement.0.lock().take_window())
-    }
-
-    #[cfg(feature = "load")]
-    /// What was acknowledged of a phase since the last call, and its latencies.
-    #[pyo3(signature = (phase))]
-    fn take_interval(&self, phase: u8) -> (Tally, LatencyHistogram) {
-        let (tally, histogram) = self.measurement.0.lock().take_interval(phase);
-        (Tally::from(tally), LatencyHistogram::from(histogram))
-    }
-
-    #[cfg(feature = "load")]
-    /// The measurement from a phase on, and the latency in microseconds at each quantile.
-    #[pyo3(signature = (first_phase, quantiles))]
-    fn summary(&self, first_phase: usize, quantiles: Vec<f64>) -> (Tally, Vec<u64>) {
-        let (tally, latencies) = self.measurement.0.lock().summary(first_phase, &quantiles);
-        (Tally::from(tally), latencies)
     }
 
     /// Records that were not delivered, and whose outcome nobody has taken. With `take` they are forgotten.

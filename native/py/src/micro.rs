@@ -117,3 +117,16 @@ pub fn search_index(entries: &[u8], relative_offset: u32) -> u32 {
     let after = entries.partition_point(|entry| word(entry, 0) <= relative_offset);
     after.checked_sub(1).map_or(0, |index| word(&entries[index], 4))
 }
+
+/// Adds what this file has to the module.
+pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(build_batch, m)?)?;
+    m.add_function(wrap_pyfunction!(decode_varints, m)?)?;
+    m.add_function(wrap_pyfunction!(down_convert, m)?)?;
+    m.add_function(wrap_pyfunction!(encode_varints, m)?)?;
+    m.add_function(wrap_pyfunction!(search_index, m)?)?;
+    m.add_function(wrap_pyfunction!(up_convert, m)?)?;
+    m.add_function(wrap_pyfunction!(validate_batch, m)?)?;
+    m.add_function(wrap_pyfunction!(zigzag, m)?)?;
+    Ok(())
+}

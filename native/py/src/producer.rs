@@ -79,7 +79,7 @@ impl Producer {
         Ok(PyClassInitializer::from(base).add_subclass(own))
     }
 
-    /// Adds one record to its partition's batch.
+    #[doc = include_str!("send.txt")]
     #[pyo3(signature = (topic, value, key=None, *, partition=-1, timestamp_ms=None, headers=None, on_delivery=None))]
     #[allow(clippy::too_many_arguments, reason = "the stub names them")]
     fn send(
@@ -115,7 +115,7 @@ impl Producer {
     }
 
     /// Adds one record without waiting, and `None`; a record for `post_again` where it would have to wait, or with `hold`.
-    #[pyo3(signature = (topic, value, key, partition, timestamp_ms, headers, watcher, hold))]
+    #[pyo3(name = "_post", signature = (topic, value, key, partition, timestamp_ms, headers, watcher, hold))]
     #[allow(clippy::too_many_arguments, reason = "the stub names them")]
     fn post(
         &self,
@@ -142,7 +142,7 @@ impl Producer {
     }
 
     /// Adds a record that had to wait; false where it has to wait longer.
-    #[pyo3(signature = (outgoing, watcher))]
+    #[pyo3(name = "_post_again", signature = (outgoing, watcher))]
     fn post_again(&self, py: Python<'_>, outgoing: &Outgoing, watcher: Py<PyAny>) -> PyResult<bool> {
         let mut partition = outgoing.partition.load(Ordering::Relaxed);
         let sent = self.try_send(py, &outgoing.draft, &mut partition)?;
@@ -153,21 +153,21 @@ impl Producer {
     }
 
     /// Raises what a record meets that has waited for too long.
-    #[pyo3(signature = (outgoing))]
+    #[pyo3(name = "_raise_late", signature = (outgoing))]
     fn raise_late(&self, py: Python<'_>, outgoing: &Outgoing) -> PyResult<()> {
         let topic = outgoing.draft.topic.to_str(py)?;
         outgoing.draft.with(py, |record| Err(client_error(self.inner.too_late(topic, record))))
     }
 
     /// Adds a record for every row of an Arrow record batch.
-    #[pyo3(signature = (capsules, topic))]
+    #[pyo3(name = "_send_batch", signature = (capsules, topic))]
     fn send_batch(slf: &Bound<'_, Self>, capsules: Capsules<'_>, topic: Option<&str>) -> PyResult<RowsDelivery> {
         let sent = send_batch(slf.py(), &slf.get().inner, &capsules, topic)?;
         Ok(RowsDelivery::new(sent, slf.clone().unbind()))
     }
 
     /// Adds a record for every row of a stream of Arrow record batches.
-    #[pyo3(signature = (capsule, topic))]
+    #[pyo3(name = "_send_stream", signature = (capsule, topic))]
     fn send_stream(
         slf: &Bound<'_, Self>,
         capsule: &Bound<'_, PyCapsule>,
@@ -178,6 +178,7 @@ impl Producer {
     }
 
     /// What became of watched records.
+    #[pyo3(name = "_settlements")]
     pub fn settlements(&self) -> Settlements {
         Settlements::of(&self.watched)
     }

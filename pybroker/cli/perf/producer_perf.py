@@ -27,7 +27,7 @@ from pybroker.cli.perf.options import (
     write_json,
 )
 from pybroker.cli.perf.progress import ProgressBar
-from pybroker.client import Producer
+from pybroker.client import LoadGenerator, Producer
 from pybroker.client.errors import ClientError
 from pybroker.client.settings import ProducerSettings
 
@@ -148,6 +148,12 @@ class Run:
     transactions: int = 0
     """How many were committed."""
 
+    load: LoadGenerator = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Have the producer's records measured."""
+        self.load = LoadGenerator(self.producer)
+
     def begin_transaction(self) -> None:
         """Begin one, where transactions are asked for and none is open."""
         if self.transaction_s is not None and self.transaction_start is None:
@@ -163,7 +169,7 @@ class Run:
 
     def tick(self) -> None:
         """Count what was acknowledged, and print the window when its time has come."""
-        tally, now = self.producer.native.take_window(), time.monotonic()
+        tally, now = self.load.take_window(), time.monotonic()
         window = self.window
         window.records += tally.records
         window.size += tally.bytes
@@ -245,7 +251,7 @@ def send_all(run: Run) -> None:
     while sent < options.num_records:
         if options.warmup_records and sent == options.warmup_records:
             run.steady_start = time.monotonic()
-            run.producer.native.begin_phase(1)
+            run.load.begin_phase(1)
         boundary = options.warmup_records if sent < options.warmup_records else options.num_records
         count = min(stride, boundary - sent)
         run.begin_transaction()
@@ -274,11 +280,11 @@ def sender(run: Run) -> tuple[Callable[[int, int], None], int]:
     stride = _STRIDE if options.throughput <= 0 else max(1, min(_STRIDE, int(options.throughput / 500)))
     if options.record_size is not None:
         size = options.record_size
-        make = producer.native.send_random_letters
+        make = run.load.send_random_letters
         return (lambda _first, count: make(topic, partition, size, count)), max(1, min(stride, _STRIDE_BYTES // size))
     payloads = read_payloads(options) if options.payload_file else None
     choose = random.Random(0)
-    send = producer.native.send
+    send = producer.send
 
     def send_each(first: int, count: int) -> None:
         for number in range(first, first + count):
@@ -325,7 +331,7 @@ def report(run: Run, elapsed_s: float, end: float, properties: dict[str, str]) -
         phases.append((1, end - run.steady_start, True))
     summaries = []
     for phase, seconds, steady in phases:
-        tally, latencies_us = run.producer.native.summary(phase, QUANTILES)
+        tally, latencies_us = run.load.summary(phase, QUANTILES)
         p50, p95, p99, p999 = (us // 1000 for us in latencies_us)
         sum_ms, max_ms = tally.latency_sum_us / 1000, tally.latency_max_us / 1000
         print(
@@ -353,7 +359,7 @@ def report(run: Run, elapsed_s: float, end: float, properties: dict[str, str]) -
         },
     )
     try:
-        run.producer.native.raise_failure()
+        run.producer.raise_failure()
     except ClientError as failure:
         print(f"{summaries[0]['failed']} records were not acknowledged; the first failure: {failure}", file=sys.stderr)
         return 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import cycle
 
-from pybroker.client import ClientError, KeyedStamps, Producer, TransactionAbortableError
+from pybroker.client import ClientError, KeyedStamps, LoadGenerator, Producer, TransactionAbortableError
 from pybroker_spark.disturbance import Disturbance
 from pybroker_spark.load.clients import Clock, Orders, Sample
 from pybroker_spark.load.pacing import PacedProducer
@@ -24,6 +24,7 @@ class NativeProducer(PacedProducer):
         super().__init__(plan)
         self._number = number
         self._producer = Producer(plan.bootstrap_servers, plan.properties)
+        self._load = LoadGenerator(self._producer)
         self._round: Iterator[int] = cycle(plan.partitions or (-1,))
         self._sequences = dict.fromkeys(plan.partitions, 0)
         self._keyed = KeyedStamps(plan.keys, plan.skew, number) if plan.keys else None
@@ -35,15 +36,15 @@ class NativeProducer(PacedProducer):
             self._producer.init_transactions()
 
     def _begin_steady_state(self, elapsed_s: float) -> None:
-        self._producer.native.begin_phase(1)
+        self._load.begin_phase(1)
         super()._begin_steady_state(elapsed_s)
 
     def _send(self, portion: Portion, clock: Clock) -> None:
         plan, count = self._plan, portion.count
         due = None if portion.first_s is None else (clock.wall_us(portion.first_s), portion.every_s * 1e6)
-        send = self._producer.native
+        send = self._load
         if self._keyed is not None:
-            self._keyed.send(send, plan.topic, self._number, plan.record_size, count, due)
+            self._keyed.send(self._producer, plan.topic, self._number, plan.record_size, count, due)
         elif plan.stamped:
             partition = next(self._round)
             first = self._sequences[partition]
@@ -74,18 +75,18 @@ class NativeProducer(PacedProducer):
 
     def sample(self, phase: int) -> Sample:
         """The engine's window and histogram of what is new."""
-        tally, histogram = self._producer.native.take_interval(phase)
+        tally, histogram = self._load.take_interval(phase)
         self.records += tally.records
         return Sample(tally.records, tally.bytes, tally.failed, tally.latency_sum_us, tally.latency_max_us, histogram)
 
     def outcomes(self) -> list[tuple[str, int, int, int]]:
         """By partition, as the engine counts."""
-        return self._producer.native.outcomes()
+        return self._producer.outcomes()
 
     def first_failure(self) -> str:
         """What the first record that was given up was given up for; empty when none was."""
         try:
-            self._producer.native.raise_failure()
+            self._producer.raise_failure()
         except ClientError as failure:
             return str(failure)
         return ""

@@ -170,9 +170,9 @@ class Attempt:
                 missing = routed if earlier is None else earlier.subtract(routed, self._options.topic)
                 if missing.num_rows:
                     producer.send_columns(missing, topic=self._options.topic)
-                producer.native.raise_failure()
+                producer.raise_failure()
             producer.flush(flush_seconds(self._options.properties) + _FLUSH_SECONDS)
-            producer.native.raise_failure()
+            producer.raise_failure()
             met = Disturbance.of_metrics(producer.metrics())
         finally:
             with contextlib.suppress(ClientError):

@@ -13,7 +13,7 @@ from typing import IO
 import pytest
 
 from pybroker.cli.main import main
-from pybroker.client import Admin, NewTopic, Producer, TopicPartition
+from pybroker.client import Admin, LoadGenerator, NewTopic, Producer, TopicPartition
 from pybroker.testing import Broker
 
 
@@ -27,7 +27,7 @@ def broker() -> Iterator[Broker]:
                 producer.send("orders", b"%d" % number, b"k", partition=number % 2, timestamp_ms=number)
             producer.send("bytes", b"\xff", b'{"a": 1.10}', headers=[("h", b"v"), ("n", None)], timestamp_ms=9)
             producer.send("bytes", b'{"b":[1, 2]}', timestamp_ms=10)
-            producer.send_many("many", 0, b"x" * 20 * 200_000, 20)
+            LoadGenerator(producer).send_many("many", 0, b"x" * 20 * 200_000, 20)
             producer.flush()
         yield broker
 

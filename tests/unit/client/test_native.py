@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 import pybroker._native as extension
-from pybroker.client import KeyedStamps, native
+from pybroker.client import KeyedStamps, LoadGenerator, native
 from pybroker.client.errors import LoadUnavailableError, UnservedApiError
 from pybroker.client.fetcher import Fetcher
 from pybroker.client.producer import Producer
@@ -63,10 +63,10 @@ def test_stamped_records_show_who_made_them_in_which_order_and_when_they_were_du
     due_us = time.time_ns() // 1000 - 2_000_000
     with ScriptedBroker() as broker:
         with Producer(broker.bootstrap_servers) as producer:
-            producer.native.send_stamped("t", 0, 7, 40, 30, 3, (due_us, 1000.0))
+            LoadGenerator(producer).send_stamped("t", 0, 7, 40, 30, 3, (due_us, 1000.0))
             producer.flush()
-            tally, latencies = producer.native.take_interval(0)
-            assert producer.native.outcomes() == [("t", 0, 3, 0)]
+            tally, latencies = LoadGenerator(producer).take_interval(0)
+            assert producer.outcomes() == [("t", 0, 3, 0)]
         assert (tally.records, tally.bytes, latencies.count) == (3, 90, 3)
         assert latencies.at_quantile(0.01) >= 1_900_000, "latency counts from when a record is due"
         with Fetcher(broker.bootstrap_servers) as fetcher:
@@ -97,13 +97,13 @@ def test_values_without_room_for_a_stamp_are_counted_apart() -> None:
 @pytest.mark.parametrize(("partition", "size", "said"), [(-1, 100, "name one"), (0, 23, "23 bytes have no room")])
 def test_a_stamp_needs_a_partition_and_room(partition: int, size: int, said: str) -> None:
     with Producer("127.0.0.1:1") as producer, pytest.raises(ValueError, match=said):
-        producer.native.send_stamped("t", partition, 0, 0, size, 1)
+        LoadGenerator(producer).send_stamped("t", partition, 0, 0, size, 1)
 
 
 def test_keyed_records_are_stamped_by_the_partition_that_their_key_leads_to() -> None:
     with ScriptedBroker() as broker:
         with Producer(broker.bootstrap_servers) as producer:
-            KeyedStamps(5, 1.0, seed=3).send(producer.native, "t", 9, 40, 200)
+            KeyedStamps(5, 1.0, seed=3).send(producer, "t", 9, 40, 200)
             producer.flush()
         with Fetcher(broker.bootstrap_servers) as fetcher:
             fetcher.assign({PARTITION: EARLIEST})
@@ -120,7 +120,7 @@ def test_keys_without_sense_are_refused(keys: int, skew: float) -> None:
 
 def test_an_extension_without_load_generation_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     without = ModuleType("pybroker._native")
-    load = {"KeyedStamps", "LatencyHistogram", "Tally"}
+    load = {"KeyedStamps", "LatencyHistogram", "LoadGenerator", "Tally"}
     vars(without).update({name: value for name, value in vars(extension).items() if name not in load})
     monkeypatch.setitem(sys.modules, "pybroker._native", without)
     gateway = runpy.run_path(native.__file__)
