@@ -247,6 +247,10 @@ class Connection:
                 size = int.from_bytes(head, "big", signed=True)
                 if not 4 <= size <= (_LONGEST_FIRST_RESPONSE if self._is_new else _LONGEST_RESPONSE):
                     failure = f"{self.server}: {_not_kafka(head)}"
+                    if _is_tls(head):
+                        right = "SSL or SASL_SSL" if self._settings.credentials is None else "SASL_SSL"
+                        failure = f"{self.server}: the listener speaks TLS: set security.protocol={right}"
+                        kind = AuthenticationError if self._is_new else ConnectionLostError
                     return
                 frame = await self._stream.readexactly(size)
                 correlation_id, answered, _ = self._waiting.popleft()
@@ -297,12 +301,14 @@ class Connection:
             return
 
 
+def _is_tls(head: bytes) -> bool:
+    """Return whether this begins a TLS record: an alert or a handshake, of version 3.x."""
+    return head[0] in (21, 22) and head[1] == 3 and head[2] <= 4
+
+
 def _not_kafka(head: bytes) -> str:
     """What the first four bytes of an answer say that no broker sends."""
     if head == b"HTTP":
         return 'something other than Kafka answers there: its answer begins with "HTTP"'
-    if head[0] in (21, 22) and head[1] == 3 and head[2] <= 4:
-        # A TLS record: an alert or a handshake, of version 3.x.
-        return "it answers with TLS: this listener expects security.protocol=SSL or SASL_SSL"
     size = int.from_bytes(head, "big")
     return f"a response of {size} bytes: something other than Kafka answers there (it begins with {head.hex(' ')})"

@@ -271,11 +271,12 @@ impl<T> Connection<T> {
             let mut size = [0; 4];
             size.copy_from_slice(&self.staging[at..at + 4]);
             let len = usize::try_from(i32::from_be_bytes(size)).unwrap_or(usize::MAX);
-            if !(4..=LONGEST_RESPONSE).contains(&len) {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, not_kafka(size)));
-            }
-            if self.is_new && len > LONGEST_FIRST_RESPONSE {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, not_kafka(size)));
+            if !(4..=LONGEST_RESPONSE).contains(&len) || (self.is_new && len > LONGEST_FIRST_RESPONSE) {
+                return Err(match size {
+                    // A TLS record: an alert (21) or a handshake (22), of version 3.x.
+                    [21 | 22, 3, 0..=4, _] => io::Error::new(io::ErrorKind::InvalidData, SpeaksTls),
+                    _ => io::Error::new(io::ErrorKind::InvalidData, not_kafka(size)),
+                });
             }
             at += 4;
             let have = len.min(self.staged - at);
@@ -319,15 +320,16 @@ impl<T> Connection<T> {
     }
 }
 
+/// The listener responds with a record of TLS to a client that speaks none.
+#[derive(Debug, thiserror::Error)]
+#[error("the listener speaks TLS")]
+pub struct SpeaksTls;
+
 /// What a size says that no broker sends.
 fn not_kafka(size: [u8; 4]) -> String {
     match size {
         [b'H', b'T', b'T', b'P'] => {
             "something other than Kafka answers there: its answer begins with \"HTTP\"".to_owned()
-        }
-        // A TLS record: an alert (21) or a handshake (22), of version 3.x.
-        [21 | 22, 3, 0..=4, _] => {
-            "it answers with TLS: this listener expects security.protocol=SSL or SASL_SSL".to_owned()
         }
         _ => {
             let (len, begin) = (u32::from_be_bytes(size), size.map(|byte| format!("{byte:02x}")).join(" "));

@@ -14,7 +14,7 @@ use pybroker_wire::sasl::{self, SaslAuthenticateResponse, SaslHandshakeResponse}
 
 use super::apis::{Api, SASL_AUTHENTICATE, SASL_HANDSHAKE};
 use super::cluster::NodeId;
-use super::connection::Frame;
+use super::connection::{Frame, SpeaksTls};
 use super::standing::{SigningIn, host, refused};
 use super::{Event, Network, Purpose, Wait};
 use crate::clock::now_ms;
@@ -147,8 +147,16 @@ impl<T> Network<T> {
     pub(super) fn broken(&self, node: NodeId, failure: &std::io::Error) -> ClientError {
         let server = self.server(node);
         let is_new = self.links.get(&node).is_some_and(|link| link.connection.is_new);
+        let speaks_tls = failure.get_ref().is_some_and(|inner| inner.is::<SpeaksTls>());
         match tls_failure(failure) {
             Some(failure) if is_new => refused(server, failure),
+            _ if speaks_tls && is_new => {
+                let right = if self.config.credentials.is_some() { "SASL_SSL" } else { "SSL or SASL_SSL" };
+                ClientError::AuthenticationFailed {
+                    server,
+                    detail: format!("{failure}: set security.protocol={right}"),
+                }
+            }
             _ => ClientError::Disconnected { server, detail: failure.to_string() },
         }
     }
