@@ -102,9 +102,6 @@ class AsyncAdmin(
         refused are created.
         """
         wanted = [NewTopic(topic) if isinstance(topic, str) else topic for topic in topics]
-        for topic in wanted:
-            if not isinstance(topic, NewTopic):
-                raise TypeError(f"topics=[..., {topic!r}]: must be names or NewTopic, such as NewTopic('orders', 3)")
         request = create.CreateTopicsRequest(
             topics=[_creatable(topic) for topic in wanted],
             timeout_ms=self.cluster.server_timeout_ms(timeout_ms),

@@ -287,17 +287,9 @@ Self_ = TypeVar("Self_", bound=Caller)
 def retried(
     call: Callable[Concatenate[Self_, Arguments], Awaitable[Answer]],
 ) -> Callable[Concatenate[Self_, Arguments], Coroutine[Any, Any, Answer]]:
-    """Have a method try again within its `timeout_ms`, or within default.api.timeout.ms where it has none.
-
-    Raises TypeError for a single text where the method takes several: its letters would be the names.
-    """
-    names = call.__code__.co_varnames[1 : call.__code__.co_argcount]
-    lists = {name for name, kind in call.__annotations__.items() if str(kind).startswith(("Sequence[", "Collection["))}
+    """Have a method try again within its `timeout_ms`, or within default.api.timeout.ms where it has none."""
 
     async def within_budget(self: Self_, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
-        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
-            if name in lists and isinstance(value, str | bytes):
-                raise TypeError(f"{name}={value!r}: must be a list, such as [{value!r}]")
         timeout_ms = kwargs.get("timeout_ms")
         assert timeout_ms is None or isinstance(timeout_ms, int)
         return await retry(self.cluster.settings, lambda: call(self, *args, **kwargs), timeout_ms=timeout_ms)

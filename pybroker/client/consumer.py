@@ -66,7 +66,7 @@ class Consumer(Closing, Generic[Key, Value]):
             invoke=self._invoke,
         )
         self._calls = ThreadCalls("Consumer")
-        self._enter, self._leave = self._calls.lock.acquire, self._calls.lock.release
+        self._begin_call, self._end_call = self._calls.lock.acquire, self._calls.lock.release
         self._next_ahead = self._async.next_of_ahead
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=_serve, args=(self._loop,), name="pybroker-consumer", daemon=True)
@@ -158,14 +158,14 @@ class Consumer(Closing, Generic[Key, Value]):
     def __next__(self) -> Record[Key, Value]:
         """As `AsyncConsumer.__anext__`."""
         # As `one_caller` does it, without a further call for each record.
-        if not self._enter(False):
+        if not self._begin_call(False):
             if self._calls.closes:
                 raise StopIteration
             raise self._calls.refuse("__next__")
         try:
             return self._next_ahead() or self._await_next()
         finally:
-            self._leave()
+            self._end_call()
 
     def _await_next(self) -> Record[Key, Value]:
         try:

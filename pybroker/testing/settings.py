@@ -9,15 +9,8 @@ if TYPE_CHECKING:
 
 
 def texts(properties: Mapping[str, str] | None, settings: Mapping[str, object]) -> dict[str, str]:
-    """Return both by Kafka's names. Raises TypeError for a property that is no text."""
-    given = dict(properties or {})
-    for key, value in given.items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            keyword = f", or the keyword {key.replace('.', '_')}={value!r}" if isinstance(key, str) else ""
-            raise TypeError(
-                f"properties={{{key!r}: {value!r}}}: must be texts: {{{str(key)!r}: {_text(value)!r}}}{keyword}"
-            )
-    return {**given, **{name.replace("_", "."): _text(value) for name, value in settings.items()}}
+    """Return both by Kafka's names."""
+    return {**(properties or {}), **{name.replace("_", "."): _text(value) for name, value in settings.items()}}
 
 
 def _text(value: object) -> str:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from pybroker.client import Admin, AsyncProducer, Producer
+from pybroker.client import AsyncProducer, Producer
 from pybroker.client.errors import ClientError, ClosedError
-from pybroker.testing import AsyncBroker, Broker, Cluster
 from tests.support.conditions import wait_until
 from tests.support.scripted_broker import HELD, ScriptedBroker
 
@@ -56,29 +53,6 @@ def test_types_tell_bytes_from_text() -> None:
     encoding = Producer("127.0.0.1:1", {"max.block.ms": 0}, value_serializer=str.encode)
     with encoding, pytest.raises(ClientError):
         encoding.send("t", "text")
-
-
-NAMED: list[tuple[Callable[[Admin], object], str]] = [
-    (lambda admin: admin.create_topics("abc"), "topics='abc': must be a list, such as ['abc']"),
-    (lambda admin: admin.delete_topics("abc"), "names='abc': must be a list, such as ['abc']"),
-    (lambda admin: admin.describe_topics(names="abc"), "names='abc': must be a list, such as ['abc']"),
-    (lambda admin: admin.describe_groups("abc"), "group_ids='abc': must be a list, such as ['abc']"),
-    (lambda admin: admin.list_groups(states="Stable"), "states='Stable': must be a list, such as ['Stable']"),
-    (lambda admin: admin.create_topics([1]), "topics=[..., 1]: must be names or NewTopic, such as "),  # type: ignore[list-item]
-]
-
-
-@pytest.mark.parametrize(("call", "text"), NAMED)
-def test_an_admin_takes_no_text_for_a_list(call: Callable[[Admin], object], text: str) -> None:
-    with Admin("127.0.0.1:1") as admin, pytest.raises(TypeError, match=f"^{re.escape(text)}"):
-        call(admin)
-
-
-@pytest.mark.parametrize("kind", [Broker, Cluster, AsyncBroker])
-def test_properties_of_a_broker_are_texts(kind: Callable[..., object]) -> None:
-    text = "properties={'num.partitions': 3}: must be texts: {'num.partitions': '3'}, or the keyword num_partitions=3"
-    with pytest.raises(TypeError, match=re.escape(text)):
-        kind(properties={"num.partitions": 3})
 
 
 def test_a_send_that_waits_for_memory_learns_of_the_close() -> None:

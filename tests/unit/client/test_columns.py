@@ -143,7 +143,7 @@ def test_fetched_columns_can_be_sent_as_they_are(servers: str) -> None:
         while sent < 1000:
             columns = fetcher.take(10, columns=[name for name in SENDABLE_COLUMNS if name != "topic"])
             assert columns is not None
-            sent += producer.send_columns(columns, topic="copy")
+            sent += len(producer.send_columns(columns, topic="copy"))
         producer.flush()
         fetcher.assign({FIRST: EARLIEST})
         original = pa.Table.from_batches(read(fetcher, 1000, columns=picked))
