@@ -37,7 +37,8 @@ _BATCHES = 60
 """Micro-batches of one round of the floor."""
 _FEED_EVERY_S = 0.02
 _FEW_RECORDS, _FEW_TOPIC = 1000, "bench-few"
-_IN_MILLISECONDS = frozenset({"batch-read-few", "micro-batch-floor"})
+_COPIED_TOPIC = "bench-copied"
+_IN_MILLISECONDS = frozenset({"batch-read-few", "micro-batch-floor", "micro-batch-copy", "micro-batch-copy-connector"})
 """Rows whose figure is the time itself."""
 _SETTINGS = {"spark.driver.memory": "4g", "spark.executor.memory": "1g", "spark.ui.showConsoleProgress": "false"}
 
@@ -61,6 +62,14 @@ class Bench:
             for partition in range(self.partitions):
                 share = records // self.partitions + (partition < records % self.partitions)
                 load.send_random_letters(topic, partition, VALUE_BYTES, share)
+
+    def fill_once(self, topic: str, records: int) -> None:
+        """Create a topic and write random values to it, unless it exists."""
+        with Admin(self.servers) as admin:
+            if topic not in admin.list_topics():
+                admin.create_topics([NewTopic(topic, self.partitions, 1)])
+                admin.wait_for_leaders(topic)
+                self.fill(topic, records)
 
     def fresh_topic(self) -> str:
         """An empty topic with as many partitions."""
@@ -93,11 +102,7 @@ def read_batch_values_from_memory(bench: Bench) -> float:
 
 def read_few(bench: Bench) -> float:
     """Seconds for all columns of a thousand records: what a read costs before its first row."""
-    with Admin(bench.servers) as admin:
-        if _FEW_TOPIC not in admin.list_topics():
-            admin.create_topics([NewTopic(_FEW_TOPIC, bench.partitions, 1)])
-            admin.wait_for_leaders(_FEW_TOPIC)
-            bench.fill(_FEW_TOPIC, _FEW_RECORDS)
+    bench.fill_once(_FEW_TOPIC, _FEW_RECORDS)
     return _read(replace(bench, topic=_FEW_TOPIC), "pybroker")
 
 
@@ -148,6 +153,33 @@ def micro_batch_floor(bench: Bench) -> float:
     return statistics.median(list(seen.values())[len(seen) // 4 :])
 
 
+def micro_batch_copy(bench: Bench) -> float:
+    """The median seconds of a micro-batch of a thousand records, from topic to topic by source and sink."""
+    return _copy(bench, "pybroker")
+
+
+def micro_batch_copy_by_connector(bench: Bench) -> float:
+    """The same by Spark's own Kafka connector, whose sink is at least once."""
+    return _copy(bench, "kafka")
+
+
+def _copy(bench: Bench, form: str) -> float:
+    bench.fill_once(_COPIED_TOPIC, _BATCHES * _FEW_RECORDS)
+    target = bench.fresh_topic()
+    with tempfile.TemporaryDirectory(prefix="pybench-checkpoint-") as checkpoint:
+        reader = bench.spark.readStream.format(form).option("kafka.bootstrap.servers", bench.servers)
+        reader = reader.options(subscribe=_COPIED_TOPIC, startingOffsets="earliest", maxOffsetsPerTrigger=_FEW_RECORDS)
+        writer = reader.load().select("key", "value").writeStream.format(form).option("topic", target)
+        writer = writer.option("kafka.bootstrap.servers", bench.servers).option("checkpointLocation", checkpoint)
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        batches = [progress for progress in query.recentProgress if progress["numInputRows"]]
+    if len(batches) != _BATCHES:
+        raise ToolError(f"{len(batches)} micro-batches had rows, and there were to be {_BATCHES} of {_FEW_RECORDS}")
+    seconds = [progress["durationMs"]["triggerExecution"] / 1000 for progress in batches]
+    return statistics.median(seconds[_BATCHES // 4 :])
+
+
 ROWS: dict[str, Callable[[Bench], float]] = {
     "batch-read": read_batch,
     "batch-read-value": read_batch_values,
@@ -158,6 +190,8 @@ ROWS: dict[str, Callable[[Bench], float]] = {
     "batch-write": write_batch,
     "batch-write-connector": write_batch_by_connector,
     "micro-batch-floor": micro_batch_floor,
+    "micro-batch-copy": micro_batch_copy,
+    "micro-batch-copy-connector": micro_batch_copy_by_connector,
 }
 
 

@@ -43,6 +43,7 @@ _CONFIGS: Final = {
 }
 UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 _READ_SECONDS: Final = 60.0
+_READING: Final = {"auto.offset.reset": "earliest", "fetch.max.wait.ms": "10", "fetch.min.bytes": "1"}
 
 _kept: dict[tuple[str, tuple[tuple[str, str], ...], str], Ledger] = {}
 """What this process has open: at most one."""
@@ -57,8 +58,7 @@ class Ledger:
         """Also for what an attempt asks of the cluster."""
         self._partition = TopicPartition(self.topic, 0)
         self._producer = Producer(bootstrap_servers, {**_without_batching(properties), "linger.ms": "0"})
-        fetching = FetcherSettings.acting(properties)
-        self._fetcher = Fetcher(bootstrap_servers, {**fetching, "auto.offset.reset": "earliest"})
+        self._fetcher = Fetcher(bootstrap_servers, reading(properties))
         self._made = False
 
     def append(self, entry: Entry) -> int:
@@ -82,6 +82,7 @@ class Ledger:
             entries += [parse_entry(record.value) for record in records if record.offset < end]
             # Behind the last entry there may be the marker of a transaction, which is no record.
             if self._fetcher.positions()[self._partition] >= end:
+                self._fetcher.assign([])  # nothing is fetched ahead between two batches
                 return entries
             if time.monotonic() > deadline:
                 at = self._fetcher.positions()[self._partition]
@@ -132,6 +133,12 @@ class Ledger:
                     raise
         self.admin.wait_for_leaders(self.topic)
         self._made = True
+
+
+def reading(properties: Mapping[str, str]) -> dict[str, str]:
+    """A fetcher's properties to read a ledger up to an end that is known."""
+    # A Fetch behind the end would be delayed at the broker, and delay the next read on the same connection.
+    return {**FetcherSettings.acting(properties), **_READING}
 
 
 def open_ledger(bootstrap_servers: str, properties: Mapping[str, str], query_id: str) -> Ledger:

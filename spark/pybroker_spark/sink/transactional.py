@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pybroker.client import EARLIEST, LATEST, ClientError, Fetcher, Producer, SuspendedTransaction, TopicPartition
-from pybroker.client.settings import FetcherSettings
 from pybroker_spark.disturbance import UNDISTURBED, Disturbance
 from pybroker_spark.sink.attempt import Share
 from pybroker_spark.sink.entries import Begun, Done, Entry, Wrote, parse_entry, write_entry
 from pybroker_spark.sink.errors import LedgerError, SinkError, SplitError
-from pybroker_spark.sink.ledger import Ledger
+from pybroker_spark.sink.ledger import Ledger, reading
 
 if TYPE_CHECKING:
     from pybroker_spark.source.options import WriteOptions
@@ -147,8 +146,8 @@ def read_committed(ledger: Ledger, options: WriteOptions) -> Sequence[Entry]:
         for where in (EARLIEST, LATEST)
     ]
     entries: list[Entry] = []
-    properties = {**FetcherSettings.acting(options.properties), "isolation.level": "read_committed"}
-    with Fetcher(options.bootstrap_servers, {**properties, "auto.offset.reset": "earliest"}) as fetcher:
+    properties = {**reading(options.properties), "isolation.level": "read_committed"}
+    with Fetcher(options.bootstrap_servers, properties) as fetcher:
         fetcher.assign({partition: bounds[0]})
         deadline = time.monotonic() + _READ_SECONDS
         while _position(fetcher, partition) < bounds[1]:

@@ -46,6 +46,17 @@ def test_what_is_forced_upon_the_rows_producer_is_no_news_of_the_ledgers_clients
     assert caplog.messages == []
 
 
+def test_a_read_of_the_ledger_waits_for_no_fetch_behind_its_end(broker: Broker) -> None:
+    """A Fetch that is delayed at the broker for two minutes would outlast the 60 s that a read has."""
+    slow = {"fetch.max.wait.ms": "120000", "fetch.min.bytes": "1000000"}
+    ledger = Ledger(broker.bootstrap_servers, slow, f"waits-{uuid.uuid4().hex}")
+    try:
+        ledger.append(Done(1))
+        assert [ledger.read() for _ in range(3)] == [[Done(1)]] * 3
+    finally:
+        ledger.close()
+
+
 def test_a_commit_that_is_repeated_changes_nothing(writer: StreamWriter, ledger: Ledger) -> None:
     ledger.append(Begun(7, 0, 1, 0))
     for _ in range(3):
