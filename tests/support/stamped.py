@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from pybroker.client import EARLIEST, LATEST, Admin, ColumnFetcher, LoadGenerato
 from pybroker_spark.audit.expected import Expected
 from pybroker_spark.audit.report import Report, build_report
 from pybroker_spark.audit.tally import COLUMNS, Pieces, merged
+from tests.support import librdkafka
 
 
 def stamped_values(producer: int, first: int, count: int, size: int = 100) -> bytes:
@@ -43,22 +45,59 @@ def send_stamped(
 
 
 def audited(servers: str, topic: str, expected: Sequence[Expected] = (), *, committed: bool = False) -> Report:
-    """Audit one topic, as a reader of what is `committed` sees it; of what is expected the topics are not looked at."""
-    isolation = "read_committed" if committed else "read_uncommitted"
+    """Audit one topic, as a reader of what is `committed` sees it; of what is expected the topics are not looked at.
+
+    librdkafka reads every partition as well. Raises AssertionError where it finds other records than our reader: then
+    the audit would be of a fault of the reader.
+    """
     with Admin(servers) as admin:
         (found,) = admin.describe_topics([topic])
         partitions = [TopicPartition(topic, partition.index) for partition in found.partitions]
         ends = admin.list_offsets(dict.fromkeys(partitions, LATEST), read_committed=committed)
     pieces = Pieces()
     for partition in partitions:
-        end, at = ends[partition].offset, 0
-        with ColumnFetcher(servers, {"isolation.level": isolation}) as fetcher:
-            fetcher.assign({partition: EARLIEST})
-            while at < end:
-                taken = fetcher.take(1.0, columns=COLUMNS, end=end)
-                if taken is not None:
-                    at = taken.next_offset
-                    pieces.add(pa.record_batch(taken))
+        end = ends[partition].offset
+        batches = _read(servers, partition, end, committed=committed)
+        _compare(servers, partition, (end, batches), committed=committed)
+        for batch in batches:
+            pieces.add(batch)
     return build_report(
         merged(pieces.all()), [Expected(topic, e.partition, e.producer, e.acknowledged) for e in expected]
+    )
+
+
+def _read(servers: str, partition: TopicPartition, end: int, *, committed: bool) -> list[pa.RecordBatch]:
+    batches, at = [], 0
+    isolation = "read_committed" if committed else "read_uncommitted"
+    with ColumnFetcher(servers, {"isolation.level": isolation}) as fetcher:
+        fetcher.assign({partition: EARLIEST})
+        while at < end:
+            taken = fetcher.take(1.0, columns=COLUMNS, end=end)
+            if taken is not None:
+                at = taken.next_offset
+                batches.append(pa.record_batch(taken))
+    return batches
+
+
+def _compare(
+    servers: str, partition: TopicPartition, read: tuple[int, list[pa.RecordBatch]], *, committed: bool
+) -> None:
+    """Compare what our reader found below an end with what librdkafka finds there."""
+    end, batches = read
+    ours = [
+        (offset, value, time_us // 1000)
+        for batch in batches
+        for offset, value, time_us in zip(
+            batch.column("offset").to_pylist(),
+            batch.column("value").to_pylist(),
+            batch.column("timestamp").cast(pa.int64()).to_pylist(),
+            strict=True,
+        )
+    ]
+    messages = librdkafka.read_partition(servers, partition.topic, partition.partition, committed=committed)
+    theirs = [(m.offset(), m.value(), m.timestamp()[1]) for m in messages if m.offset() < end]
+    differing = next((pair for pair in itertools.zip_longest(ours, theirs) if pair[0] != pair[1]), None)
+    assert differing is None, (
+        f"{partition}: our reader has {len(ours)} records below offset {end} and librdkafka {len(theirs)}; the first"
+        f" that differ are {differing[0]!r} and {differing[1]!r}"
     )
