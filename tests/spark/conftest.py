@@ -42,12 +42,13 @@ def connector_jars() -> tuple[str, str]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """`local[2]` with retries. A compiler of one tier and a serial collector halve the time of the first jobs."""
     settings = {
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.ui.showConsoleProgress": "false",
         "spark.jars": connector_jars()[0],
         # Python workers import `examples`, which is not installed.

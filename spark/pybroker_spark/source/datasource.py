@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from pybroker.client.settings import FetcherSettings, ProducerSettings
+from pybroker_spark.source import catalog_tables
 from pybroker_spark.source.errors import OptionError
 from pybroker_spark.source.options import parse_read, parse_write, warn_of_unused
 from pybroker_spark.source.reader import BatchReader
@@ -34,11 +35,14 @@ class PybrokerDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of a read to which the user gave no schema. Raises OptionError."""
+        if catalog_tables.is_table(self.options):
+            options = catalog_tables.table_options(self.options)
+            return catalog_tables.with_options(read_schema(parse_read(options)), options)
         return read_schema(parse_read(self.options))
 
     def reader(self, schema: StructType) -> BatchReader:
         """For `spark.read`. Raises OptionError."""
-        options = parse_read(self.options)
+        options = parse_read(catalog_tables.completed(self.options, schema))
         options.check_batch()
         warn_of_unused(FetcherSettings, options.properties)
         return BatchReader(options, read_columns(options, schema))
@@ -46,7 +50,7 @@ class PybrokerDataSource(DataSource):
     def streamReader(self, schema: StructType) -> StreamReader | RefusedReader:
         """For `spark.readStream`. What is refused is raised by the reader, as OptionError."""
         try:
-            options = parse_read(self.options)
+            options = parse_read(catalog_tables.completed(self.options, schema))
             options.check_stream()
             reader = StreamReader(options, read_columns(options, schema))
         except OptionError as error:
@@ -58,7 +62,7 @@ class PybrokerDataSource(DataSource):
         """For `df.write`. Raises OptionError."""
         if overwrite:
             raise OptionError("mode=overwrite: records of a topic are not replaced; must be append")
-        options = parse_write(self.options)
+        options = parse_write(catalog_tables.completed(self.options, schema))
         warn_of_unused(ProducerSettings, options.properties)
         return BatchWriter(options, written_columns(schema, options.topic))
 
@@ -66,12 +70,10 @@ class PybrokerDataSource(DataSource):
         """For `df.writeStream`; output mode `complete` appends what each batch has. Raises OptionError."""
         from pybroker_spark.sink.stream_writer import make  # no other job has to wait for its imports
 
-        return make(self.options, schema)
+        return make(catalog_tables.completed(self.options, schema), schema)
 
 
 _REDACTION = "spark.sql.redaction.options.regex"
-_SECRETS = r"(?i)kafka[.].*(passw|secret|jaas|keystore[.]key|key[.]pem|token)"
-"""Options that hold secrets. Spark by itself knows passwords, secrets and tokens, and shows a private key in a plan."""
 
 
 def register(spark: SparkSession) -> None:
@@ -81,6 +83,6 @@ def register(spark: SparkSession) -> None:
     """
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     hidden = spark.conf.get(_REDACTION) or ""
-    if _SECRETS not in hidden:
-        spark.conf.set(_REDACTION, f"{hidden}|{_SECRETS}" if hidden else _SECRETS)
+    if catalog_tables.SECRETS not in hidden:
+        spark.conf.set(_REDACTION, f"{hidden}|{catalog_tables.SECRETS}" if hidden else catalog_tables.SECRETS)
     spark.dataSource.register(PybrokerDataSource)
