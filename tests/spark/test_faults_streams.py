@@ -65,7 +65,8 @@ class Copy:
         return failure(self.start(fault))
 
     def audit(self, expected: list[Expected]) -> str:
-        report = audited(self.servers, self.target, expected)
+        committed = self.options.get("exactly.once") == "transactions"
+        report = audited(self.servers, self.target, expected, committed=committed)
         assert report.is_exactly_once, report.as_table()
         assert report.reordered == 0, report.as_table()
         assert report.records == sum(e.acknowledged for e in expected)
@@ -172,9 +173,13 @@ def test_partitions_added_while_streaming_are_copied_once(copy: Copy) -> None:
     copy.audit(expected)
 
 
-def test_a_broker_that_is_killed_and_comes_back_while_streaming(streams: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("exactly_once", ["ledger", "transactions"])
+def test_a_broker_that_is_killed_and_comes_back_while_streaming(
+    streams: SparkSession, tmp_path: Path, exactly_once: str
+) -> None:
     with BrokerProcess(tmp_path / "data") as broker:
         copy = Copy(streams, broker.bootstrap_servers, tmp_path)
+        copy.options["exactly.once"] = exactly_once
         expected = copy.send()
         for _ in range(2):
             query = copy.start(available_now=False)

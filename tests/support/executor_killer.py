@@ -1,8 +1,9 @@
 """A program of Spark with executors of its own: copies a topic, kills an executor on the way, and audits the copy.
 
-    python -m tests.support.executor_killer HOST:PORT SOURCE TARGET FOLDER LOAD-REPORT
+    python -m tests.support.executor_killer HOST:PORT SOURCE TARGET FOLDER LOAD-REPORT EXACTLY-ONCE
 
-Prints the audit; its exit status is the audit's. A process of its own, since its master is another one than the tests'.
+Prints the audit, of what is committed; its exit status is the audit's. A process of its own, since its master is
+another one than the tests'.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pybroker_spark
 from pybroker_spark.audit.expected import read_expected
-from pybroker_spark.audit.job import audit_topics
+from pybroker_spark.audit.job import audit
 from tests.support import faulty_sink
 
 SETTINGS = {
@@ -27,7 +28,7 @@ SETTINGS = {
 
 def main(arguments: list[str]) -> int:
     """Copy, kill, audit; the exit status."""
-    servers, source, target, folder, report = arguments
+    servers, source, target, folder, report, exactly_once = arguments
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # PySpark's own import warns
         spark = pybroker_spark.session("executor killer", master="local-cluster[2,1,1024]", settings=SETTINGS)
@@ -39,8 +40,10 @@ def main(arguments: list[str]) -> int:
     writer = rows.select("key", "value", "partition").writeStream.format(faulty_sink.NAME)
     writer = writer.option("fault", "kill executor").option("happened", f"{folder}/killed")
     writer = writer.option("kafka.bootstrap.servers", servers).option("topic", target)
+    writer = writer.option("exactly.once", exactly_once)
     writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start().awaitTermination()
-    found = audit_topics(spark, servers, [target], read_expected(Path(report)))
+    copied = spark.read.format("pybroker").option("kafka.bootstrap.servers", servers).option("subscribe", target)
+    found = audit(copied.option("kafka.isolation.level", "read_committed").load(), read_expected(Path(report)))
     print(found.as_table())
     spark.stop()
     return 0 if found.is_exactly_once else 1

@@ -2,10 +2,10 @@
 
     option("fault", FAULT).option("happened", path)
 
-FAULT is `kill worker`, `kill executor`, `delete target`, `fail`, `fail last` or `raise in commit`. A fault in a task
-comes when rows of it are in the log. `fail` comes in every attempt. `fail last` comes in every attempt of the last
-task, after the other tasks have finished: the driver never commits them, as if it had been killed. The module stands
-alone, since Spark's processes import it by name.
+FAULT is `kill worker`, `kill executor`, `delete target`, `fail`, `fail last`, `raise in commit` or one of
+`DRIVER_FAULTS`. A fault in a task comes when rows of it are in the log. `fail` comes in every attempt. `fail last`
+comes in every attempt of the last task, after the other tasks have finished: the driver never commits them. The module
+stands alone, since Spark's processes import it by name.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from pybroker.client import LATEST, Admin, TopicPartition
+from pybroker_spark.sink import transactional
 from pybroker_spark.sink.stream_writer import StreamWriter, WrittenShare, make
 from pybroker_spark.source.datasource import PybrokerDataSource
 from tests.support.conditions import wait_until
@@ -32,7 +33,15 @@ BATCH_ROWS: Final = "100"
 """What to set `spark.sql.execution.arrow.maxRecordsPerBatch` to, so that a task has some batches before its fault."""
 _BEFORE: Final = 5
 TASKS: Final = 4
-"""Tasks of a batch, for `fail last`."""
+"""Tasks of a batch, for `fail last`, and for the faults that kill the driver."""
+DRIVER_FAULTS: Final = (
+    "kill driver before",  # no task has finished
+    "kill driver during",  # all tasks have finished but one, which has rows in the log
+    "kill driver after",  # all tasks have finished, and nothing is committed
+    "kill driver in commit",  # with transactions: the first one is committed
+    "kill driver committed",  # the sink has committed, and Spark's checkpoint does not have it yet
+)
+_IN_COMMIT: Final = ("raise in commit", "kill driver after", "kill driver in commit", "kill driver committed")
 
 
 class FaultyWriter(StreamWriter):
@@ -42,9 +51,9 @@ class FaultyWriter(StreamWriter):
     happened: Path
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenShare:
-        if self.fault == "fail last":
+        if self.fault in ("fail last", "kill driver during"):
             return self._write_or_fail_last(iterator)
-        return super().write(iterator if self.fault == "raise in commit" else self._faulty(iterator))
+        return super().write(iterator if self.fault in _IN_COMMIT else self._faulty(iterator))
 
     def _write_or_fail_last(self, iterator: Iterator[pa.RecordBatch]) -> WrittenShare:
         from pyspark import TaskContext
@@ -60,18 +69,41 @@ class FaultyWriter(StreamWriter):
         wait_until(lambda: all(path.exists() for path in finished), within=60, what="the other tasks to finish")
         return super().write(self._raise_late(iterator))
 
-    @staticmethod
-    def _raise_late(iterator: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _raise_late(self, iterator: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, batch in enumerate(iterator):
             if number == _BEFORE:
+                if self.fault == "kill driver during":
+                    self._kill_driver()
                 raise RuntimeError("the last task fails in every attempt")
             yield batch
 
     def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
+        if self.fault == "kill driver after":
+            self._kill_driver()
+        if self.fault == "kill driver in commit":
+            self._kill_after_first_end()
         super().commit(messages, batch_id)
+        if self.fault == "kill driver committed":
+            self._kill_driver()
         if self.fault == "raise in commit" and not self.happened.exists():
             self.happened.touch()
             raise RuntimeError("the commit raises after it took effect")
+
+    def _kill_after_first_end(self) -> None:
+        ends = transactional.end
+
+        def end(*arguments: Any, **named: Any) -> None:
+            ends(*arguments, **named)
+            self._kill_driver()
+
+        transactional.end = end
+
+    def _kill_driver(self) -> None:
+        """Kill the JVM above this process and the program that started the JVM; then this process."""
+        self.happened.touch()
+        jvm = executor()
+        for process in (parent(jvm), jvm, os.getpid()):
+            os.kill(process, signal.SIGKILL)
 
     def _faulty(self, iterator: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, batch in enumerate(iterator):
@@ -91,6 +123,8 @@ class FaultyWriter(StreamWriter):
             )
             if self.fault == "fail":
                 raise RuntimeError("this run fails in every attempt")
+            if self.fault == "kill driver before":
+                self._kill_driver()
             self.happened.touch()
             if self.fault == "delete target":
                 admin.delete_topics([topic])
@@ -116,5 +150,10 @@ def executor() -> int:
     """The JVM above this worker, whose parent is the daemon that forked it."""
     above = os.getppid()
     while Path(f"/proc/{above}/comm").read_text().strip() != "java":
-        above = int(Path(f"/proc/{above}/stat").read_text().rpartition(")")[2].split()[1])
+        above = parent(above)
     return above
+
+
+def parent(process: int) -> int:
+    """The id of a process's parent."""
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
