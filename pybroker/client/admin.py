@@ -7,8 +7,10 @@ running event loop: use `AsyncAdmin` there.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import warnings
+import weakref
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -42,6 +44,22 @@ from pybroker.client.user_admin import ScramPassword
 Result = TypeVar("Result")
 
 
+def _end_loop(runner: asyncio.Runner, _connections: AsyncAdmin, process: int) -> None:
+    """Cancel the tasks of connections that are open, and close their loop.
+
+    A process that was forked shares the loop's selector with its parent, and leaves the loop as it is.
+    """
+    if os.getpid() != process:
+        return
+    if asyncio._get_running_loop() is None:
+        runner.close()
+        return
+    # The collector may run inside of another loop, and a thread runs one loop at a time.
+    thread = threading.Thread(target=runner.close)
+    thread.start()
+    thread.join()
+
+
 @check_arguments
 class Admin(Closing):
     """A blocking `AsyncAdmin`. Thread-safe: a call waits for the call of another thread; `close` ends that call."""
@@ -66,19 +84,17 @@ class Admin(Closing):
         try:
             if self._runner is not None:
                 self._run(self._async.close())
-                self._runner.close()
+                self._end()
                 self._runner = None
         finally:
             self._lock.release()
 
     def __del__(self) -> None:
-        """Warn of an Admin that nobody closed, and end its connections: nothing runs their loop any more."""
+        """Warn of an Admin that nobody closed; `_end_loop` ends its connections."""
         if self._runner is None:
             return
         text = f"unclosed {self!r}: call close(), or use it in a with block"
         warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
-        if asyncio._get_running_loop() is None:
-            self._runner.close()
 
     def _run(self, call: Coroutine[Any, Any, Result]) -> Result:
         """Run to the end. Raises ClientError inside a running event loop, which it would stop, and what `call` does."""
@@ -89,6 +105,9 @@ class Admin(Closing):
             with self._lock:
                 if self._runner is None:
                     self._runner = asyncio.Runner()
+                    # Called when this object is collected, or before the interpreter tears its modules down. It keeps the
+                    # loop and the connections, which have the tasks, until then.
+                    self._end = weakref.finalize(self, _end_loop, self._runner, self._async, os.getpid())
                 return self._runner.run(call)
         finally:
             call.close()  # An interrupt came before it could begin.

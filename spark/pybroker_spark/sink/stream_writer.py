@@ -26,6 +26,7 @@ from pybroker_spark.sink.settings import forced_properties
 from pybroker_spark.sink.transactional import TransactionalOutcome
 from pybroker_spark.source.options import TRANSACTIONS, WriteOptions, parse_write
 from pybroker_spark.source.schema import written_columns
+from pybroker_spark.source.worker import log_as_spark
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -59,6 +60,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenShare:
         """In a task: write its rows. Raises SinkError."""
+        log_as_spark()
         share = _share()
         ledger = open_ledger(self.options.bootstrap_servers, self.options.properties, share.query_id)
         if self.options.exactly_once == TRANSACTIONS:

@@ -5,7 +5,7 @@ Owns which reader or writer a job gets. Every refusal that needs no cluster is m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
@@ -17,6 +17,7 @@ from pybroker_spark.source.options import parse_read, parse_write, warn_of_unuse
 from pybroker_spark.source.reader import BatchReader
 from pybroker_spark.source.schema import read_columns, read_schema, written_columns
 from pybroker_spark.source.stream_reader import RefusedReader, StreamReader
+from pybroker_spark.source.worker import log_as_spark
 from pybroker_spark.source.writer import BatchWriter
 
 if TYPE_CHECKING:
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 
 class PybrokerDataSource(DataSource):
     """Topics as DataFrames. Registered once in a session by `pybroker_spark.register`."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        log_as_spark()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Spark's other processes get a copy."""
+        self.__dict__.update(state)
+        log_as_spark()
 
     @classmethod
     def name(cls) -> str:

@@ -20,7 +20,7 @@ from pybroker_spark.source.filters import Narrowing
 from pybroker_spark.source.options import ReadOptions
 from pybroker_spark.source.planning import Planner
 from pybroker_spark.source.ranges import OffsetRange
-from pybroker_spark.source.worker import settle
+from pybroker_spark.source.worker import log_as_spark, settle
 
 _LOOK_AFTER_S = 1.0
 """Silence after which the cluster is asked whether what is missing is still there."""
@@ -67,6 +67,7 @@ def read_range(options: ReadOptions, columns: tuple[str, ...], partition: InputP
     """Arrow batches of the records from a range's start to its end. Raises DataLossError, ReadTimeoutError."""
     if not isinstance(partition, RangePartition):
         return
+    log_as_spark()
     settle()
     with fetchers.lent(options.bootstrap_servers, options.properties) as fetcher:
         yield from _RangeRead(options, columns, partition.wanted, fetcher).batches()

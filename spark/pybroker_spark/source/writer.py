@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pybroker.client import Producer
 from pybroker_spark.disturbance import UNDISTURBED, Disturbance, log_disturbance
 from pybroker_spark.source.options import WriteOptions
+from pybroker_spark.source.worker import log_as_spark
 
 _DEFAULTS: Final[dict[str, str]] = {
     # Rows come ten thousand at a time: with Kafka's 16 KiB they wait for acknowledgements, not for work.
@@ -40,6 +41,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Send all rows and wait for their acknowledgement. Raises what the first lost one was given up for."""
+        log_as_spark()
         rows = 0
         with Producer(self.options.bootstrap_servers, {**_DEFAULTS, **self.options.properties}) as producer:
             for batch in iterator:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 
@@ -27,6 +29,40 @@ def servers() -> Iterator[str]:
 def admin(servers: str) -> Iterator[Admin]:
     with Admin(servers) as admin:
         yield admin
+
+
+UNCLOSED = """
+import asyncio, gc, sys
+from pybroker.client import Admin
+
+class Kept:
+    pass
+
+def keep():
+    kept = Kept()
+    kept.admin, kept.itself = Admin(sys.argv[1]), kept
+    kept.admin.list_topics()
+    return kept
+
+async def collect():
+    keep_no_more.clear()
+    gc.collect()
+
+kept = keep()
+if sys.argv[2] == "in a loop":
+    keep_no_more = [kept]
+    del kept
+    # Made outside of the loop, and collected inside of it.
+    asyncio.run(collect())
+"""
+
+
+@pytest.mark.parametrize("when", ["at exit", "in a loop"])
+def test_an_admin_that_nobody_closed_ends_in_silence(servers: str, when: str) -> None:
+    """Its tasks are cancelled before the interpreter tears anything down: asyncio logs those that are not."""
+    command = [sys.executable, "-c", UNCLOSED, servers, when]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_topics_are_created_described_listed_and_deleted(admin: Admin) -> None:
