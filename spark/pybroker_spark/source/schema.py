@@ -51,6 +51,12 @@ WRITTEN: Final[dict[str, tuple[DataType, ...]]] = {
 All but `timestamp` are those of Spark's Kafka connector, which gives every row the time of its writing.
 """
 
+_OF_TIMES: Final = {
+    "timestamp_ntz": ": write cast(timestamp AS timestamp), a time in spark.sql.session.timeZone, or drop the column"
+}
+_OF_OTHERS: Final = ": cast it, or drop the column to have each record get the time of its writing"
+"""Spark's Kafka connector ignores the column: what is right for it has a name here, or a type, that has to change."""
+
 
 def read_schema(options: ReadOptions) -> StructType:
     """The schema of a read to which the user gave none. Raises OptionError."""
@@ -94,8 +100,10 @@ def written_columns(schema: StructType, topic: str | None) -> list[str]:
     for name in columns:
         if not any(_same(types[name], wanted) for wanted in WRITTEN[name]):
             wanted_types = " or ".join(wanted.simpleString() for wanted in WRITTEN[name])
+            advice = _OF_TIMES.get(types[name].simpleString(), _OF_OTHERS) if name == "timestamp" else ""
             raise OptionError(
                 f"{name} attribute unsupported type {types[name].simpleString()}. {name} must be a(n) {wanted_types}"
+                f"{advice}"
             )
     return columns
 

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from pybroker_spark.source.errors import OptionError
 from pybroker_spark.source.options import ReadOptions, parse_read
@@ -101,6 +110,16 @@ def test_a_write_looks_at_the_connectors_columns_and_the_time_and_no_others() ->
             [VALUE, StructField("headers", StringType())],
             "t",
             r"^headers attribute unsupported type string. headers must",
+        ),
+        (
+            [VALUE, StructField("timestamp", TimestampNTZType())],
+            "t",
+            r"type timestamp_ntz. timestamp must be a\(n\) timestamp: write cast\(timestamp AS timestamp\), a time in",
+        ),
+        (
+            [VALUE, StructField("timestamp", StringType())],
+            "t",
+            r"^timestamp attribute unsupported type string. timestamp must be a\(n\) timestamp: cast it, or drop",
         ),
     ],
 )
