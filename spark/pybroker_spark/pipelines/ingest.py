@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Observation
 from pyspark.sql import functions as sf
 
-from pybroker_spark.pipelines import dead_letters, file_rows, job, kinds, parsing, streams, topics
+from pybroker_spark.pipelines import columns, dead_letters, file_rows, job, kinds, parsing, streams, topics
 from pybroker_spark.pipelines.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -64,15 +65,22 @@ def records(
     *,
     dead_letter_topic: str | None = None,
     key: str | None = None,
+    timestamp: str | None = None,
+    partition: str | None = None,
+    headers: str | None = None,
     max_request_size: int = MAX_REQUEST_SIZE,
 ) -> DataFrame:
     """Rows as records (topic, key, value, headers, error): good ones for `topic`, others for `dead_letter_topic`.
 
-    Without a dead-letter topic the first bad row ends the job with its file, line and error.
+    `key`, `timestamp`, `partition` and `headers` are paths to columns of the row; records have the columns `timestamp`
+    and `partition` where those are given. Without a dead-letter topic the first bad row ends the job with its file,
+    line and error.
     """
-    key_value = sf.lit(None).cast("binary") if key is None else sf.col(f"row.`{key}`").cast("string").cast("binary")
-    rows = rows.withColumn("key", key_value)
+    rows = _with_parts(rows, key=key, timestamp=timestamp, partition=partition, headers=headers)
+    more = [name for name, path in (("timestamp", timestamp), ("partition", partition)) if path is not None]
     size = sf.octet_length("value") + sf.coalesce(sf.octet_length("key"), sf.lit(0)) + RECORD_OVERHEAD
+    if headers is not None:
+        size += columns.size_of(sf.col("given_headers"))
     too_large = sf.col("error").isNull() & (size > max_request_size)
     fault = sf.concat(sf.lit("the record has "), size, sf.lit(f" bytes, more than max.request.size={max_request_size}"))
     error = sf.when(too_large, fault).otherwise(sf.col("error"))
@@ -82,10 +90,11 @@ def records(
             sf.lit(topic).alias("topic"),
             "key",
             value.alias("value"),
-            sf.lit(None).cast(dead_letters.HEADERS_TYPE).alias("headers"),
+            sf.col("given_headers").alias("headers"),
             sf.lit(None).cast("string").alias("error"),
+            *more,
         )
-    headers = dead_letters.of_line(
+    letters = dead_letters.of_line(
         NAME,
         stage=sf.when(too_large, dead_letters.KAFKA_PRODUCE).otherwise(dead_letters.VALUE_CONVERTER),
         exception=sf.when(too_large, dead_letters.TOO_LARGE_EXCEPTION).otherwise(dead_letters.DATA_EXCEPTION),
@@ -97,9 +106,35 @@ def records(
         sf.when(error.isNull(), sf.lit(topic)).otherwise(sf.lit(dead_letter_topic)).alias("topic"),
         sf.when(~too_large, sf.col("key")).alias("key"),
         kept.alias("value"),
-        sf.when(error.isNotNull(), headers).alias("headers"),
+        sf.when(error.isNotNull(), letters).otherwise(sf.col("given_headers")).alias("headers"),
         error.alias("error"),
+        *(sf.when(error.isNull(), sf.col(name)).alias(name) for name in more),
     )
+
+
+def _with_parts(rows: DataFrame, **paths: str | None) -> DataFrame:
+    """Rows with the columns `key` and `given_headers`, and `timestamp` and `partition` where they are given."""
+    parts = {
+        "key": sf.lit(None).cast("binary"),
+        "headers": sf.lit(None).cast(dead_letters.HEADERS_TYPE),
+    }
+    if any(path is not None for path in paths.values()):
+        schema = columns.of_type(rows.schema["row"].dataType)
+        parts |= {name: _PARTS[name](schema, "row", path) for name, path in paths.items() if path is not None}
+    return rows.withColumns({"given_headers" if name == "headers" else name: part for name, part in parts.items()})
+
+
+def _partition(schema: columns.Node, root: str, path: str) -> Column:
+    return columns.column(schema, root, path)[0].cast("int")
+
+
+_PARTS: Final[dict[str, Callable[[columns.Node, str, str], Column]]] = {
+    "key": columns.key,
+    "timestamp": columns.timestamp,
+    "partition": _partition,
+    "headers": columns.headers,
+}
+"""The options that name a column, and what is made of it."""
 
 
 def _refused(error: Column) -> Column:
@@ -118,7 +153,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--option", action="append", default=[], type=kinds.pair, metavar="K=V", help="as sep=; for Spark's reader"
     )
-    parser.add_argument("--key", metavar="COLUMN", help="column that becomes the records' key")
+    parser.add_argument(
+        "--key", metavar="COLUMN", help="column that becomes the records' key; user.id is a field of one"
+    )
+    parser.add_argument(
+        "--timestamp", metavar="COLUMN", help="column that becomes their time; numbers are milliseconds"
+    )
+    parser.add_argument("--partition", metavar="COLUMN", help="column with the number of the partition")
+    parser.add_argument("--headers", metavar="COLUMN", help="column that becomes their headers: a map or a struct")
     topics.add_target(parser)
     topics.add_dead_letters(parser)
     parser.add_argument("--checkpoint", metavar="DIR", help="makes it a stream that knows which files it has read")
@@ -133,8 +175,17 @@ def check(arguments: argparse.Namespace) -> None:
         raise UsageError(f"{option} is for streams: give --checkpoint DIR, or leave it out to read the files once")
     if arguments.header and arguments.format != "csv":
         raise UsageError(f"--header is for CSV, and --format is {arguments.format}")
-    if arguments.key is not None and arguments.format == "text":
-        raise UsageError(f"--key: text has no column '{arguments.key}'; its lines are values as they are")
+    paths = _paths(arguments)
+    for option, path in paths.items():
+        if path is not None and arguments.format == "text":
+            raise UsageError(f"--{option}: text has no column '{path}'; its lines are values as they are")
+    if arguments.schema is not None and (schema := columns.of_ddl(arguments.schema)) is not None:
+        columns.check(schema, paths)
+
+
+def _paths(arguments: argparse.Namespace) -> dict[str, str | None]:
+    """The columns that options name."""
+    return {option: getattr(arguments, option) for option in _PARTS}
 
 
 def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
@@ -145,8 +196,8 @@ def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
         rows,
         arguments.topic,
         dead_letter_topic=arguments.dead_letter_topic,
-        key=arguments.key,
         max_request_size=int(settings.get("max.request.size", MAX_REQUEST_SIZE)),
+        **_paths(arguments),
     )
     counts = [sf.count(sf.lit(1)).alias("rows"), sf.count("error").alias("dead")]
     if arguments.checkpoint is None:
@@ -172,8 +223,7 @@ def _rows(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
     if form != "text":
         inferring = {**options, "header": str(arguments.header).lower()}
         schema = file_rows.schema_of(spark, path, form, arguments.schema, inferring)
-        if arguments.key is not None and arguments.key not in schema.names:
-            raise UsageError(f"--key: there is no column '{arguments.key}'; there are {', '.join(schema.names)}")
+        columns.check(columns.of_type(schema), _paths(arguments))
     streaming = arguments.checkpoint is not None
     reader = spark.readStream if streaming else spark.read
     if streaming and arguments.max_files_per_trigger is not None:
