@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.client import Admin, BrokerError, NewTopic
 from pybroker.client.settings import ConnectionSettings, FetcherSettings, ProducerSettings
+from pybroker_spark import updates
 from pybroker_spark.pipelines import kinds
 from pybroker_spark.pipelines.errors import UsageError
 from pybroker_spark.source.errors import OptionError
@@ -177,13 +178,8 @@ def write_stream(records: DataFrame, arguments: argparse.Namespace, topic: str |
 
 
 def write_updates(records: DataFrame, arguments: argparse.Namespace, topic: str) -> DataStreamWriter:
-    """The writer of a stream of records that replace older ones of their key.
-
-    A sink that is written in Python takes no updates, so each micro-batch is written as a batch. One that comes again
-    after a crash writes the same records again, which changes nothing for who reads them by key.
-    """
-    register(records.sparkSession)
-    return records.writeStream.outputMode("update").foreachBatch(lambda batch, _: write(batch, arguments, topic))
+    """The writer of a stream of records that replace older ones of their key (`pybroker_spark.updates`)."""
+    return updates.write_updates(records, {**_writing(arguments), "topic": topic})
 
 
 def register(spark: SparkSession) -> None:

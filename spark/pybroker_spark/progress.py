@@ -1,0 +1,32 @@
+"""What Spark's progress of a query says of a source: how far it is behind the newest records.
+
+Spark asks a source in Python for no metrics. Owns their computation from the offsets that the progress has, by the
+names of Spark's Kafka connector.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pybroker_spark.source.offsets import read_checkpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import SourceProgress
+
+
+def source_metrics(source: SourceProgress) -> dict[str, str]:
+    """Return `minOffsetsBehindLatest`, `maxOffsetsBehindLatest` and `avgOffsetsBehindLatest` of one source of a
+    micro-batch, as `metrics` has them with Spark's Kafka connector; nothing before the first micro-batch.
+    """
+    if not source.endOffset or not source.latestOffset:
+        return {}
+    read, latest = (read_checkpoint(json.loads(text)) for text in (source.endOffset, source.latestOffset))
+    behind = [max(0, latest[partition] - offset) for partition, offset in read.items() if partition in latest]
+    if not behind:
+        return {}
+    return {
+        "minOffsetsBehindLatest": str(min(behind)),
+        "maxOffsetsBehindLatest": str(max(behind)),
+        "avgOffsetsBehindLatest": f"{sum(behind) / len(behind):.1f}",
+    }
