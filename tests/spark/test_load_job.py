@@ -264,3 +264,22 @@ def test_a_task_that_cannot_be_imported_says_what_is_missing(
     monkeypatch.setattr("pybroker_spark.load.job._spark_task", importlib.import_module("of_the_driver_alone").task)
     with pytest.raises(LoadError, match=r"^ModuleNotFoundError: No module named 'of_the_driver_alone' \(Job aborted"):
         load(spark, producer(broker, make_topic(broker, "load-import")))
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_load_begins_when_its_groups_have_all_their_members(
+    spark: SparkSession, broker: Broker, protocol: str
+) -> None:
+    topic = make_topic(broker, f"joined-{protocol}")
+    member = ConsumerPlan(
+        bootstrap_servers=broker.bootstrap_servers,
+        properties={"group.id": topic, "group.protocol": protocol, "auto.offset.reset": "earliest"},
+        topic=topic,
+        group_topics=(topic,),
+        joins_before_start=True,
+        stamped=True,
+    )
+    result = run(spark, LoadPlan(run=1, clients=(producer(broker, topic), member, member), tasks=2))
+    consumers = result.of_role("consumer")
+    assert [standing.rebalance_s for standing in consumers] == [0.0, 0.0], "no rebalance after the start"
+    assert sum(standing.records for standing in consumers) == 1000

@@ -31,12 +31,20 @@ class NativeConsumer:
         self.timed_out = False
         self.rebalance_s = 0.0
         self._without_since: float | None = None
+        self._watch = _Watch(self)
+        self._joining: threading.Thread | None = None
+        """Polls until the start, where members join before it."""
+        self._starts = threading.Event()
 
     def prepare(self) -> None:
         """Say what is read; the engine looks for it at once, but nothing is taken before the start."""
         plan = self._plan
         if plan.group_topics:
             self._member = Consumer(plan.bootstrap_servers, plan.properties)
+            if plan.joins_before_start:
+                self._subscribe(None)
+                self._joining = threading.Thread(target=self._poll_until_start, name="load-joining", daemon=True)
+                self._joining.start()
         else:
             self._fetcher = Fetcher(plan.bootstrap_servers, plan.properties)
 
@@ -44,7 +52,11 @@ class NativeConsumer:
         """Read until enough came, nothing came for too long, or the orders say stop."""
         while (early := -clock.elapsed()) > 0:
             time.sleep(min(early, _WAIT_S))
-        self._begin(clock)
+        if self._joining is not None:
+            self._stop_joining()
+            self._watch.clock = clock
+        else:
+            self._begin(clock)
         if not self._plan.warm_up_s:
             self.steady_s = 0.0
         last = clock.elapsed()
@@ -74,10 +86,25 @@ class NativeConsumer:
     def _phase(self) -> int:
         return 0 if self.steady_s is None else 1
 
+    def _poll_until_start(self) -> None:
+        """A member joins, and takes part in rebalances, while it polls; nothing is written yet."""
+        while not self._starts.is_set():
+            self._count()
+
+    def _stop_joining(self) -> None:
+        if self._joining is not None:
+            self._starts.set()
+            self._joining.join()
+
+    def _subscribe(self, clock: Clock | None) -> None:
+        assert self._member is not None
+        self._watch.clock = clock
+        self._without_since = 0.0 if clock is None else clock.elapsed()
+        self._member.subscribe(list(self._plan.group_topics), listener=self._watch)
+
     def _begin(self, clock: Clock) -> None:
         if self._member is not None:
-            self._without_since = clock.elapsed()
-            self._member.subscribe(list(self._plan.group_topics), listener=_Watch(self, clock))
+            self._subscribe(clock)
         elif self._fetcher is not None:
             self._fetcher.assign({TopicPartition(*where): start for where, start in self._plan.assigned.items()})
 
@@ -156,6 +183,7 @@ class NativeConsumer:
 
     def close(self) -> None:
         """Leave the group, and end."""
+        self._stop_joining()
         if self._member is not None:
             self._member.close()
         if self._fetcher is not None:
@@ -165,11 +193,16 @@ class NativeConsumer:
 class _Watch(RebalanceListener):
     """Sums up the time without partitions, from the start and from each revocation on, as Kafka's tool does."""
 
-    def __init__(self, consumer: NativeConsumer, clock: Clock) -> None:
-        self._consumer, self._clock = consumer, clock
+    def __init__(self, consumer: NativeConsumer) -> None:
+        self._consumer = consumer
+        self.clock: Clock | None = None
+        """None before the start, when no time counts."""
+
+    def _elapsed(self) -> float:
+        return 0.0 if self.clock is None else self.clock.elapsed()
 
     def on_revoked(self, _partitions: Sequence[TopicPartition], /) -> None:
-        self._consumer.lose_partitions(self._clock.elapsed())
+        self._consumer.lose_partitions(self._elapsed())
 
     def on_assigned(self, _partitions: Sequence[TopicPartition], /) -> None:
-        self._consumer.have_partitions(self._clock.elapsed())
+        self._consumer.have_partitions(self._elapsed())

@@ -27,6 +27,7 @@ from pybroker_spark.load.board import ENDED, FAILED, LOST, READY, RUNNING, Board
 from pybroker_spark.load.channel import Address, Listener, Received
 from pybroker_spark.load.channel_tls import make_identity
 from pybroker_spark.load.errors import LoadError, TooFewSlotsError
+from pybroker_spark.load.joined_groups import JoinedGroups
 from pybroker_spark.load.plan import CONFLUENT, ConsumerPlan, LoadPlan, ProducerPlan
 from pybroker_spark.load.result import Result
 from pybroker_spark.load.task import run_task
@@ -138,6 +139,7 @@ class Conductor:
         self._until_sent = self._consumers_stopped = False
         self._open: set[int] = set()
         """Tasks whose connection is open."""
+        self._groups = JoinedGroups(plan)
 
     def elapsed_s(self) -> float:
         """Since the start; 0 before it."""
@@ -148,6 +150,7 @@ class Conductor:
         try:
             received = self._listener.received.get(timeout=timeout_s)
         except queue.Empty:
+            self._act()  # groups become stable without a message
             return False
         self._step(received)
         return True
@@ -171,7 +174,7 @@ class Conductor:
             unable = [c for c in board.clients if c.state == FAILED]
             if unable:
                 self.stop(f"client {unable[0].client} cannot begin: {unable[0].reason}")
-            elif board.all_are(READY):
+            elif board.all_are(READY) and self._groups.are_stable(self.stop):
                 self._started_at = time.time() + _MARGIN_S
                 self._listener.send({"type": "start", "at": self._started_at})
                 board.start()

@@ -235,6 +235,7 @@ def _consumer_plans(
                 topic=consumers.topic,
                 assigned={} if group else {(consumers.topic, p): ends[p] for p in dealt},
                 group_topics=(consumers.topic,) if group else (),
+                joins_before_start=bool(group),
                 idle_s=_END_IDLE_S,
                 warm_up_s=scenario.warm_up_seconds,
                 stamped=True,

@@ -69,6 +69,8 @@ class ConsumerPlan:
     """By topic and partition, the offset to begin at."""
     group_topics: tuple[str, ...] = ()
     """What it subscribes to, where it is a group's member."""
+    joins_before_start: bool = False
+    """Whether the load begins when the group has all its members; else they join at its start."""
     records: int | None = None
     """How many it is to read; None: as long as the load goes on."""
     idle_s: float = 10.0
