@@ -112,7 +112,7 @@ def test_a_table_whose_options_spark_loses_says_how_it_is_created(
         spark.sql(f"CREATE TABLE {name} {columns}USING pybroker {options(broker, topic)}{query}")
         spark.sql(f"SELECT * FROM {name}").collect()
 
-    with pytest.raises(Exception, match=r"no options are given: .* OPTIONS \(columns 'key,value', \.\.\.\)"):
+    with pytest.raises(Exception, match=r"no options are given, .* OPTIONS \(columns 'key,value', \.\.\.\)"):
         create_and_read()
     assert written(broker, topic) == [("k1", "v1")]
 

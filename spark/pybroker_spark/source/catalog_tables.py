@@ -64,8 +64,9 @@ def completed(options: Mapping[str, str], schema: StructType) -> Mapping[str, st
         return {**json.loads(text), **options}
     if not options:
         raise OptionError(
-            "no options are given: Spark gives a source in Python none of those of a table that was created with"
-            " columns or AS SELECT; create it without, with OPTIONS (columns 'key,value', ...) for some columns"
+            "no options are given, and kafka.bootstrap.servers is required. Of a table that was created with columns or"
+            " AS SELECT Spark gives a source in Python no options: create it without, with OPTIONS (columns"
+            " 'key,value', ...) for some columns"
         )
     return options
 
