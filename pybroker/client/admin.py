@@ -105,8 +105,8 @@ class Admin(Closing):
             with self._lock:
                 if self._runner is None:
                     self._runner = asyncio.Runner()
-                    # Called when this object is collected, or before the interpreter tears its modules down. It keeps the
-                    # loop and the connections, which have the tasks, until then.
+                    # Called when this object is collected, or before the interpreter tears its modules down. It keeps
+                    # the loop and the connections, which have the tasks, until then.
                     self._end = weakref.finalize(self, _end_loop, self._runner, self._async, os.getpid())
                 return self._runner.run(call)
         finally:
