@@ -1,11 +1,11 @@
-"""Keys of delegation tokens: the secret that all nodes have, and how long tokens live.
+"""Keys of delegation tokens: the secret that all nodes have, how long tokens live, how many an owner has.
 
 Owns that a secret is what makes tokens possible. Must not know tokens.
 """
 
 from __future__ import annotations
 
-from pybroker.config.key import long, password
+from pybroker.config.key import INT_MAX, integer, long, password
 from pybroker.config.settings import Settings
 
 _HOUR_MS = 3_600_000
@@ -29,4 +29,11 @@ class TokenKeys(Settings):
     )
     delegation_token_expiry_check_interval_ms = long(
         _HOUR_MS, "How often, in ms, delegation tokens that have ended are removed.", at_least=1
+    )
+    delegation_token_max_per_owner = integer(
+        INT_MAX,
+        "Delegation tokens of one owner at a time, those that have ended and are not yet removed among them; another "
+        "one is rejected with POLICY_VIOLATION. The active controller's value counts.",
+        at_least=1,
+        ours=True,
     )

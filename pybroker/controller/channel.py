@@ -131,8 +131,8 @@ class ControllerChannel(Protocol):
 
     async def create_token(
         self, owner: str, requester: str, renewers: Sequence[str], max_lifetime_ms: int, wall_ms: int
-    ) -> DelegationToken:
-        """Make a delegation token; `wall_ms` is the time of day."""
+    ) -> DelegationToken | Result:
+        """Make a delegation token, or return why there is none; `wall_ms` is the time of day."""
 
     async def renew_token(self, token_id: str, principal: str, period_ms: int, wall_ms: int) -> TokenEnd:
         """Have a delegation token live longer, as `principal` asks."""

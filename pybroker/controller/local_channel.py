@@ -279,11 +279,11 @@ class LocalChannel:
 
     async def create_token(
         self, owner: str, requester: str, renewers: Sequence[str], max_lifetime_ms: int, wall_ms: int
-    ) -> DelegationToken:
-        """Make a delegation token; `wall_ms` is the time of day."""
+    ) -> DelegationToken | Result:
+        """Make a delegation token, or return why there is none; `wall_ms` is the time of day."""
         token_id = base64.urlsafe_b64encode(_fresh_id()).decode().rstrip("=")  # as Kafka writes its ids
         event = CreateToken(token_id, owner, requester, tuple(renewers), max_lifetime_ms, wall_ms)
-        return cast("DelegationToken", await self._controller.submit(event))
+        return cast("DelegationToken | Result", await self._controller.submit(event))
 
     async def renew_token(self, token_id: str, principal: str, period_ms: int, wall_ms: int) -> TokenEnd:
         """Have a delegation token live longer, as `principal` asks."""

@@ -142,8 +142,8 @@ class SwitchingChannel:
 
     async def create_token(
         self, owner: str, requester: str, renewers: Sequence[str], max_lifetime_ms: int, wall_ms: int
-    ) -> DelegationToken:
-        """Make a delegation token; `wall_ms` is the time of day."""
+    ) -> DelegationToken | Result:
+        """Make a delegation token, or return why there is none; `wall_ms` is the time of day."""
         return await self._here().create_token(owner, requester, renewers, max_lifetime_ms, wall_ms)
 
     async def renew_token(self, token_id: str, principal: str, period_ms: int, wall_ms: int) -> TokenEnd:

@@ -14,6 +14,8 @@ Behaviour
       for clients that authenticated by a token; DELEGATION_TOKEN_AUTH_DISABLED without delegation.token.secret.key.
     - DELEGATION_TOKEN_AUTHORIZATION_FAILED for another owner than who asks without CREATE_TOKENS on that user.
     - INVALID_PRINCIPAL_TYPE for renewers and owners that are no users.
+    - POLICY_VIOLATION for an owner that has delegation.token.max.per.owner tokens, which Kafka does not bound. The
+      response has no place for words: the log of the active controller has them.
     - A success is answered when this broker lets the token in.
 
 Version notes
@@ -25,8 +27,10 @@ Not done
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
+from pybroker.controller.cluster.events import Result
 from pybroker.handlers.errors import ApiError, denial
 from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
@@ -44,6 +48,8 @@ from pybroker.security.requirements import of_request
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.handlers.errors import WireError
+
+log = logging.getLogger("pybroker.handlers")
 
 _USER = "User"
 
@@ -95,6 +101,11 @@ async def create_delegation_token(
     token = await services.controller.create_token(
         str(owner), str(requester), [str(one) for one in renewers], request.max_lifetime_ms, tokens.wall_ms()
     )
+    if isinstance(token, Result):
+        log.warning(
+            "Rejecting a delegation token for %s with %s: %s", owner, token.error_code.name, token.error_message
+        )
+        raise ApiError(token.error_code, token.error_message)
     await services.publisher.published(services.image().offset)
     return CreateDelegationTokenResponse(
         principal_type=owner.kind,

@@ -1,10 +1,11 @@
 """The change from one metadata image to the next, one record at a time.
 
-Owns which part of the image each metadata record changes; topics and brokers have deltas of their own. Must not know
-who wrote the records or why. `apply` is the only code that says how a record changes metadata: the controller's
-machine, its replay and every broker run it.
+Owns which part of the image each metadata record changes; topics, brokers, users, quotas and tokens have deltas of
+their own. Must not know who wrote the records or why. `apply` is the only code that says how a record changes metadata:
+the controller's machine, its replay and every broker run it.
 
-A delta copies a mapping once, when it is built, however many records changed it.
+A delta copies a mapping once, when it is built, however many records changed it. Of the delegation tokens, which are
+created one at a time by the thousand, it copies the changed part (`pybroker.metadata.persistent_map`).
 """
 
 from __future__ import annotations
@@ -19,14 +20,13 @@ from pybroker.metadata.image import (
     AclsImage,
     ConfigResource,
     ConfigsImage,
-    DelegationToken,
-    DelegationTokensImage,
     FeaturesImage,
     MetadataImage,
     ProducerIdsImage,
 )
 from pybroker.metadata.quotas import ClientQuotasDelta
 from pybroker.metadata.scram_delta import ScramDelta
+from pybroker.metadata.tokens_delta import TokensDelta
 from pybroker.metadata.topics_delta import TopicsDelta
 
 if TYPE_CHECKING:
@@ -34,11 +34,9 @@ if TYPE_CHECKING:
 
     from pybroker.protocol.messages.records.access_control_entry import AccessControlEntryRecord
     from pybroker.protocol.messages.records.config import ConfigRecord
-    from pybroker.protocol.messages.records.delegation_token import DelegationTokenRecord
     from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
     from pybroker.protocol.messages.records.producer_ids import ProducerIdsRecord
     from pybroker.protocol.messages.records.remove_access_control_entry import RemoveAccessControlEntryRecord
-    from pybroker.protocol.messages.records.remove_delegation_token import RemoveDelegationTokenRecord
     from pybroker.protocol.messages.records.remove_topic import RemoveTopicRecord
     from pybroker.protocol.schema import Message
 
@@ -73,8 +71,7 @@ class MetadataDelta:
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         # Entries that are new, and None for those that are gone, by id.
         self.acls: dict[bytes, AccessControlEntry | None] = {}
-        # Tokens as they become, and None for those that are gone, by id.
-        self.tokens: dict[str, DelegationToken | None] = {}
+        self.tokens = TokensDelta(base.delegation_tokens)
         self._features: dict[str, int] | None = None
         # Invariant: the offset of the batch that changed a level last; None while that batch's end is not reached.
         self._features_epoch: int | None = base.features.epoch
@@ -115,9 +112,7 @@ class MetadataDelta:
                 self.configs[resource] = dict(after.get(resource, {}))
         old, new = base.acls.by_id, image.acls.by_id
         self.acls = {key: new.get(key) for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
-        before_tokens, tokens = base.delegation_tokens.by_id, image.delegation_tokens.by_id
-        names = before_tokens.keys() | tokens.keys()
-        self.tokens = {name: tokens.get(name) for name in names if before_tokens.get(name) != tokens.get(name)}
+        self.tokens.become(image.delegation_tokens)
         if image.features != base.features:
             self._features = dict(image.features.levels)
             self._features_epoch = image.features.epoch
@@ -142,15 +137,9 @@ class MetadataDelta:
             ),
             scram=self.scram.build(),
             acls=self._build_acls(),
-            delegation_tokens=self._build_tokens(),
+            delegation_tokens=self.tokens.build(),
             quotas=self.quotas.build(),
         )
-
-    def _build_tokens(self) -> DelegationTokensImage:
-        if not self.tokens:
-            return self.base.delegation_tokens
-        merged = {**self.base.delegation_tokens.by_id, **self.tokens}
-        return DelegationTokensImage(by_id={name: token for name, token in merged.items() if token is not None})
 
     def _build_acls(self) -> AclsImage:
         if not self.acls:
@@ -220,23 +209,6 @@ class MetadataDelta:
     def _acl(self, acl_id: bytes) -> AccessControlEntry | None:
         return self.acls[acl_id] if acl_id in self.acls else self.base.acls.by_id.get(acl_id)
 
-    def _apply_token(self, record: DelegationTokenRecord) -> None:
-        self.tokens[record.token_id] = DelegationToken(
-            token_id=record.token_id,
-            owner=record.owner,
-            requester=record.requester,
-            renewers=tuple(record.renewers),
-            issued_ms=record.issue_timestamp,
-            expires_ms=record.expiration_timestamp,
-            ends_ms=record.max_timestamp,
-        )
-
-    def _apply_remove_token(self, record: RemoveDelegationTokenRecord) -> None:
-        name = record.token_id
-        if (self.tokens[name] if name in self.tokens else self.base.delegation_tokens.by_id.get(name)) is None:
-            raise RecordError(f"{record}: there is no delegation token with this id")
-        self.tokens[name] = None
-
     def _apply_nothing(self, record: Message) -> None:
         """Keep the log moving (KIP-835): the record says nothing about metadata."""
 
@@ -248,7 +220,7 @@ _CHANGES: dict[str, Callable[[MetadataDelta, Any], None]] = {
     "ClearElrRecord": lambda delta, record: delta.topics.apply_clear_elr(record),
     "ClientQuotaRecord": lambda delta, record: delta.quotas.apply(record),
     "ConfigRecord": MetadataDelta._apply_config,
-    "DelegationTokenRecord": MetadataDelta._apply_token,
+    "DelegationTokenRecord": lambda delta, record: delta.tokens.apply(record),
     "FeatureLevelRecord": MetadataDelta._apply_feature_level,
     "NoOpRecord": MetadataDelta._apply_nothing,
     "PartitionChangeRecord": lambda delta, record: delta.topics.apply_partition_change(record),
@@ -257,7 +229,7 @@ _CHANGES: dict[str, Callable[[MetadataDelta, Any], None]] = {
     "RegisterBrokerRecord": lambda delta, record: delta.cluster.apply_register(record),
     "RegisterControllerRecord": lambda delta, record: delta.cluster.apply_register_controller(record),
     "RemoveAccessControlEntryRecord": MetadataDelta._apply_remove_acl,
-    "RemoveDelegationTokenRecord": MetadataDelta._apply_remove_token,
+    "RemoveDelegationTokenRecord": lambda delta, record: delta.tokens.apply_remove(record),
     "RemoveTopicRecord": MetadataDelta._apply_remove_topic,
     "RemoveUserScramCredentialRecord": lambda delta, record: delta.scram.apply_remove(record),
     "TopicRecord": lambda delta, record: delta.topics.apply_topic(record),

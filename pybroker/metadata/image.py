@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pybroker.metadata.partition_index import EMPTY_INDEX, PartitionIndex
+from pybroker.metadata.persistent_map import PersistentMap
 from pybroker.metadata.quotas import ClientQuotasImage
 
 if TYPE_CHECKING:
@@ -244,7 +245,9 @@ class DelegationToken(msgspec.Struct, frozen=True):
 class DelegationTokensImage(msgspec.Struct, frozen=True):
     """The delegation tokens, by id. What they are proved by is not in the log."""
 
-    by_id: Mapping[str, DelegationToken] = {}
+    by_id: PersistentMap[DelegationToken] = PersistentMap()
+    owned: PersistentMap[int] = PersistentMap()
+    """How many tokens each owner has; follows from the tokens (`tokens_delta`)."""
 
 
 class MetadataImage(msgspec.Struct, frozen=True):

@@ -208,5 +208,6 @@ def build_cluster_settings(config: BrokerConfig, rules: ConfigRules) -> ClusterS
             config.delegation_token_expiry_time_ms,
             # Nobody makes tokens without the secret.
             NEVER if config.delegation_token_secret_key is None else config.delegation_token_expiry_check_interval_ms,
+            config.delegation_token_max_per_owner,
         ),
     )

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pybroker.metadata.image import ScramCredential
+from pybroker.metadata.persistent_map import PersistentMap
 from pybroker.security.scram import salted_password, server_key, stored_key
 from pybroker.security.scram_mechanisms import LEAST_ITERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from pybroker.metadata.image import DelegationToken, DelegationTokensImage
     from pybroker.security.scram_mechanisms import ScramMechanism
@@ -55,7 +56,7 @@ class DelegationTokens:
         """The time of day, ms since 1970."""
         # Invariant: `_ids` has the ids of `_followed` by HMAC. Credentials of tokens that are gone go with the next
         # token that goes.
-        self._followed: Mapping[str, DelegationToken] = {}
+        self._followed: PersistentMap[DelegationToken] = PersistentMap()
         self._ids: dict[bytes, str] = {}
         self._credentials: dict[tuple[str, str], ScramCredential] = {}
 
@@ -101,17 +102,19 @@ class DelegationTokens:
             iterations=ITERATIONS,
         )
 
-    def _follow(self) -> Mapping[str, DelegationToken]:
+    def _follow(self) -> PersistentMap[DelegationToken]:
         """Take the newest image's tokens."""
-        tokens = self._image().by_id
-        if tokens is not self._followed:
-            gone = self._followed.keys() - tokens.keys()
-            if gone:
+        tokens, before = self._image().by_id, self._followed
+        if tokens is not before:
+            is_any_removed = False
+            for token_id in tokens.keys_changed_since(before):
+                if token_id not in tokens:
+                    is_any_removed = True
+                    del self._ids[self.hmac(token_id)]
+                elif token_id not in before:
+                    self._ids[self.hmac(token_id)] = token_id
+            if is_any_removed:
                 kept = list(self._credentials.items())  # at once: a thread may add one
                 self._credentials = {key: credential for key, credential in kept if key[0] in tokens}
-            for token_id in tokens.keys() - self._followed.keys():
-                self._ids[self.hmac(token_id)] = token_id
-            for token_id in gone:
-                del self._ids[self.hmac(token_id)]
             self._followed = tokens
         return tokens

@@ -215,6 +215,25 @@ def test_without_a_secret_there_are_none() -> None:
         assert log_in(asked, "nobody", "x").error_code == SASL_AUTHENTICATION_FAILED
 
 
+@pytest.mark.skipif(AGAINST_KAFKA, reason="Kafka does not bound the tokens of an owner")
+def test_an_owner_has_no_more_tokens_than_the_settings_allow(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    programs.kafka_tools()
+    config = tmp_path / "alice.properties"
+    config.write_text("".join(f"{name}={text}\n" for name, text in properties("alice").items()))
+    limited = {**SECRET, "delegation.token.max.per.owner": "2"}
+    with sasl_server(False, limited) as (asked, _), Admin(asked, properties("alice")) as admin:
+        first, _ = make(admin), make(admin)
+        assert refusal(admin.create_token) is ErrorCode.POLICY_VIOLATION
+        assert "User:alice has 2 delegation tokens (delegation.token.max.per.owner=2)" in caplog.text
+        with Admin(asked, properties("bob")) as bob:
+            make(bob)
+        create = ["--create", "--max-life-time-period", "-1", "--bootstrap-server", asked]
+        done = kafka_tools.run("delegation-tokens", *create, "--command-config", str(config))
+        assert "PolicyViolationException" in done.stdout + done.stderr
+        end(admin, first)
+        make(admin)
+
+
 def test_the_tool_prints_what_kafkas_prints(
     addresses: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

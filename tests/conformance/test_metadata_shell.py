@@ -23,12 +23,12 @@ from pybroker.metadata.image import (
     AclsImage,
     ConfigResource,
     DelegationToken,
-    DelegationTokensImage,
     MetadataImage,
     ScramCredential,
     ScramImage,
 )
 from pybroker.metadata.quotas import ClientQuotasImage
+from pybroker.metadata.tokens_delta import tokens_image
 from tests.support import java_oracle, programs
 from tests.support.controllers import running
 
@@ -57,7 +57,7 @@ async def an_image(directory: Path) -> MetadataImage:
         image,
         acls=AclsImage({bytes([0x40 + number]) * 16: rule for number, rule in enumerate(rules)}),
         scram=ScramImage({1: {"alice": CREDENTIAL}, 2: {"alice": CREDENTIAL, "bob": CREDENTIAL}}),
-        delegation_tokens=DelegationTokensImage({"id": token}),
+        delegation_tokens=tokens_image([token]),
         quotas=ClientQuotasImage(
             {
                 (("client-id", "c(1)"), ("user", "alice")): {"producer_byte_rate": 1024.0, "consumer_byte_rate": 1e9},

@@ -8,10 +8,12 @@ Source: Kafka's DelegationTokenControlManager (KIP-48, KIP-373, KIP-900).
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from pybroker.controller.cluster.events import Result
 from pybroker.controller.cluster.settings import NEVER
 from pybroker.machine.machine import Outcome, Timer
 from pybroker.metadata.image import DelegationToken
@@ -32,7 +34,7 @@ _ERROR = -1
 
 
 class CreateToken(msgspec.Struct, frozen=True):
-    """Make a token. Answered by the `DelegationToken`."""
+    """Make a token. Answered by the `DelegationToken`, or by a `Result` with the reason why there is none."""
 
     token_id: str
     """Fresh and random."""
@@ -86,8 +88,17 @@ def first_sweep(settings: ClusterSettings, now: int, epoch_ms: int) -> list[Time
     return [] if interval == NEVER else [Timer(_SWEEP, now + interval, RemoveEndedTokens(epoch_ms))]
 
 
-def create_token(event: CreateToken, settings: ClusterSettings) -> Outcome[Message, DelegationToken]:
-    """Make a token."""
+def create_token(
+    image: MetadataImage, event: CreateToken, settings: ClusterSettings
+) -> Outcome[Message, DelegationToken | Result]:
+    """Make a token, unless its owner has as many as `delegation.token.max.per.owner` allows."""
+    owned, limit = image.delegation_tokens.owned.get(event.owner, 0), settings.tokens.max_per_owner
+    if limit is not None and owned >= limit:
+        words = (
+            f"{event.owner} has {owned} delegation tokens (delegation.token.max.per.owner={limit}): "
+            "expire one, or raise the limit on the controllers"
+        )
+        return Outcome((), Result(ErrorCode.POLICY_VIOLATION, words))
     most = settings.tokens.max_lifetime_ms
     lifetime = min(most, event.max_lifetime_ms) if event.max_lifetime_ms > 0 else most
     ends = event.wall_ms + lifetime
@@ -132,7 +143,8 @@ def remove_ended_tokens(
     image: MetadataImage, event: RemoveEndedTokens, settings: ClusterSettings, now: int
 ) -> Outcome[Message, None]:
     """Remove the tokens that have ended, and look again after `delegation.token.expiry.check.interval.ms`."""
-    ended = [token.token_id for token in image.delegation_tokens.by_id.values() if is_over(token, now + event.epoch_ms)]
+    tokens, wall_ms = image.delegation_tokens.by_id.values(), now + event.epoch_ms
+    ended = list(islice((token.token_id for token in tokens if is_over(token, wall_ms)), MAX_REMOVALS + 1))
     records = tuple(RemoveDelegationTokenRecord(token_id=token_id) for token_id in ended[:MAX_REMOVALS])
     wait = 0 if len(ended) > MAX_REMOVALS else settings.tokens.check_interval_ms
     return Outcome(records, None, (Timer(_SWEEP, now + wait, event),))

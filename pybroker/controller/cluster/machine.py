@@ -178,7 +178,7 @@ class ClusterMachine:
             case DeleteAcls():
                 return acls.delete_acls(image, event)
             case CreateToken():
-                return delegation_tokens.create_token(event, settings)
+                return delegation_tokens.create_token(image, event, settings)
             case RenewToken():
                 return delegation_tokens.renew_token(image, event, settings)
             case ExpireToken():

@@ -36,7 +36,7 @@ class ConfigRules(Protocol):
 
 
 class TokenSettings(msgspec.Struct, frozen=True):
-    """How long delegation tokens live."""
+    """How long delegation tokens live, and how many an owner has."""
 
     max_lifetime_ms: int = NEVER
     """From when it was made, however often it is renewed."""
@@ -44,6 +44,8 @@ class TokenSettings(msgspec.Struct, frozen=True):
     """From when it was made or renewed."""
     check_interval_ms: int = NEVER
     """How often tokens that have ended are removed; never where there are none."""
+    max_per_owner: int | None = None
+    """How many tokens an owner has at most; None for no bound."""
 
 
 class ClusterSettings(NamedTuple):

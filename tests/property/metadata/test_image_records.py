@@ -35,6 +35,7 @@ from pybroker.metadata.image_records import image_records
 from pybroker.metadata.index_delta import build_index
 from pybroker.metadata.loader import Loader
 from pybroker.metadata.quotas import ClientQuotasImage, quota_entity
+from pybroker.metadata.tokens_delta import tokens_image
 from pybroker.protocol.messages.records.frame import decode_record
 
 IDS = st.binary(min_size=16, max_size=16)
@@ -171,9 +172,7 @@ def images(draw: st.DrawFn) -> MetadataImage:
         producer_ids=ProducerIdsImage(next_producer_id=draw(st.integers(0, 2**62))),
         scram=ScramImage(by_mechanism=draw(st.dictionaries(st.sampled_from([1, 2]), SCRAM_USERS))),
         acls=AclsImage(by_id=dict(zip(draw(st.lists(IDS, max_size=3, unique=True)), entries, strict=False))),
-        delegation_tokens=DelegationTokensImage(
-            by_id={one.token_id: one for one in draw(st.lists(TOKENS, max_size=3))}
-        ),
+        delegation_tokens=tokens_image(draw(st.lists(TOKENS, max_size=50))),
         quotas=ClientQuotasImage(by_entity=draw(QUOTAS)),
     )
 
@@ -228,7 +227,7 @@ WRITTEN = {
     ConfigsImage: 1,
     ControllerRegistration: 5,
     DelegationToken: 7,
-    DelegationTokensImage: 1,
+    DelegationTokensImage: 2,
     FeaturesImage: 3,
     MetadataImage: 11,
     PartitionImage: 11,

@@ -25,6 +25,7 @@ OURS = {
 # tokens come from, and describes none of them.
 NOT_IN_KAFKA = {
     "control.thread.slice.us",
+    "delegation.token.max.per.owner",
     "network.thread.slice.us",
     "admin.http.listener",
     "admin.http.max.connections",

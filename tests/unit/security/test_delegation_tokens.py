@@ -7,6 +7,7 @@ import hmac
 from base64 import b64decode, b64encode
 
 from pybroker.metadata.image import DelegationToken, DelegationTokensImage
+from pybroker.metadata.tokens_delta import tokens_image
 from pybroker.security.delegation_tokens import DelegationTokens
 from pybroker.security.sasl.scram import Decoys, ScramExchange
 from pybroker.security.sasl.steps import Challenge, Outcome, Proved, Refused, Work
@@ -27,7 +28,7 @@ class Node:
         self.tokens = DelegationTokens("secret", lambda: self.image, lambda: self.now)
 
     def know(self, *tokens: DelegationToken) -> None:
-        self.image = DelegationTokensImage(by_id={one.token_id: one for one in tokens})
+        self.image = tokens_image(tokens)
 
     def first(self, token_id: str = "one", extension: str = "tokenauth=true") -> tuple[ScramExchange, str, str]:
         exchange = ScramExchange(SCRAM_SHA_512, {}, "BROKER", Decoys(), self.tokens)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 from pybroker.controller.cluster.delegation_tokens import (
@@ -16,8 +17,10 @@ from pybroker.controller.cluster.delegation_tokens import (
 from pybroker.controller.cluster.machine import ClusterMachine, Event
 from pybroker.controller.cluster.settings import TokenSettings
 from pybroker.machine.machine import Outcome
-from pybroker.metadata.image import DelegationToken
+from pybroker.metadata.image import DelegationToken, MetadataImage
+from pybroker.metadata.tokens_delta import tokens_image
 from pybroker.protocol.errors import ErrorCode
+from pybroker.security.delegation_tokens import DelegationTokens
 from tests.support.controllers import CLUSTER
 
 DAY = 86_400_000
@@ -121,3 +124,39 @@ def test_tokens_that_have_ended_go_in_parts_by_the_time_of_day() -> None:
 
 def test_nobody_looks_for_tokens_where_there_are_none() -> None:
     assert first_sweep(CLUSTER, 0, epoch_ms=0) == []
+
+
+def test_an_owner_has_no_more_tokens_than_the_settings_allow() -> None:
+    machine = ClusterMachine(CLUSTER._replace(tokens=TokenSettings(7 * DAY, DAY, 3_600_000, max_per_owner=2)))
+    for token_id in ("one", "two"):
+        assert isinstance(create(machine, token_id), DelegationToken)
+    rejected = create(machine, "three")
+    assert rejected.error_code is ErrorCode.POLICY_VIOLATION
+    assert "User:alice has 2 delegation tokens (delegation.token.max.per.owner=2)" in rejected.error_message
+    assert machine.image.delegation_tokens.by_id.keys() == {"one", "two"}
+    other = CreateToken("four", "User:bob", "User:root", (), -1, 0)
+    assert isinstance(step(machine, other).reply, DelegationToken)
+    step(machine, RenewToken("one", "User:alice", -1, 1000))  # A renewed token counts once.
+    step(machine, ExpireToken("two", "User:alice", -1, 1000))
+    assert dict(machine.image.delegation_tokens.owned) == {"User:alice": 1, "User:bob": 1}
+    assert isinstance(create(machine, "three"), DelegationToken)
+    for token_id in ("one", "three"):
+        step(machine, ExpireToken(token_id, "User:alice", -1, 1000))
+    assert dict(machine.image.delegation_tokens.owned) == {"User:bob": 1}
+
+
+def test_a_token_costs_the_same_however_many_there_are() -> None:
+    tokens = [
+        DelegationToken(f"t{number}", f"User:u{number % 100}", "User:root", (), 0, DAY, DAY) for number in range(20_000)
+    ]
+    machine = ClusterMachine(SETTINGS, MetadataImage(delegation_tokens=tokens_image(tokens)))
+    proofs = DelegationTokens("secret", lambda: machine.image.delegation_tokens, lambda: 0)
+    assert proofs.find(proofs.hmac("t5")) == tokens[5]
+    tracemalloc.start()
+    try:
+        made = create(machine, "new")
+        assert proofs.find(proofs.hmac("new")) == made
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 100_000, "a copy of 20,000 entries has more than a megabyte"
