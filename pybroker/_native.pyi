@@ -1851,8 +1851,13 @@ def mute(data_plane: DataPlane, connection: int, time_ms: int) -> None:
 class RecordTable:
     """The record types of a coordinator's topic, for coding records in bulk."""
 
-    def __new__(cls, types: list[tuple[int, type, Schema, Schema, int]]) -> RecordTable:
-        """Types are (number, class of keys, its schema, schema of values, version in which values are written)."""
+    def __new__(
+        cls, types: list[tuple[int, type, Schema, Schema, int]], check: Callable[[Any], object] | None = None
+    ) -> RecordTable:
+        """Types are (number, class of keys, its schema, schema of values, version in which values are written).
+
+        `check` raises `MalformedMessage` for a value that is read and that no record has.
+        """
     def encode(
         self,
         records: list[tuple[object, object | None, int]],
@@ -1871,15 +1876,26 @@ class RecordTable:
         """
     def decode(
         self, batches: bytes, *, max_bytes: int
-    ) -> tuple[list[tuple[object, object | None]], int, int, int, list[tuple[int, int, int, int, bool | None]]]:
+    ) -> tuple[
+        list[tuple[object, object | None]],
+        int,
+        int,
+        int,
+        list[tuple[int, int, int, int, bool | None]],
+        list[tuple[int, int, int, object | None, str]],
+    ]:
         """Reads the whole batches at the front of a buffer: (records as (key, value or None), the offset after them,
-        the bytes that they take, records skipped because their type is not in the table, what is of transactions).
+        the bytes that they take, records skipped because their type is not in the table, what is of transactions, what
+        cannot be read).
 
         Control batches hold no records. What is of transactions has rows of (begin and end in the list of records,
         producer id, producer epoch, None); the end of one is between two records: begin and end are equal, and the last
         says whether it was committed.
 
-        Records of a batch decompress to at most `max_bytes`. `MalformedMessage` for what is no record of the table.
+        What cannot be read has rows of (the place that it would have in the list of records, first and last offset, the
+        key where the value alone is malformed or None, the cause).
+
+        Records of a batch decompress to at most `max_bytes`. `MalformedMessage` for what is no batch.
         """
 
 # ---------------------------------------------------------------------------------------- recovery_progress.rs

@@ -9,7 +9,7 @@ import msgspec
 
 from pybroker.coordinator.runtime.commits import CommitWaits
 from pybroker.coordinator.runtime.kind import CoordinatorKind, RuntimeSettings
-from pybroker.coordinator.runtime.log import Chunk
+from pybroker.coordinator.runtime.log import Chunk, Fault
 from pybroker.coordinator.runtime.machine import Loaded
 from pybroker.coordinator.runtime.service import CoordinatorRuntime
 from pybroker.machine.machine import Outcome, Parked, Timer
@@ -92,7 +92,7 @@ class CountingMachine:
 
 
 class CountingCodec:
-    """A `RecordCodec` whose batches are single records."""
+    """A `RecordCodec` whose batches are single records; numbers below zero cannot be read."""
 
     def encode(self, records: Sequence[int], _now_ms: int, *, max_batch_bytes: int) -> bytes:
         if len(records) * RECORD > max_batch_bytes:
@@ -104,7 +104,10 @@ class CountingCodec:
         cut = [batches[at : at + RECORD] for at in range(0, whole, RECORD)]
         records = [(None, int.from_bytes(record[8:], signed=True)) for record in cut]
         next_offset = int.from_bytes(cut[-1][:8]) + 1 if cut else 0
-        return Chunk(records, next_offset, whole, sum(number == 0 for _, number in records))
+        places = [(int.from_bytes(record[:8]), number) for record, (_, number) in zip(cut, records, strict=True)]
+        faults = [Fault(offset, offset, number, "it is below zero") for offset, number in places if number < 0]
+        records = [pair for pair in records if pair[1] >= 0]
+        return Chunk(records, next_offset, whole, sum(number == 0 for _, number in records), faults)
 
 
 class MemoryLog:
@@ -178,6 +181,7 @@ def kind(appended: Callable[[Sequence[int]], None] = lambda _records: None) -> C
         build_machine=CountingMachine,
         codec=CountingCodec(),
         appended=appended,
+        fault_effect="{} is not counted".format,
     )
 
 

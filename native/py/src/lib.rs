@@ -55,6 +55,7 @@ mod quotas;
 mod received;
 mod record;
 mod record_format;
+mod record_reading;
 mod record_table;
 mod recovery_progress;
 mod replication;

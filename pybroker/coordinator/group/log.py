@@ -16,9 +16,11 @@ from pybroker.coordinator.group.transactional_records import (
     TransactionalRecord,
     TransactionEnd,
 )
-from pybroker.coordinator.runtime.log import Chunk
+from pybroker.coordinator.runtime.log import Chunk, Fault
 from pybroker.protocol.codec import schema_of
 from pybroker.protocol.messages.group_records import GROUP_RECORDS, LEGACY_OFFSET_COMMIT, record_classes
+from pybroker.protocol.messages.group_records.group_metadata import GroupMetadataKey
+from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,13 +43,14 @@ def encode_records(records: Sequence[Record], now_ms: int, *, codec: int, max_ba
 
 
 def decode_records(batches: bytes) -> Chunk:
-    """Read the whole batches at the front of a buffer; raises `MalformedMessage`.
+    """Read the whole batches at the front of a buffer; raises `MalformedMessage` for what is no batch.
 
     A record of a transaction has a `TransactionalKey`, and where one ends there is a `TransactionEnd`.
     """
-    read, next_offset, size, skipped, transacted = _table().decode(batches, max_bytes=MAX_DECOMPRESSED_BYTES)
+    read, next_offset, size, skipped, transacted, found = _table().decode(batches, max_bytes=MAX_DECOMPRESSED_BYTES)
+    faults = [Fault(*fault[1:]) for fault in found]
     if not transacted:
-        return Chunk(read, next_offset, size, skipped)
+        return Chunk(read, next_offset, size, skipped, faults)
     records: list[tuple[Any, Any]] = []
     done = 0
     for begin, end, producer_id, epoch, committed in transacted:
@@ -59,7 +62,20 @@ def decode_records(batches: bytes) -> Chunk:
             records.append((TransactionEnd(producer_id, epoch, committed), None))
         done = end
     records += read[done:]
-    return Chunk(records, next_offset, size, skipped)
+    return Chunk(records, next_offset, size, skipped, faults)
+
+
+def fault_effect(key: Any) -> str:
+    """Return what follows from a record that cannot be read, for the log."""
+    if key is None:
+        return "the group of the record is not known. What earlier records have of the group stays in force"
+    if isinstance(key, OffsetCommitKey):
+        return (
+            f"group {key.group!r} has the offset of {key.topic}-{key.partition} that an earlier or later record has, "
+            "or none, and may read records again"
+        )
+    group = key.group if isinstance(key, GroupMetadataKey) else key.group_id
+    return f"group {group!r} has the state that its other records have, and may rebalance"
 
 
 def encode_transactional(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from pybroker.coordinator.group.context import GroupContext
 from pybroker.coordinator.group.events import CompleteTransaction, TopicsDeleted
 from pybroker.coordinator.group.group_change import GroupChange
-from pybroker.coordinator.group.log import GroupRecordCodec
+from pybroker.coordinator.group.log import GroupRecordCodec, fault_effect
 from pybroker.coordinator.group.offsets import forgetting_key
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.runtime.commits import CommitWaits
@@ -78,6 +78,7 @@ class GroupCoordinator:
                 codec=group_codec,
                 write=group_codec.write,
                 appended=_log_rebalances,
+                fault_effect=fault_effect,
             ),
             RuntimeSettings(
                 node_id=node_id, partitions=partitions, commit_timeout_ms=commit_timeout_ms, load_bytes=load_bytes

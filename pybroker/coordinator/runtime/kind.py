@@ -55,6 +55,10 @@ class CoordinatorKind(msgspec.Struct, Generic[Record, KindMachine], frozen=True,
     """
     appended: Callable[[Sequence[Record]], None]
     """Called with each decision's records when they are in the log, and before they are committed."""
+    fault_effect: Callable[[Any], str]
+    """Returns, for the log, what follows from a record that cannot be read, by its key; None for a key that cannot be
+    read either.
+    """
     observer: ShardObserver | None = None
     """None where nothing follows from records."""
 

@@ -71,6 +71,16 @@ class TransactionalLog(PartitionLog, Protocol):
         """Return the guard that a transaction's first batch here is to be appended with; 0 where it is open already."""
 
 
+class Fault(msgspec.Struct, frozen=True):
+    """What cannot be read of a log: a record, or the records from an offset to the end of their batch."""
+
+    first_offset: int
+    last_offset: int
+    key: Any
+    """Of a record whose value alone is malformed; None where the key cannot be read."""
+    cause: str
+
+
 class Chunk(msgspec.Struct, frozen=True):
     """What whole batches at the front of a buffer hold."""
 
@@ -80,6 +90,8 @@ class Chunk(msgspec.Struct, frozen=True):
     size: int
     skipped: int
     """Records of types that this version does not know."""
+    faults: Sequence[Fault] = ()
+    """What cannot be read. Where the kind wants it, `records` has a tombstone in place of a record with a key."""
 
 
 class RecordCodec(Protocol[Record]):
@@ -89,4 +101,4 @@ class RecordCodec(Protocol[Record]):
         """Make the batches of a decision, stamped with milliseconds; empty where nothing of it is written down."""
 
     def decode(self, batches: bytes) -> Chunk:
-        """Read the whole batches at the front of a buffer; raises `MalformedMessage`."""
+        """Read the whole batches at the front of a buffer; raises `MalformedMessage` for what is no batch."""

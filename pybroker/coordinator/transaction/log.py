@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from pybroker.coordinator.runtime.log import Chunk
+from pybroker.coordinator.runtime.log import Chunk, Fault
 from pybroker.coordinator.transaction.native import RecordTable
-from pybroker.coordinator.transaction.records import FIRST_VERSION_WITH_OTHER_IDS, build_value
+from pybroker.coordinator.transaction.records import FIRST_VERSION_WITH_OTHER_IDS, build_value, check_value
 from pybroker.protocol.codec import schema_of
 from pybroker.protocol.messages.transaction_records.transaction_log import TransactionLogKey, TransactionLogValue
 
@@ -46,11 +46,31 @@ class TransactionRecordCodec:
         return _table().encode(written, now_ms, codec=_UNCOMPRESSED, max_batch_bytes=max_batch_bytes)
 
     def decode(self, batches: bytes) -> Chunk:
-        """Read the whole batches at the front of a buffer; raises `MalformedMessage`."""
-        return Chunk(*_table().decode(batches, max_bytes=_MAX_DECOMPRESSED_BYTES)[:4])
+        """Read the whole batches at the front of a buffer; raises `MalformedMessage` for what is no batch.
+
+        A record whose value cannot be read counts as a tombstone. The earlier state of its transactional id could abort
+        a transaction that this record has committed, or accept a producer that it has fenced.
+        """
+        records, next_offset, size, skipped, _, faults = _table().decode(batches, max_bytes=_MAX_DECOMPRESSED_BYTES)
+        for index, _, _, key, _ in reversed(faults):
+            if key is not None:
+                records.insert(index, (key, None))
+        return Chunk(records, next_offset, size, skipped, [Fault(*fault[1:]) for fault in faults])
+
+
+def fault_effect(key: TransactionLogKey | None) -> str:
+    """Return what follows from a record that cannot be read, for the log."""
+    if key is None:
+        return "the transactional id of the record is not known. The state of its earlier records stays in force"
+    return (
+        f"transactional id {key.transactional_id!r} is not known here unless a later record has its state. Its "
+        "producer gets INVALID_PRODUCER_ID_MAPPING and has to be started again; find the transaction that it may have "
+        "left open with 'pybroker transactions find-hanging'"
+    )
 
 
 @cache
 def _table() -> RecordTable:
     key, value = schema_of(TransactionLogKey), schema_of(TransactionLogValue)
-    return RecordTable([(_TRANSACTION_LOG, TransactionLogKey, key, value, FIRST_VERSION_WITH_OTHER_IDS)])
+    row = (_TRANSACTION_LOG, TransactionLogKey, key, value, FIRST_VERSION_WITH_OTHER_IDS)
+    return RecordTable([row], check_value)

@@ -61,11 +61,8 @@ def build_value(metadata: TransactionMetadata, version: int) -> TransactionLogVa
 
 
 def build_metadata(value: TransactionLogValue) -> TransactionMetadata:
-    """Read the value of a record; raises `MalformedMessage` for a state that no record can have."""
-    number = value.transaction_status
-    state = STATES[number] if 0 <= number < len(STATES) else None
-    if state not in LOGGED or state is None:
-        raise MalformedMessage(f"a record of __transaction_state has the state {number}, which no transaction rests in")
+    """Read the value of a record; raises `MalformedMessage` as `check_value`."""
+    state = check_value(value)
     partitions = NO_PARTITIONS
     if value.transaction_partitions:
         partitions = frozenset(
@@ -83,6 +80,15 @@ def build_metadata(value: TransactionLogValue) -> TransactionMetadata:
         updated_ms=value.transaction_last_update_timestamp_ms,
         client_version=value.client_transaction_version,
     )
+
+
+def check_value(value: TransactionLogValue) -> TransactionState:
+    """Return the state that a record's value has; raises `MalformedMessage` for one that no record can have."""
+    number = value.transaction_status
+    state = STATES[number] if 0 <= number < len(STATES) else None
+    if state not in LOGGED or state is None:
+        raise MalformedMessage(f"the transaction status is {number}, which no record has")
+    return state
 
 
 def _topics_of(partitions: frozenset[tuple[str, int]]) -> list[PartitionsSchema]:

@@ -22,7 +22,7 @@ from pybroker.coordinator.runtime.partitioning import partition_of
 from pybroker.coordinator.runtime.service import CoordinatorRuntime
 from pybroker.coordinator.transaction.errors import ProducerIdNeededError
 from pybroker.coordinator.transaction.events import AbortTimedOut, AddPartitions, VerifyPartitions
-from pybroker.coordinator.transaction.log import TransactionRecordCodec
+from pybroker.coordinator.transaction.log import TransactionRecordCodec, fault_effect
 from pybroker.coordinator.transaction.markers import TransactionMarkers
 from pybroker.coordinator.transaction.metadata import FIRST_VERSION_WITH_EPOCH_BUMP
 from pybroker.coordinator.transaction.state import TransactionContext
@@ -113,6 +113,7 @@ class TransactionCoordinator:
                 build_machine=partial(_build_machine, context),
                 codec=TransactionRecordCodec(),
                 appended=_ignore,
+                fault_effect=fault_effect,
                 observer=self._markers,
             ),
             runtime_settings,

@@ -223,13 +223,14 @@ async def test_a_log_that_is_damaged_is_not_coordinated(caplog: pytest.LogCaptur
     stand.groups.follow(image(1))
     await stand.groups.loaded()
     await stand.groups.submit("g", commit())
-    stand.logs[0].batches[0] = stand.logs[0].batches[0][:-3] + b"\xff\xff\xff"
+    batch = stand.logs[0].batches[0]
+    stand.logs[0].batches[0] = batch[:8] + (1).to_bytes(4) + batch[12:]
     after = Stand(logs=stand.logs)
     after.groups.follow(image(1))
     await after.groups.loaded()
     with pytest.raises(NotCoordinatorError):
         after.groups.submit("g", fetch())
-    assert "cannot be loaded" in caplog.text
+    assert "cannot be loaded: there is no batch at offset 0, or after it" in caplog.text
     await stand.groups.close()
     await after.groups.close()
 

@@ -72,3 +72,18 @@ async def test_records_of_unknown_types_are_reported(caplog: pytest.LogCaptureFi
         await loaded(MemoryLog(1, 0, 3))
     assert "__counts-0 has 1 records of unknown types below 2" in caplog.text
     assert "loaded 3 counts from 3 records of __counts-0" in caplog.text
+
+
+async def test_a_record_that_cannot_be_read_is_skipped_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    assert (await loaded(MemoryLog(1, -5, 3))).total == 4
+    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert line == ("Skipping the record at offset 1 of __counts-0: it is below zero. Consequence: -5 is not counted")
+
+
+async def test_a_thousand_records_that_cannot_be_read_are_a_hundred_and_one_lines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert (await loaded(MemoryLog(*[-1] * 1000, 3))).total == 3
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(lines) == 101
+    assert lines[-1] == "__counts-0 has 900 more records that cannot be read"

@@ -52,7 +52,7 @@ def test_an_empty_transactional_id_has_no_partitions() -> None:
     "number", [-1, 8, NUMBERS[TransactionState.DEAD], NUMBERS[TransactionState.PREPARE_EPOCH_FENCE]]
 )
 def test_a_state_that_no_record_can_have_is_refused(number: int) -> None:
-    with pytest.raises(MalformedMessage, match=f"has the state {number},"):
+    with pytest.raises(MalformedMessage, match=f"the transaction status is {number},"):
         build_metadata(TransactionLogValue(transaction_status=number))
 
 
