@@ -1586,6 +1586,7 @@ class Quorum:
         last: int,
         replayed: int,
         tail: list[tuple[int, int, bytes]],
+        awaited: tuple[int, int],
     ) -> Quorum:
         """A follower as the disk has it. `hard_state` is (term, vote), `terms` are (first index, term) ascending.
 
@@ -1595,7 +1596,8 @@ class Quorum:
         `before` is (index, term) of the entry before the log's first, zeros for none. Entries up to `replayed` are
         known to be committed and are not returned again; `tail` are those after it, up to `last`. A message holds
         entries of `message_bytes` or a single one, and `messages_in_flight` go unanswered; applied entries of
-        `kept_bytes` stay in memory. Raises `QuorumError` when these do not fit together.
+        `kept_bytes` stay in memory. `awaited` is (index, term) of the last entry that this voter had acknowledged,
+        where the log has lost it, zeros otherwise. Raises `QuorumError` when these do not fit together.
         """
     @property
     def is_leader(self) -> bool:
@@ -1609,6 +1611,10 @@ class Quorum:
     @property
     def last_index(self) -> int:
         """Index of the last entry, persisted or not."""
+    def take_losses(self) -> tuple[int | None, list[tuple[int, int, int]]]:
+        """What this voter lost and waits for: the index that its log has to reach again before it may lead, None where
+        nothing is lost. And voters that a leader found to lack entries since the last call: (replica, last entry that
+        it had acknowledged, last entry that it has). The entries are sent again."""
     @property
     def wanted(self) -> int | None:
         """Index of the oldest entry that a lagging voter needs and that is not in memory: `provide`."""

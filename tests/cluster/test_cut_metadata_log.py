@@ -87,6 +87,20 @@ def test_a_log_cut_before_the_record_of_a_topic_refuses_the_start(
     assert value_of(broker, "kept") == [b"kept"]
 
 
+def test_a_log_cut_without_another_trace_refuses_the_start(killed: Killed, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(killed.directory, data)
+    shutil.rmtree(data / "lost-0")
+    last = read_batches((data / SEGMENT).read_bytes())[-1]
+    with (data / SEGMENT).open("r+b") as segment:
+        segment.truncate((data / SEGMENT).stat().st_size - 10)
+    with pytest.raises(NotStartedError) as refused:
+        BrokerProcess(data).start()
+    assert refused.value.status == 1
+    proof = f"ends at offset {last.base_offset}, and metadata-log-position has acknowledged offset {last.last_offset}"
+    assert proof in refused.value.log
+
+
 def test_a_write_that_did_not_end_is_cut_and_the_start_continues(killed: Killed, tmp_path: Path) -> None:
     data = tmp_path / "data"
     shutil.copytree(killed.directory, data)

@@ -18,8 +18,10 @@ class Load:
     `acknowledged` maps partition and offset to the number that was acknowledged there.
     """
 
-    def __init__(self, address: str, topic: str, *, idempotent: bool) -> None:
+    def __init__(self, address: str, topic: str, *, idempotent: bool, pause_s: float = 0) -> None:
+        """`pause_s` passes between two records."""
         self.topic = topic
+        self._pause_s = pause_s
         self.acknowledged: dict[tuple[int, int], int] = {}
         self.failures: list[str] = []
         self.sent = 0
@@ -63,6 +65,8 @@ class Load:
                 self.sent = number + 1
                 break
             self._producer.poll(0)
+            if self._pause_s:
+                self._stop.wait(self._pause_s)
 
     def _delivered(self, error: object, message: confluent_kafka.Message) -> None:
         value, partition, offset = message.value(), message.partition(), message.offset()
@@ -84,7 +88,7 @@ def read_all(address: str, topic: str) -> Iterator[tuple[int, int, int]]:
             consumer.assign([where])
             offset = -1
             while offset < end - 1:
-                batch = consumer.consume(10_000, 10)
+                batch = consumer.consume(min(10_000, end - 1 - offset), 10)
                 assert batch, f"{topic}-{partition}: nothing more came after offset {offset} of {end}"
                 for message in batch:
                     assert message.error() is None

@@ -26,6 +26,7 @@ pub fn decode(bytes: &[u8]) {
         last: 0,
         replayed: 0,
         tail: vec![],
+        awaited: Position::default(),
     };
     let mut voter = Quorum::new(&settings, restored).expect("an empty log");
     for from in [0, 2, 9] {

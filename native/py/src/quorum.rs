@@ -4,13 +4,11 @@
 //! `(index, term, id)`.
 
 use parking_lot::Mutex;
-use pybroker_quorum::{Entry, HardState, Position, QuorumSettings, ReplicaKey, Restored, SnapshotMark, TermRun};
+use pybroker_quorum::{HardState, Position, QuorumSettings, ReplicaKey, Restored, TermRun};
 use pyo3::prelude::*;
 
 use crate::error::quorum_error;
-use crate::quorum_ready::QuorumReady;
-
-type Parts = (u64, u64, Vec<u8>);
+use crate::quorum_ready::{Parts, QuorumReady, entry, mark, parts};
 
 /// A voter of the metadata quorum; no method does I/O.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -21,7 +19,7 @@ impl Quorum {
     #[new]
     #[pyo3(signature = (
         *, key, voters, is_open, election_ticks, heartbeat_ticks, message_bytes, messages_in_flight, kept_bytes,
-        hard_state, before, snapshot, terms, last, replayed, tail
+        hard_state, before, snapshot, terms, last, replayed, tail, awaited
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
@@ -40,6 +38,7 @@ impl Quorum {
         last: u64,
         replayed: u64,
         tail: Vec<Parts>,
+        awaited: (u64, u64),
     ) -> PyResult<Self> {
         let settings = QuorumSettings {
             key,
@@ -59,6 +58,7 @@ impl Quorum {
             last,
             replayed,
             tail: tail.into_iter().map(entry).collect(),
+            awaited: Position { index: awaited.0, term: awaited.1 },
         };
         pybroker_quorum::Quorum::new(&settings, restored).map(|quorum| Self(Mutex::new(quorum))).map_err(quorum_error)
     }
@@ -81,6 +81,12 @@ impl Quorum {
     #[getter]
     fn last_index(&self) -> u64 {
         self.0.lock().last_index()
+    }
+
+    #[pyo3(signature = ())]
+    fn take_losses(&self) -> (Option<u64>, Vec<(ReplicaKey, u64, u64)>) {
+        let mut quorum = self.0.lock();
+        (quorum.awaited(), quorum.take_lost())
     }
 
     #[getter]
@@ -185,16 +191,4 @@ impl Quorum {
     fn forget_before(&self, index: u64) {
         self.0.lock().forget_before(index);
     }
-}
-
-fn entry(parts: Parts) -> Entry {
-    Entry { index: parts.0, term: parts.1, payload: parts.2 }
-}
-
-fn mark(parts: Parts) -> SnapshotMark {
-    SnapshotMark { last: Position { index: parts.0, term: parts.1 }, id: parts.2 }
-}
-
-pub fn parts(mark: SnapshotMark) -> Parts {
-    (mark.last.index, mark.last.term, mark.id)
 }

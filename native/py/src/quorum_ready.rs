@@ -1,11 +1,13 @@
 //! What a voter hands out, for `pybroker.controller.quorum`; and the batches of the metadata log.
 
-use pybroker_quorum::{Entry, ReplicaKey, batch};
+use pybroker_quorum::{Entry, Position, ReplicaKey, SnapshotMark, batch};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::error::MetadataLogError;
-use crate::quorum::parts;
+
+/// An entry, or a snapshot: index, term, and payload or id.
+pub type Parts = (u64, u64, Vec<u8>);
 
 /// What a voter has to persist, to send and to apply.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -96,4 +98,16 @@ pub fn parse_metadata_batches<'py>(py: Python<'py>, buffer: &[u8]) -> PyResult<(
         list.append((base_offset, last_offset, epoch, timestamp, is_control, values))?;
     }
     Ok((list, size))
+}
+
+pub fn entry(parts: Parts) -> Entry {
+    Entry { index: parts.0, term: parts.1, payload: parts.2 }
+}
+
+pub fn mark(parts: Parts) -> SnapshotMark {
+    SnapshotMark { last: Position { index: parts.0, term: parts.1 }, id: parts.2 }
+}
+
+pub fn parts(mark: SnapshotMark) -> Parts {
+    (mark.last.index, mark.last.term, mark.id)
 }

@@ -8,12 +8,14 @@
 
 #[path = "lost_log.rs"]
 mod lost_log;
+#[path = "terms.rs"]
+mod terms;
 
 use raft::eraftpb::{ConfChange, ConfChangeType, HardState as RaftHardState, Message, MessageType};
 use raft::{Config, INVALID_ID, RawNode, SnapshotStatus, StateRole};
 
 use super::batch;
-use super::entries::{Entries, Entry, SnapshotMark, conf_state};
+use super::entries::{Entries, Entry, Position, SnapshotMark, conf_state};
 use super::message;
 use super::names::Names;
 use super::state::{HardState, QuorumError, QuorumSettings, Ready, ReplicaKey, Restored, VoterProgress, node_of};
@@ -33,6 +35,10 @@ pub struct Quorum {
     granting: (u64, Vec<ReplicaKey>),
     /// A leader's snapshot whose file is not here yet.
     offered: Option<Message>,
+    /// The last entry that this voter had acknowledged, where the log has lost it; zeros where nothing is lost.
+    awaited: Position,
+    /// Voters that lack what they had acknowledged, to be reported: the last entries that each had and has.
+    lost: Vec<(ReplicaKey, u64, u64)>,
     names: Names,
 }
 
@@ -78,7 +84,7 @@ impl Quorum {
             ..Config::default()
         };
         let logger = slog::Logger::root(slog::Discard, slog::o!());
-        Ok(Self {
+        let mut quorum = Self {
             raft: RawNode::new(&config, entries, &logger)?,
             kept_bytes: settings.kept_bytes,
             is_open: settings.is_open,
@@ -87,8 +93,12 @@ impl Quorum {
             began: 0,
             granting: (0, Vec::new()),
             offered: None,
+            awaited: restored.awaited,
+            lost: Vec::new(),
             names,
-        })
+        };
+        quorum.maybe_recover();
+        Ok(quorum)
     }
 
     /// Counts one tick of the clock; true when there may be something ready.
@@ -96,15 +106,16 @@ impl Quorum {
         if self.waits_for_disk() {
             return false;
         }
+        self.pass_election();
         let ready = self.raft.tick();
         self.begin_term(now_ms);
         ready
     }
 
-    /// Stands for election now; a voter that leads, or that is none any more, does not. The only voter leads when the
-    /// call returns.
+    /// Stands for election now; a voter that leads, that is none any more, or that lost records, does not. The only
+    /// voter leads when the call returns.
     pub fn campaign(&mut self, now_ms: i64) -> Result<(), QuorumError> {
-        if self.raft.raft.promotable() && !self.waits_for_disk() {
+        if self.raft.raft.promotable() && !self.waits_for_disk() && self.awaited().is_none() {
             self.raft.campaign()?;
             self.begin_term(now_ms);
         }
@@ -123,7 +134,7 @@ impl Quorum {
             return self.take_offer(message);
         }
         self.note_vote(from, &message);
-        if self.resets_progress(&message) {
+        if self.abstains(&message) || self.resets_progress(&message) {
             return Ok(None);
         }
         let lost = self.clamp_commit(&mut message);
@@ -290,6 +301,7 @@ impl Quorum {
     /// Notes that everything in the readies up to `number` is persisted.
     pub fn persisted(&mut self, number: u64) {
         self.raft.on_persist_ready(number);
+        self.maybe_recover();
     }
 
     /// Index of the oldest entry that a lagging voter needs and that is to be read from the disk.
@@ -445,51 +457,11 @@ impl Quorum {
         self.raft.apply_conf_change(&change)?;
         Ok(())
     }
-
-    fn note_vote(&mut self, from: ReplicaKey, message: &Message) {
-        let raft = &self.raft.raft;
-        if message.get_msg_type() == MessageType::MsgRequestVoteResponse
-            && !message.reject
-            && message.term == raft.term
-            && raft.state == StateRole::Candidate
-        {
-            if self.granting.0 != raft.term {
-                self.granting = (raft.term, Vec::new());
-            }
-            self.granting.1.push(from);
-        }
-    }
-
-    /// Puts Kafka's batch into the entry by which this voter has just begun a term, which the library leaves empty; and
-    /// into the messages that hold it already.
-    fn begin_term(&mut self, now_ms: i64) {
-        if !self.is_leader() || self.began == self.raft.raft.term {
-            return;
-        }
-        let raft = &mut self.raft.raft;
-        self.began = raft.term;
-        let own = self.names.key(raft.id).unwrap_or_default();
-        let ids = raft.prs().conf().voters().ids();
-        let mut voters: Vec<ReplicaKey> = ids.iter().filter_map(|id| self.names.key(id)).collect();
-        voters.sort_unstable_by_key(|key| node_of(*key));
-        let granted = if self.granting.0 == raft.term { self.granting.1.as_slice() } else { &[] };
-        let granting: Vec<i32> =
-            voters.iter().filter(|key| **key == own || granted.contains(key)).map(|key| node_of(*key)).collect();
-        let voters: Vec<i32> = voters.into_iter().map(node_of).collect();
-        let payload = batch::build_leader_change(node_of(own), &voters, &granting, now_ms);
-        let index = raft.raft_log.last_index();
-        let unstable = &mut raft.r.raft_log.unstable;
-        unstable.entries_size += payload.len();
-        let sent = raft.msgs.iter_mut().flat_map(|message| message.entries.iter_mut());
-        for entry in unstable.entries.iter_mut().chain(sent).filter(|entry| entry.index == index) {
-            entry.data = payload.clone().into();
-        }
-    }
 }
 
 fn snapshot_mark(snapshot: &raft::eraftpb::Snapshot) -> SnapshotMark {
     let metadata = snapshot.get_metadata();
-    let last = super::entries::Position { index: metadata.index, term: metadata.term };
+    let last = Position { index: metadata.index, term: metadata.term };
     SnapshotMark { last, id: snapshot.data.to_vec() }
 }
 

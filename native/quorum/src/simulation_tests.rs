@@ -11,6 +11,11 @@ use std::collections::BTreeMap;
 use super::tests::{empty, records, settings};
 use super::*;
 
+#[path = "simulation_checks.rs"]
+mod checks;
+#[path = "lost_tail_tests.rs"]
+mod lost_tail;
+
 const STEPS: usize = 1000;
 
 /// A generator of numbers that are the same for a seed (xorshift64*).
@@ -35,6 +40,7 @@ enum Planted {
     Nothing,
     VoteNotPersisted,
     SentBeforePersisted,
+    LossForgotten,
 }
 
 #[derive(Clone, Default)]
@@ -46,6 +52,8 @@ struct Disk {
     /// The last change of voters that is known to be committed.
     settled: u64,
     log: Vec<Entry>,
+    /// The last entry that was acknowledged; `metadata-log-position` in Python.
+    acknowledged: Position,
 }
 
 /// Node ids of those who vote; `named` where the log names them, by node and directory.
@@ -81,6 +89,10 @@ impl Disk {
         self.snapshot.as_ref().map_or(Position::default(), |mark| mark.last)
     }
 
+    fn last(&self) -> Position {
+        self.log.last().map_or(self.before(), |entry| Position { index: entry.index, term: entry.term })
+    }
+
     /// Who votes at a restart, and up to which entry the log is known to be committed: as `Voter` has it in Python.
     fn voters(&self, own: i64) -> (Voters, u64) {
         let changes = self.log.iter().filter_map(|entry| Some((entry.index, Voters::of(&entry.payload)?)));
@@ -111,6 +123,7 @@ impl Disk {
             last: before.index + self.log.len() as u64,
             replayed: self.voters(own).1,
             tail: self.log.iter().filter(|entry| entry.index > self.voters(own).1).cloned().collect(),
+            awaited: self.acknowledged,
         }
     }
 
@@ -146,6 +159,8 @@ struct Cluster {
     planted: Planted,
     /// Whether voters change.
     changes: bool,
+    /// How many logs have lost entries; `None` where none does.
+    losses: Option<usize>,
     /// Who votes as of the snapshots that were made, by their last entries.
     named: BTreeMap<u64, Voters>,
     /// Changes that were committed.
@@ -180,7 +195,20 @@ impl Cluster {
             .collect();
         let (named, leaders) = (BTreeMap::new(), BTreeMap::new());
         let (sent, committed) = (vec![], vec![]);
-        Self { dice, planted, changes, named, changed: 0, ids, nodes, sent, leaders, committed, proposed: 0 }
+        Self {
+            dice,
+            planted,
+            changes,
+            losses: None,
+            named,
+            changed: 0,
+            ids,
+            nodes,
+            sent,
+            leaders,
+            committed,
+            proposed: 0,
+        }
     }
 
     fn run(mut self) -> Result<usize, String> {
@@ -203,6 +231,7 @@ impl Cluster {
             95..97 => self.compact(at),
             97..98 if self.changes => self.change(at),
             98..99 if self.changes => self.look_round(at),
+            99 if self.losses.is_some() => self.lose_tail(at),
             _ => self.install(at),
         }
         for at in 0..self.nodes.len() {
@@ -248,6 +277,9 @@ impl Cluster {
         for ready in node.unwritten.drain(..count) {
             node.disk.write(&ready, self.planted, &self.named);
             quorum.persisted(ready.number);
+            if quorum.awaited().is_none() && self.planted != Planted::LossForgotten {
+                node.disk.acknowledged = node.disk.last();
+            }
             if self.planted != Planted::SentBeforePersisted {
                 let messages = ready.persisted_messages.into_iter();
                 self.sent.extend(messages.map(|(to, bytes)| (at as i64, i64::from(node_of(to)), bytes)));
@@ -343,7 +375,8 @@ impl Cluster {
         let Some(quorum) = &mut node.quorum else { return };
         let before = node.disk.before().index;
         let end = quorum.committed_index().min(before + node.disk.log.len() as u64);
-        if end <= before + 3 || node.unwritten.iter().any(|ready| ready.snapshot.is_some()) {
+        let replaces = |ready: &Ready| ready.entries.first().is_some_and(|first| first.index <= end);
+        if end <= before + 3 || node.unwritten.iter().any(|ready| ready.snapshot.is_some() || replaces(ready)) {
             return;
         }
         let count = (end - before) as usize;
@@ -400,37 +433,6 @@ impl Cluster {
             }
         }
         self.check_leader(at)
-    }
-
-    fn check_committed(&mut self, id: i64, entry: Entry) -> Result<(), String> {
-        let place = entry.index as usize - 1;
-        match self.committed.get(place) {
-            Some(known) if *known != entry => Err(format!("voter {id} committed another entry {}", entry.index)),
-            Some(_) => Ok(()),
-            None if place == self.committed.len() => {
-                self.committed.push(entry);
-                Ok(())
-            }
-            None => Err(format!("voter {id} committed entry {} after {}", entry.index, self.committed.len())),
-        }
-    }
-
-    fn check_leader(&mut self, at: usize) -> Result<(), String> {
-        let id = self.ids[at];
-        let Some(quorum) = &self.nodes[at].quorum else { return Ok(()) };
-        if !quorum.is_leader() {
-            return Ok(());
-        }
-        let term = quorum.term();
-        if let Some(known) = self.leaders.get(&term) {
-            return if *known == id { Ok(()) } else { Err(format!("voters {known} and {id} lead term {term}")) };
-        }
-        self.leaders.insert(term, id);
-        let newest = self.leaders.keys().next_back() == Some(&term);
-        if newest && quorum.last_index() < self.committed.len() as u64 {
-            return Err(format!("voter {id} leads term {term} without entry {}", self.committed.len()));
-        }
-        Ok(())
     }
 }
 

@@ -95,6 +95,9 @@ pub struct Restored {
     pub replayed: u64,
     /// The entries after `replayed`, with their payloads.
     pub tail: Vec<Entry>,
+    /// The last entry that this voter had acknowledged, where the log has lost it; zeros where nothing was lost. The
+    /// voter votes as if its log was that far, and does not stand for election before it is, in Raft's order.
+    pub awaited: Position,
 }
 
 impl Restored {

@@ -25,6 +25,7 @@ pub(super) fn empty() -> Restored {
         last: 0,
         replayed: 0,
         tail: vec![],
+        awaited: Position::default(),
     }
 }
 
@@ -40,6 +41,7 @@ pub(super) struct Voter {
     before: Position,
     pub(super) log: Vec<Entry>,
     pub(super) committed: Vec<Entry>,
+    awaited: Position,
 }
 
 impl Voter {
@@ -48,7 +50,15 @@ impl Voter {
     }
 
     pub(super) fn of(id: i64, quorum: Quorum) -> Self {
-        Self { id, quorum, hard_state: None, before: Position::default(), log: vec![], committed: vec![] }
+        Self {
+            id,
+            quorum,
+            hard_state: None,
+            before: Position::default(),
+            log: vec![],
+            committed: vec![],
+            awaited: Position::default(),
+        }
     }
 
     /// Does what a ready asks for, and returns the messages to send.
@@ -86,8 +96,10 @@ impl Voter {
         runs
     }
 
-    /// Starts anew with the first entries of its log and no memory of its votes.
-    pub(super) fn lose_log_after(&mut self, kept: usize, voters: &[i64]) {
+    /// Starts anew with the first entries of its log and no memory of its votes; with `knows_loss` it knows what it had.
+    pub(super) fn lose_log_after(&mut self, kept: usize, voters: &[i64], knows_loss: bool) {
+        let last = self.log.last().map(|entry| Position { index: entry.index, term: entry.term });
+        self.awaited = last.filter(|_| knows_loss).unwrap_or_default();
         self.log.truncate(kept);
         self.hard_state = None;
         self.restart(voters, 0);
@@ -100,6 +112,7 @@ impl Voter {
             last: self.log.len() as u64,
             replayed,
             tail: self.log[replayed as usize..].to_vec(),
+            awaited: self.awaited,
             ..empty()
         };
         self.quorum = Quorum::new(&settings(self.id, voters), restored).unwrap();

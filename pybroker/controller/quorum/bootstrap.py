@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
+from pybroker.controller.quorum.log_position import POSITION_NAME
 from pybroker.controller.quorum.snapshots import SnapshotId, encode_records, read_values, write_file
 from pybroker.protocol.errors import ProtocolError
 from pybroker.protocol.messages.records.frame import decode_record
@@ -27,7 +28,11 @@ FILE_NAME = "bootstrap.checkpoint"
 
 
 def write_bootstrap(directory: Path, records: Iterable[Message], now_ms: int) -> Path:
-    """Write `bootstrap.checkpoint` into the directory that holds the metadata log's; raises `OSError`."""
+    """Write `bootstrap.checkpoint` into the directory that holds the metadata log's; raises `OSError`.
+
+    What a file of an earlier cluster in this directory has acknowledged is forgotten.
+    """
+    (directory / POSITION_NAME).unlink(missing_ok=True)
     return write_file(directory / FILE_NAME, encode_records(records, 0, now_ms))
 
 

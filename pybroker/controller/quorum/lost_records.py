@@ -1,8 +1,8 @@
 """Whether other files of the only voter prove that its metadata log was longer than it is now.
 
-Owns the proofs: a snapshot, an epoch or a change of voters beyond the log's end, and partitions of topics without a
-record. Owns the file by which an operator accepts the loss, too. Must not open the log, and changes no other file. A
-voter among several is not checked: it may be behind, and fetches from the leader what it lacks.
+Owns the proofs: a snapshot, an epoch, an acknowledged record or a change of voters beyond the log's end, and partitions
+of topics without a record. Owns the file by which an operator accepts the loss, too. Must not open the log, and changes
+no other file. A voter among several is not checked here: it fetches from the leader what it lacks (`losses`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.control_records import read_voters
 from pybroker.controller.quorum.epoch_checkpoint import EPOCHS_NAME, read_last_epoch
 from pybroker.controller.quorum.hard_state import FILE_NAME, read_hard_state
+from pybroker.controller.quorum.log_position import POSITION_NAME, read_position
 from pybroker.controller.quorum.native import parse_metadata_batches
 from pybroker.controller.quorum.snapshots import newest_snapshot, read_values
 from pybroker.controller.quorum.voter_set import NO_DIRECTORY, VoterNode, VoterSet, key_of
@@ -67,8 +68,10 @@ def check_nothing_lost(directory: Path, end_offset: int, replica: Replica, parti
     snapshot = newest_snapshot(directory)
     if not _is_only_voter(directory, end_offset, replica, snapshot):
         return
-    proof = _beyond_the_end(directory, end_offset, snapshot) or _unknown_topics(
-        directory, end_offset, snapshot, partitions
+    proof = (
+        _beyond_the_end(directory, end_offset, snapshot)
+        or _unknown_topics(directory, end_offset, snapshot, partitions)
+        or _acknowledged(directory, end_offset)
     )
     if proof is None:
         return
@@ -116,6 +119,12 @@ def _beyond_the_end(directory: Path, end_offset: int, snapshot: SnapshotFile | N
     if state is not None and state.voters_offset > end_offset:
         return f"and {FILE_NAME} has a change of voters that ends at offset {state.voters_offset}"
     return None
+
+
+def _acknowledged(directory: Path, end_offset: int) -> str | None:
+    """Return what the node had acknowledged beyond the log's end, None for nothing. It names no topics."""
+    acknowledged = read_position(directory.parent).end_offset
+    return None if acknowledged <= end_offset else f"and {POSITION_NAME} has acknowledged offset {acknowledged - 1}"
 
 
 def _unknown_topics(

@@ -20,6 +20,7 @@ import msgspec
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.hard_state import HardState, read_hard_state, write_hard_state
+from pybroker.controller.quorum.log_position import LogPosition, PositionFile
 from pybroker.controller.quorum.native import Log, parse_metadata_batches
 from pybroker.storage.exhaustion import is_exhaustion, limits
 
@@ -74,6 +75,8 @@ class Writing(NamedTuple):
     """Term and batch of each."""
     messages: Sequence[tuple[int, bytes]]
     """For other voters, to be sent when this is persisted."""
+    position: LogPosition | None = None
+    """Where the log ends then; None while the voter waits for records that it had acknowledged and that are lost."""
 
     @property
     def is_empty(self) -> bool:
@@ -96,6 +99,7 @@ class MetadataLog:
             index_interval_bytes=_INDEX_INTERVAL_BYTES,
             now_ms=now_ms(),
         )
+        self._positions = PositionFile(settings.directory)
         if self._log.truncated_bytes:
             log.warning("%s: %d bytes of unfinished writes were cut", self.directory, self._log.truncated_bytes)
 
@@ -163,8 +167,11 @@ class MetadataLog:
 
     def write(self, writings: Sequence[Writing]) -> None:
         """Persist, in their order, what several steps ask for; raises `OSError`: the log is not to be used then."""
-        is_dirty = False
+        is_dirty, position = False, None
         for writing in writings:
+            position = writing.position
+            if position is not None and (writing.restart_at is not None or writing.cut_at is not None):
+                self._patiently(partial(self._positions.clear, position.term))
             if writing.restart_at is not None:
                 self._log.restart_at(writing.restart_at, self._now_ms())
                 is_dirty = True
@@ -177,9 +184,12 @@ class MetadataLog:
                 is_dirty = True
         if is_dirty:
             self._patiently(self._log.flush)
+        if position is not None:
+            self._patiently(partial(self._positions.write, position))
 
     def close(self) -> None:
         """Close the log; raises `OSError`."""
+        self._positions.close()
         self._log.close()
 
     def _patiently(self, work: Callable[[], T]) -> T:

@@ -26,8 +26,11 @@ from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.batches import Batch
 from pybroker.controller.quorum.control_records import build_voters, read_voters
 from pybroker.controller.quorum.hard_state import HardState
+from pybroker.controller.quorum.log_position import LogPosition, read_position
+from pybroker.controller.quorum.losses import Losses, find_lost
 from pybroker.controller.quorum.metadata_log import MetadataLog, Writing, split
 from pybroker.controller.quorum.native import Quorum, build_record_batch, parse_metadata_batches
+from pybroker.controller.quorum.snapshot_place import continues
 from pybroker.controller.quorum.snapshots import SnapshotId
 from pybroker.controller.quorum.voter_set import key_of, node_of
 
@@ -147,6 +150,9 @@ class Voter:
         self._hard_state = HardState(0, None)
         # The newest term whose leader `quorum-state` names, or is about to.
         self._named_term = -1
+        # Of the last entry, persisted or not; 0 before the first.
+        self._last_epoch = 0
+        self._losses = Losses()
         self._quorum: Quorum
 
     @classmethod
@@ -262,6 +268,7 @@ class Voter:
         A snapshot that is returned is to be fetched from the leader, and then `install`ed or `decline`d.
         """
         offered = self._quorum.step(voter, message, self._now_ms())
+        self._losses.follow(self._quorum, self.end_of)
         return None if offered is None else SnapshotMark.from_native(offered)
 
     def install(self, snapshot: SnapshotMark, voters: VoterSet | None = None) -> None:
@@ -324,6 +331,7 @@ class Voter:
     def persisted(self, number: int) -> None:
         """Note that the writings up to this number are on the device."""
         self._quorum.persisted(number)
+        self._losses.follow(self._quorum, self.end_of)
 
     def provide(self, index: int, entries: list[tuple[int, int, bytes]]) -> None:
         """Hand in what was read of the entries that a lagging voter needs; none when they are gone."""
@@ -360,7 +368,7 @@ class Voter:
             restart_at = self._start = mark.id.end_offset
             if self._offered_voters is not None:
                 self.voters, self.names_voters = self._offered_voters, True
-            self._first = mark.raft_index + 1
+            self._first, self._last_epoch = mark.raft_index + 1, mark.id.epoch
             del self._ends[:]
         cut_at = None
         entries = ready.entries
@@ -369,13 +377,14 @@ class Voter:
             place = entries[0][0] - self._first
             cut_at = self._ends[place - 1] if place else self._start
             del self._ends[place:]
-        for _, _, payload in entries:
+        for _, self._last_epoch, payload in entries:
             self._ends.append(self.next_offset + int.from_bytes(payload[_LAST_OFFSET_DELTA]) + 1)
         if ready.hard_state is not None:
             self._hard_state = HardState(*ready.hard_state, self._hard_state.voters_offset)
         # A Kafka that has this directory next takes who has voted for itself, and names no leader, for a candidate, and
         # ends itself over entries of that term (its `QuorumState.initialize`).
         names = bool(entries) and self._hard_state.vote == self.key and self._named_term < self.term
+        ends = LogPosition(self._hard_state.term, self._last_epoch, self._first + len(self._ends) - 1, self.next_offset)
         is_written, leader = ready.hard_state is not None or names, self.leader
         if is_written and leader is not None:
             self._named_term = self.term
@@ -388,14 +397,14 @@ class Voter:
             cut_at=cut_at,
             entries=[(term, payload) for _, term, payload in entries],
             messages=ready.persisted_messages,
+            position=ends if self._losses.awaited is None else None,
         )
 
     def _restore(self, replay: Callable[[Batch], None], snapshot: SnapshotMark | None, named: VoterSet | None) -> None:
         if named is not None:
             self.voters, self.is_dynamic = named, True
             self.names_voters = snapshot is not None
-        hard_state = self.log.hard_state()
-        self._hard_state = hard_state or self._hard_state
+        self._hard_state = self.log.hard_state() or self._hard_state
         terms: list[tuple[int, int]] = []
         entries: list[StoredBatch] = []
         changes: list[Change] = []
@@ -417,6 +426,8 @@ class Voter:
         for batch in entries[:count]:
             _replay(batch, replay)
         tail = [(number, batch.epoch, batch.payload) for number, batch in enumerate(entries[count:], self.applied + 1)]
+        self._last_epoch = terms[-1][1] if terms else 0 if snapshot is None else snapshot.id.epoch
+        lost = self._find_lost()
         self._quorum = Quorum(
             key=self.key,
             voters=list(self.voters.keys),
@@ -426,14 +437,25 @@ class Voter:
             message_bytes=_MESSAGE_BYTES,
             messages_in_flight=_MESSAGES_IN_FLIGHT,
             kept_bytes=_KEPT_ALONE_BYTES if self.is_alone else _KEPT_BYTES,
-            hard_state=None if hard_state is None else hard_state[:2],
+            hard_state=self._hard_state[:2],
             before=(0, 0) if snapshot is None else (snapshot.raft_index, snapshot.id.epoch),
             snapshot=None if snapshot is None else snapshot.to_native(),
             terms=terms,
             last=last,
             replayed=self.applied,
             tail=tail,
+            awaited=(lost.raft_index, lost.epoch),
         )
+        self._losses.awaited, _ = self._quorum.take_losses()
+
+    def _find_lost(self) -> LogPosition:
+        """Return the position that the log has lost, and keep a lost `quorum-state` from a second vote in its term."""
+        position = read_position(self._settings.directory)
+        if position.term > self._hard_state.term:
+            self._hard_state = self._hard_state._replace(term=position.term, vote=self.key)
+        if self.is_alone:
+            return LogPosition()
+        return find_lost(self._settings.directory, position, self._last_epoch, self.next_offset)
 
     def _settle(self, changes: Sequence[Change], before: int, last: int) -> int:
         """Put the voters in force that are known to be committed, and return the last entry that is."""
@@ -460,26 +482,10 @@ class Voter:
                 f"{self.log.directory}: the log begins at offset {self.log.start_offset}, and the newest snapshot ends "
                 f"at {self._start}: restore the checkpoint that holds what is between them"
             )
-        if snapshot is not None and not self._continues(snapshot.id):
+        if snapshot is not None and not continues(self.log, snapshot.id, is_alone=self.is_alone):
             # The process ended after a leader's snapshot was fetched and before the log was begun anew behind it.
             log.warning("%s: what is not of the snapshot at offset %d is removed", self.log.directory, self._start)
             self.log.restart_at(self._start)
         for batch in self.log.scan():
             if batch.base_offset >= self._start:
                 yield batch
-
-    def _continues(self, snapshot: SnapshotId) -> bool:
-        """Return whether the log has the last entry of a snapshot, or begins behind it."""
-        if self.log.start_offset == snapshot.end_offset:
-            return True
-        if self.log.end_offset < snapshot.end_offset:
-            return False
-        last = next(split(self.log.read(snapshot.end_offset - 1, 1)))
-        continues = (last.last_offset + 1, last.epoch) == (snapshot.end_offset, snapshot.epoch)
-        if not continues and self.is_alone:
-            raise MetadataLogError(
-                f"{self.log.directory}: the entry before offset {snapshot.end_offset} is of epoch {last.epoch} and "
-                f"ends at {last.last_offset + 1}, and the snapshot there is of epoch {snapshot.epoch}: one of the two "
-                "belongs to another log"
-            )
-        return continues

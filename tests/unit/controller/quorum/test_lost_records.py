@@ -13,6 +13,7 @@ from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.control_records import build_voters
 from pybroker.controller.quorum.hard_state import HardState, write_hard_state
+from pybroker.controller.quorum.log_position import POSITION_NAME, LogPosition, PositionFile
 from pybroker.controller.quorum.lost_records import ACCEPT_LOSS, Replica, check_nothing_lost, clear_acceptance
 from pybroker.controller.quorum.metadata_log import MetadataLog, Writing
 from pybroker.controller.quorum.native import build_record_batch
@@ -226,3 +227,15 @@ def test_an_acceptance_that_cannot_be_removed_is_logged(tmp_path: Path, caplog: 
     (tmp_path / ACCEPT_LOSS).mkdir()
     clear_acceptance(tmp_path)
     assert f"{tmp_path / ACCEPT_LOSS} cannot be removed, and would hide another loss" in caplog.text
+
+
+@pytest.mark.parametrize(("acknowledged", "is_lost"), [(1, False), (2, False), (3, True)])
+def test_an_acknowledged_record_beyond_the_end_proves_a_loss(tmp_path: Path, acknowledged: int, is_lost: bool) -> None:
+    end = write_log(tmp_path, [batch(NO_OP), batch(NO_OP)])
+    file = PositionFile(tmp_path)
+    file.write(LogPosition(1, 1, acknowledged, acknowledged))
+    file.close()
+    text = refusal(tmp_path, end, ALONE)
+    assert (text is not None) == is_lost
+    if text is not None:
+        assert f"ends at offset 2, and {POSITION_NAME} has acknowledged offset 2" in text

@@ -1,0 +1,46 @@
+"""What an accident does to the metadata log of a voter that is down."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.support.batches import read_batches
+
+METADATA_LOG = "__cluster_metadata-0"
+
+Damage = Callable[[Path, Path], None]
+"""Of a data directory, and of the older copy of its metadata log."""
+
+
+def cut_ten_bytes(data: Path, _older: Path) -> None:
+    """The last batch is torn, as by a write that did not end."""
+    segment = _last_segment(data)
+    with segment.open("r+b") as file:
+        file.truncate(segment.stat().st_size - 10)
+
+
+def cut_batches(data: Path, _older: Path, count: int = 3) -> None:
+    """The log ends at the edge of a batch."""
+    segment = _last_segment(data)
+    lost = read_batches(segment.read_bytes())[-count:]
+    with segment.open("r+b") as file:
+        file.truncate(segment.stat().st_size - sum(len(batch.raw) for batch in lost))
+
+
+def restore_older_copy(data: Path, older: Path) -> None:
+    """All files of the log, and the vote, are those of an earlier time."""
+    shutil.rmtree(data / METADATA_LOG)
+    shutil.copytree(older, data / METADATA_LOG)
+
+
+DAMAGES: dict[str, Damage] = {
+    "ten bytes": cut_ten_bytes,
+    "batches": cut_batches,
+    "an older copy": restore_older_copy,
+}
+
+
+def _last_segment(data: Path) -> Path:
+    return max((data / METADATA_LOG).glob("*.log"))
