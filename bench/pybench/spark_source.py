@@ -177,7 +177,7 @@ def _copy(bench: Bench, form: str) -> float:
     if len(batches) != _BATCHES:
         raise ToolError(f"{len(batches)} micro-batches had rows, and there were to be {_BATCHES} of {_FEW_RECORDS}")
     seconds = [progress["durationMs"]["triggerExecution"] / 1000 for progress in batches]
-    return statistics.median(seconds[_BATCHES // 4 :])
+    return float(statistics.median(seconds[_BATCHES // 4 :]))
 
 
 ROWS: dict[str, Callable[[Bench], float]] = {

@@ -7,13 +7,13 @@
 //! by partition; [`parts`] reads their texts and byte strings.
 
 mod builder;
+#[cfg(test)]
+mod kafka_tests;
 mod parts;
 mod pieces;
 mod reader;
 mod routes;
 mod sent;
-#[cfg(test)]
-mod kafka_tests;
 #[cfg(test)]
 mod tests;
 
