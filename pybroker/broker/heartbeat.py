@@ -134,10 +134,6 @@ class Heartbeats:
         self._life.step_opened()
         self._due.set()
 
-    def send_now(self) -> None:
-        """Send the next heartbeat at once: a new active controller does not know that this broker is alive."""
-        self._due.set()
-
     async def unfenced(self) -> None:
         """Wait until the broker is unfenced."""
         if self._beating is None:

@@ -17,15 +17,12 @@ import socket
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from pybroker.controller.cluster.events import SessionExpired
 from pybroker.controller.errors import ControllerError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from pybroker.controller.cluster.machine import Event
     from pybroker.controller.service import Controller
 
 log = logging.getLogger("pybroker.controller")
@@ -146,15 +143,9 @@ def build_death_watch(controller: Controller, inter_broker_listener: str, grace_
         return broker.listeners.get(inter_broker_listener)
 
     def died(broker_id: int, epoch: int) -> Awaitable[object]:
-        return controller.submit(with_contacts(SessionExpired(broker_id, epoch)))
-
-    def with_contacts(event: Event) -> Event:
-        if isinstance(event, SessionExpired):
-            return msgspec.structs.replace(event, alive=controller.contacts.alive(controller.image, watch.is_gone))
-        return event
+        return controller.submit(SessionExpired(broker_id, epoch))
 
     watch = DeathWatch(address_of, died, ControllerError, grace_ms)
-    controller.at_due = with_contacts
 
     def leads(begins: bool) -> None:  # what `on_leadership` calls
         if begins:

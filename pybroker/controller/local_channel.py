@@ -194,7 +194,6 @@ class LocalChannel:
             fenced=fenced,
             previous_broker_epoch=previous_broker_epoch,
             session_is_alive=self._controller.has_timer(session_key(broker_id)) and not self._is_gone(broker_id),
-            alive=self._controller.contacts.alive(self._controller.image, self._is_gone),
         )
         return cast("RegisteredBroker", await self._controller.submit(event))
 
@@ -212,11 +211,7 @@ class LocalChannel:
         `metadata_offset` is up to where a broker in another process has put metadata in force: it is unfenced once it
         knows its own registration.
         """
-        known = self._controller.image.cluster.brokers.get(broker_id)
-        is_current = known is not None and known.epoch == broker_epoch
-        contacts = self._controller.contacts
-        since = contacts.since if is_current and contacts.note(broker_id) else None
-        event = Heartbeat(broker_id, broker_epoch, want_fence, want_shut_down, metadata_offset, since)
+        event = Heartbeat(broker_id, broker_epoch, want_fence, want_shut_down, metadata_offset)
         return cast("HeartbeatResult", await self._controller.submit(event))
 
     async def fail_log_directories(self, broker_id: int, broker_epoch: int, directories: Sequence[bytes]) -> Result:

@@ -21,7 +21,6 @@ from pybroker.controller.channel import QuorumState
 from pybroker.controller.cluster.configs import equalize_min_isr
 from pybroker.controller.cluster.machine import ClusterMachine, Event
 from pybroker.controller.cluster.periodic import build_timers
-from pybroker.controller.contacts import Contacts
 from pybroker.controller.errors import ControllerError, NotControllerError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
 from pybroker.controller.quorum.bootstrap import read_bootstrap
@@ -86,11 +85,7 @@ class Controller:
         self._failure: Exception | None = None
         self._replicas = Replicas()
         self._callbacks: list[Callable[[bool], None]] = []
-        # Assigned before `open`: what is called when a voter is reached (its id, True) or has hung up (False), and when
-        # this voter knows of another leader; and what completes the event of a timer that is due.
-        self.on_reach: Callable[[int, bool], None] = lambda _voter, _is_reached: None
-        self.on_new_leader: Callable[[], None] = lambda: None
-        self.at_due: Callable[[Event], Event] = lambda event: event
+        self._on_reach: Callable[[int, bool], None] = lambda _voter, _is_reached: None
         self._closing: set[asyncio.Task[None]] = set()
         self._checkpointer = Checkpointer(quorum.directory / DIRECTORY_NAME, quorum.snapshots, _wall_clock_ms)
         self._checkpoint: asyncio.Task[None] | None = None
@@ -105,7 +100,6 @@ class Controller:
         """Changes of those who vote, which the leader decides on."""
         # The end of the first election, or of the controller before it.
         self._settled: asyncio.Future[None]
-        self.contacts = Contacts()
         # Invariant: not None exactly while this voter leads and decides.
         self._runner: Runner[Event, Message] | None = None
 
@@ -123,8 +117,8 @@ class Controller:
             self._disk.shutdown()
             raise
         self._settled = loop.create_future()
-        on = self._apply, self._follow_election, self._fetch, self._restart, self._fail, self.on_new_leader
-        events = DriverEvents(*on, self.on_reach)
+        reach = self._on_reach
+        events = DriverEvents(self._apply, self._follow_election, self._fetch, self._restart, self._fail, reach)
         self._driver = Driver(self._voter, self._quorum, self._disk, events)
         ask_versions = partial(supported_kraft_versions, security=self._quorum.security)
         self.voters = VoterChanges(self._quorum, self._driver, ask_versions)
@@ -146,6 +140,10 @@ class Controller:
     def on_leadership(self, callback: Callable[[bool], None]) -> None:
         """Have `callback` called when this voter begins to decide, with True, and when it ends, with False."""
         self._callbacks.append(callback)
+
+    def on_reach(self, callback: Callable[[int, bool], None]) -> None:
+        """Have `callback` called with a voter's id when it is reached, True, or has hung up, False; before `open`."""
+        self._on_reach = callback
 
     def look_at_voters(self) -> None:
         """Have those voters reported that closed their connections and whose end the loop has not come to yet."""
@@ -422,12 +420,14 @@ class Controller:
     def _lead(self) -> None:
         """Begin to decide, from the newest image on: this voter was elected."""
         image = self._loader.image
-        state = (self._quorum.cluster_id, self._voter.term, len(image.topics.by_id), image.offset)
-        log.info("leading cluster %s in epoch %d: %d topics at offset %d", *state)
-        machine, now, most = ClusterMachine(self.settings, image), _now_ms(), MAX_RECORDS_PER_BATCH
-        self._runner = Runner(machine, self._append, now=_now_ms, max_records=most, at_due=self.at_due)
-        self._runner.set_timers(build_timers(image, self.settings, now, epoch_ms=_wall_clock_ms() - now))
-        self.contacts.begin(self._voter.next_offset)
+        cluster_id, topics = self._quorum.cluster_id, len(image.topics.by_id)
+        words = "leading cluster %s in epoch %d: %d topics at offset %d"
+        log.info(words, cluster_id, self._voter.term, topics, image.offset)
+        machine = ClusterMachine(self.settings, image)
+        runner = Runner(machine, self._append, now=_now_ms, max_records=MAX_RECORDS_PER_BATCH)
+        now = _now_ms()
+        runner.set_timers(build_timers(image, self.settings, now, epoch_ms=_wall_clock_ms() - now))
+        self._runner = runner
         if not self._settled.done():
             self._settled.set_result(None)
         for callback in self._callbacks:

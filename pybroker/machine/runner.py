@@ -82,12 +82,11 @@ class Runner(Generic[Event, Record]):
         timeout_ms: int | None = None,
         call_later: Callable[[float, Callable[[], None]], Cancellable] | None = None,
         steady: Callable[[], int] | None = None,
-        at_due: Callable[[Event], Event] = lambda event: event,
     ) -> None:
         """`append` returns None when the records are committed, or what is awaited until they are (best a `Reply`); it
         is not called again before that. `now` is the clock in milliseconds; where it can be set, timers go by `steady`.
         A batch is closed when it has `max_records` or more. The callback receives `UncommittedError` when a commit
-        takes longer than `timeout_ms`. `at_due` completes the event of a timer by what its owner knows when it is due.
+        takes longer than `timeout_ms`.
         """
         # Invariant: shows exactly the committed records, but while a batch is in work.
         self._machine = machine
@@ -107,7 +106,6 @@ class Runner(Generic[Event, Record]):
         self._work: _Work[Event, Record] | None = None
         self._parked: dict[Hashable, OnReply] = {}
         self._alarm = Alarm(now, self._ring, call_later, steady)
-        self._at_due = at_due
         self._closed = False
 
     @property
@@ -329,7 +327,7 @@ class Runner(Generic[Event, Record]):
         self._commit(draft, [(event, on_reply, outcome)], list(outcome.records))
 
     def _ring(self, due: Sequence[Timer]) -> None:
-        self._waiting.extend((self._at_due(timer.event), timer) for timer in due)
+        self._waiting.extend((timer.event, timer) for timer in due)
         if due and self._work is None and not self._stepping:
             self.step()
 

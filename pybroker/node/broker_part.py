@@ -67,7 +67,6 @@ from pybroker.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from pybroker.replica.deletions import Deletions
 from pybroker.replica.in_sync import InSyncReplicas
 from pybroker.replica.lag_checks import LagChecks
-from pybroker.replica.missing_records import find_missing_records
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.replica.sources import build_replication_settings
 from pybroker.serving import (
@@ -240,13 +239,8 @@ class BrokerPart:
     def suspect(self, controller: Controller) -> Suspects:
         """Have the voters suspected that close their connections, until the metadata knows; a publisher."""
         suspects = self.suspects = Suspects(lambda: controller.image, controller.look_at_voters)
-        controller.on_reach = lambda voter, reached: suspects.acquit(voter) if reached else suspects.note(voter)
+        controller.on_reach(lambda voter, reached: suspects.acquit(voter) if reached else suspects.note(voter))
         return suspects
-
-    def heartbeat_now(self) -> None:
-        """Have a new active controller know that this broker is alive."""
-        if self._heartbeats is not None:
-            self._heartbeats.send_now()
 
     async def register(self) -> None:
         """Register this broker. Then its partitions are opened in the background."""
@@ -328,7 +322,6 @@ class BrokerPart:
         await upkeep.begin()
         self._lag_checks.begin()
         if self._heartbeats is not None:
-            await self.registration.report_lost(find_missing_records(partitions.all(), publisher.image_in_force))
             self._heartbeats.opened()
             await self._heartbeats.unfenced()
 

@@ -261,7 +261,6 @@ class _Run:
             publishers += self._broker.build(source, access)
             if controller is not None and not foundation.config.is_single:
                 publishers.append(self._broker.suspect(controller.controller))
-                controller.controller.on_new_leader = self._broker.heartbeat_now
         if controller is not None:
             await controller.start(publishers, access)
         elif observer is not None:

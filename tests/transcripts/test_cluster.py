@@ -85,25 +85,15 @@ class Stage:
             fenced="unfenced" not in flags,
             session_is_alive="alive" in flags,
             previous_broker_epoch=int(values.get("stopped", -1)),
-            alive=self.alive(values.get("alive")),
         )
 
-    def alive(self, named: str | None) -> frozenset[int]:
-        """Return the brokers that the controller is in contact with: those named, `none`, or all that are unfenced."""
-        if named is not None:
-            return frozenset(int(one) for one in named.split(",") if one != "none")
-        return frozenset(one.id for one in self.machine.image.cluster.brokers.values() if not one.fenced)
-
     def event_heartbeat(self, words: list[str]) -> events.Heartbeat:
-        values = split(words[2:])[0]
-        known, since = (None if (value := values.get(name)) is None else int(value) for name in ("offset", "since"))
-        return events.Heartbeat(int(words[0]), int(words[1]), "fence" in words, "stop" in words, known, since)
+        offset = split(words[2:])[0].get("offset")
+        known = None if offset is None else int(offset)
+        return events.Heartbeat(int(words[0]), int(words[1]), "fence" in words, "stop" in words, known)
 
     def event_silence(self, words: list[str]) -> events.SessionExpired:
-        values = split(words)[0]
-        alive = self.alive(values["alive"]) if "alive" in values else None
-        broker, epoch, *due = (int(word) for word in words if "=" not in word)
-        return events.SessionExpired(broker, epoch, due[0] if due else None, alive)
+        return events.SessionExpired(*map(int, words))
 
     def event_lose(self, words: list[str]) -> events.LogDirectoriesFailed:
         return events.LogDirectoriesFailed(

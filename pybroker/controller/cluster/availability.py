@@ -18,7 +18,7 @@ from pybroker.metadata.replica_directories import directory_of
 from pybroker.protocol.messages.records.partition_change import PartitionChangeRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from pybroker.controller.cluster.elections import Usable
     from pybroker.controller.cluster.settings import ClusterSettings
@@ -65,13 +65,11 @@ def after_leaving(
     directories: Container[bytes] | None = None,
     *,
     is_lost: bool = False,
-    alive: Collection[int] | None = None,
 ) -> Iterator[PartitionChangeRecord]:
     """Yield the changes of partitions when `broker` cannot lead any more; `usable` says no to it already.
 
     With `directories` it cannot lead what lies in these alone. Where it `is_lost`, what it had may be gone, so that it
-    is no eligible leader either (KIP-966). With `alive`, it stays in sync where no other in-sync replica is alive.
-    After a crash of all of them the first whole replica to return becomes the leader, and not the last to register.
+    is no eligible leader either (KIP-966).
     """
     rules = Rules(image, settings)
     lost = (broker,) if is_lost else ()
@@ -80,9 +78,7 @@ def after_leaving(
             continue
         if directories is not None and directory_of(partition, broker) not in directories:
             continue
-        others = tuple(replica for replica in partition.isr if replica != broker)
-        stays = alive is not None and others and not any(replica in alive for replica in others)
-        isr = partition.isr if stays else _usable_of(others, partition, usable)
+        isr = tuple(replica for replica in partition.isr if replica != broker)
         wanted = msgspec.structs.replace(partition, isr=isr)
         change = build_change(topic.topic_id, index, partition, wanted, usable=usable, rules=rules(topic), lost=lost)
         if change is not None:
@@ -101,46 +97,13 @@ def after_unclean_stop(image: MetadataImage, broker: int, usable: Usable) -> Ite
             yield PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, leader=broker)
 
 
-def after_contact(
-    image: MetadataImage,
-    leader: int,
-    away: Collection[int],
-    usable: Usable,
-    settings: ClusterSettings,
-    *,
-    lost: Collection[int],
-) -> Iterator[PartitionChangeRecord]:
-    """Yield the changes of partitions that `leader`, which is alive, leads: brokers that are `away` leave the ISR.
-
-    Those that are `lost` are no eligible leaders either.
-    """
-    rules = Rules(image, settings)
-    for topic, index, partition in _named(image, image.topics.index.of_broker(leader) if away else ()):
-        isr = tuple(replica for replica in partition.isr if replica not in away)
-        if partition.leader != leader or isr == partition.isr:
-            continue
-        wanted = msgspec.structs.replace(partition, isr=isr)
-        change = build_change(topic.topic_id, index, partition, wanted, usable=usable, rules=rules(topic), lost=lost)
-        if change is not None:
-            yield change
-
-
 def after_returning(image: MetadataImage, usable: Usable, settings: ClusterSettings) -> Iterator[PartitionChangeRecord]:
     """Yield the changes of partitions without leader, now that `usable` brokers are more."""
     rules = Rules(image, settings)
     for topic, index, partition in _named(image, sorted(image.topics.index.leaderless)):
-        wanted = msgspec.structs.replace(partition, isr=_usable_of(partition.isr, partition, usable))
-        change = build_change(topic.topic_id, index, partition, wanted, usable=usable, rules=rules(topic))
+        change = build_change(topic.topic_id, index, partition, partition, usable=usable, rules=rules(topic))
         if change is not None:
             yield change
-
-
-def _usable_of(isr: tuple[int, ...], partition: PartitionImage, usable: Usable) -> tuple[int, ...]:
-    """Return the in-sync replicas that can lead, or all where none can.
-
-    An ISR without a leader may have fenced replicas. They have to catch up with the leader that is elected.
-    """
-    return tuple(replica for replica in isr if usable(replica, directory_of(partition, replica))) or isr
 
 
 def _named(image: MetadataImage, keys: Iterable[PartitionKey]) -> Iterator[tuple[TopicImage, int, PartitionImage]]:

@@ -8,12 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.controller.cluster.availability import (
-    after_contact,
-    after_leaving,
-    after_returning,
-    after_unclean_stop,
-)
+from pybroker.controller.cluster.availability import after_leaving, after_returning, after_unclean_stop
 from pybroker.controller.cluster.broker_control import BROKER_CONTROL, BrokerControl, BrokerTrigger, control_of
 from pybroker.controller.cluster.elections import leads_anything
 from pybroker.controller.cluster.events import (
@@ -86,7 +81,7 @@ def register_broker(
         records += _begin_at_once(image, event, settings)
     elif before is not None:
         usable, is_lost = usable_brokers(image, but=event.broker_id), _may_have_lost(image, event)
-        records += after_leaving(image, event.broker_id, usable, settings, is_lost=is_lost, alive=event.alive)
+        records += after_leaving(image, event.broker_id, usable, settings, is_lost=is_lost)
     # The broker in this process, which registers unfenced, lives as long as the controller and sends no heartbeats.
     session = _session(event.broker_id, epoch, settings, now) if event.fenced else _no_session(event.broker_id)
     return Outcome(tuple(records), RegisteredBroker(broker_epoch=epoch), session)
@@ -191,16 +186,7 @@ def heartbeat(
         should_shut_down=state is BrokerControl.SHUTDOWN_NOW,
         is_caught_up=is_caught_up,
     )
-    records = _become(image, broker, state, settings)
-    since = event.active_since
-    if not records and not broker.fenced and since is not None and broker.epoch < since:
-        # Brokers that registered with this controller, or were fenced by it, stayed in sync where no other in-sync
-        # replica was known to be alive. This broker is alive.
-        others = [one for one in image.cluster.brokers.values() if one.id != broker.id]
-        lost = {one.id for one in others if one.epoch >= since}
-        away = lost.union(one.id for one in others if one.fenced)
-        records = tuple(after_contact(image, broker.id, away, usable_brokers(image), settings, lost=lost))
-    return Outcome(records, reply, _session(broker.id, broker.epoch, settings, now))
+    return Outcome(_become(image, broker, state, settings), reply, _session(broker.id, broker.epoch, settings, now))
 
 
 def expire_session(
@@ -219,15 +205,11 @@ def expire_session(
         return Outcome((), None, (again, Timer(grace_key(broker.id), None)))
     state = BROKER_CONTROL.following(control_of(broker), BrokerTrigger.FELL_SILENT)
     # Also where a death was noticed before the session's time: another incarnation may register at once.
-    return Outcome(_become(image, broker, state, settings, event.alive), None, _no_session(broker.id))
+    return Outcome(_become(image, broker, state, settings), None, _no_session(broker.id))
 
 
 def _become(
-    image: MetadataImage,
-    broker: BrokerRegistration,
-    state: BrokerControl,
-    settings: ClusterSettings,
-    alive: frozenset[int] | None = None,
+    image: MetadataImage, broker: BrokerRegistration, state: BrokerControl, settings: ClusterSettings
 ) -> tuple[Message, ...]:
     before = control_of(broker)
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch)
@@ -242,8 +224,7 @@ def _become(
         return ()
     else:
         change.fenced = _FENCE
-    usable = usable_brokers(image, but=broker.id)
-    return (change, *after_leaving(image, broker.id, usable, settings, alive=alive))
+    return (change, *after_leaving(image, broker.id, usable_brokers(image, but=broker.id), settings))
 
 
 def _session(broker_id: int, epoch: int, settings: ClusterSettings, now: int) -> tuple[Timer, ...]:

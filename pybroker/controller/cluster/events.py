@@ -261,8 +261,6 @@ class RegisterBroker(msgspec.Struct, frozen=True):
     """Whether the session of an earlier incarnation is still alive."""
     previous_broker_epoch: int = -1
     """The epoch that it had when it stopped cleanly, so that it has lost nothing (KIP-966); -1 where it did not."""
-    alive: frozenset[int] = frozenset()
-    """The unfenced brokers that have sent this controller a heartbeat since it became the active one."""
 
 
 class RegisteredBroker(_Answer, frozen=True):
@@ -298,8 +296,6 @@ class Heartbeat(msgspec.Struct, frozen=True):
     want_shut_down: bool = False
     metadata_offset: int | None = None
     """Up to where the broker has put metadata in force; None for a broker in this process, whose image is ours."""
-    active_since: int | None = None
-    """In the first heartbeat to an active controller, the offset of the metadata log at which it became active."""
 
 
 class HeartbeatResult(_Answer, frozen=True):
@@ -337,8 +333,6 @@ class SessionExpired(msgspec.Struct, frozen=True):
     broker_epoch: int
     due_ms: int | None = None
     """When the session ended; None where the broker's death was noticed otherwise."""
-    alive: frozenset[int] | None = None
-    """As in `RegisterBroker`; None where that is not known: then all unfenced brokers count as alive."""
 
 
 class BalanceLeaders(msgspec.Struct, frozen=True):

@@ -1,8 +1,7 @@
 """Log directories of brokers: where each replica lies, and what becomes of partitions when a directory fails (KIP-858).
 
 Owns the decisions alone. A replica in a directory that does not work leads nothing and, where others are in sync, is
-not in sync; the last one in sync stays so, and the partition has no leader until the directory is back. A broker that
-has lost records of a replica reports it as lost first, and then where it lies.
+not in sync; the last one in sync stays so, and the partition has no leader until the directory is back.
 """
 
 from __future__ import annotations

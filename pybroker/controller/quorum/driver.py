@@ -61,8 +61,6 @@ class DriverEvents(msgspec.Struct, frozen=True):
     """All that was applied is replaced by a checkpoint that was fetched."""
     failure: Callable[[Exception], None]
     """The log is lost for this process."""
-    new_leader: Callable[[], None] = lambda: None
-    """This voter knows of another leader of the quorum than before."""
     reach: Callable[[int, bool], None] = lambda _voter, _is_reached: None
     """A voter is connected to; or it has closed its connection, as one whose process has ended."""
 
@@ -79,12 +77,14 @@ class Driver:
     def __init__(self, voter: Voter, settings: QuorumSettings, disk: Executor, events: DriverEvents) -> None:
         """Make a driver that stands still; `disk` has one thread."""
         self.voter = voter
-        self._settings, self._disk, self._events = settings, disk, events
+        self._settings = settings
+        self._disk = disk
+        self._events = events
         self.peers = Peers(settings, self._peer_events())
         self.guests = Guests()
         """Replicas that are none of the voters and say where they are reached."""
         self._leader_at: tuple[str, int] | None = None
-        self._announced_s, self._campaigns_left = 0.0, 0
+        self._announced_s = 0.0
         self._resigning: asyncio.Task[None] | None = None
         self._queue: list[Writing] = []
         # Invariant: not None exactly while the disk's thread writes for the voter.
@@ -92,18 +92,19 @@ class Driver:
         self._read: asyncio.Future[Any] | None = None
         self._fetch: asyncio.Task[None] | None = None
         self._proposals: dict[int, _Proposal] = {}
-        self._is_pumping = self._is_running = self._leads = False
+        self._is_pumping = False
+        self._is_running = False
         self._failure: Exception | None = None
         # The term that this voter was elected in and the entry that began it, None while it does not lead.
         self._elected: tuple[int, int] | None = None
-        # The last leader of the quorum that this voter knew of.
-        self._leader: int | None = None
+        self._leads = False
         self._applied = voter.applied
         self.committed_offset = voter.end_of(self._applied)
         """Offset after the last record that is known to be committed."""
         self._advance: asyncio.Future[None] | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._campaign: asyncio.TimerHandle | None = None
+        self._campaigns_left = 0
 
     @property
     def leads(self) -> bool:
@@ -267,9 +268,6 @@ class Driver:
     def _observe(self) -> bool:
         """Follow the elections; return whether there may be more to do."""
         voter = self.voter
-        if voter.leader not in (None, self._leader):
-            self._leader = voter.leader
-            self._events.new_leader()
         term = voter.term if voter.is_leader else None
         if self._elected is not None and self._elected[0] != term:
             self._lose()

@@ -64,9 +64,7 @@ def test_a_broker_that_left_leads_nothing_and_the_isr_is_never_empty(
         isr = isr if change.isr is None else tuple(change.isr)
     assert leader != gone
     assert isr
-    # Fenced replicas are in no ISR that has a leader: those that can lead stay, or all where none can.
-    left = set(partition.isr) - {gone} or {gone}
-    assert set(isr) == (left & (usable - {gone}) or left if gone in partition.isr else set(partition.isr))
+    assert set(isr) == (set(partition.isr) - {gone} or {gone})
     if gone not in partition.isr:
         assert changes == []
 
