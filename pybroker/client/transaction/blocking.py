@@ -6,10 +6,11 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
 from pybroker.client import native
-from pybroker.client.errors import DeliveryError
+from pybroker.client.errors import ClosedError, DeliveryError
 from pybroker.client.settings import ProducerSettings
 from pybroker.client.transaction.consumed import Consumed
 from pybroker.client.transaction.driver import TransactionDriver
@@ -28,6 +29,7 @@ class BlockingTransactions:
         self._max_block_s = settings.max_block_ms / 1000
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._closing = threading.Lock()
 
     def init(self, timeout_s: float | None) -> None:
         """As `TransactionDriver.init`."""
@@ -53,17 +55,25 @@ class BlockingTransactions:
             self._loop.call_soon_threadsafe(self._loop.stop)
 
     def close(self) -> None:
-        """End the connections and the thread."""
-        if self._loop is None or self._thread is None:
-            return
-        loop = self._loop
-        try:
-            self._run(self.driver.close())
-        finally:
-            self._loop = None
-            loop.call_soon_threadsafe(loop.stop)
-            self._thread.join()
-            loop.close()
+        """End the connections and the thread. A call of another thread raises ClosedError; another `close` waits."""
+        with self._closing:
+            loop, thread = self._loop, self._thread
+            if loop is None or thread is None:
+                return
+            try:
+                self._run(self._end_calls())
+            finally:
+                self._loop = None
+                loop.call_soon_threadsafe(loop.stop)
+                thread.join()
+                loop.close()
+
+    async def _end_calls(self) -> None:
+        await self.driver.close()
+        calls = asyncio.all_tasks() - {asyncio.current_task()}
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
 
     def _deadline(self, timeout_s: float | None) -> float:
         return time.monotonic() + (self._max_block_s if timeout_s is None else timeout_s)
@@ -80,5 +90,7 @@ class BlockingTransactions:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
+        except CancelledError:
+            raise ClosedError("the producer was closed by another thread") from None
         finally:
             future.cancel()

@@ -1,0 +1,53 @@
+"""Transactional producers that several threads use at once: each call ends."""
+
+from __future__ import annotations
+
+import threading
+
+from pybroker.client import ClientError, ClosedError, Producer
+from pybroker.testing import Broker
+from tests.support.conditions import wait_until
+
+_ROUNDS = 20
+
+
+def test_a_producer_that_two_threads_close_at_once_is_closed() -> None:
+    with Broker() as broker:
+        for number in range(_ROUNDS):
+            producer = Producer(broker.bootstrap_servers, {"transactional.id": f"t-{number}"})
+            producer.init_transactions()
+            both = threading.Barrier(2)
+
+            def close(producer: Producer = producer, both: threading.Barrier = both) -> None:
+                both.wait()
+                producer.close()
+
+            threads = [threading.Thread(target=close, daemon=True) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60)
+            assert [thread.is_alive() for thread in threads] == [False, False]
+
+
+def test_a_call_of_another_thread_ends_with_the_close() -> None:
+    producer = Producer("127.0.0.1:1", {"transactional.id": "t", "max.block.ms": 600_000})
+    met: list[ClientError] = []
+
+    def begin() -> None:
+        try:
+            producer.init_transactions()
+        except ClientError as error:
+            met.append(error)
+
+    thread = threading.Thread(target=begin, daemon=True)
+    thread.start()
+    wait_until(
+        lambda: any(one.name == "pybroker-transactions" for one in threading.enumerate()),
+        within=60,
+        what="the call of the other thread",
+    )
+    producer.close()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert [type(error) for error in met] == [ClosedError]
