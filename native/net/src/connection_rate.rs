@@ -11,8 +11,16 @@ use super::connection_limits::Windows;
 /// See the module.
 #[derive(Debug, Default)]
 pub struct ConnectionRate {
-    /// When each began, in milliseconds, and what came since; the newest is last.
-    samples: VecDeque<(u64, u32)>,
+    /// The newest is last.
+    samples: VecDeque<Sample>,
+}
+
+#[derive(Debug)]
+struct Sample {
+    began_ms: u64,
+    /// When it last counted a connection: it is forgotten a span after that, as in Kafka's `SampledStat`.
+    last_ms: u64,
+    count: u32,
 }
 
 impl ConnectionRate {
@@ -20,7 +28,7 @@ impl ConnectionRate {
     /// sample's length, after which it is to be asked again.
     pub fn wait_ms(&mut self, now: u64, limit: f64, windows: Windows) -> u64 {
         self.drop_old(now, windows);
-        let count = self.samples.iter().map(|(_, count)| f64::from(*count)).sum::<f64>() + 1.0;
+        let count = self.samples.iter().map(|sample| f64::from(sample.count)).sum::<f64>() + 1.0;
         let (span, needed) = (self.span_ms(now, windows) as f64, count * 1000.0 / limit);
         if needed <= span { 0 } else { ((needed - span).ceil() as u64).clamp(1, windows.length_ms.max(1)) }
     }
@@ -28,8 +36,10 @@ impl ConnectionRate {
     /// Counts a connection.
     pub fn record(&mut self, now: u64, windows: Windows) {
         match self.samples.back_mut() {
-            Some((began, count)) if now.saturating_sub(*began) < windows.length_ms => *count += 1,
-            _ => self.samples.push_back((now, 1)),
+            Some(last) if now.saturating_sub(last.began_ms) < windows.length_ms => {
+                (last.count, last.last_ms) = (last.count + 1, now);
+            }
+            _ => self.samples.push_back(Sample { began_ms: now, last_ms: now, count: 1 }),
         }
         self.drop_old(now, windows);
     }
@@ -42,13 +52,13 @@ impl ConnectionRate {
 
     fn drop_old(&mut self, now: u64, windows: Windows) {
         let span = windows.length_ms * u64::from(windows.count);
-        while self.samples.front().is_some_and(|(began, _)| now.saturating_sub(*began) >= span) {
+        while self.samples.front().is_some_and(|oldest| now.saturating_sub(oldest.last_ms) >= span) {
             self.samples.pop_front();
         }
     }
 
     fn span_ms(&self, now: u64, windows: Windows) -> u64 {
-        let elapsed = self.samples.front().map_or(0, |(began, _)| now.saturating_sub(*began));
+        let elapsed = self.samples.front().map_or(0, |oldest| now.saturating_sub(oldest.began_ms));
         let least = u64::from(windows.count.saturating_sub(1));
         let full = elapsed / windows.length_ms.max(1);
         // With one sample alone there is no full one to reach back to.
@@ -91,6 +101,17 @@ mod tests {
         rate.record(0, WINDOWS);
         assert!(!rate.is_idle(10_999, WINDOWS));
         assert!(rate.is_idle(11_000, WINDOWS));
+    }
+
+    /// Kafka's `Rate` of the same connections is 0.995 after the first one at 11,050 ms, and 1.086 after the second.
+    #[test]
+    fn a_sample_is_remembered_a_span_after_its_last_connection() {
+        let mut rate = ConnectionRate::default();
+        rate.record(0, WINDOWS);
+        (0..9).for_each(|_| rate.record(900, WINDOWS));
+        assert_eq!(rate.wait_ms(11_050, 1.0, WINDOWS), 0);
+        rate.record(11_050, WINDOWS);
+        assert!(rate.wait_ms(11_050, 1.0, WINDOWS) > 0);
     }
 
     #[test]

@@ -45,6 +45,8 @@ struct Taken {
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     began_ms: i64,
+    /// When it last counted something: it is forgotten a window after that, as in Kafka's `SampledStat`.
+    last_ms: i64,
     bytes: i64,
 }
 
@@ -83,8 +85,10 @@ impl ReplicationThrottle {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let sample_ms = taken.limit.sample_ms;
         match taken.samples.back_mut() {
-            Some(last) if now_ms - last.began_ms < sample_ms => last.bytes = last.bytes.saturating_add(bytes),
-            _ => taken.samples.push_back(Sample { began_ms: now_ms, bytes }),
+            Some(last) if now_ms - last.began_ms < sample_ms => {
+                (last.bytes, last.last_ms) = (last.bytes.saturating_add(bytes), now_ms);
+            }
+            _ => taken.samples.push_back(Sample { began_ms: now_ms, last_ms: now_ms, bytes }),
         }
     }
 
@@ -111,7 +115,7 @@ impl Taken {
 
     fn forget_old(&mut self, now_ms: i64) {
         let window_ms = self.window_ms();
-        while self.samples.front().is_some_and(|oldest| now_ms - oldest.began_ms >= window_ms) {
+        while self.samples.front().is_some_and(|oldest| now_ms - oldest.last_ms >= window_ms) {
             self.samples.pop_front();
         }
     }
@@ -125,7 +129,7 @@ impl Taken {
         if bytes * 1000 <= limit * i128::from(elapsed_ms) {
             return 0;
         }
-        let forgotten_in = self.window_ms() - since_ms;
+        let forgotten_in = self.window_ms() - (now_ms - oldest.last_ms);
         // The rate sinks while nothing is taken: at the limit the window is as long as the bytes take at it.
         let at_limit = (bytes * 1000 + limit - 1).checked_div(limit);
         let reached_in = at_limit.map_or(i128::MAX, |at_limit| at_limit - i128::from(since_ms));
@@ -201,6 +205,25 @@ mod tests {
         assert!(throttle.is_exceeded(0));
         throttle.set_limit(ThrottleLimit::NONE);
         assert!(!throttle.is_exceeded(0));
+    }
+
+    const KAFKAS: &str = "682 213 false, 153 1734 true, 1057 383 true, 361 2698 true, 395 1213 true, 505 769 true, \
+         339 1436 true, 10497 170 false, 127 860 false, 800 1707 true, 581 1262 true, 1191 1194 true, \
+         631 778 true, 383 1474 true, 378 150 true, 13548 1053 true, 206 1192 true, 49 897 true, \
+         424 1005 true, 611 73 true, 438 997 true, 286 84 true, 229 688 true, 10007 768 false, \
+         796 2040 false, 838 1767 true, 186 631 true, 1046 1770 true, 748 2661 true, 389 2200 true, \
+         681 1002 true, 3111 2420 true, 430 1309 true, 350 1578 true, 420 2525 true, 467 112 true, \
+         853 1213 true, 1061 2001 true, 13 2504 true, 13155 1841 true";
+
+    #[test]
+    fn rates_are_exceeded_when_kafka_finds_them_exceeded() {
+        let (throttle, mut now) = (throttle(1000), 7);
+        for step in KAFKAS.split(", ") {
+            let words: Vec<&str> = step.split(' ').collect();
+            now += words[0].parse::<i64>().unwrap();
+            throttle.record(words[1].parse().unwrap(), now);
+            assert_eq!(throttle.is_exceeded(now), words[2] == "true", "{step} at {now}");
+        }
     }
 
     proptest! {
