@@ -43,7 +43,7 @@ _END_S = 5.0
 """How long calls that are cancelled may take to end."""
 
 
-@one_caller(free=FREE_CALLS)
+@one_caller(free=(*FREE_CALLS, "take_arrivals"))
 class Consumer(Closing, Generic[Key, Value]):
     """`with Consumer("127.0.0.1:9092", {"group.id": "g"}) as c: c.subscribe(["orders"]); c.poll()`.
 

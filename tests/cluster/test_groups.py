@@ -247,7 +247,7 @@ def test_offsets_are_loaded_in_pieces_of_the_buffers_size_and_a_larger_batch_who
     sizes = [len(batch.raw) for batch in read_batches(segment.read_bytes())]
     assert len(sizes) == len(groups)
 
-    monkeypatch.setattr("pybroker.node.broker_part.PartitionLog", Watched)
+    monkeypatch.setattr("pybroker.node.coordinators.PartitionLog", Watched)
     with Broker(directory=tmp_path, properties=settings) as second, Wire(second.bootstrap_servers) as wire:
         wait_until(lambda: committed(wire, "g0")[0] == 0, within=20, what="the groups are loaded")
         assert [committed(wire, group) for group in groups] == [(0, groups.index(group)) for group in groups]

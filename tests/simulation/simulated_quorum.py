@@ -18,6 +18,7 @@ from unittest.mock import patch
 
 from pybroker.controller import service
 from pybroker.controller.quorum import driver, hard_state, voter
+from pybroker.controller.quorum.log_position import LogPosition
 from pybroker.controller.quorum.peers import PeerAddress, PeerEvents
 from pybroker.controller.quorum.settings import QuorumSettings
 from pybroker.protocol.messages.raft_messages import RaftMessagesRequest
@@ -108,6 +109,9 @@ def simulated(loop: SimulatedLoop, random: Random, *, persists_votes: bool = Tru
             (service, "_wall_clock_ms", loop.now_ms),
         ):
             stack.enter_context(patch.object(module, name, value))
+        if not persists_votes:
+            # The term in `metadata-log-position` would keep a voter from its second vote.
+            stack.enter_context(patch.object(voter, "read_position", lambda _directory: LogPosition()))
         # What befalls a node is no news to a simulation.
         level = logging.root.manager.disable
         stack.callback(logging.disable, level)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import weakref
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
@@ -68,6 +69,7 @@ class PositionFile:
         """Replace the content, without a sync; raises `OSError`."""
         if self._descriptor is None:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._end = weakref.finalize(self, os.close, self._descriptor)
         text = " ".join(map(str, position))
         line = f"{text} {_checksum(text)}"
         try:
@@ -86,9 +88,9 @@ class PositionFile:
 
     def close(self) -> None:
         """Close the file."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
+        if self._descriptor is not None:
+            self._descriptor = None
+            self._end()
 
 
 def _checksum(text: str) -> str:
