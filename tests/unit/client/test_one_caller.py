@@ -37,6 +37,8 @@ WITHIN = 60
 RECORDS = 200
 FULL, EMPTY = TopicPartition("full", 0), TopicPartition("empty", 0)
 FREE = {*FREE_CALLS, "settings", "native"}
+LOAD = {"take_arrivals"}
+"""What load generation calls from a thread of its own."""
 LOOPS_THREAD = {"make_due", "poll_here", "format_here", "next_ahead", "interrupt"}
 """What `Consumer` calls of its AsyncConsumer from its own thread."""
 
@@ -63,7 +65,7 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 def methods(kind: type) -> list[str]:
     """The public methods of a class that one caller at a time may call."""
     names = [name for name in dir(kind) if not name.startswith("_") and inspect.isfunction(getattr(kind, name))]
-    return [name for name in names if name not in FREE | LOOPS_THREAD]
+    return [name for name in names if name not in FREE | LOOPS_THREAD | LOAD]
 
 
 def is_inside(client: Any) -> bool:

@@ -119,7 +119,8 @@ async def test_a_leader_that_stops_hands_over(tmp_path: Path) -> None:
         epoch = first.controller.leader_epoch
         await first.stop()
         second = await quorum.elected()
-        assert second.controller.leader_epoch == epoch + 1
+        # The third voter may stand for election too, as the leader's connection has ended.
+        assert second.controller.leader_epoch - epoch in (1, 2)
         assert first.leads == [True, False]
 
 
