@@ -17,8 +17,8 @@ from typing import Any
 from unittest.mock import patch
 
 from pybroker.controller import service
-from pybroker.controller.quorum import driver, hard_state, voter
-from pybroker.controller.quorum.log_position import LogPosition
+from pybroker.controller.quorum import driver, hard_state, metadata_log, voter
+from pybroker.controller.quorum.log_position import LogPosition, PositionFile
 from pybroker.controller.quorum.peers import PeerAddress, PeerEvents
 from pybroker.controller.quorum.settings import QuorumSettings
 from pybroker.protocol.messages.raft_messages import RaftMessagesRequest
@@ -27,6 +27,17 @@ from tests.simulation.simulated_loop import SimulatedLoop, living
 NO_TIMEOUTS = 10_000_000
 _SILENCE_S = (1.0, 2.0)
 """A voter that receives nothing for so long, at random, stands for election: `controller.quorum.fetch.timeout.ms`."""
+
+
+class _ClosedPositionFile(PositionFile):
+    """Closes its file after each write: a process that ends has none open, and here it ends within this one."""
+
+    def write(self, position: LogPosition) -> None:
+        super().write(position)
+        self.close()
+
+    def clear(self, term: int) -> None:
+        self.write(LogPosition(term))
 
 
 class SimulatedPeers:
@@ -105,6 +116,7 @@ def simulated(loop: SimulatedLoop, random: Random, *, persists_votes: bool = Tru
             (random_module, "uniform", random.uniform),
             (voter, "ELECTION_TICKS", NO_TIMEOUTS),
             (hard_state, "replace_file", replace_file),
+            (metadata_log, "PositionFile", _ClosedPositionFile),
             (service, "_now_ms", loop.now_ms),
             (service, "_wall_clock_ms", loop.now_ms),
         ):

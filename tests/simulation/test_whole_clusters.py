@@ -78,7 +78,7 @@ def test_worlds_that_have_ended_keep_few_files_open() -> None:
     for plan in map(build_plan, range(30)):
         breaks(plan, NO_FAULTS)
         most = max(most, count() - before)
-    assert most < 450, "a world keeps some thirty: a collection comes after each ten"
+    assert most < 300, "a world keeps some twenty: a collection comes after each ten"
 
 
 @pytest.mark.timeout(600)

@@ -200,14 +200,25 @@ def test_asyncio_raises_nothing_that_was_awaited_or_called_back(caplog: pytest.L
     async def program(producer: AsyncProducer) -> None:
         with pytest.raises(BrokerError):
             await (await producer.send("t", b"x"))
-        gathered = asyncio.gather(*[await producer.send("t", b"x") for _ in range(3)], return_exceptions=True)
         await producer.send("t", b"x", on_delivery=lambda error, _: calls.append(error))
+        await producer.flush()
+
+    with caplog.at_level(logging.WARNING):
+        run_async([TOO_LARGE] * 2, program)
+    assert [type(error) for error in calls] == [BrokerError]
+    assert (warnings_of(caplog), "never retrieved" in caplog.text) == ([], False)
+
+
+def test_asyncio_raises_nothing_of_futures_that_are_gathered_later(caplog: pytest.LogCaptureFixture) -> None:
+    """A failure that is known before its future is gathered may have a line: the next send logs it."""
+
+    async def program(producer: AsyncProducer) -> None:
+        gathered = asyncio.gather(*[await producer.send("t", b"x") for _ in range(3)], return_exceptions=True)
         await producer.flush()
         assert [type(error) for error in await gathered] == [BrokerError] * 3
 
     with caplog.at_level(logging.WARNING):
-        run_async([TOO_LARGE] * 5, program)
-    assert [type(error) for error in calls] == [BrokerError]
+        run_async([TOO_LARGE] * 3, program)
     assert "never retrieved" not in caplog.text
 
 
