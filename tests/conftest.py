@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gc
+import logging
 import re
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import hypothesis
 import pytest
 
+from pybroker.broker.loggers import KAFKA_NAMES, LOGGERS, LevelChange
 from tests.support.repository import ROOT
 
 WAITING_ROOMS = ("spark", "chaos", "cluster", "conformance", "simulation")
@@ -69,3 +71,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("numprocesses", None) or hasattr(config, "workerinput"):
         ranks = {room: rank for rank, room in enumerate(WAITING_ROOMS)}
         items.sort(key=lambda item: ranks.get(_room(item), len(ranks)))
+
+
+@pytest.fixture(autouse=True)
+def logger_levels() -> Iterator[None]:
+    """Put back the levels of loggers, which all brokers of a process share."""
+    root = logging.getLogger()
+    before = root.level
+    yield
+    LOGGERS.change([LevelChange(name, None) for name in KAFKA_NAMES.values()])
+    root.setLevel(before)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pybroker.broker.loggers import KAFKA_NAMES, LOGGERS, LevelChange
 from pybroker.cli.log_level import JSON
 from pybroker.cli.main import main
 from pybroker.testing import Broker
@@ -19,7 +18,6 @@ LogLevel = Callable[..., int]
 def log_level() -> Iterator[LogLevel]:
     with Broker() as broker:
         yield lambda *arguments: main(["log-level", "--bootstrap-server", broker.bootstrap_servers, *arguments])
-    LOGGERS.change([LevelChange(name, None) for name in KAFKA_NAMES.values()])
 
 
 def test_a_level_is_shown_changed_and_inherited_again(log_level: LogLevel, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pybroker.broker.live_config import LiveConfig
-from pybroker.broker.loggers import LOGGERS, LevelChange
 from pybroker.config.broker import BrokerConfig
 from pybroker.handlers.registry import registered_apis
 from pybroker.metadata.image import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, TOPIC_RESOURCE
@@ -104,16 +102,6 @@ def test_an_item_added_to_what_is_no_list_is_refused_here() -> None:
     )
 
 
-@pytest.fixture
-def kept_levels() -> Iterator[None]:
-    """Levels that are put back when the test ends."""
-    before = logging.getLogger("pybroker.net").level
-    yield
-    LOGGERS.change([LevelChange("kafka.network", None)])
-    assert logging.getLogger("pybroker.net").level == before
-
-
-@pytest.mark.usefixtures("kept_levels")
 def test_loggers_are_changed_here_and_the_rest_is_forwarded() -> None:
     level = resource(OWN, ("kafka.network", 0, "ERROR"), of=BROKER_LOGGER_RESOURCE)
     request = IncrementalAlterConfigsRequest(resources=[level, resource("t", THREADS, of=TOPIC_RESOURCE)])

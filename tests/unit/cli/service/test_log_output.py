@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pybroker.broker.loggers import LOGGERS, LevelChange
+from pybroker.broker.loggers import LOGGERS
 from pybroker.cli.errors import CommandError
 from pybroker.cli.service.log_output import JsonLines, TextLines, open_log, set_levels
 
@@ -42,13 +42,8 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_levels_are_pythons_or_kafkas_of_all_or_of_one_logger() -> None:
-    before = logging.getLogger().level
-    try:
-        set_levels(["warning", "kafka.network=trace"])
-        assert LOGGERS.levels()["root"] == "WARN"
-        assert LOGGERS.levels()["kafka.network"] == "TRACE"
-        with pytest.raises(CommandError, match="--log-level: Cannot set the log level of root to LOUD"):
-            set_levels(["loud"])
-    finally:
-        logging.getLogger().setLevel(before)
-        LOGGERS.change([LevelChange("kafka.network", None)])
+    set_levels(["warning", "kafka.network=trace"])
+    assert LOGGERS.levels()["root"] == "WARN"
+    assert LOGGERS.levels()["kafka.network"] == "TRACE"
+    with pytest.raises(CommandError, match="--log-level: Cannot set the log level of root to LOUD"):
+        set_levels(["loud"])
