@@ -1260,6 +1260,9 @@ class Partition:
     def high_watermark(self) -> int:
         """Consumers read below this offset."""
     @property
+    def is_missing_records(self) -> bool:
+        """Whether the opening of its log has found that records are missing which may have been acknowledged."""
+    @property
     def lags_its_epoch(self) -> bool:
         """Whether consumers may have seen more than the high watermark, of a leader that was just elected (KIP-207)."""
     @property

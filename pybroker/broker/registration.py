@@ -7,6 +7,7 @@ sends no heartbeats; in a cluster `pybroker/broker/heartbeat.py` registers.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from typing import TYPE_CHECKING, Protocol
@@ -15,6 +16,7 @@ import msgspec
 
 from pybroker.broker.directory_reports import DirectoryReports
 from pybroker.metadata.features import SUPPORTED_FEATURES
+from pybroker.metadata.replica_directories import LOST_DIRECTORY
 from pybroker.storage.meta_properties import id_bytes
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from pybroker.storage.directories import Directories
 
 log = logging.getLogger("pybroker.broker")
+
+_REPORT_AGAIN_S = 0.1
 
 
 class RegistrationRefusedError(Exception):
@@ -83,7 +87,7 @@ class Registrar(Protocol):
 
     async def assign_replicas(
         self, broker_id: int, broker_epoch: int, directories: Mapping[tuple[bytes, int], bytes]
-    ) -> object:
+    ) -> Reported:
         """Note in which log directories a broker has put replicas, by topic id and partition."""
 
     async def fail_log_directories(self, broker_id: int, broker_epoch: int, directories: Sequence[bytes]) -> Reported:
@@ -180,6 +184,28 @@ class Registration:
     def report_placed(self, placed: Mapping[tuple[bytes, int], bytes]) -> None:
         """Report where partitions lie: the ids of their directories, by topic id and index."""
         self._report(lambda: self._registrar.assign_replicas(self._node_id, self.epoch, placed))
+
+    async def report_lost(self, replicas: Sequence[tuple[bytes, int]]) -> None:
+        """Report the replicas, by topic id and index, that lost records, until the controller has noted them.
+
+        The controller removes them from the ISR where another replica can lead (KIP-966). Kafka's AssignReplicasToDirs
+        with `DirectoryId.LOST` has this effect. A later report of their directories lets them catch up.
+        """
+        is_first = True
+        while replicas:
+            try:
+                directories = dict.fromkeys(replicas, LOST_DIRECTORY)
+                reported = await self._registrar.assign_replicas(self._node_id, self.epoch, directories)
+            except self._unreachable as error:
+                failure = str(error)
+            else:
+                if not reported.error_code:
+                    return
+                failure = f"{reported.error_code.name}: {reported.error_message or reported.error_code.message}"
+            level = logging.WARNING if is_first else logging.DEBUG
+            log.log(level, "%d replicas that lost records could not be reported: %s; retrying", len(replicas), failure)
+            is_first = False
+            await asyncio.sleep(_REPORT_AGAIN_S)
 
     def report_failed_directories(self) -> None:
         """Report which log directories failed; the controller knows those that were reported before.

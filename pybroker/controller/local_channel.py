@@ -40,6 +40,7 @@ from pybroker.controller.cluster.events import (
 )
 from pybroker.controller.cluster.whole_requests import whole_creation, whole_deletion, whole_enlargement
 from pybroker.controller.errors import ControllerError, StaleBrokerEpochError
+from pybroker.controller.former_isr import FormerIsr
 from pybroker.machine.parts import parts
 from pybroker.metadata.in_sync import InSyncResult
 from pybroker.metadata.quotas import IP
@@ -96,6 +97,9 @@ class LocalChannel:
         """`is_gone` returns whether a broker's connection has ended: another process may register under its id then."""
         self._controller = controller
         self._is_gone = is_gone
+        self.former_isr = FormerIsr(lambda: controller.is_leader)
+        """What follows the controller's metadata, so that a broker that reports a loss does not lead."""
+        controller.on_leadership(lambda _: self.former_isr.forget())
 
     @property
     def leader_id(self) -> int:
@@ -211,6 +215,10 @@ class LocalChannel:
         `metadata_offset` is up to where a broker in another process has put metadata in force: it is unfenced once it
         knows its own registration.
         """
+        image = self._controller.image
+        broker = image.cluster.brokers.get(broker_id)
+        if broker is not None and broker.epoch == broker_epoch and not broker.fenced:
+            self.former_isr.leader_is_alive(broker_id, image)
         event = Heartbeat(broker_id, broker_epoch, want_fence, want_shut_down, metadata_offset)
         return cast("HeartbeatResult", await self._controller.submit(event))
 
@@ -224,7 +232,8 @@ class LocalChannel:
         """Note in which log directories a broker has put replicas, by topic id and partition."""
         result = Result()
         for part in parts(list(directories.items())):
-            result = await self._controller.submit(AssignReplicas(broker_id, broker_epoch, dict(part)))
+            event = AssignReplicas(broker_id, broker_epoch, dict(part), self.former_isr.of(key for key, _ in part))
+            result = await self._controller.submit(event)
             if result.error_code:
                 break
         return result
@@ -240,6 +249,7 @@ class LocalChannel:
                 code = reply.error_code
                 results += [InSyncResult(change.topic_id, change.partition, code) for change in part]
             else:
+                self.former_isr.leader_is_alive(broker_id, self._controller.image)
                 results += reply
         return results
 

@@ -67,6 +67,7 @@ from pybroker.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from pybroker.replica.deletions import Deletions
 from pybroker.replica.in_sync import InSyncReplicas
 from pybroker.replica.lag_checks import LagChecks
+from pybroker.replica.missing_records import find_missing_records
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.replica.sources import build_replication_settings
 from pybroker.serving import (
@@ -322,6 +323,7 @@ class BrokerPart:
         await upkeep.begin()
         self._lag_checks.begin()
         if self._heartbeats is not None:
+            await self.registration.report_lost(find_missing_records(partitions.all(), publisher.image_in_force))
             self._heartbeats.opened()
             await self._heartbeats.unfenced()
 

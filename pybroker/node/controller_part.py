@@ -134,7 +134,7 @@ class ControllerPart:
     async def start(self, publishers: Iterable[Publisher], access: ControllerAccess) -> None:
         """Open the metadata log, which `publishers` follow, answer other nodes, and take part in elections."""
         end, controller = self._foundation.shut_down.add, self.controller
-        followers: list[Publisher] = [*publishers, self.unclean_elections]
+        followers: list[Publisher] = [*publishers, self.unclean_elections, self.local.former_isr]
         if self.listeners:
             registration = self._build_registration(access)
             end(Stage.REPORTS, registration, registration.stop)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -25,8 +25,10 @@ from pybroker.coordinator.group.events import FetchOffsets
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from pybroker.coordinator.group.service import GroupCoordinator
 from pybroker.metadata.image import EMPTY_IMAGE, MetadataImage
+from pybroker.metadata.replica_directories import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
 from pybroker.protocol.messages.raft_messages import RaftMessagesRequest
 from pybroker.replica.in_sync import InSyncReplicas
+from pybroker.replica.missing_records import find_missing_records
 from tests.simulation.consumer_world import SETTINGS as GROUP_SETTINGS
 from tests.simulation.simulated_broker import Checkpoint, Key, SimulatedBroker, SimulatedLog, Surroundings
 from tests.simulation.simulated_loop import Life, SimulatedLoop, SlowDisk
@@ -140,9 +142,9 @@ class SimulatedNode:
         )
         self.transactions = NodeTransactions(self, SimulatedClock(loop))
         self.world.watch_metadata(self, controller)
-        await controller.open([self])
-        await controller.start()
         self.local = LocalChannel(controller)
+        await controller.open([self, self.local.former_isr])
+        await controller.start()
         self._silence = SilenceWatch(loop, self.random, controller)
         for leader in VOTERS:
             if leader != number:
@@ -361,6 +363,17 @@ class SimulatedNode:
             broker, epoch, want_fence=wants_fence, want_shut_down=stops, metadata_offset=offset
         )
 
+    async def place(self, broker: int, epoch: int, directories: Mapping[Key, bytes]) -> Any:
+        """Take a report of where replicas lie, where this node decides."""
+        return await self.local.assign_replicas(broker, epoch, directories)
+
+    async def _place(self, directories: Mapping[Key, bytes]) -> None:
+        while True:
+            with suppress(LostError, ControllerError):
+                if not (await self._ask("place", self.number, self.broker_epoch, directories)).error_code:
+                    return
+            await asyncio.sleep(0.1)
+
     async def _belong(self) -> None:
         """Register, then beat until the end."""
         while self.broker_epoch < 0:
@@ -379,6 +392,10 @@ class SimulatedNode:
         self.loop.call_soon(self._follow)
         while self.in_force.offset < self.broker_epoch:
             await asyncio.sleep(0.02)
+        missing = find_missing_records(self.broker.partitions.values(), self.in_force)
+        for directory in (LOST_DIRECTORY, UNASSIGNED_DIRECTORY) if missing else ():
+            self.world.trace("reports", self.number, len(missing), directory.hex()[-1])
+            await self._place(dict.fromkeys(missing, directory))
         self.is_open = True
         while True:
             try:

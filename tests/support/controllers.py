@@ -55,7 +55,7 @@ def build(directory: Path, voters: tuple[int, ...] = (1,), on_failure: Any = Non
 async def running(directory: Path, publishers: Iterable[Publisher] = (), **settings: Any) -> AsyncIterator[Running]:
     """A controller that leads, and is stopped in the end."""
     built = build(directory, **settings)
-    await built.controller.open(publishers)
+    await built.controller.open([*publishers, built.channel.former_isr])
     try:
         await built.controller.start()
         yield built

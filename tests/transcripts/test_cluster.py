@@ -3,13 +3,14 @@
 Commands: `register ID [rack=R] [dirs=N] [incarnation=C] [stopped=EPOCH] [elr] [unfenced] [alive]`, `heartbeat ID EPOCH
 [offset=N] [fence] [stop]`, `sync ID EPOCH #TOPIC/PARTITION=LEADER_EPOCH.PARTITION_EPOCH:ID[@EPOCH],... [recovering]`,
 `controller ID PORT`, `silence ID EPOCH`, `unregister ID`, `lose ID EPOCH DIRECTORY ...`, `place ID EPOCH
-#TOPIC/PARTITION=DIRECTORY ...`, `create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [; ...]
-[validate]`, `enlarge NAME partitions=N [replicas=1,2/2,3] [; ...] [validate]`, `delete NAME|#ID ...`, `alter TYPE NAME
-KEY=VALUE|KEY-|KEY+=ITEMS|KEY-=ITEMS ... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `elect preferred|unclean
-all|NAME/PARTITION ...`, `reassign NAME/PARTITION=1,2|NAME/PARTITION=cancel ... [fixed]`, `reassigned all|NAME/PARTITION
-...`, `ids BROKER EPOCH`, `balance [BROKER ...]`, `uncleanly`, `idle`, `wait MS`, `feature NAME=LEVEL ...
-[safe_downgrade|unsafe_downgrade]`, `topics`, `brokers`, `configs`. Topic ids are numbered in the order in which they
-were handed in. A configuration whose value is `bad` is invalid; `cleanup.policy` is a list, by default of `delete`.
+#TOPIC/PARTITION=DIRECTORY ... [left=1,2]`, `create NAME [partitions=N] [rf=N] [replicas=1,2/2,3] [KEY=VALUE ...] [;
+...] [validate]`, `enlarge NAME partitions=N [replicas=1,2/2,3] [; ...] [validate]`, `delete NAME|#ID ...`, `alter TYPE
+NAME KEY=VALUE|KEY-|KEY+=ITEMS|KEY-=ITEMS ... [; ...]`, `replace TYPE NAME KEY=VALUE ...`, `elect preferred|unclean
+all|NAME/PARTITION ...`, `reassign NAME/PARTITION=1,2|NAME/PARTITION=cancel ... [fixed]`, `reassigned
+all|NAME/PARTITION ...`, `ids BROKER EPOCH`, `balance [BROKER ...]`, `uncleanly`, `idle`, `wait MS`, `feature
+NAME=LEVEL ... [safe_downgrade|unsafe_downgrade]`, `topics`, `brokers`, `configs`. Topic ids are numbered in the order
+in which they were handed in. A configuration whose value is `bad` is invalid; `cleanup.policy` is a list, by default
+of `delete`.
 """
 
 from __future__ import annotations
@@ -101,11 +102,12 @@ class Stage:
         )
 
     def event_place(self, words: list[str]) -> events.AssignReplicas:
-        placed = {}
-        for replica, where in split(words[2:])[0].items():
+        placed, values = {}, split(words[2:])[0]
+        left = tuple(int(one) for one in values.pop("left", "").split(",") if one)
+        for replica, where in values.items():
             topic, index = replica.removeprefix("#").split("/")
             placed[int(topic).to_bytes(16), int(index)] = directory(where, words[0])
-        return events.AssignReplicas(int(words[0]), int(words[1]), placed)
+        return events.AssignReplicas(int(words[0]), int(words[1]), placed, dict.fromkeys(placed, left))
 
     def event_sync(self, words: list[str]) -> events.AlterPartitions:
         values, flags = split(words[2:])

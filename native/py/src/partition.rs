@@ -61,6 +61,11 @@ impl PyPartition {
     }
 
     #[getter]
+    fn is_missing_records(&self) -> bool {
+        self.inner.log().is_missing_records()
+    }
+
+    #[getter]
     fn high_watermark(&self) -> i64 {
         self.inner.high_watermark()
     }

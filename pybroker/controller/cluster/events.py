@@ -324,6 +324,8 @@ class AssignReplicas(msgspec.Struct, frozen=True):
     broker_epoch: int
     directories: Mapping[tuple[bytes, int], bytes]
     """Id of the log directory by topic id and partition."""
+    former_isr: Mapping[tuple[bytes, int], tuple[int, ...]] = {}
+    """By topic id and partition, the replicas that left the ISR since the leader was last known to be alive."""
 
 
 class SessionExpired(msgspec.Struct, frozen=True):

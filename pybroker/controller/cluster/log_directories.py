@@ -1,7 +1,8 @@
 """Log directories of brokers: where each replica lies, and what becomes of partitions when a directory fails (KIP-858).
 
 Owns the decisions alone. A replica in a directory that does not work leads nothing and, where others are in sync, is
-not in sync; the last one in sync stays so, and the partition has no leader until the directory is back.
+not in sync; the last one in sync stays so, and the partition has no leader until the directory is back. A broker that
+has lost records of a replica reports it as lost first, and then where it lies.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def assign_replicas(image: MetadataImage, event: AssignReplicas, settings: Clust
         if topic is None or partition is None or broker.id not in partition.replicas:
             continue
         if directory_of(partition, broker.id) != directory:
-            wanted = _assigned(partition, broker, directory)
+            wanted = _assigned(partition, broker, directory, event.former_isr.get((topic_id, index), ()))
             lost = (broker.id,) if directory == LOST_DIRECTORY else ()
             change = build_change(topic_id, index, partition, wanted, usable=usable, rules=rules(topic), lost=lost)
             records += () if change is None else (change,)
@@ -87,10 +88,13 @@ def usable_brokers(
     return usable
 
 
-def _assigned(partition: PartitionImage, broker: BrokerRegistration, directory: bytes) -> PartitionImage:
+def _assigned(
+    partition: PartitionImage, broker: BrokerRegistration, directory: bytes, former_isr: tuple[int, ...]
+) -> PartitionImage:
     """Return the partition with a replica in this directory; in one that does not work the replica is not in sync.
 
-    The last replica that may lead stays in sync.
+    The last replica that may lead stays in sync. If it is lost, the last one of the `former_isr` is in sync instead:
+    that one lacks nothing as far as its broker knows (docs/adr/0104).
     """
     directories = (
         directory if replica == broker.id else directory_of(partition, replica) for replica in partition.replicas
@@ -98,8 +102,11 @@ def _assigned(partition: PartitionImage, broker: BrokerRegistration, directory: 
     isr = partition.isr
     if not is_online(directory, broker.log_dirs):
         others = tuple(replica for replica in isr if replica != broker.id)
+        former = tuple(replica for replica in former_isr if replica != broker.id and replica in partition.replicas)
         if others or any(replica != broker.id for replica in partition.eligible_leader_replicas):
             isr = others
+        elif directory == LOST_DIRECTORY and former:
+            isr = former[-1:]
     return msgspec.structs.replace(partition, directories=tuple(directories), isr=isr)
 
 

@@ -58,8 +58,11 @@ class Controller:
         await self.silent.wait()
         return _next(self.beats, Beaten(is_fenced=want_fence, should_shut_down=want_shut_down))
 
-    async def assign_replicas(self, broker_id: int, epoch: int, directories: Mapping[tuple[bytes, int], bytes]) -> None:
+    async def assign_replicas(
+        self, broker_id: int, epoch: int, directories: Mapping[tuple[bytes, int], bytes]
+    ) -> Registered:
         """Take a report."""
+        return Registered()
 
     async def fail_log_directories(self, broker_id: int, epoch: int, directories: Sequence[bytes]) -> Registered:
         """Take a report."""

@@ -42,8 +42,11 @@ class Registrar:
         self.registered.append({"broker_id": broker_id, **registration})
         return self.answer
 
-    async def assign_replicas(self, broker_id: int, epoch: int, directories: Mapping[tuple[bytes, int], bytes]) -> None:
+    async def assign_replicas(
+        self, broker_id: int, epoch: int, directories: Mapping[tuple[bytes, int], bytes]
+    ) -> Answer:
         await self._report(broker_id, epoch, directories)
+        return self.reported
 
     async def fail_log_directories(self, broker_id: int, epoch: int, directories: Sequence[bytes]) -> Answer:
         await self._report(broker_id, epoch, directories)
@@ -160,3 +163,18 @@ async def test_a_broker_that_cannot_report_a_failed_directory_gives_up(
     )
     await run.registration.stop()
     assert ("STALE_BROKER_EPOCH: not this one" if refuses else "nobody leads") in caplog.text
+
+
+async def test_lost_replicas_are_reported_until_the_controller_has_noted_them(tmp_path: Path) -> None:
+    run = Run(tmp_path, Answer(ErrorCode.NONE, None, 7))
+    await run.registration.register(ENDPOINTS, fenced=True)
+    run.registrar.unreachable = True
+    reporting = asyncio.ensure_future(run.registration.report_lost([(b"t" * 16, 3)]))
+    lost = {(b"t" * 16, 3): bytes(15) + b"\x01"}
+    assert await run.registrar.reports.get() == (3, 7, lost), "DirectoryId.LOST is the id 1"
+    run.registrar.unreachable = False
+    run.registrar.reported = Answer(ErrorCode.STALE_BROKER_EPOCH, "newer", -1)
+    while (await run.registrar.reports.get()) and run.registrar.reported.error_code:
+        assert not reporting.done()
+        run.registrar.reported = Answer(ErrorCode.NONE, None, -1)
+    await asyncio.wait_for(reporting, 60)

@@ -69,6 +69,8 @@ pub struct Log {
     pub(crate) failure: AtomicBool,
     /// Closed or deleted: nothing is appended any more.
     pub(crate) closed: AtomicBool,
+    /// See [`Self::is_missing_records`].
+    pub(crate) is_missing_records: bool,
     /// The first offset that is missing within the log; `i64::MAX` for none. Changed by the holder of `writer` only.
     pub(crate) hole: AtomicI64,
 }
@@ -77,6 +79,11 @@ impl Log {
     /// The directory the log lives in now.
     pub fn directory(&self) -> Arc<Path> {
         self.home.path()
+    }
+
+    /// Whether its opening has found that records are missing which may have been acknowledged.
+    pub fn is_missing_records(&self) -> bool {
+        self.is_missing_records
     }
 
     /// The first offset that is missing within the log, which continues behind it; `None` where nothing is known to be missing.

@@ -38,6 +38,7 @@ impl Log {
         let (loaded, recovered) = recovery::load(&home, &config, how, progress)?;
         let transactions = loaded.writer.producers.transactions();
         let log = Self {
+            is_missing_records: recovered.is_missing_records(),
             hole: AtomicI64::new(recovered.hole.unwrap_or(i64::MAX)),
             first_unstable: AtomicI64::new(transactions.first_unstable().unwrap_or(i64::MAX)),
             next_to_settle: AtomicI64::new(transactions.next_to_settle().unwrap_or(i64::MAX)),

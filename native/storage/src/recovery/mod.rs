@@ -35,7 +35,7 @@ use crate::log::state::{View, Writer};
 use crate::producer::producer_snapshot;
 use crate::producer::producer_state::ProducerStates;
 use crate::producer::verification::Verifications;
-use crate::recovery::loss::{EndBeforeStart, Loss};
+use crate::recovery::loss::{EndBeforeStart, Loss, LossCause};
 use crate::recovery::rebuild::SegmentEnd;
 use crate::segment::batch_scan::ScannedBatch;
 use crate::segment::segment_list::SegmentList;
@@ -61,6 +61,13 @@ pub struct Recovered {
     pub warnings: Vec<String>,
     /// The first offset that is missing within the log, which continues behind it. Each opening finds it again.
     pub hole: Option<i64>,
+}
+
+impl Recovered {
+    /// Whether records that may have been acknowledged are missing: damage, and no write that did not end.
+    pub fn is_missing_records(&self) -> bool {
+        self.hole.is_some() || self.losses.iter().any(|loss| loss.cause != LossCause::TornWrite)
+    }
 }
 
 /// Snapshots that nothing needs and that a start may leave in a log's directory, so that restarts in a row do not fill it.
