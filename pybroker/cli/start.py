@@ -208,7 +208,7 @@ def _run(
     )
     raise_limit()
     fix_thresholds()
-    take_slice(config.control_thread_slice_us)
+    take_slice()
     notifier = Notifier()
     service = _Service(
         notifier=notifier,

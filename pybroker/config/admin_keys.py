@@ -22,33 +22,21 @@ class AdminKeys(Settings):
         "Where /metrics, /healthz and /readyz are served over HTTP, as host:port, such as 127.0.0.1:9404; port 0 is "
         "any free port. Without it there is no such listener. It asks nobody who they are and encrypts nothing: give "
         "it an address that only those who watch the node can reach.",
-        ours=True,
-    )
-    admin_http_max_connections = integer(
-        16,
-        "Connections that the admin listener has open at a time; one that comes beyond is closed.",
-        at_least=1,
-        ours=True,
-    )
-    admin_http_timeout_ms = integer(
-        10_000,
-        "How long, in ms, a client of the admin listener may take for a request, and for its answer.",
-        at_least=1,
-        ours=True,
+        ours="set it where a Prometheus server, a load balancer or a supervisor watches the node",
     )
     metrics_topics_max = integer(
         1000,
         "Topics that have series of their own in /metrics, their partitions included, by name; of those beyond the "
         "number is shown, and they count in what is shown of all topics.",
         at_least=0,
-        ours=True,
+        ours="raise it to watch every topic of a large cluster; lower it where each series costs money",
     )
     metrics_clients_max = integer(
         1000,
         "Users and client ids that have series of their own in /metrics for a quota that binds them, and addresses "
         "that have a limit of connections a second: those that used most. Of those beyond the number is shown.",
         at_least=0,
-        ours=True,
+        ours="raise it to watch every client with a quota; lower it where each series costs money",
     )
 
 

@@ -73,7 +73,7 @@ class Key(Generic[T]):
         expected: str,
         acts: bool = True,
         dynamic: bool = False,
-        ours: bool = False,
+        ours: str = "",
         is_fixed: bool = False,
     ) -> None:
         self.kind = kind
@@ -84,7 +84,7 @@ class Key(Generic[T]):
         self.expected = expected
         self.acts = acts  # False: the key is accepted and checked, and nothing reads it yet
         self.dynamic = dynamic  # Kafka lets it change while the broker runs; others are read-only in DescribeConfigs
-        self.ours = ours  # a key that Kafka does not have
+        self.ours = ours  # of a key that Kafka does not have: who sets it, and why
         self.is_fixed = is_fixed  # only what is done anyway is taken, so that nobody needs to read it
         self.name = ""
         self.attribute = ""
@@ -203,7 +203,7 @@ def _number(
     at_most: int | None,
     acts: bool,
     dynamic: bool,
-    ours: bool,
+    ours: str,
     but_not: int | None = None,
 ) -> Key[Any]:
     ceiling = {Kind.INT: INT_MAX, Kind.LONG: LONG_MAX, Kind.SHORT: 2**15 - 1}[kind]
@@ -231,7 +231,7 @@ def integer(
     but_not: int | None = None,
     acts: bool = True,
     dynamic: bool = False,
-    ours: bool = False,
+    ours: str = "",
 ) -> Key[int]:
     """Declare a 32-bit number; the range includes both ends, `but_not` is left out of it."""
     return _number(Kind.INT, default, doc, at_least, at_most, acts, dynamic, ours, but_not)
@@ -247,7 +247,7 @@ def short(
     dynamic: bool = False,
 ) -> Key[int]:
     """Declare a 16-bit number; the range includes both ends."""
-    return _number(Kind.SHORT, default, doc, at_least, at_most, acts, dynamic, ours=False)
+    return _number(Kind.SHORT, default, doc, at_least, at_most, acts, dynamic, ours="")
 
 
 def long(
@@ -258,7 +258,7 @@ def long(
     at_most: int | None = None,
     acts: bool = True,
     dynamic: bool = False,
-    ours: bool = False,
+    ours: str = "",
 ) -> Key[int]:
     """Declare a 64-bit number; the range includes both ends."""
     return _number(Kind.LONG, default, doc, at_least, at_most, acts, dynamic, ours)
@@ -272,7 +272,7 @@ def optional_integer(
     but_not: int | None = None,
     acts: bool = True,
     dynamic: bool = False,
-    ours: bool = False,
+    ours: str = "",
 ) -> Key[int | None]:
     """Declare a 32-bit number without a default: another key speaks when it is absent."""
     return _number(Kind.INT, None, doc, at_least, at_most, acts, dynamic, ours, but_not)
@@ -282,7 +282,7 @@ def optional_long(
     doc: str, *, at_least: int | None = None, acts: bool = True, dynamic: bool = False
 ) -> Key[int | None]:
     """Declare a 64-bit number without a default: another key speaks when it is absent."""
-    return _number(Kind.LONG, None, doc, at_least, None, acts, dynamic, ours=False)
+    return _number(Kind.LONG, None, doc, at_least, None, acts, dynamic, ours="")
 
 
 def double(
@@ -293,7 +293,7 @@ def double(
     at_most: float | None = None,
     acts: bool = True,
     dynamic: bool = False,
-    ours: bool = False,
+    ours: str = "",
 ) -> Key[float]:
     """Declare a fraction; the range includes both ends."""
     return Key(
@@ -317,7 +317,7 @@ def string(
     any_case: bool = False,
     acts: bool = True,
     dynamic: bool = False,
-    ours: bool = False,
+    ours: str = "",
 ) -> Key[str]:
     """Declare a text; `one_of` lists the words it may be, in small letters where they may be written in `any_case`."""
     return Key(
@@ -339,7 +339,7 @@ def optional_string(
     one_of: tuple[str, ...] | None = None,
     acts: bool = True,
     dynamic: bool = False,
-    ours: bool = False,
+    ours: str = "",
 ) -> Key[str | None]:
     """Declare a text without a default; the empty text counts as absent. `one_of` lists the words it may be."""
     return Key(
@@ -363,7 +363,7 @@ def listing(
     empty: bool = True,
     acts: bool = True,
     dynamic: bool = False,
-    ours: bool = False,
+    ours: str = "",
 ) -> Key[tuple[str, ...]]:
     """Declare a comma-separated list; `each_of` lists the words its items may be, `empty` whether it may have none.
 
@@ -405,7 +405,7 @@ def optional_listing(doc: str, *, acts: bool = True) -> Key[tuple[str, ...] | No
     )
 
 
-def password(doc: str, *, acts: bool = False, dynamic: bool = True, ours: bool = False) -> Key[str | None]:
+def password(doc: str, *, acts: bool = False, dynamic: bool = True, ours: str = "") -> Key[str | None]:
     """Declare a secret without a default; it is never shown, nor written into a log."""
     return Key(
         Kind.PASSWORD,

@@ -125,7 +125,7 @@ class LogKeys(Settings):
         "for one.",
         one_of=("interval", "group"),
         dynamic=True,
-        ours=True,
+        ours="group for acknowledged records that survive a loss of power at all replicas",
     )
     log_flush_interval_messages = long(
         LONG_MAX, "Records after which a log is flushed to the disk.", at_least=1, dynamic=True

@@ -62,7 +62,7 @@ class NetworkKeys(Settings):
         "Elements of all arrays of one request, and its tagged fields, taken together; a connection that sends more is "
         "closed. Holds for requests of the control plane, so not for Produce and Fetch.",
         at_least=1,
-        ours=True,
+        ours="raise it for a tool that names more topics or partitions in one request",
     )
     socket_listen_backlog_size = integer(50, "Connections that may wait to be accepted on a listener.", at_least=1)
     queued_max_requests = integer(
@@ -80,34 +80,18 @@ class NetworkKeys(Settings):
         "Memory in bytes of answers that clients have not read yet, over all connections; beyond it the connections "
         "that hold most of it are closed. Records that are sent from files take none.",
         at_least=1024**2,
-        ours=True,
+        ours="lower it on a machine with little memory",
     )
     queued_max_response_bytes_per_connection = integer(
         64 * 1024**2,
         "Bytes of answers that may wait on one connection; while more wait, no further request of it is begun.",
         at_least=1024**2,
-        ours=True,
-    )
-    network_thread_slice_us = integer(
-        100,
-        "How long in µs a thread of sockets, replica fetchers or syncs runs before others that wait have their turn "
-        "(Linux 6.12, at least 100): the shorter, the sooner it is let in where another runs. 0 for the system's.",
-        at_least=0,
-        at_most=100_000,
-        ours=True,
-    )
-    control_thread_slice_us = integer(
-        1_000,
-        "The same of the thread that runs Python: longer than network.thread.slice.us, so that threads of records are "
-        "let in beside it, and shorter than the system's, so that it is let in where clients run.",
-        at_least=0,
-        at_most=100_000,
-        ours=True,
+        ours="lower it where many slow clients read large answers",
     )
     congestion_control = optional_string(
         "TCP congestion control of a listener's connections, such as reno or bbr; without it the system's. "
         "listener.name.<name>.congestion.control sets it for one listener.",
-        ours=True,
+        ours="bbr for a listener whose clients are behind a lossy link",
     )
     connections_max_idle_ms = long(
         600_000, "A connection without a request for this many ms is closed; a negative value means never."

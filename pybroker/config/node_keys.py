@@ -37,7 +37,7 @@ class NodeKeys(Settings):
         "A broker is fenced this many ms after its connection to the active controller has ended and its port refuses, "
         "without waiting for broker.session.timeout.ms; -1 waits for that.",
         at_least=-1,
-        ours=True,
+        ours="raise it where a proxy before the brokers refuses connections now and then",
     )
     initial_broker_registration_timeout_ms = integer(
         60000, "A starting broker gives up when it is not registered within this many ms."
@@ -87,7 +87,7 @@ class NodeKeys(Settings):
         "Kafka has no such key since 4.0, and returns it always.",
         at_least=0,
         at_most=100,
-        ours=True,
+        ours="10, Kafka's default before 4.0, where a move of leaders costs more than their imbalance",
     )
     unclean_leader_election_interval_ms = long(
         300_000,

@@ -64,7 +64,7 @@ class QuorumKeys(Settings):
         "A voter stands for election this many ms after the active controller's connection has ended and its port "
         "refuses, without waiting for controller.quorum.fetch.timeout.ms; -1 waits for that.",
         at_least=-1,
-        ours=True,
+        ours="raise it where a proxy before the controllers refuses connections now and then",
     )
     metadata_log_dir = optional_string("Directory of the metadata log; without it the first of log.dirs.")
     metadata_log_segment_bytes = integer(

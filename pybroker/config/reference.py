@@ -55,7 +55,7 @@ def rows(keys: Iterable[Key[Any]]) -> Iterator[str]:
 def _notes(key: Key[Any]) -> list[str]:
     notes = []
     if key.ours:
-        notes.append("not in Kafka")
+        notes.append(f"not in Kafka: {key.ours}")
     if not key.acts:
         notes.append("accepted")
     return notes

@@ -24,5 +24,5 @@ class TelemetryKeys(Settings):
         f"Receivers of the metrics that clients push: {LAST_VALUES} keeps the last value of each metric, "
         "module:Class is a class of the user (docs/guides/client-metrics.md). GetTelemetrySubscriptions and "
         "PushTelemetry are served only where a receiver is listed, as by Kafka with a ClientTelemetry plugin.",
-        ours=True,
+        ours="set it to collect the metrics that clients push (KIP-714)",
     )

@@ -35,5 +35,5 @@ class TokenKeys(Settings):
         "Delegation tokens of one owner at a time, those that have ended and are not yet removed among them; another "
         "one is rejected with POLICY_VIOLATION. The active controller's value counts.",
         at_least=1,
-        ours=True,
+        ours="lower it to stop a program that creates tokens in a loop before others notice",
     )

@@ -18,7 +18,7 @@ class TopicKeys(Settings):
         "Topics that one request for metadata may create; those beyond are unknown in its answer, and made when they "
         "are asked about again.",
         at_least=1,
-        ours=True,
+        ours="raise it for a program that begins with more topics at once",
     )
     delete_topic_enable = boolean(True, "Whether topics may be deleted.")
     num_partitions = integer(1, "Partitions of a topic whose creator names no number.", at_least=1)

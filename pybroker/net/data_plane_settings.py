@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pybroker.net.descriptors import Shares
 
 _FETCH_SESSION_EVICTION_MS = 120_000  # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS, which is no setting there
+_THREAD_SLICE_US = 100  # the shortest that Linux takes (docs/adr/0084-threads-of-records-are-let-in-first.md)
 _IN_WORK_PER_CONNECTION = 64  # requests of one connection that are worked on ahead of its unsent answers
 
 
@@ -29,7 +30,7 @@ def build_data_plane_settings(
     return DataPlaneSettings(
         node_id=config.node_id,
         network_threads=config.num_network_threads if network_threads is None else network_threads,
-        thread_slice_us=config.network_thread_slice_us,
+        thread_slice_us=_THREAD_SLICE_US,
         socket_request_max_bytes=config.socket_request_max_bytes,
         socket_send_buffer_bytes=config.socket_send_buffer_bytes,
         socket_receive_buffer_bytes=config.socket_receive_buffer_bytes,

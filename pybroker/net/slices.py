@@ -16,9 +16,12 @@ from pybroker.net.native import set_thread_slice
 log = logging.getLogger("pybroker.net")
 
 
-def take_slice(us: int) -> None:
-    """Give the calling thread a slice of so many µs, 0 for the system's; for a process that is the broker's own."""
+SLICE_US = 1_000
+
+
+def take_slice() -> None:
+    """Give the calling thread a slice of `SLICE_US`; for a process that is the broker's own."""
     try:
-        set_thread_slice(us)
+        set_thread_slice(SLICE_US)
     except OSError as error:
-        log.info("control.thread.slice.us=%d has no effect: %s", us, error.strerror)
+        log.info("a slice of %d µs for the thread of Python has no effect: %s", SLICE_US, error.strerror)

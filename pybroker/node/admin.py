@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.admin")
 
+_MOST_CONNECTIONS = 16
+"""Connections open at a time. A scraper uses one."""
+_TIMEOUT_S = 10.0
+"""A request, or its answer, may take so long."""
+
 
 def build_admin(
     foundation: Foundation,
@@ -42,7 +47,7 @@ def build_admin(
     most = {"max_topics": config.metrics_topics_max, "max_clients": config.metrics_clients_max}
     measuring = Measuring(broker, controller, state=state, **most)
     pages = Pages(measuring.families, lambda: _not_ready(broker, controller, state()))
-    limits = Limits(config.admin_http_max_connections, config.admin_http_timeout_ms / 1000)
+    limits = Limits(_MOST_CONNECTIONS, _TIMEOUT_S)
     try:
         server = AdminServer(*address, pages, limits)
     except OSError as error:

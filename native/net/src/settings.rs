@@ -14,7 +14,7 @@ pub struct Settings {
     pub node_id: i32,
     /// `num.network.threads`: processors.
     pub network_threads: usize,
-    /// `network.thread.slice.us`: how long a thread of sockets, fetchers or syncs runs before others have their turn; zero
+    /// How long a thread of sockets, fetchers or syncs runs before others have their turn; zero
     /// leaves the system's.
     pub thread_slice: Duration,
     /// `socket.request.max.bytes`: the largest frame, size prefix not counted.

@@ -41,10 +41,16 @@ class FetcherSettings(ConnectionSettings):
     allow_auto_create_topics = boolean(True, "Whether a broker may create a topic that is subscribed to or assigned.")
     max_poll_records = integer(500, "The most records that one `poll` returns.", at_least=1)
     queued_responses = integer(
-        4, "Received responses that wait for the program while the next is asked for.", at_least=1, ours=True
+        4,
+        "Received responses that wait for the program while the next is asked for.",
+        at_least=1,
+        ours="lower it to hold less memory",
     )
     max_decompressed_bytes = integer(
-        268_435_456, "The largest that a compressed batch may become.", at_least=1, ours=True
+        268_435_456,
+        "The largest that a compressed batch may become.",
+        at_least=1,
+        ours="lower it where a topic's writers are not trusted",
     )
 
     key_deserializer = string("", "Bytes are handed out as they are.")

@@ -76,7 +76,8 @@ class ProducerSettings(ConnectionSettings):
         "The level of zstd. Unset: the codec's own.", at_least=-131_072, at_most=22
     )
     compression_level = optional_integer(
-        "The level of whichever codec `compression.type` names, where its own key does not say it.", ours=True
+        "The level of whichever codec `compression.type` names, where its own key does not say it.",
+        ours="librdkafka's key",
     )
     receive_buffer_bytes = integer(32_768, "SO_RCVBUF of connections; -1 leaves the system's.", at_least=-1)
 
@@ -85,7 +86,7 @@ class ProducerSettings(ConnectionSettings):
         "What `flush` and `close` do about records that were not delivered and whose failure the program has not taken "
         "from a `Delivery`, a future or a callback: `raise` the first with count and partitions, or `log` that.",
         one_of=("raise", "log"),
-        ours=True,
+        ours="log for a program that must not end by a lost record",
     )
 
     exit_flush_timeout_ms = long(
@@ -93,7 +94,7 @@ class ProducerSettings(ConnectionSettings):
         "The longest that the end of the process waits for the records of a producer that was not closed; what is not "
         "acknowledged then is lost, with one line in the log.",
         at_least=0,
-        ours=True,
+        ours="raise it for a program that ends without `close` and sends much at its end",
     )
 
     key_serializer = string("", "Bytes are sent as they are.")
@@ -112,7 +113,7 @@ class ProducerSettings(ConnectionSettings):
         "",
         "As `partitioner.class`, or one of librdkafka's partitioners.",
         one_of=("", *_ROUND_ROBIN, *_LIBRDKAFKAS),
-        ours=True,
+        ours="librdkafka's key",
     )
     partitioner_adaptive_partitioning_enable = fixed(
         "true",

@@ -41,6 +41,7 @@ _NO_JVM = "there is no JVM here"
 _TICKETS = "Tickets are renewed by the system's library."
 _ASSERTIONS = "a token is fetched with a client's id and secret, not with an assertion"
 _BROKERS = "brokers look at it"
+_LIBRDKAFKAS = "librdkafka's key"
 _LIBRDKAFKA = "librdkafka's name of "
 
 
@@ -61,7 +62,7 @@ def _assertion(default: str | None) -> Key[str | None]:
     return fixed(default, "How a client signs an assertion.", only=only, because=_ASSERTIONS)
 
 
-def _secret(doc: str, *, ours: bool = False) -> Key[str | None]:
+def _secret(doc: str, *, ours: str = "") -> Key[str | None]:
     key = password(doc, acts=True)
     key.ours = ours
     return key
@@ -69,7 +70,7 @@ def _secret(doc: str, *, ours: bool = False) -> Key[str | None]:
 
 def _alias(doc: str) -> Key[str | None]:
     key = optional_string(doc)
-    key.ours = True
+    key.ours = _LIBRDKAFKAS
     return key
 
 
@@ -109,17 +110,17 @@ class SecuritySettings(ClientSettings):
     ssl_trustmanager_algorithm = fixed("PKIX", "How Java judges certificates.", only=("PKIX",), because=_NO_JVM)
     ssl_secure_random_implementation = fixed(None, "Java's source of random numbers.", because=_NO_JVM)
     ssl_ca_location = _alias(f"{_LIBRDKAFKA}`ssl.truststore.location` in PEM.")
-    ssl_ca_pem = _secret(f"{_LIBRDKAFKA}`ssl.truststore.certificates`.", ours=True)
+    ssl_ca_pem = _secret(f"{_LIBRDKAFKA}`ssl.truststore.certificates`.", ours=_LIBRDKAFKAS)
     ssl_certificate_location = _alias("librdkafka's key: a file with the client's certificates, as PEM.")
-    ssl_certificate_pem = _secret(f"{_LIBRDKAFKA}`ssl.keystore.certificate.chain`.", ours=True)
+    ssl_certificate_pem = _secret(f"{_LIBRDKAFKA}`ssl.keystore.certificate.chain`.", ours=_LIBRDKAFKAS)
     ssl_key_location = _alias("librdkafka's key: a file with the client's key, as PEM.")
-    ssl_key_pem = _secret(f"{_LIBRDKAFKA}`ssl.keystore.key`.", ours=True)
+    ssl_key_pem = _secret(f"{_LIBRDKAFKA}`ssl.keystore.key`.", ours=_LIBRDKAFKAS)
 
     sasl_mechanism = string("GSSAPI", f"How the client shows who it is: {', '.join(MECHANISMS)}.")
     sasl_mechanisms = _alias(f"{_LIBRDKAFKA}`sasl.mechanism`.")
     sasl_jaas_config = _secret("A login module with its options, as Kafka's clients take it.")
     sasl_username = _alias("librdkafka's key: the user of PLAIN and SCRAM.")
-    sasl_password = _secret("librdkafka's key: the user's password.", ours=True)
+    sasl_password = _secret("librdkafka's key: the user's password.", ours=_LIBRDKAFKAS)
     sasl_client_callback_handler_class = fixed(None, "A Java class with credentials.", because=_NO_JVM)
     sasl_login_callback_handler_class = fixed(
         None,
@@ -154,7 +155,7 @@ class SecuritySettings(ClientSettings):
     sasl_login_retry_backoff_max_ms = long(10_000, "The longest that this rest becomes.")
     sasl_oauthbearer_token_provider = string(
         "", "A function without arguments that returns a `BearerToken`; it is called again before the token ends.",
-        ours=True,
+        ours="set it where a program has its own source of tokens",
     )  # fmt: skip
     sasl_oauthbearer_token_endpoint_url = optional_string(
         "Where a token is fetched (`https:`, `http:`), or lies (`file:`)."

@@ -24,12 +24,8 @@ OURS = {
 # Kafka reads connections.max.reauth.ms, sasl.server.max.receive.size, telemetry.max.bytes and what says where a node's
 # tokens come from, and describes none of them.
 NOT_IN_KAFKA = {
-    "control.thread.slice.us",
     "delegation.token.max.per.owner",
-    "network.thread.slice.us",
     "admin.http.listener",
-    "admin.http.max.connections",
-    "admin.http.timeout.ms",
     "metrics.clients.max",
     "metrics.topics.max",
     "opentelemetry.endpoint",

@@ -156,7 +156,7 @@ impl NetworkThreads {
 
 fn take_turns(reactor: &Reactor) {
     if let Err(error) = scheduling::set_slice(reactor.settings.thread_slice) {
-        let text = format!("network.thread.slice.us has no effect: {error}");
+        let text = format!("the slice of the data plane's threads has no effect: {error}");
         reactor.events.line(Level::Info, text);
     }
 }
