@@ -1,7 +1,7 @@
 """How long something took in the control plane, as a histogram.
 
-Owns its bounds, which are those of the data plane's histograms (`native/net/src/times.rs:bounds_us`): the powers of two
-of microseconds from 16 µs to 67 s. Must not know what is timed. One thread notes, and any may read.
+Owns its bounds, which are those of the data plane's histograms (`native/net/src/measures/times.rs:bounds_us`): the
+powers of two of microseconds from 16 µs to 67 s. Must not know what is timed. One thread notes, and any may read.
 """
 
 from __future__ import annotations

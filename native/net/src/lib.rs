@@ -10,64 +10,38 @@
 #[cfg(test)]
 extern crate self as pybroker_net;
 
-mod accepted;
-mod acceptor;
-mod api_versions;
-mod bare_tokens;
-mod clock;
+mod accepting;
 mod connection;
-mod connection_limits;
-mod connection_number;
-mod connection_rate;
-mod control_room;
-mod counters;
-mod cross_thread;
 mod data_plane;
-mod events;
-mod flush_outcomes;
+mod delayed_operations;
 mod follower;
 mod hot_path;
-mod identity;
-mod inbox;
-mod inboxes;
-mod interception;
-mod listener;
-mod markers;
-mod open_connections;
-mod partition_states;
+mod limits;
+mod measures;
 mod processor;
 mod quota;
-mod reactor;
-mod request_memory;
-mod response;
-mod room;
-mod settings;
-#[cfg(feature = "simulation")]
-mod simulation;
-mod slot;
-mod timer_wheel;
-mod times;
+mod scheduling;
 mod transport;
-mod verification;
-mod wake_up;
 
-pub use api_versions::Software;
-pub use connection_limits::{ConnectionLimits, ListenerLimits, Windows};
-pub use counters::{ApiCounters, CountersSnapshot, ProcessorCounters, WorkCounters};
+pub use accepting::connection_limits::{ConnectionLimits, ListenerLimits, Windows};
+pub use accepting::listener::ListenError;
+pub use accepting::room::ListenerCounts;
+pub use connection::identity::Identity;
 pub use data_plane::DataPlane;
-pub use events::{
+pub use data_plane::api_versions::Software;
+pub use data_plane::events::{
     CaughtUpReplica, ControlRequest, Event, EventQueue, Level, PeerCertificate, QuotaAsked, UnresolvedRequest,
 };
-pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS, Right, Rights, Verdict, Who};
-pub use identity::Identity;
-pub use interception::Decision;
-pub use listener::ListenError;
-pub use markers::AppendedMarkers;
-pub use partition_states::PartitionState;
-pub use quota::{ClientLimits, Metering, QuotaKind, QuotaLimit, QuotaSettings, QuotaUse, Quotas, Window};
-pub use room::ListenerCounts;
-pub use settings::{FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
+pub use data_plane::settings::{
+    FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings,
+};
 #[cfg(feature = "simulation")]
-pub use simulation::{Served, SimulatedDataPlane};
-pub use times::{PhaseTimes, TimesOfKind, bounds_us};
-pub use verification::{TransactionAsked, Verified};
+pub use data_plane::simulation::{Served, SimulatedDataPlane};
+pub use delayed_operations::interception::Decision;
+pub use delayed_operations::markers::AppendedMarkers;
+pub use delayed_operations::verification::{TransactionAsked, Verified};
+pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS, Right, Rights, Verdict, Who};
+pub use measures::counters::{ApiCounters, CountersSnapshot, ProcessorCounters, WorkCounters};
+pub use measures::partition_states::PartitionState;
+pub use measures::times::{PhaseTimes, TimesOfKind, bounds_us};
+pub use quota::{ClientLimits, Metering, QuotaKind, QuotaLimit, QuotaSettings, QuotaUse, Quotas, Window};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Connection;
-use crate::clock::Clock;
-use crate::times::{ControlSteps, RequestTimes};
+use crate::measures::times::{ControlSteps, RequestTimes};
+use crate::scheduling::clock::Clock;
 
 impl Connection {
     /// What the control plane is to note of the request that it gets next.

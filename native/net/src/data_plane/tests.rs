@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::DataPlane;
-use crate::accepted::Accepted;
-use crate::identity::{Authentication, Identity};
-use crate::inbox::Message;
-use crate::room::Entry;
+use crate::accepting::accepted::Accepted;
+use crate::accepting::room::Entry;
+use crate::connection::identity::{Authentication, Identity};
+use crate::scheduling::inbox::Message;
 use crate::transport::Transport;
 use crate::transport::adversarial::Adversarial;
 

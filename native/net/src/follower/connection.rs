@@ -11,7 +11,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 
-use crate::settings::{FetchSource, ReplicationSettings};
+use crate::data_plane::settings::{FetchSource, ReplicationSettings};
 use crate::transport::Transport;
 use pybroker_secure::Transport as Outbound;
 use pybroker_tls::TlsSession;

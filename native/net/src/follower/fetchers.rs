@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::thread::{Command, FetcherThread, Mailbox, Surroundings};
-use crate::clock::Clock;
-use crate::events::{EventQueue, Level};
-use crate::inboxes::Inboxes;
-use crate::settings::{FetchSecurity, FetchSource, ReplicationSettings};
+use crate::data_plane::events::{EventQueue, Level};
+use crate::data_plane::settings::{FetchSecurity, FetchSource, ReplicationSettings};
+use crate::scheduling::clock::Clock;
+use crate::scheduling::inboxes::Inboxes;
 use pybroker_replica::{BrokerId, Following, Partition, PartitionKey, ReplicationThrottle, Role, ThrottleLimit};
 
 /// A thread: the broker that it fetches from, and its number there.

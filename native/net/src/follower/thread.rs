@@ -14,11 +14,11 @@ use rustix::event::{Timespec, epoll};
 
 use super::connection::{Arrived, Connection};
 use super::signing_in::{Answered, SigningIn};
-use crate::clock::Clock;
-use crate::events::{Event, EventQueue, Level};
-use crate::inboxes::Inboxes;
-use crate::settings::{FetchSecurity, FetchSource, ReplicationSettings};
-use crate::wake_up::WakeUp;
+use crate::data_plane::events::{Event, EventQueue, Level};
+use crate::data_plane::settings::{FetchSecurity, FetchSource, ReplicationSettings};
+use crate::scheduling::clock::Clock;
+use crate::scheduling::inboxes::Inboxes;
+use crate::scheduling::wake_up::WakeUp;
 use pybroker_replica::{
     BrokerId, FollowerListener, FollowerNotice, Following, Partition, PartitionKey, REPLICA_FETCH_VERSION,
     ReplicaFetcher, ReplicationThrottle, Waiter,

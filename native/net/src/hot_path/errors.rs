@@ -1,7 +1,7 @@
 //! From meaning to Kafka's error codes: the one place of the hot path where a refusal becomes a number.
 
-use super::super::events::Event;
 use super::{HotPath, Outcome, Right, Unresolved};
+use crate::data_plane::events::Event;
 use pybroker_record::InvalidBatch;
 use pybroker_replica::{Awaited, NotAppended, Partition, PartitionSlot, Standing, Topic, TopicTable};
 use pybroker_storage::AppendError;

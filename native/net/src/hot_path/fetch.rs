@@ -4,9 +4,6 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::super::counters::ThreadCounters;
-use super::super::quota::Metered;
-use super::super::response::Response;
 use super::errors::{self, ListenerView};
 use super::fetch_plan::{Plan, Read, Sent, Throttled, note_offsets};
 use super::fetcher::{
@@ -14,6 +11,9 @@ use super::fetcher::{
 };
 use super::rights::{Judged, Refused};
 use super::{HotPath, HotPathRequest, Outcome, Right, Verdict, Who};
+use crate::connection::response::Response;
+use crate::measures::counters::ThreadCounters;
+use crate::quota::Metered;
 use pybroker_record::{Compression, Offset};
 use pybroker_replica::{
     Agreement, FetchSession, FetchSessionId, Isolation, Partition, SessionPartition, SessionRefused, Topic, TopicTable,

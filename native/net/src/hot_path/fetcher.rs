@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use super::HotPath;
 use super::errors;
 use super::fetch_plan::Throttled;
-use crate::events::{CaughtUpReplica, Event};
+use crate::data_plane::events::{CaughtUpReplica, Event};
 use pybroker_record::Offset;
 use pybroker_replica::{
     BrokerId, CaughtUp, Isolation, LeaderCheck, LeaderEpoch, Partition, SessionOwner, Topic, TopicTable, Waiter,

@@ -21,13 +21,13 @@ pub use produce::PendingProduce;
 use rights::{Judged, Refused};
 pub use rights::{Right, Rights, Verdict, Who};
 
-use super::clock::Clock;
-use super::counters::ThreadCounters;
-use super::events::EventQueue;
-use super::quota::{Metered, Quotas, Throttle};
-use super::response::Response;
-use super::settings::ReplicationSettings;
-use super::verification::{TransactionAsked, Verification};
+use crate::connection::response::Response;
+use crate::data_plane::events::EventQueue;
+use crate::data_plane::settings::ReplicationSettings;
+use crate::delayed_operations::verification::{TransactionAsked, Verification};
+use crate::measures::counters::ThreadCounters;
+use crate::quota::{Metered, Quotas, Throttle};
+use crate::scheduling::clock::Clock;
 use pybroker_replica::{
     FetchSessionCache, GroupFlush, Partition, ReadReplicas, ReplicationThrottle, TopicTable, Waiter,
 };

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::super::counters::{Counted, ThreadCounters};
-use super::super::events::Event;
-use super::super::quota::{Metered, Throttle};
-use super::super::response::Response;
 use super::errors::{self, ListenerView};
 use super::rights::{Judged, Refused};
 use super::transactions::{self, IdRight, SentTransaction, Transaction};
 use super::{HotPath, HotPathApi, HotPathRequest, Outcome, Right};
-use crate::verification::{FirstCheck, Refusal};
+use crate::connection::response::Response;
+use crate::data_plane::events::Event;
+use crate::delayed_operations::verification::{FirstCheck, Refusal};
+use crate::measures::counters::{Counted, ThreadCounters};
+use crate::quota::{Metered, Throttle};
 use pybroker_record::{Compression, InvalidBatch, LeaderEpoch, SentRecords};
 use pybroker_replica::{Awaited, NotAppended, Partition, Produced, Topic, TopicTable, Waiter, WaitingProduce};
 use pybroker_storage::{AppendError, TransactionCheck};

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::identity::Identity;
+use crate::connection::identity::Identity;
 use pybroker_replica::TopicTable;
 use pybroker_wire::{TopicId, TopicRef};
 

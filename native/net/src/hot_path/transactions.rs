@@ -6,7 +6,7 @@
 
 use super::rights::{Refused, Verdict, Who};
 use super::{HotPath, Outcome, Unresolved, errors};
-use crate::verification::{FirstCheck, Place, Refusal, TransactionAsked, Verification};
+use crate::delayed_operations::verification::{FirstCheck, Place, Refusal, TransactionAsked, Verification};
 use pybroker_record::{BatchHeader, HEADER_LEN, LeaderEpoch};
 use pybroker_replica::{NotAppended, TopicTable};
 use pybroker_storage::{BeginningTransaction, TransactionCheck, TransactionalIdHash};

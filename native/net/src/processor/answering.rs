@@ -4,9 +4,9 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 
 use super::{End, Processor};
-use crate::bare_tokens;
-use crate::clock::NANOSECONDS_OF_MS;
+use crate::connection::bare_tokens;
 use crate::connection::{Closing, Connection, Slot};
+use crate::scheduling::clock::NANOSECONDS_OF_MS;
 use pybroker_replica::Waiter;
 
 impl Processor {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::{Deadline, End, Processor};
 use crate::connection::{Closing, Connection, Slot};
-use crate::events::{Event, Level};
+use crate::data_plane::events::{Event, Level};
 use crate::hot_path::HotPathApi;
 use pybroker_replica::Waiter;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Deadline, Processor};
 use crate::connection::Connection;
-use crate::events::{Event, QuotaAsked};
+use crate::data_plane::events::{Event, QuotaAsked};
 use crate::quota::{ClientLimits, Quotas};
 use pybroker_wire::frame::RequestHead;
 

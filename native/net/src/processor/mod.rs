@@ -20,12 +20,12 @@ use std::sync::Arc;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
-use super::connection::Connection;
-use super::connection_number::MOST_PROCESSORS;
-use super::counters::ThreadCounters;
-use super::inbox::Message;
-use super::reactor::Reactor;
-use super::timer_wheel::TimerWheel;
+use crate::connection::Connection;
+use crate::connection::connection_number::MOST_PROCESSORS;
+use crate::measures::counters::ThreadCounters;
+use crate::scheduling::inbox::Message;
+use crate::scheduling::reactor::Reactor;
+use crate::scheduling::timer_wheel::TimerWheel;
 use pybroker_replica::Waiter;
 
 /// The epoll token of the inbox; connections use their number, which never reaches it.

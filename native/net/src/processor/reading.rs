@@ -10,13 +10,13 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 
 use super::{Deadline, End, Processor};
-use crate::accepted::Accepted;
-use crate::clock::NANOSECONDS_OF_MS;
+use crate::accepting::accepted::Accepted;
+use crate::connection::connection_number::connection_number;
+use crate::connection::identity::{Authentication, Identity};
 use crate::connection::{Connection, FIRST_INTEREST, Framing, Slot};
-use crate::connection_number::connection_number;
-use crate::events::{Event, Level, PeerCertificate};
-use crate::identity::{Authentication, Identity};
-use crate::request_memory::Wish;
+use crate::data_plane::events::{Event, Level, PeerCertificate};
+use crate::limits::request_memory::Wish;
+use crate::scheduling::clock::NANOSECONDS_OF_MS;
 use crate::transport::Received;
 use pybroker_replica::Waiter;
 

@@ -15,10 +15,10 @@ use std::time::Duration;
 use rustix::event::{Timespec, epoll};
 
 use super::{Deadline, FIRST_GUEST, Processor};
-use crate::connection_number::MOST_PROCESSORS;
-use crate::events::Level;
-use crate::inbox::Message;
-use crate::reactor::Reactor;
+use crate::connection::connection_number::MOST_PROCESSORS;
+use crate::data_plane::events::Level;
+use crate::scheduling::inbox::Message;
+use crate::scheduling::reactor::Reactor;
 use pybroker_sys::scheduling;
 
 /// What a thread is to do.

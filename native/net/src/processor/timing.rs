@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::reading::TRIM_AFTER_MS;
 use super::{AT_ONCE, Deadline, End, Processor};
 use crate::connection::Slot;
-use crate::events::Level;
+use crate::data_plane::events::Level;
 
 impl Processor {
     /// How long there is nothing to do but what comes from outside; `None`: for ever.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::clients::Key;
 use super::metered::{ClientQuotas, Metered, Throttle};
 use super::{ClientLimits, Quotas};
-use crate::identity::Identity;
+use crate::connection::identity::Identity;
 
 /// The longest client id that a connection keeps; a longer one is looked up at every request.
 const KEPT_CLIENT_ID_BYTES: usize = 256;

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::identity::Identity;
+use crate::connection::identity::Identity;
 use clients::{Clients, Key};
 use entity::Entity;
 pub use metered::{ClientQuotas, Metered, Throttle};

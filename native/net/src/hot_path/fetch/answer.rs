@@ -1,12 +1,12 @@
 //! The answer to a Fetch: what of it counts for its client's quota, the session that learns what is sent, the bytes.
 
 use super::{FetchedBy, PendingFetch, Source};
-use crate::counters::ThreadCounters;
+use crate::connection::response::{Response, Slice};
 use crate::hot_path::errors::ListenerView;
 use crate::hot_path::fetch_plan::{Plan, Read, Throttled, is_news, note_sent};
 use crate::hot_path::{HotPath, HotPathApi};
+use crate::measures::counters::ThreadCounters;
 use crate::quota::Throttle;
-use crate::response::{Response, Slice};
 use pybroker_replica::{Isolation, SessionRefused, TopicTable};
 use pybroker_storage::{ConvertedSlice, NotConverted};
 use pybroker_wire::fetch::{FetchedHead, FetchedPartition, newest_format, write_response};

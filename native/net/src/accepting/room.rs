@@ -12,9 +12,9 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use super::connection_limits::ConnectionLimits;
-use super::connection_rate::ConnectionRate;
-use super::wake_up::WakeUp;
+use crate::accepting::connection_limits::ConnectionLimits;
+use crate::accepting::connection_rate::ConnectionRate;
+use crate::scheduling::wake_up::WakeUp;
 
 /// Rates of addresses that are remembered before the idle ones among them are looked for.
 const FEW_RATES: usize = 1024;

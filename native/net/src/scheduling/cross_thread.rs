@@ -8,14 +8,14 @@
 
 use rustix::event::epoll::EventFlags;
 
-use super::bare_tokens;
-use super::clock::NANOSECONDS_OF_MS;
-use super::connection::{Connection, Slot};
-use super::counters::ThreadCounters;
-use super::hot_path::HotPathApi;
-use super::inbox::Message;
-use super::reactor::Reactor;
-use super::times::RequestTimes;
+use crate::connection::bare_tokens;
+use crate::connection::{Connection, Slot};
+use crate::hot_path::HotPathApi;
+use crate::measures::counters::ThreadCounters;
+use crate::measures::times::RequestTimes;
+use crate::scheduling::clock::NANOSECONDS_OF_MS;
+use crate::scheduling::inbox::Message;
+use crate::scheduling::reactor::Reactor;
 use pybroker_replica::Waiter;
 
 /// The control plane has other things to do than to copy larger answers into sockets.

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwapOption;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use super::identity::Authentication;
-use super::settings::{ListenerSettings, ListenerTls, Settings};
+use crate::connection::identity::Authentication;
+use crate::data_plane::settings::{ListenerSettings, ListenerTls, Settings};
 
 /// Why a listener could not be bound.
 #[derive(Debug, thiserror::Error)]

@@ -4,9 +4,9 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::connection_number::{CONTROL_PLANE, MOST_PROCESSORS, processor_of};
-use super::events::{Event, EventQueue};
-use super::inbox::{Inbox, Message};
+use crate::connection::connection_number::{CONTROL_PLANE, MOST_PROCESSORS, processor_of};
+use crate::data_plane::events::{Event, EventQueue};
+use crate::scheduling::inbox::{Inbox, Message};
 use pybroker_replica::Waiter;
 
 /// See the module.

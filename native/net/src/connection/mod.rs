@@ -2,10 +2,15 @@
 //!
 //! Invariant: `slots[i]` belongs to request `first + i`. Answers leave from the front only, so a response that is ready
 //! early waits behind those before it. Everything here is touched by who has locked the connection: its own processor, but for
-//! [`super::cross_thread`].
+//! [`crate::scheduling::cross_thread`].
 
+pub(crate) mod bare_tokens;
+pub(crate) mod connection_number;
+pub(crate) mod identity;
 mod in_work;
 mod memory;
+pub(crate) mod response;
+pub(crate) mod slot;
 mod timing;
 
 use std::collections::VecDeque;
@@ -14,17 +19,17 @@ use std::sync::Arc;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
-use super::accepted::Accepted;
-use super::api_versions::Software;
-use super::clock::Clock;
-use super::events::ControlRequest;
-use super::hot_path::{HotPathApi, Rights, Who};
-use super::identity::Authentication;
-use super::quota::Metering;
-use super::response::{Progress, Response};
-pub use super::slot::{Asked, Closing, Parked, Slot, Unanswered};
-use super::times::{ControlSteps, RequestTimes};
-use super::transport::{Received, Transport};
+use crate::accepting::accepted::Accepted;
+use crate::connection::identity::Authentication;
+use crate::connection::response::{Progress, Response};
+pub use crate::connection::slot::{Asked, Closing, Parked, Slot, Unanswered};
+use crate::data_plane::api_versions::Software;
+use crate::data_plane::events::ControlRequest;
+use crate::hot_path::{HotPathApi, Rights, Who};
+use crate::measures::times::{ControlSteps, RequestTimes};
+use crate::quota::Metering;
+use crate::scheduling::clock::Clock;
+use crate::transport::{Received, Transport};
 use pybroker_wire::frame::RequestHead;
 
 /// Bytes read at once when nothing is known of what comes.
@@ -85,7 +90,7 @@ pub struct Connection {
     pub closing: Option<Closing>,
     /// Whether it has been given room for its next control request.
     pub has_room: bool,
-    /// Whether it waits for memory for the request that it sends ([`super::request_memory`]).
+    /// Whether it waits for memory for the request that it sends ([`crate::limits::request_memory`]).
     pub waits_for_memory: bool,
     /// Whether the peer is known to send nothing more, so that nothing of it need wait for data.
     pub peer_closed: bool,

@@ -3,14 +3,14 @@
 //!
 //! Each processor has counts of its own, which its thread alone writes: an add is a load and a store, without a lock
 //! prefix and without a cache line that another thread writes. Answers that the control plane's threads send themselves
-//! ([`super::cross_thread`]) have one more set, with atomic adds. A snapshot sums them. Must not know what requests mean.
+//! ([`crate::scheduling::cross_thread`]) have one more set, with atomic adds. A snapshot sums them. Must not know what requests mean.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
-use super::connection_number::MOST_PROCESSORS;
-pub use super::times::API_KEYS;
-use super::times::{RequestTimes, ThreadTimes, TimesOfKind};
+use crate::connection::connection_number::MOST_PROCESSORS;
+pub use crate::measures::times::API_KEYS;
+use crate::measures::times::{RequestTimes, ThreadTimes, TimesOfKind};
 use pybroker_replica::{Topic, TopicCounts, TopicLine};
 use pybroker_wire::{ApiKey, ErrorCode};
 
@@ -291,7 +291,9 @@ impl Counters {
             replication_bytes_out: threads().map(|thread| thread.replicated.load(Relaxed)).sum(),
             waiting: std::array::from_fn(waiting),
             expired: std::array::from_fn(|api| waits(api, |waits| &waits.expired)),
-            times: super::times::snapshot(threads().chain([&self.of_control_plane]).map(|thread| &thread.times)),
+            times: crate::measures::times::snapshot(
+                threads().chain([&self.of_control_plane]).map(|thread| &thread.times),
+            ),
             system_threads: threads().map(|thread| thread.system_thread.load(Relaxed)).collect(),
         }
     }

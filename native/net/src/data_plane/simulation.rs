@@ -12,12 +12,12 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
-use super::clock::Clock;
-use super::counters::Counters;
-use super::events::{Event, EventQueue};
-use super::hot_path::{self, HotPath, HotPathRequest, Outcome, PendingFetch, PendingProduce, Verdict};
-use super::response::Response;
-use super::verification::{TransactionAsked, Verification, Verified};
+use crate::connection::response::Response;
+use crate::data_plane::events::{Event, EventQueue};
+use crate::delayed_operations::verification::{TransactionAsked, Verification, Verified};
+use crate::hot_path::{self, HotPath, HotPathRequest, Outcome, PendingFetch, PendingProduce, Verdict};
+use crate::measures::counters::Counters;
+use crate::scheduling::clock::Clock;
 use pybroker_replica::{
     BrokerId, FetchSessionCache, FetcherSettings, FlushListener, FollowerListener, FollowerNotice, Following,
     GroupFlush, Partition, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher, ReplicationThrottle, Role,
@@ -311,12 +311,12 @@ impl FollowerListener for Listener<'_> {
 
     fn not_taken(&mut self, partition: &Partition, why: &str) {
         let text = format!("{}-{}: {why}", partition.topic(), partition.index());
-        self.events.line(super::events::Level::Warning, text);
+        self.events.line(crate::data_plane::events::Level::Warning, text);
     }
 
     fn notice(&mut self, partition: &Partition, notice: &FollowerNotice) {
         let text = format!("{}-{}: {notice}", partition.topic(), partition.index());
-        self.events.line(super::events::Level::Warning, text);
+        self.events.line(crate::data_plane::events::Level::Warning, text);
     }
 }
 

@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 
-use super::api_versions::ApiVersionsTable;
-use super::clock::Clock;
-use super::control_room::ControlRoom;
-use super::counters::Counters;
-use super::events::EventQueue;
-use super::hot_path::HotPath;
-use super::inbox::Message;
-use super::inboxes::Inboxes;
-use super::interception::InterceptedApis;
-use super::open_connections::OpenConnections;
-use super::request_memory::RequestMemory;
-use super::room::Room;
-use super::settings::Settings;
+use crate::accepting::open_connections::OpenConnections;
+use crate::accepting::room::Room;
+use crate::data_plane::api_versions::ApiVersionsTable;
+use crate::data_plane::events::EventQueue;
+use crate::data_plane::settings::Settings;
+use crate::delayed_operations::interception::InterceptedApis;
+use crate::hot_path::HotPath;
+use crate::limits::control_room::ControlRoom;
+use crate::limits::request_memory::RequestMemory;
+use crate::measures::counters::Counters;
+use crate::scheduling::clock::Clock;
+use crate::scheduling::inbox::Message;
+use crate::scheduling::inboxes::Inboxes;
 
 /// See the module.
 #[derive(Debug)]

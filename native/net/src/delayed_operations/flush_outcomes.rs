@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::clock::Clock;
-use super::events::{Event, EventQueue};
-use super::inboxes::Inboxes;
+use crate::data_plane::events::{Event, EventQueue};
+use crate::scheduling::clock::Clock;
+use crate::scheduling::inboxes::Inboxes;
 use pybroker_replica::{FlushListener, Waiter};
 use pybroker_storage::LogError;
 use pybroker_sys::scheduling;

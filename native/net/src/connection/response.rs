@@ -4,9 +4,9 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
 
-use super::clock::NANOSECONDS_OF_MS;
-use super::quota::Throttle;
-use super::transport::Transport;
+use crate::quota::Throttle;
+use crate::scheduling::clock::NANOSECONDS_OF_MS;
+use crate::transport::Transport;
 use pybroker_storage::{ConvertedSlice, FileSlice};
 
 /// Answers without file slices are written into one buffer up to this size, so that a pipelining client's answers

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::identity::Authentication;
-use super::transport::Transport;
+use crate::connection::identity::Authentication;
+use crate::transport::Transport;
 
 /// See the module.
 #[derive(Debug)]

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use super::clock::Clock;
+use crate::scheduling::clock::Clock;
 use pybroker_wire::ApiKey;
 
 /// API keys run from 0; a larger one is not a request of Kafka's protocol.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::hot_path::{HotPath, errors};
+use crate::hot_path::{HotPath, errors};
 use pybroker_replica::{Awaited, EndedTransaction, NotAppended, Partition, Standing, Waiter};
 use pybroker_wire::ErrorCode;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::identity::Identity;
+use crate::connection::identity::Identity;
 use pybroker_replica::{BrokerId, FetcherSettings, ThrottleLimit};
 use pybroker_secure::sasl::Credentials;
 use pybroker_tls::{ServerTls, Tls};

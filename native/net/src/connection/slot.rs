@@ -1,10 +1,10 @@
 //! What becomes of the requests of a connection until they are answered.
 //!
-//! Owns the states of a request; [`super::connection`] keeps them in order. Must not know sockets.
+//! Owns the states of a request; [`crate::connection`] keeps them in order. Must not know sockets.
 
-use super::hot_path::{HotPathApi, PendingFetch, PendingProduce, Verdict};
-use super::response::Response;
-use super::verification::Verification;
+use crate::connection::response::Response;
+use crate::delayed_operations::verification::Verification;
+use crate::hot_path::{HotPathApi, PendingFetch, PendingProduce, Verdict};
 use pybroker_wire::ApiKey;
 use pybroker_wire::frame::RequestHead;
 
@@ -48,7 +48,7 @@ pub enum Slot {
     Fetch(Box<PendingFetch>),
     /// A produce waits for its batches to be committed.
     Produce(Box<PendingProduce>),
-    /// It stands in [`super::connection::Connection::parked`], or is being completed.
+    /// It stands in [`crate::connection::Connection::parked`], or is being completed.
     Parked(HotPathApi),
     /// Its answer, not yet at the front.
     Ready(Response),
@@ -88,7 +88,7 @@ impl Parked {
 
 impl Slot {
     /// Which API of the hot path it is of, where it waits.
-    pub(super) fn waits_as(&self) -> Option<HotPathApi> {
+    pub(crate) fn waits_as(&self) -> Option<HotPathApi> {
         match self {
             Slot::Fetch(_) => Some(HotPathApi::Fetch),
             Slot::Produce(_) => Some(HotPathApi::Produce),

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use crossbeam_queue::SegQueue;
 
-use super::accepted::Accepted;
-use super::hot_path::Verdict;
-use super::identity::Identity;
-use super::interception::Decision;
-use super::quota::ClientLimits;
-use super::verification::Verified;
-use super::wake_up::WakeUp;
+use crate::accepting::accepted::Accepted;
+use crate::connection::identity::Identity;
+use crate::delayed_operations::interception::Decision;
+use crate::delayed_operations::verification::Verified;
+use crate::hot_path::Verdict;
+use crate::quota::ClientLimits;
+use crate::scheduling::wake_up::WakeUp;
 use pybroker_replica::Waiter;
 
 /// A message to a processor.

@@ -1,15 +1,15 @@
 //! The open connections, by number: each owned by one processor, found by all.
 //!
 //! The owner reads, begins requests and watches the socket. Another processor may lock a connection for one purpose: to
-//! answer the fetch that its append has satisfied ([`super::cross_thread`]). Nobody waits for a lock while it holds another.
+//! answer the fetch that its append has satisfied ([`crate::scheduling::cross_thread`]). Nobody waits for a lock while it holds another.
 
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
-use super::connection::Connection;
-use super::connection_number::{MOST_PROCESSORS, processor_of};
+use crate::connection::Connection;
+use crate::connection::connection_number::{MOST_PROCESSORS, processor_of};
 
 /// Open connections, in one map for each processor: only its owner writes to it.
 #[derive(Debug)]

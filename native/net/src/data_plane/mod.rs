@@ -1,5 +1,10 @@
 //! The data plane as the control plane holds it: tables in, events out, answers in.
 
+pub(crate) mod api_versions;
+pub(crate) mod events;
+pub(crate) mod settings;
+#[cfg(feature = "simulation")]
+pub(crate) mod simulation;
 #[cfg(test)]
 mod tests;
 
@@ -13,33 +18,35 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 
-use super::acceptor::{Acceptor, Placing};
-use super::api_versions::ApiVersionsTable;
-use super::clock::{Clock, NANOSECONDS_OF_MS};
-use super::connection_limits::ConnectionLimits;
-use super::connection_number::CONTROL_PLANE;
-use super::control_room::ControlRoom;
-use super::counters::{Counters, CountersSnapshot, WorkCounters};
-use super::cross_thread;
-use super::events::EventQueue;
-use super::flush_outcomes::FlushOutcomes;
-use super::follower::ReplicaFetchers;
-use super::hot_path::{HotPath, Rights, Verdict};
-use super::identity::{Authentication, Identity};
-use super::inbox::Message;
-use super::inboxes::Inboxes;
-use super::interception::{Decision, InterceptedApis};
-use super::listener::ListenError;
-use super::markers::AppendedMarkers;
-use super::open_connections::OpenConnections;
-use super::partition_states::{self, PartitionState};
-use super::processor::threads::NetworkThreads;
-use super::quota::{ClientLimits, QuotaKind, QuotaSettings, QuotaUse, Quotas};
-use super::reactor::Reactor;
-use super::request_memory::RequestMemory;
-use super::room::{ListenerCounts, Room};
-use super::settings::{FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings};
-use super::verification::Verified;
+use crate::accepting::acceptor::{Acceptor, Placing};
+use crate::accepting::connection_limits::ConnectionLimits;
+use crate::accepting::listener::ListenError;
+use crate::accepting::open_connections::OpenConnections;
+use crate::accepting::room::{ListenerCounts, Room};
+use crate::connection::connection_number::CONTROL_PLANE;
+use crate::connection::identity::{Authentication, Identity};
+use crate::data_plane::api_versions::ApiVersionsTable;
+use crate::data_plane::events::EventQueue;
+use crate::data_plane::settings::{
+    FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings,
+};
+use crate::delayed_operations::flush_outcomes::FlushOutcomes;
+use crate::delayed_operations::interception::{Decision, InterceptedApis};
+use crate::delayed_operations::markers::AppendedMarkers;
+use crate::delayed_operations::verification::Verified;
+use crate::follower::ReplicaFetchers;
+use crate::hot_path::{HotPath, Rights, Verdict};
+use crate::limits::control_room::ControlRoom;
+use crate::limits::request_memory::RequestMemory;
+use crate::measures::counters::{Counters, CountersSnapshot, WorkCounters};
+use crate::measures::partition_states::{self, PartitionState};
+use crate::processor::threads::NetworkThreads;
+use crate::quota::{ClientLimits, QuotaKind, QuotaSettings, QuotaUse, Quotas};
+use crate::scheduling::clock::{Clock, NANOSECONDS_OF_MS};
+use crate::scheduling::cross_thread;
+use crate::scheduling::inbox::Message;
+use crate::scheduling::inboxes::Inboxes;
+use crate::scheduling::reactor::Reactor;
 use pybroker_replica::{
     EndedTransaction, FetchSessionCache, FlushCounts, GroupFlush, Partition, ReadReplicas, ReplicationThrottle,
     ThrottleLimit, TopicCounts, TopicTable, Waiter, WaitingProduce,

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::connection_limits::Windows;
+use crate::accepting::connection_limits::Windows;
 
 /// See the module.
 #[derive(Debug, Default)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::connection_limits::{ListenerLimits, Windows};
+use crate::accepting::connection_limits::{ListenerLimits, Windows};
 
 const WINDOWS: Windows = Windows { length_ms: 1000, count: 11 };
 

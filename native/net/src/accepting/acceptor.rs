@@ -10,15 +10,15 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use rustix::event::{Timespec, epoll};
 
-use super::accepted::Accepted;
-use super::clock::Clock;
-use super::events::{EventQueue, Level};
-use super::inbox::Message;
-use super::inboxes::Inboxes;
-use super::listener::{ListenError, Listener};
-use super::room::{Admission, Entry, Room};
-use super::settings::{ListenerSettings, ListenerTls, Settings};
-use super::transport::Transport;
+use crate::accepting::accepted::Accepted;
+use crate::accepting::listener::{ListenError, Listener};
+use crate::accepting::room::{Admission, Entry, Room};
+use crate::data_plane::events::{EventQueue, Level};
+use crate::data_plane::settings::{ListenerSettings, ListenerTls, Settings};
+use crate::scheduling::clock::Clock;
+use crate::scheduling::inbox::Message;
+use crate::scheduling::inboxes::Inboxes;
+use crate::transport::Transport;
 
 /// How long the acceptor stands back when descriptors or memory have run out, unless a connection closes before.
 const EXHAUSTED_PAUSE_MS: u64 = 100;

@@ -5,10 +5,10 @@
 //!
 //! Source: Kafka's `SaslServerAuthenticator`, where the handshake has switched off the headers of SaslAuthenticate.
 
-use super::connection::Connection;
-use super::identity::Authentication;
-use super::response::Response;
-use super::slot::Asked;
+use crate::connection::Connection;
+use crate::connection::identity::Authentication;
+use crate::connection::response::Response;
+use crate::connection::slot::Asked;
 use pybroker_wire::frame::RequestHead;
 use pybroker_wire::sasl::SaslAuthenticateResponse;
 use pybroker_wire::{ApiKey, ErrorCode};

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_queue::SegQueue;
 
-use super::api_versions::Software;
-use super::identity::Identity;
-use super::times::ControlSteps;
-use super::verification::TransactionAsked;
-use super::wake_up::WakeUp;
+use crate::connection::identity::Identity;
+use crate::data_plane::api_versions::Software;
+use crate::delayed_operations::verification::TransactionAsked;
+use crate::measures::times::ControlSteps;
+use crate::scheduling::wake_up::WakeUp;
 use pybroker_record::{BrokerId, LeaderEpoch, PartitionIndex};
 use pybroker_replica::Partition;
 use pybroker_storage::RepairedEpochs;

@@ -1,0 +1,6 @@
+//! Requests that wait for an outcome: of a sync, a marker, a coordinator or the control plane.
+
+pub(crate) mod flush_outcomes;
+pub(crate) mod interception;
+pub(crate) mod markers;
+pub(crate) mod verification;

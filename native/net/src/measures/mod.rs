@@ -1,0 +1,5 @@
+//! What the data plane counts and times, for metrics.
+
+pub(crate) mod counters;
+pub(crate) mod partition_states;
+pub(crate) mod times;
