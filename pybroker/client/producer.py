@@ -175,7 +175,7 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
             headers: Headers | None = None,
             on_delivery: OnDelivery | None = None,
         ) -> Delivery:
-            """As `help(Producer.send)` prints (`native/py/src/producer.rs`)."""
+            """As `help(Producer.send)` prints (`native/py/src/client/producer.rs`)."""
 
     def __new__(
         cls,

@@ -1,6 +1,6 @@
 """The functions that a program gives a producer for its records: serializers, a partitioner, a delivery callback.
 
-Owns their types and the refusal of what cannot be called. The engine calls them (`native/py/src/draft.rs`).
+Owns their types and the refusal of what cannot be called. The engine calls them (`native/py/src/client/draft.rs`).
 """
 
 from __future__ import annotations

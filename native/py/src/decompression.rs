@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::checksum;
+use crate::storage::checksum;
 
 /// Register what is done with bytes alone.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,0 +1,87 @@
+//! Arrow arrays and streams of others, taken over by the C data and C stream interfaces and sent.
+
+#![allow(unsafe_code, reason = "the C data interface is pointers")]
+
+use std::ffi::CStr;
+use std::ptr::NonNull;
+
+use arrow_array::StructArray;
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_schema::{ArrowError, DataType};
+use pybroker_client::columns::{SentColumns, SentRows};
+use pybroker_client::{ClientError, Producer};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::client::client_error::client_error;
+
+/// What `__arrow_c_array__` returns: a schema and an array.
+pub type Capsules<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);
+
+/// Sends a record for every row of a record batch.
+pub fn send_batch(
+    py: Python<'_>,
+    producer: &Producer,
+    capsules: &Capsules<'_>,
+    topic: Option<&str>,
+) -> PyResult<SentRows> {
+    let columns = SentColumns::of(&import_batch(capsules)?).map_err(client_error)?;
+    // The batch is given back with the lock held: its owner may be Python.
+    py.detach(|| producer.send_columns(std::slice::from_ref(&columns), topic)).map_err(client_error)
+}
+
+/// Reads a stream of record batches (what `__arrow_c_stream__` returns) to its end, then sends a record for every row.
+pub fn send_stream(
+    py: Python<'_>,
+    producer: &Producer,
+    capsule: &Bound<'_, PyCapsule>,
+    topic: Option<&str>,
+) -> PyResult<SentRows> {
+    let stream: NonNull<FFI_ArrowArrayStream> = pointer(capsule, c"arrow_array_stream")?;
+    // SAFETY: a capsule of this name holds a stream, by Arrow's PyCapsule interface, and lives as long as the reference to it.
+    // It is moved out, and a released one left behind, as the interface wants of a consumer; one that was released before is
+    // refused. Who exports a stream warrants that its arrays are what the schema says; the reader validates what can be.
+    let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) }.map_err(|e| unreadable(&e))?;
+    let mut batches = Vec::new();
+    for batch in reader {
+        let batch = StructArray::from(batch.map_err(|e| unreadable(&e))?);
+        batches.push(SentColumns::of(&batch).map_err(client_error)?);
+    }
+    py.detach(|| producer.send_columns(&batches, topic)).map_err(client_error)
+}
+
+/// What the capsules hold; the array belongs to us afterwards, and its capsule is empty.
+fn import_batch((schema, array): &Capsules<'_>) -> PyResult<StructArray> {
+    let schema: NonNull<FFI_ArrowSchema> = pointer(schema, c"arrow_schema")?;
+    let array: NonNull<FFI_ArrowArray> = pointer(array, c"arrow_array")?;
+    // SAFETY: capsules of these names hold structures of these kinds, by Arrow's PyCapsule interface, and live as long as
+    // the references to them, which outlive this function. Nobody else looks into them while the lock is held.
+    let (schema, array) = unsafe { (schema.as_ref(), &mut *array.as_ptr()) };
+    if schema.release().is_none() || array.is_released() {
+        return Err(bad("was taken by somebody before".to_owned()));
+    }
+    // SAFETY: it is valid and not released. Taking it leaves a released one behind, as the interface wants of a consumer.
+    let array = unsafe { FFI_ArrowArray::from_raw(array) };
+    // SAFETY: the exporter of an array warrants that buffers and lengths agree with the schema; what can be checked is
+    // checked below.
+    let data = unsafe { from_ffi(array, schema) }.map_err(|e| unreadable(&e))?;
+    let DataType::Struct(_) = data.data_type() else {
+        return Err(bad(format!("is an array of {}", data.data_type())));
+    };
+    data.validate().map_err(|e| unreadable(&e))?;
+    Ok(StructArray::from(data))
+}
+
+fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> PyResult<NonNull<T>> {
+    Ok(capsule.pointer_checked(Some(name))?.cast())
+}
+
+fn unreadable(error: &ArrowError) -> PyErr {
+    bad(format!("cannot be read: {error}"))
+}
+
+fn bad(found: String) -> PyErr {
+    let (column, wanted) = ("(the batch)".to_owned(), "a record batch, or a struct array with a field for each column");
+    client_error(ClientError::BadColumn { column, found, wanted })
+}

@@ -1,0 +1,30 @@
+//! The native clients: producers, fetchers and columns, their security, and records of Python.
+
+pub(crate) mod client_error;
+pub(crate) mod columns;
+pub(crate) mod columns_import;
+pub(crate) mod connection;
+pub(crate) mod counting;
+pub(crate) mod delivery;
+pub(crate) mod draft;
+pub(crate) mod fetcher;
+pub(crate) mod interrupt;
+pub(crate) mod kerberos;
+pub(crate) mod key_material;
+pub(crate) mod line_sender;
+#[cfg(feature = "load")]
+pub(crate) mod load_generator;
+pub(crate) mod measured_producer;
+pub(crate) mod positions;
+pub(crate) mod producer;
+pub(crate) mod producer_settings;
+pub(crate) mod producer_transactions;
+pub(crate) mod received;
+pub(crate) mod record;
+pub(crate) mod record_format;
+pub(crate) mod rows_delivery;
+pub(crate) mod secure;
+pub(crate) mod sending;
+pub(crate) mod settlements;
+#[cfg(feature = "load")]
+pub(crate) mod stamp;

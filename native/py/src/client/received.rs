@@ -1,0 +1,89 @@
+//! Received records that wait for the program: objects of Python are made of those that it asks for.
+//!
+//! Owns no behaviour but the objects' making.
+
+use parking_lot::{Mutex, MutexGuard};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
+
+use crate::client::record::Record;
+use crate::client::record_format::{FormattedRecords, RecordFormat};
+
+/// Records of one partition, in the order of their offsets.
+#[pyclass(frozen, module = "pybroker._native")]
+pub struct Received {
+    topic: Py<PyString>,
+    partition: i32,
+    inner: Mutex<pybroker_client::Received>,
+}
+
+impl Received {
+    pub fn new(py: Python<'_>, inner: pybroker_client::Received) -> Self {
+        let (topic, partition) = (PyString::new(py, inner.topic()).unbind(), inner.index());
+        Self { topic, partition, inner: Mutex::new(inner) }
+    }
+
+    /// Objects are made while it is held, which may run other Python code: nobody waits for it.
+    fn locked(&self) -> PyResult<MutexGuard<'_, pybroker_client::Received>> {
+        self.inner.try_lock().ok_or_else(being_taken)
+    }
+}
+
+fn being_taken() -> PyErr {
+    PyRuntimeError::new_err("the records are being taken by another thread")
+}
+
+#[pymethods]
+impl Received {
+    #[getter]
+    fn topic(&self, py: Python<'_>) -> Py<PyString> {
+        self.topic.clone_ref(py)
+    }
+
+    #[getter]
+    fn partition(&self) -> i32 {
+        self.partition
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.locked()?.left())
+    }
+
+    /// Offset of the next record; `None` when none is left.
+    #[getter]
+    fn next_offset(&self) -> PyResult<Option<i64>> {
+        Ok(self.locked()?.next_offset())
+    }
+
+    /// Hands out up to so many records.
+    #[pyo3(signature = (most))]
+    fn take<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Bound<'py, PyList>> {
+        let mut inner = self.locked()?;
+        let records = inner.take(most);
+        let records = records.map(|fetched| Record::new(py, self.topic.clone_ref(py), self.partition, &fetched));
+        PyList::new(py, records)
+    }
+
+    /// Hands out up to so many records as text.
+    #[pyo3(signature = (layout, most, max_bytes))]
+    fn format(
+        &self,
+        py: Python<'_>,
+        layout: &Bound<'_, RecordFormat>,
+        most: usize,
+        max_bytes: usize,
+    ) -> PyResult<FormattedRecords> {
+        let (format, inner) = (&layout.get().inner, &self.inner);
+        let formatted = py.detach(|| inner.try_lock().map(|mut inner| format.write(&mut inner, most, max_bytes)));
+        let formatted = formatted.ok_or_else(being_taken)?;
+        Ok(FormattedRecords::new(py, self.topic.clone_ref(py), self.partition, formatted))
+    }
+
+    /// Has the last so many that were handed out be the next again.
+    #[pyo3(signature = (count))]
+    fn put_back(&self, count: usize) -> PyResult<()> {
+        self.locked()?.put_back(count);
+        Ok(())
+    }
+}

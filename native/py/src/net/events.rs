@@ -1,0 +1,194 @@
+//! What comes up from the data plane: one frozen class an event.
+
+use pybroker_net::{Event, Identity, PeerCertificate, UnresolvedRequest};
+use pybroker_wire::TopicRef;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+use crate::net::control_request::PyControlRequest;
+use crate::net::quotas::PyQuotaAsked;
+use crate::net::replication::{PyReplicaCaughtUp, PyReplicaDeletedRecords};
+
+/// A request that Python decides about; see `_native.pyi`.
+#[pyclass(frozen, get_all, name = "InterceptedRequest", module = "pybroker._native")]
+pub struct PyInterceptedRequest {
+    request: Py<PyControlRequest>,
+}
+
+/// A Produce or Fetch that names unknown topics; see `_native.pyi`.
+#[pyclass(frozen, name = "UnresolvedRequest", module = "pybroker._native")]
+pub struct PyUnresolvedRequest {
+    inner: UnresolvedRequest,
+}
+
+/// Transactional id, producer id, producer epoch, version of the Produce, and the partitions that are asked for.
+type Asked<'a> = (&'a str, i64, i16, i16, Vec<(&'a str, i32)>);
+
+#[pymethods]
+impl PyUnresolvedRequest {
+    #[getter]
+    fn connection(&self) -> u64 {
+        self.inner.connection
+    }
+
+    #[getter]
+    fn request(&self) -> u64 {
+        self.inner.request
+    }
+
+    #[getter]
+    fn api_key(&self) -> i16 {
+        self.inner.api_key.0
+    }
+
+    #[getter]
+    fn principal(&self) -> Option<(&str, &str)> {
+        self.inner.identity.as_deref().map(|Identity { kind, name }| (&**kind, &**name))
+    }
+
+    #[getter]
+    fn client_host(&self) -> String {
+        self.inner.peer.ip().to_string()
+    }
+
+    #[getter]
+    fn operation(&self) -> Option<i8> {
+        self.inner.judge.as_ref().map(|(operation, _)| *operation)
+    }
+
+    #[getter]
+    fn judged<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
+        let named = |topic: &TopicRef| match topic {
+            TopicRef::Name(name) => PyString::new(py, name).into_any(),
+            TopicRef::Id(id) => PyBytes::new(py, id).into_any(),
+        };
+        self.inner.judge.as_ref().map_or_else(Vec::new, |(_, topics)| topics.iter().map(named).collect())
+    }
+
+    #[getter]
+    fn transactional_id(&self) -> Option<&str> {
+        self.inner.transactional_id.as_deref()
+    }
+
+    #[getter]
+    fn transaction(&self) -> Option<Asked<'_>> {
+        let asked = self.inner.transaction.as_ref()?;
+        let partitions = asked.partitions.iter().map(|(topic, index)| (&**topic, *index)).collect();
+        Some((&asked.transactional_id, asked.producer_id, asked.producer_epoch, asked.api_version, partitions))
+    }
+
+    #[getter]
+    fn topics(&self) -> Vec<String> {
+        self.inner.topics.clone()
+    }
+
+    #[getter]
+    fn topic_ids<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        self.inner.topic_ids.iter().map(|id| PyBytes::new(py, id)).collect()
+    }
+}
+
+/// What a coordinator appended is settled; see `_native.pyi`.
+#[pyclass(frozen, get_all, name = "AppendSettled", module = "pybroker._native")]
+pub struct PyAppendSettled {
+    ticket: u64,
+}
+
+/// A connection is gone; see `_native.pyi`.
+#[pyclass(frozen, get_all, name = "ConnectionClosed", module = "pybroker._native")]
+pub struct PyConnectionClosed {
+    connection: u64,
+}
+
+/// A certificate that a client has shown; see `_native.pyi`.
+#[pyclass(frozen, name = "PeerCertificate", module = "pybroker._native")]
+pub struct PyPeerCertificate {
+    inner: PeerCertificate,
+}
+
+#[pymethods]
+impl PyPeerCertificate {
+    #[getter]
+    fn connection(&self) -> u64 {
+        self.inner.connection
+    }
+
+    #[getter]
+    fn listener(&self) -> &str {
+        &self.inner.listener
+    }
+
+    #[getter]
+    fn peer(&self) -> String {
+        self.inner.peer.to_string()
+    }
+
+    #[getter]
+    fn certificate<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.inner.certificate)
+    }
+}
+
+/// A log directory failed; see `_native.pyi`.
+#[pyclass(frozen, get_all, name = "LogDirectoryFailed", module = "pybroker._native")]
+pub struct PyLogDirectoryFailed {
+    directory: String,
+    error: String,
+}
+
+/// Descriptors or memory have run out; see `_native.pyi`.
+#[pyclass(frozen, get_all, name = "Exhausted", module = "pybroker._native")]
+pub struct PyExhausted {
+    error: String,
+}
+
+/// A log began a new segment; see `_native.pyi`.
+#[pyclass(frozen, get_all, name = "SegmentRolled", module = "pybroker._native")]
+pub struct PySegmentRolled {
+    topic: String,
+    index: i32,
+}
+
+/// A line for the broker's log; see `_native.pyi`.
+#[pyclass(frozen, get_all, name = "LogLine", module = "pybroker._native")]
+pub struct PyLogLine {
+    level: &'static str,
+    text: String,
+}
+
+/// One event as its Python object.
+pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
+    match event {
+        Event::Control(inner) => PyControlRequest::new(inner).into_py_any(py),
+        Event::Intercepted(inner) => {
+            let request = Py::new(py, PyControlRequest::new(inner))?;
+            PyInterceptedRequest { request }.into_py_any(py)
+        }
+        Event::Unresolved(inner) => PyUnresolvedRequest { inner }.into_py_any(py),
+        Event::PeerCertificate(inner) => PyPeerCertificate { inner }.into_py_any(py),
+        Event::QuotaAsked(inner) => PyQuotaAsked { inner }.into_py_any(py),
+        Event::ConnectionClosed { connection } => PyConnectionClosed { connection }.into_py_any(py),
+        Event::LogDirectoryFailed { directory, error } => PyLogDirectoryFailed { directory, error }.into_py_any(py),
+        Event::Exhausted { error } => PyExhausted { error }.into_py_any(py),
+        Event::AppendSettled { ticket } => PyAppendSettled { ticket }.into_py_any(py),
+        Event::ReplicaCaughtUp(inner) => PyReplicaCaughtUp { inner }.into_py_any(py),
+        Event::ReplicaDeletedRecords { topic_id, index } => {
+            PyReplicaDeletedRecords { topic_id, index: index.0 }.into_py_any(py)
+        }
+        Event::SegmentRolled { topic, index } => PySegmentRolled { topic: topic.to_string(), index }.into_py_any(py),
+        Event::Line { level, text } => PyLogLine { level: level.name(), text }.into_py_any(py),
+    }
+}
+
+/// Adds what this file has to the module.
+pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyAppendSettled>()?;
+    m.add_class::<PyConnectionClosed>()?;
+    m.add_class::<PyExhausted>()?;
+    m.add_class::<PyLogDirectoryFailed>()?;
+    m.add_class::<PyLogLine>()?;
+    m.add_class::<PySegmentRolled>()?;
+    m.add_class::<PyInterceptedRequest>()?;
+    m.add_class::<PyUnresolvedRequest>()
+}
