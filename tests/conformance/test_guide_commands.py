@@ -91,7 +91,7 @@ def authorized(page: str, directory: Path) -> Iterator[Replaced]:
 @contextmanager
 def readme(page: str, directory: Path) -> Iterator[Replaced]:
     """Nothing runs: the page starts a broker. It sends fewer records."""
-    yield {"127.0.0.1:9092": f"127.0.0.1:{free_port()}", ".venv/bin/": "", "1000000": "1000"}
+    yield {"127.0.0.1:9092": f"127.0.0.1:{free_port()}", "1000000": "1000"}
 
 
 @contextmanager
