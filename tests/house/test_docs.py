@@ -56,6 +56,13 @@ def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
     assert broken == []
 
 
+def test_the_index_of_guides_has_every_guide() -> None:
+    index = "docs/guides/README.md"
+    linked = {f"docs/guides/{target}" for target in re.findall(r"\]\(([\w-]+\.md)", repository.text(index))}
+    assert linked == {page for page in repository.files_under("docs/guides", suffix=".md") if page != index}
+    assert index in repository.text("README.md")
+
+
 def file_map() -> set[str]:
     """What the first column of the file map's tables names."""
     page = repository.text(ARCHITECTURE)
