@@ -19,6 +19,7 @@ PICTURE = re.compile(r"^```mermaid\n(.*?)^```$", re.M | re.S)
 BOX = re.compile(r"\[\"([^\"]+)\"\]")
 WAY = re.compile(r"^## (The way of [^\n]+)\n(.*?)(?=^## |\Z)", re.M | re.S)
 RESERVED = "Reserved rooms"
+DECISIONS = "docs/adr/README.md"
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", ARCHITECTURE, *repository.files_under("docs", suffix=".md")]
 
 
@@ -135,7 +136,7 @@ def defines(path: str, name: str) -> bool:
 
 
 def test_every_decision_is_one_page_with_the_four_parts() -> None:
-    decisions = repository.files_under("docs/adr", suffix=".md")
+    decisions = [path for path in repository.files_under("docs/adr", suffix=".md") if path != DECISIONS]
     numbers = [int(re.match(r"docs/adr/(\d{4})-[a-z0-9-]+\.md", path)[1]) for path in decisions]  # type: ignore[index]
     assert len(set(numbers)) == len(numbers)
     lacking = [
@@ -145,6 +146,21 @@ def test_every_decision_is_one_page_with_the_four_parts() -> None:
         if part not in repository.text(path)
     ]
     assert lacking == []
+
+
+def test_the_index_of_decisions_has_each_with_its_title_and_status() -> None:
+    rows = []
+    for path in repository.files_under("docs/adr", suffix=".md"):
+        if path == DECISIONS:
+            continue
+        name, text = path.removeprefix("docs/adr/"), repository.text(path)
+        title = re.match(rf"# {name[:4]}: ([A-Z`].+)\n", text)
+        status = re.search(r"^Status: (accepted|superseded by \[\d{4}\]\([^)]+\))", text, re.M)
+        assert title, f"{path}: expected '# {name[:4]}: <what is decided>' in the first line"
+        assert status, f"{path}: expected 'Status: accepted' or 'Status: superseded by [0001](...)'"
+        rows.append(f"| [{name[:4]}]({name}) | {title[1]} | {status[1]} |")
+    indexed = re.findall(r"^\| \[\d.*$", repository.text(DECISIONS), re.M)
+    assert sorted(indexed) == rows
 
 
 def test_every_waiting_change_says_its_kind() -> None:
