@@ -64,11 +64,21 @@ def test_the_index_of_guides_has_every_guide() -> None:
     assert index in repository.text("README.md")
 
 
-def file_map() -> set[str]:
-    """What the first column of the file map's tables names."""
+def file_map_rows() -> list[tuple[str, str]]:
+    """Both columns of the file map's tables."""
     page = repository.text(ARCHITECTURE)
     tables = page[page.index("\n## File map\n") : page.index(f"\n## {RESERVED}\n")]
-    return {path for row in re.findall(r"^\| (`[^|]+) \|", tables, re.M) for path in re.findall(r"`([^`]+)`", row)}
+    return re.findall(r"^\| (`[^|]+) \| (.+) \|$", tables, re.M)
+
+
+def file_map() -> set[str]:
+    """What the first column of the file map's tables names."""
+    return {path for paths, _ in file_map_rows() for path in re.findall(r"`([^`]+)`", paths)}
+
+
+def test_a_room_of_the_file_map_has_one_line() -> None:
+    long = {paths: len(owns.split()) for paths, owns in file_map_rows() if len(owns.split()) > 20}
+    assert long == {}, "at most 20 words: what else there is goes to the room's page in docs/rooms"
 
 
 def test_the_file_map_has_every_room_and_nothing_else() -> None:
