@@ -134,7 +134,9 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
         for the topic's metadata (before its first record) or for memory, at most `max.block.ms`. A send that is
         cancelled while it waits sends nothing. `on_delivery` is called on the event loop, as `Producer.send` says.
         """
-        loop = self._loop or self._begin()
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._begin(loop)
         future: asyncio.Future[RecordMetadata] = asyncio.Future(loop=loop)
         callback = on_delivery or self._on_delivery
         watcher = future if callback is None else _Called(future, callback)
@@ -277,10 +279,12 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
                 _log.warning("a transaction was left open: %s", error)
         await transactions.close()
 
-    def _begin(self) -> asyncio.AbstractEventLoop:
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._settlements.descriptor(), self._settle)
-        return self._loop
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._loop is not None:
+            # Nobody would complete a future of the first loop.
+            raise ClientError("AsyncProducer is used in another event loop than before: create one for each loop")
+        self._loop = loop
+        loop.add_reader(self._settlements.descriptor(), self._settle)
 
     def _settle(self) -> None:
         """Complete the futures of the fates that are known by now, and let waiting sends try again."""

@@ -17,6 +17,7 @@ from pybroker.client import (
     Admin,
     AsyncConsumer,
     AsyncFetcher,
+    AsyncProducer,
     ClientError,
     ClosedError,
     ColumnFetcher,
@@ -307,6 +308,15 @@ def test_an_asyncio_client_outside_of_its_event_loop_raises_a_sentence(servers: 
         asyncio.run(consumer.close())
     asyncio.run(consumer.close())
     asyncio.run(fetcher.close())
+
+
+def test_a_producer_in_another_event_loop_raises_a_sentence_and_closes(servers: str) -> None:
+    producer = AsyncProducer(servers, {"linger.ms": "60000"})
+    first = asyncio.run(producer.send("loops", b"first"))
+    with pytest.raises(ClientError, match="AsyncProducer is used in another event loop than before"):
+        asyncio.run(producer.send("loops", b"second"))
+    asyncio.run(producer.close())
+    assert first.result().offset == 0
 
 
 def test_a_call_after_an_interrupt_is_not_refused(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
