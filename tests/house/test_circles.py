@@ -25,15 +25,15 @@ def imported(path: str) -> Iterator[str]:
             yield from (name.name for name in node.names)
 
 
-#: Modules of the native core by crate and path in it; `mod.rs` stands for its folder, `lib.rs` for its crate.
+#: Modules of the native code by crate and path in it; `mod.rs` stands for its folder, `lib.rs` for its crate.
 NATIVE = {
     path.removeprefix("native/")
     .replace("/src/", "/")
     .removesuffix(".rs")
     .removesuffix("/mod")
     .removesuffix("/lib"): path
-    for path in repository.rust_sources()
-    if not path.endswith(("tests.rs", "sys/src/faults.rs"))  # the tests' own
+    for path in [*repository.rust_sources(), *repository.files_under("native/py/src", suffix=".rs")]
+    if not path.endswith("tests.rs")
 }
 
 
@@ -54,7 +54,7 @@ def branches(tree: str) -> Iterator[str]:
 
 
 def used_natively(module: str) -> Iterator[str]:
-    """The modules that a file of the core names, by `use` or in a path."""
+    """The modules that a native file names, by `use` or in a path."""
     text = re.sub(r"//.*", "", repository.text(NATIVE[module]).split("#[cfg(test)]\nmod tests {")[0])
     paths = [path for tree in re.findall(r"\buse ([^;]+);", text) for path in branches(tree)]
     for path in paths + re.findall(r"\b(?:crate|super)(?:::\w+)+", text):
@@ -87,5 +87,5 @@ def test_python_has_no_circle() -> None:
     assert in_circles({module: set(imported(path)) for module, path in MODULES.items()}) == set()
 
 
-def test_the_native_core_has_no_circle() -> None:
+def test_native_code_has_no_circle() -> None:
     assert in_circles({module: set(used_natively(module)) for module in NATIVE}) == set()

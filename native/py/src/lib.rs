@@ -33,7 +33,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<client::columns::ColumnReader>()?;
     m.add_class::<client::columns::RecordColumns>()?;
     net::counters::add(m)?;
-    m.add_class::<net::data_plane::PyDataPlane>()?;
+    m.add_class::<net::handle::PyDataPlane>()?;
     net::data_plane_settings::add(m)?;
     net::events::add(m)?;
     m.add_class::<net::control_request::PyControlRequest>()?;
@@ -123,7 +123,7 @@ fn add_clients(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<client::record_format::FormattedRecords>()?;
     m.add_class::<client::record_format::RecordFormat>()?;
     m.add_class::<client::producer::Outgoing>()?;
-    m.add_class::<client::producer::Producer>()?;
+    m.add_class::<client::native_producer::Producer>()?;
     m.add_class::<client::producer_transactions::Transactions>()?;
     m.add_class::<client::settlements::Settlements>()?;
     m.add_class::<client::secure::PyClientTls>()?;

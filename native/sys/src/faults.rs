@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::file::Change;
+use super::change::Change;
 
 /// Layers in force; changes elsewhere cost one load.
 static COUNT: AtomicUsize = AtomicUsize::new(0);

@@ -11,29 +11,13 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// A change of the file system, as the fault-injecting layer sees it; and what needs a descriptor or memory and changes
-/// nothing.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(test), allow(dead_code, reason = "the fields are what the tests' layer looks at"))]
-pub enum Change<'a> {
-    Open(&'a Path),
-    Map(&'a Path),
-    Create(&'a Path),
-    MakeDirectory(&'a Path),
-    Write(&'a File),
-    Resize(&'a File),
-    Sync(&'a File),
-    SyncDirectory(&'a Path),
-    SyncFileSystem(&'a Path),
-    Rename(&'a Path, &'a Path),
-    Remove(&'a Path),
-}
+use crate::change::Change;
 
 /// Does `act`, unless the tests' layer has another idea.
 #[inline]
-pub(super) fn change<T>(what: Change<'_>, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn change<T>(what: Change<'_>, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     #[cfg(any(test, feature = "fault-injection"))]
-    return super::faults::perform(what, act);
+    return crate::faults::perform(what, act);
     #[cfg(not(any(test, feature = "fault-injection")))]
     {
         let _ = what;

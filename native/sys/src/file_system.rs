@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::file::{self, Change};
+use super::change::Change;
+use super::file::{self, change};
 
 /// The file system that a directory lies in. Losses are reported since it was opened: it is opened before anything is written
 /// that [`FileSystem::sync`] shall vouch for.
@@ -42,7 +43,7 @@ impl FileSystem {
     /// # Errors
     /// An error means that pages may be lost, of whatever file: it must never be answered by a second try.
     pub fn sync(&self) -> io::Result<()> {
-        file::change(Change::SyncFileSystem(&self.directory), || self.sync_all())
+        change(Change::SyncFileSystem(&self.directory), || self.sync_all())
     }
 
     #[cfg(target_os = "linux")]

@@ -14,7 +14,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::client::client_error::{DeliveryError, client_error};
 use crate::client::connection::wait;
-use crate::client::producer::Producer;
+use crate::client::native_producer::Producer;
 use crate::client::settlements::row;
 
 /// Longer than a program runs.

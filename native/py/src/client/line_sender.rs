@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::client::client_error::{RecordError, client_error};
-use crate::client::producer::Producer;
+use crate::client::native_producer::Producer;
 
 /// Key, value and headers.
 type Parsed = (Option<Py<PyBytes>>, Option<Py<PyBytes>>, Vec<(String, Option<Py<PyBytes>>)>);

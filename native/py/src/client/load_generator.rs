@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::client::client_error::client_error;
-use crate::client::producer::Producer;
+use crate::client::native_producer::Producer;
 use crate::client::stamp::{LatencyHistogram, Sending, Tally, check_stamped, send_made};
 
 /// Sends made records with one producer, and measures all that it sends.

@@ -15,6 +15,7 @@ pub(crate) mod line_sender;
 #[cfg(feature = "load")]
 pub(crate) mod load_generator;
 pub(crate) mod measured_producer;
+pub(crate) mod native_producer;
 pub(crate) mod positions;
 pub(crate) mod producer;
 pub(crate) mod producer_settings;

@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pybroker_client::Destination;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyString};
+use pyo3::types::PyCapsule;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::client::client_error::client_error;
@@ -19,23 +18,10 @@ use crate::client::columns_import::{Capsules, send_batch, send_stream};
 use crate::client::delivery::Delivery;
 use crate::client::draft::{Draft, Functions, check_partition, topic_of};
 use crate::client::measured_producer::MeasuredProducer;
+use crate::client::native_producer::Producer;
 use crate::client::producer_settings::{Continues, ProducerSettings, continuation};
 use crate::client::rows_delivery::RowsDelivery;
 use crate::client::settlements::{Settlements, Watched};
-
-/// A native producer.
-#[pyclass(frozen, subclass, extends = MeasuredProducer, module = "pybroker._native")]
-pub struct Producer {
-    pub inner: Arc<pybroker_client::Producer>,
-    pub functions: Functions,
-    on_delivery: Option<Py<PyAny>>,
-    /// Called with the settlements before the first watched record.
-    pub begin_watching: Option<Py<PyAny>>,
-    pub is_watched: AtomicBool,
-    pub watched: Arc<Watched>,
-    /// The topic that was sent to last: a program's topic is mostly the same object.
-    pub last: Mutex<Option<(Py<PyString>, Arc<Destination>)>>,
-}
 
 /// A record that waits for its topic's metadata or for memory.
 #[pyclass(frozen, module = "pybroker._native")]

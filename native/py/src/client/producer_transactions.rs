@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pybroker_client::code_of;
 use pyo3::prelude::*;
 
-use crate::client::producer::Producer;
+use crate::client::native_producer::Producer;
 
 /// The engine's side of a producer's transactions.
 #[pyclass(frozen, module = "pybroker._native")]

@@ -12,7 +12,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::client::client_error::{DeliveryError, client_error};
 use crate::client::connection::wait;
 use crate::client::delivery::{LONGEST, check_process, outcome};
-use crate::client::producer::Producer;
+use crate::client::native_producer::Producer;
 
 /// The fate of rows. Keeps its producer open.
 #[pyclass(frozen, module = "pybroker._native")]

@@ -9,7 +9,7 @@ use pyo3::types::PyString;
 
 use crate::client::client_error::client_error;
 use crate::client::draft::Draft;
-use crate::client::producer::Producer;
+use crate::client::native_producer::Producer;
 
 impl Producer {
     /// Before the first watched record: have somebody wait for what becomes of it.

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::client::client_error::client_error;
-use crate::client::producer::Producer;
+use crate::client::native_producer::Producer;
 
 /// Latencies that merge exactly.
 #[pyclass(frozen, module = "pybroker._native")]

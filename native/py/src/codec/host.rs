@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use pyo3::prelude::*;
 
-use super::Schema;
+use super::declaration::Schema;
 
 /// Python, a schema and what it needs of `msgspec`: one call's face to the core.
 pub struct Host<'a, 'py> {

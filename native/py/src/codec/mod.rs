@@ -3,6 +3,7 @@
 //! Owns `Schema`, the compiled declaration of one message class. Knows no message: it gets classes and field
 //! descriptions from `pybroker.protocol.codec`, once per class.
 
+mod declaration;
 mod host;
 mod sink;
 mod source;
@@ -14,31 +15,11 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 
+pub use self::declaration::Schema;
+use self::declaration::{Class, PyPreset};
 use self::host::Host;
 use self::table::{FieldRow, field, range};
 use crate::error::{MalformedMessage, TooManyElements, UnencodableValue, UnsupportedVersion};
-
-/// A message class, ready to be encoded and decoded in every version that it declares.
-#[pyclass(frozen, module = "pybroker._native")]
-pub struct Schema {
-    name: String,
-    table: schema::Schema,
-    structs: Vec<Class>,
-    /// `msgspec.structs.astuple`: all fields of a struct in one call, which is several times cheaper than one by one.
-    astuple: Py<PyAny>,
-}
-
-struct Class {
-    class: Py<PyType>,
-    presets: Vec<PyPreset>,
-}
-
-/// A default as Python has it: shared where it cannot change, made anew where it can.
-enum PyPreset {
-    Shared(Py<PyAny>),
-    EmptyList,
-    Struct(usize),
-}
 
 #[pymethods]
 impl Schema {

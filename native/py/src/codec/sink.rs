@@ -4,7 +4,7 @@ use pybroker_wire::codec::{Sink, Uuid};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyList, PyString, PyTuple};
 
-use super::PyPreset;
+use super::declaration::PyPreset;
 use super::host::{BYTES_PER_STEP, Host};
 
 impl<'py> Sink for Host<'_, 'py> {

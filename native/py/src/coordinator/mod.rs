@@ -3,3 +3,4 @@
 pub(crate) mod partition_log;
 pub(crate) mod record_reading;
 pub(crate) mod record_table;
+pub(crate) mod record_type;

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error::{not_appended, read_error};
-use crate::net::data_plane::PyDataPlane;
+use crate::net::handle::PyDataPlane;
 use crate::net::transactions::{beginning, ended, transaction_check};
 use crate::storage::partition::PyPartition;
 

@@ -6,7 +6,7 @@ use pybroker_record::{BatchHeader, Batches, EndMarker, Record, RecordError, Reco
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::coordinator::record_table::RecordType;
+use crate::coordinator::record_type::RecordType;
 use crate::error::{MalformedMessage, UnsupportedVersion};
 
 /// Of a transaction, a row of its records or its end: begin and end in the list of records, producer id and epoch, and

@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 
 use crate::codec::Schema;
 use crate::coordinator::record_reading::{Decoded, Reading};
+use crate::coordinator::record_type::RecordType;
 
 /// Record types by number; see `_native.pyi`.
 #[pyclass(frozen, module = "pybroker._native")]
@@ -17,15 +18,6 @@ pub struct RecordTable {
     types: Vec<RecordType>,
     /// Raises `MalformedMessage` for a value that no record has; not called for tombstones.
     check: Option<Py<PyAny>>,
-}
-
-pub struct RecordType {
-    pub number: i16,
-    class: Py<PyType>,
-    pub key: Py<Schema>,
-    pub value: Py<Schema>,
-    /// In which values are written, unless a record says otherwise.
-    version: i16,
 }
 
 type TypeRow = (i16, Py<PyType>, Py<Schema>, Py<Schema>, i16);

@@ -17,6 +17,7 @@ use crate::net::control_request::PyControlRequest;
 use crate::net::counters::PyDataPlaneCounters;
 use crate::net::data_plane_settings::PyDataPlaneSettings;
 use crate::net::events::into_python;
+use crate::net::handle::PyDataPlane;
 use crate::net::listener_tls::PyServerTls;
 use crate::net::listening::{Listening, identity};
 use crate::net::replication::{self, PyReplicationSettings, Source};
@@ -36,12 +37,6 @@ impl NamedTopic {
             Self::Id(id) => TopicRef::Id(id),
         }
     }
-}
-
-/// The data plane of one broker; see `_native.pyi`.
-#[pyclass(frozen, name = "DataPlane", module = "pybroker._native")]
-pub struct PyDataPlane {
-    pub inner: Arc<DataPlane>,
 }
 
 #[pymethods]

@@ -6,6 +6,7 @@ pub(crate) mod counters;
 pub(crate) mod data_plane;
 pub(crate) mod data_plane_settings;
 pub(crate) mod events;
+pub(crate) mod handle;
 pub(crate) mod listener_tls;
 pub(crate) mod listening;
 pub(crate) mod network_threads;

@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
-use crate::net::data_plane::PyDataPlane;
+use crate::net::handle::PyDataPlane;
 
 /// See `_native.pyi`.
 #[pyfunction]

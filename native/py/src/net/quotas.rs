@@ -5,7 +5,7 @@ use std::time::Duration;
 use pybroker_net::{ClientLimits, QuotaAsked, QuotaLimit, QuotaSettings, Window};
 use pyo3::prelude::*;
 
-use crate::net::data_plane::PyDataPlane;
+use crate::net::handle::PyDataPlane;
 
 /// A client of which the quotas are asked; see `_native.pyi`.
 #[pyclass(frozen, name = "QuotaAsked", module = "pybroker._native")]

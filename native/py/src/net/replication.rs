@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::client::secure::{PyClientTls, PySaslCredentials};
-use crate::net::data_plane::PyDataPlane;
+use crate::net::handle::PyDataPlane;
 use crate::storage::partition::PyPartition;
 
 /// How a broker replicates; see `_native.pyi`.

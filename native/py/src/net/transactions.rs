@@ -11,7 +11,7 @@ use pybroker_storage::{
 use pybroker_wire::ErrorCode;
 use pyo3::prelude::*;
 
-use crate::net::data_plane::PyDataPlane;
+use crate::net::handle::PyDataPlane;
 use crate::storage::partition::PyPartition;
 
 /// Markers that were appended together; see `_native.pyi`.

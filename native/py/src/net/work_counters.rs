@@ -7,7 +7,7 @@ use pybroker_net::{ListenerCounts, PartitionState, QuotaKind, QuotaUse, TimesOfK
 use pybroker_replica::TopicCounts;
 use pyo3::prelude::*;
 
-use crate::net::data_plane::PyDataPlane;
+use crate::net::handle::PyDataPlane;
 
 /// The classes and functions of this file.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error::{log_error, read_error};
-use crate::net::data_plane::PyDataPlane;
+use crate::net::handle::PyDataPlane;
 use crate::storage::log_config::PyLogConfig;
 
 /// A replica on this broker; see `_native.pyi`.

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 
 use crate::error::not_become;
-use crate::net::data_plane::PyDataPlane;
+use crate::net::handle::PyDataPlane;
 use crate::storage::partition::PyPartition;
 
 /// A role with what belongs to it; see `_native.pyi`.
