@@ -74,7 +74,7 @@ test-rust: $(STAMPS)/tools ## Run the tests of the Rust core
 	cargo test --workspace --exclude pybroker-py --exclude pybroker-bench --quiet --lib --tests
 
 test-python: build $(STAMPS)/test ## Run the Python tests: unit, property, house, conformance, cluster, Spark
-	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder
+	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder --times
 
 demo: build ## Start a broker, produce and consume 5,000,000 records, stop it and clean up
 	@$(BIN)/python -m pybench.demo

@@ -12,6 +12,7 @@ import hypothesis
 import pytest
 
 from pybroker.broker.loggers import KAFKA_NAMES, LOGGERS, LevelChange
+from tests.support import durations
 from tests.support.repository import ROOT
 
 WAITING_ROOMS = ("spark", "chaos", "cluster", "conformance", "simulation")
@@ -24,10 +25,18 @@ hypothesis.settings.load_profile("pybroker")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write tests/transcripts/*.txt anew from what happens")
+    parser.addoption("--times", action="store_true", help=f"print the slowest tests, and write {durations.FILE}")
 
 
-def pytest_configure() -> None:
-    """Let SIGINT act: a shell ignores it in what it runs in the background, and all that tests start would, too."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Let SIGINT act: a shell ignores it in what it runs in the background, and all that tests start would, too.
+
+    Registers the clocks of `--times`.
+    """
+    if config.getoption("times"):
+        config.pluginmanager.register(durations.CpuClock())
+        if not hasattr(config, "workerinput"):
+            config.pluginmanager.register(durations.Durations())
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
