@@ -51,7 +51,7 @@ def test_packets_are_dropped_one_way_and_come_again(network: Network, node: subp
     assert node.stdout is not None
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
         here.connect((network.address(1), _PORT))
-        here.settimeout(20)
+        here.settimeout(60)
         here.send(b"there and back")
         assert here.recv(100) == b"there and back"
         network.drop(1, CLIENTS)

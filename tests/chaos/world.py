@@ -102,7 +102,7 @@ class World:
                 ]
             )
         self._begin_clients()
-        wait_until(lambda: all(one.acknowledged for one in self.senders), within=30, what="records are acknowledged")
+        wait_until(lambda: all(one.acknowledged for one in self.senders), within=60, what="records are acknowledged")
 
     def disturb(self, fault: Fault) -> None:
         """Do one fault, mend it, and let the cluster be for a while."""

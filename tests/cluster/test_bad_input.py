@@ -68,7 +68,7 @@ def closes_with_one_line(broker: BrokerProcess, send: Callable[[Wire], None]) ->
         peer = f"{wire.socket.getsockname()[0]}:{wire.socket.getsockname()[1]}"
         assert wire.is_closed_by_peer()
     port = peer.rsplit(":", 1)[1]
-    return wait_until(lambda: _only_line_about(broker.log[already:], port), within=5, what=f"one line about {peer}")
+    return wait_until(lambda: _only_line_about(broker.log[already:], port), within=60, what=f"one line about {peer}")
 
 
 def _only_line_about(log: str, port: str) -> str:
@@ -228,6 +228,13 @@ def test_many_large_frames_that_never_come_take_no_memory(sturdy: BrokerProcess)
         assert sturdy.resident_bytes() < before + 64 * MEBIBYTE
 
 
+def send_in_parts(wire: Wire, data: bytes) -> None:
+    """Send all; raises TimeoutError where the peer takes nothing at all for the socket's time."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[wire.socket.send(rest) :]
+
+
 def test_a_client_that_reads_nothing_is_not_read_from(sturdy: BrokerProcess) -> None:
     """A million-byte answer is asked for again and again by a client that takes none of them."""
     topic = "big-answers"
@@ -238,12 +245,12 @@ def test_a_client_that_reads_nothing_is_not_read_from(sturdy: BrokerProcess) -> 
             assert produced(wire.ask(produce(topic, batch_of(b"x" * 900_000)))).error_code == 0
     before = sturdy.resident_bytes()
     with Wire(sturdy.bootstrap_servers) as greedy:
-        greedy.socket.settimeout(0.5)
+        greedy.socket.settimeout(1)
         made = fetch(topic, partition_max_bytes=4 * MEBIBYTE)
         made.with_header(correlation_id=1, client_id="wire")
         frame = bytes(made.encode(header=True, framed=True))
         with pytest.raises(TimeoutError):  # the broker stops reading from a client that does not read
-            greedy.send_bytes(frame * 200_000)
+            send_in_parts(greedy, frame * 200_000)
         assert sturdy.resident_bytes() < before + 64 * MEBIBYTE
         with Wire(sturdy.bootstrap_servers) as wire:
             assert fetched(wire.ask(fetch(TOPIC))).records
@@ -264,5 +271,5 @@ def test_a_thousand_connections_come_and_go(sturdy: BrokerProcess) -> None:
         wires = [stack.enter_context(Wire(sturdy.bootstrap_servers)) for _ in range(1000)]
         assert {wire.call("ApiVersions", 0).error_code for wire in wires} == {0}
     wait_until(
-        lambda: len(list(Path(f"/proc/{sturdy.pid}/fd").iterdir())) < 200, within=10, what="the connections are closed"
+        lambda: len(list(Path(f"/proc/{sturdy.pid}/fd").iterdir())) < 200, within=60, what="the connections are closed"
     )

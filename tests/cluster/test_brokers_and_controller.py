@@ -75,7 +75,7 @@ def test_a_broker_that_is_killed_is_fenced_by_its_death_and_may_come_back_at_onc
     with Admin(cluster.bootstrap_servers) as admin:
         wait_until(
             lambda: victim in {broker.node_id for broker in admin.describe_cluster().brokers},
-            within=30,
+            within=60,
             what="the broker that came back is known to the others",
         )
 
@@ -121,6 +121,6 @@ async def test_settings_of_a_broker_are_taken_by_each_broker_and_of_nobody_by_no
     for broker in cluster.brokers:
         wait_until(
             lambda: f"'message.max.bytes': '{broker}300'" in cluster.log(broker),  # noqa: B023
-            within=20,
+            within=60,
             what=f"broker {broker} has taken the last change",
         )

@@ -67,7 +67,7 @@ def test_a_group_carries_on_from_its_offsets_when_the_broker_was_killed(
     wait_for_sharing(members, PARTITIONS)
     produce(broker, 0)
     read_everything(members, RECORDS)
-    wait_until(lambda: committed(broker) == {RECORDS}, within=30, what="everything is committed")
+    wait_until(lambda: committed(broker) == {RECORDS}, within=60, what="everything is committed")
     broker.kill()
     broker.start()
     produce(broker, RECORDS)

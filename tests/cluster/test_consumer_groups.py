@@ -62,7 +62,7 @@ class Scene:
         self.sent = 0
         self._directory = directory
         self._admin = self._connect()
-        wait_until(self._make_topic, within=20, what="the topic is made")
+        wait_until(self._make_topic, within=60, what="the topic is made")
 
     def _connect(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.broker.bootstrap_servers, "log_level": 0})
@@ -85,7 +85,7 @@ class Scene:
         for _ in range(RECORDS_PER_ROUND):
             producer.produce(TOPIC, value=b"x", partition=self.sent % PARTITIONS)
             self.sent += 1
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
 
     def shares(self) -> list[int]:
         """How many partitions each member has by the coordinator's word; checks that none has two members."""

@@ -54,7 +54,7 @@ def test_a_rolling_restart_costs_a_client_with_retries_no_error(cluster: Cluster
         cluster.restart(broker)
         for partition in range(PARTITIONS):
             cluster.wait_in_sync(TOPIC, partition)
-        wait_until(lambda: sender.acknowledged > before, within=30, what="records are acknowledged")  # noqa: B023
+        wait_until(lambda: sender.acknowledged > before, within=60, what="records are acknowledged")  # noqa: B023
     sent = sender.finish()
     assert sender.errors == []
     assert sender.acknowledged == sent

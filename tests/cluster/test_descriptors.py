@@ -23,7 +23,7 @@ pytestmark = pytest.mark.process
 
 NONE, UNKNOWN, NOT_LEADER, STORAGE_ERROR = 0, 3, 6, 56
 RETRIABLE = {NOT_LEADER, STORAGE_ERROR}
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 # The index of such a segment is full at once: every append begins another one.
 ROLLS = {"segment_index_bytes": "12"}
 
@@ -203,7 +203,7 @@ def test_without_any_descriptor_everything_is_refused_for_now_and_nothing_is_los
                 assert "RLIMIT_NOFILE, hard limit 1024" in failed.error_message
             waiting = late.enter_context(Wire(broker.bootstrap_servers))
             correlation_id = waiting.send(fetch("small"))
-            wait_until(lambda: "refused for now" in broker.log, within=10, what="a line that names the limit")
+            wait_until(lambda: "refused for now" in broker.log, within=60, what="a line that names the limit")
         assert fetched(waiting.receive(fetch("small"), correlation_id)).error_code == NONE
         assert append(wire, "small", 0, value) == 1
         assert append(wire, "small", 1, value) == 0
@@ -229,7 +229,7 @@ def test_a_topic_deleted_without_descriptors_can_be_made_anew(tmp_path: Path) ->
             deletion = request("DeleteTopics", 4, topic_names=["gone"], timeout_ms=10_000)
             correlation_id = wire.send(deletion)
             line = "has to wait"
-            wait_until(lambda: line in broker.log, within=10, what="a checkpoint that cannot be written")
+            wait_until(lambda: line in broker.log, within=60, what="a checkpoint that cannot be written")
         (deleted,) = wire.receive(deletion, correlation_id).responses
         assert deleted.error_code == NONE
         assert create(wire, "gone", 2).error_code == NONE

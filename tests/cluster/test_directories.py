@@ -102,7 +102,7 @@ WITHOUT_LEADER: Leadership = (LEADER_NOT_AVAILABLE, -1, [1], [1])
 def expect_leaderless(wire: Wire, lost: set[int]) -> None:
     """Wait until exactly the `lost` partitions have no leader and their replica is offline."""
     expected = {index: WITHOUT_LEADER if index in lost else WITH_LEADER for index in range(4)}
-    wait_until(lambda: leaders(wire) == expected, within=20, what=f"the partitions {lost} have no leader")
+    wait_until(lambda: leaders(wire) == expected, within=60, what=f"the partitions {lost} have no leader")
 
 
 def expect_no_election(wire: Wire, lost: set[int]) -> None:
@@ -141,9 +141,9 @@ def test_a_directory_on_a_full_disk_goes_offline_alone(spread: Callable[..., Bro
             if answer.error_code:
                 break
         assert answer.error_code == STORAGE_ERROR
-        wait_until(lambda: offline(wire, other), within=20, what="the full directory is offline")
+        wait_until(lambda: offline(wire, other), within=60, what="the full directory is offline")
         for index in there:
-            wait_until(partial(answers, wire, index, STORAGE_ERROR), within=20, what=f"partition {index} is lost")
+            wait_until(partial(answers, wire, index, STORAGE_ERROR), within=60, what=f"partition {index} is lost")
             assert fetched(wire.ask(fetch(TOPIC, 0, partitions=(index,)))).error_code == STORAGE_ERROR
         expect_leaderless(wire, there)
         asked = {"partition_index": min(there), "timestamp": -1}
@@ -171,10 +171,10 @@ def test_a_directory_that_vanishes_goes_offline_and_comes_back_with_the_next_sta
         create(wire)
         there = partitions_in(directories(wire)[str(other)])
         hidden = other.rename(tmp_path / "hidden")
-        wait_until(lambda: offline(wire, other), within=20, what="the directory that is gone is offline")
+        wait_until(lambda: offline(wire, other), within=60, what="the directory that is gone is offline")
         for index in range(4):
             code = STORAGE_ERROR if index in there else 0
-            wait_until(partial(answers, wire, index, code), within=20, what=f"partition {index} answers {code}")
+            wait_until(partial(answers, wire, index, code), within=60, what=f"partition {index} answers {code}")
         expect_leaderless(wire, there)
         expect_no_election(wire, there)
     broker.kill()

@@ -157,7 +157,7 @@ def test_a_preallocated_segment_holds_the_blocks_of_all_of_it_until_it_is_rolled
             (active,) = append()
             assert active.st_size < 2 * record_bytes
             assert (held(active) >= segment_bytes) is preallocates
-            rolled, active = wait_until(lambda: (found := append())[1:] and found, within=20, what="a second segment")
+            rolled, active = wait_until(lambda: (found := append())[1:] and found, within=60, what="a second segment")
             assert held(rolled) < rolled.st_size + record_bytes
             assert rolled.st_size < segment_bytes
             assert (held(active) >= segment_bytes) is preallocates

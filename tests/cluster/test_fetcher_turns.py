@@ -14,7 +14,7 @@ from pybroker.testing import Cluster
 pytestmark = pytest.mark.process
 
 TOPIC = "turns"
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")

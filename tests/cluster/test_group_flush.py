@@ -76,7 +76,7 @@ def find_coordinator(wire: Wire) -> None:
         answer = wire.call("OffsetFetch", 8, groups=[{"group_id": "g", "topics": None}], require_stable=False)
         return not found.error_code and not answer.groups[0].error_code
 
-    wait_until(is_loaded, within=20, what="the coordinator is loaded")
+    wait_until(is_loaded, within=60, what="the coordinator is loaded")
 
 
 def commit(wire: Wire, offset: int) -> int:

@@ -74,7 +74,7 @@ def test_every_acknowledged_offset_survives_kills(broker: BrokerProcess) -> None
         with Wire(broker.bootstrap_servers) as wire:
             wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=groups)
             for group in groups:
-                wait_until(lambda group=group: committed(wire, group)[0] == 0, within=20, what=f"{group} is loaded")  # type: ignore[misc]
+                wait_until(lambda group=group: committed(wire, group)[0] == 0, within=60, what=f"{group} is loaded")  # type: ignore[misc]
                 assert committed(wire, group) == (0, acknowledged.get(group, -1))
                 offset = 100 * turn + groups.index(group)
                 if commit(wire, group, offset) == 0:
@@ -86,7 +86,7 @@ def test_every_acknowledged_offset_survives_kills(broker: BrokerProcess) -> None
         broker.start()
     with Wire(broker.bootstrap_servers) as wire:
         for group in groups:
-            wait_until(lambda group=group: committed(wire, group)[0] == 0, within=20, what=f"{group} is loaded")  # type: ignore[misc]
+            wait_until(lambda group=group: committed(wire, group)[0] == 0, within=60, what=f"{group} is loaded")  # type: ignore[misc]
             assert committed(wire, group) == (0, acknowledged[group])
 
 
@@ -112,18 +112,18 @@ def test_every_acknowledged_offset_survives_the_compaction_of_its_topic_and_kill
             wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=groups)
         for turn in range(3):
             with Wire(broker.bootstrap_servers) as wire:
-                wait_until(lambda: committed(wire, "g0")[0] == 0, within=20, what="the groups are loaded")
+                wait_until(lambda: committed(wire, "g0")[0] == 0, within=60, what="the groups are loaded")
                 before = cleaned_offset()
                 for number in range(30):
                     for group in groups:
                         assert commit(wire, group, 1000 * turn + number, "m" * 4000) == 0
-                wait_until(lambda: cleaned_offset() > before, within=20, what="a pass over the offsets")  # noqa: B023
+                wait_until(lambda: cleaned_offset() > before, within=60, what="a pass over the offsets")  # noqa: B023
                 held = sum(path.stat().st_size for path in log.glob("*.log"))
                 assert held < 2 * SEGMENT, "what was superseded is gone"
             broker.kill()
             broker.start()
             with Wire(broker.bootstrap_servers) as wire:
-                wait_until(lambda: committed(wire, "g0")[0] == 0, within=20, what="the groups are loaded")
+                wait_until(lambda: committed(wire, "g0")[0] == 0, within=60, what="the groups are loaded")
                 assert {group: committed(wire, group) for group in groups} == dict.fromkeys(
                     groups, (0, 1000 * turn + 29)
                 )
@@ -153,7 +153,7 @@ def test_a_commit_that_fits_no_batch_is_refused_and_others_are_taken(broker: Bro
         wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000)
         wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=["g"])
         for group in "gh":
-            wait_until(lambda group=group: committed(wire, group)[0] == 0, within=20, what=f"{group} is loaded")  # type: ignore[misc]
+            wait_until(lambda group=group: committed(wire, group)[0] == 0, within=60, what=f"{group} is loaded")  # type: ignore[misc]
         config = {"name": "max.message.bytes", "config_operation": 0, "value": "1000"}
         resource = {"resource_type": 2, "resource_name": "__consumer_offsets", "configs": [config]}
         (altered,) = wire.call("IncrementalAlterConfigs", 1, resources=[resource], validate_only=False).responses
@@ -165,7 +165,7 @@ def test_a_commit_that_fits_no_batch_is_refused_and_others_are_taken(broker: Bro
 def test_consumers_carry_on_over_kills_of_their_broker(broker: BrokerProcess) -> None:
     address = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0, "reconnect.backoff.max.ms": 200}
     admin = confluent_kafka.admin.AdminClient(address)
-    admin.create_topics([confluent_kafka.admin.NewTopic("t", PARTITIONS, 1)])["t"].result(20)
+    admin.create_topics([confluent_kafka.admin.NewTopic("t", PARTITIONS, 1)])["t"].result(60)
     producer = confluent_kafka.Producer({**address, "enable.idempotence": True})
     consumers = [
         confluent_kafka.Consumer(
@@ -241,7 +241,7 @@ def test_offsets_are_loaded_in_pieces_of_the_buffers_size_and_a_larger_batch_who
     with Broker(directory=tmp_path, properties=settings) as first, Wire(first.bootstrap_servers) as wire:
         wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000)
         wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=groups)
-        wait_until(lambda: committed(wire, "g0")[0] == 0, within=20, what="the coordinator is there")
+        wait_until(lambda: committed(wire, "g0")[0] == 0, within=60, what="the coordinator is there")
         assert [commit(wire, group, groups.index(group), "m" * 1100) for group in groups] == [0] * len(groups)
     (segment,) = (tmp_path / "__consumer_offsets-0").glob("*.log")
     sizes = [len(batch.raw) for batch in read_batches(segment.read_bytes())]
@@ -249,7 +249,7 @@ def test_offsets_are_loaded_in_pieces_of_the_buffers_size_and_a_larger_batch_who
 
     monkeypatch.setattr("pybroker.node.coordinators.PartitionLog", Watched)
     with Broker(directory=tmp_path, properties=settings) as second, Wire(second.bootstrap_servers) as wire:
-        wait_until(lambda: committed(wire, "g0")[0] == 0, within=20, what="the groups are loaded")
+        wait_until(lambda: committed(wire, "g0")[0] == 0, within=60, what="the groups are loaded")
         assert [committed(wire, group) for group in groups] == [(0, groups.index(group)) for group in groups]
     assert all(got <= max(buffer_bytes, *sizes) for got in read)
     assert len(read) == -(-len(groups) // batches_a_read)

@@ -32,7 +32,7 @@ def test_what_was_acknowledged_survives_kills(make_broker: Callable[..., BrokerP
     broker = make_broker(log_segment_bytes=str(1 << 20), log_index_interval_bytes="1024").start()
     topic = "load"
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-    admin.create_topics([confluent_kafka.admin.NewTopic(topic, PARTITIONS, 1)])[topic].result(20)
+    admin.create_topics([confluent_kafka.admin.NewTopic(topic, PARTITIONS, 1)])[topic].result(60)
 
     load = Load(broker.bootstrap_servers, topic, idempotent=idempotent)
     try:

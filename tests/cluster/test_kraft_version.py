@@ -102,4 +102,4 @@ def test_the_log_names_the_voters_from_the_upgrade_on() -> None:
         create(cluster, "with-two")
         made = {"before", "after", "without-the-leader", "with-two"}
         with Admin(cluster.bootstrap_servers) as again:
-            wait_until(lambda: made <= set(again.list_topics()), within=30, what="every broker knows the topics")
+            wait_until(lambda: made <= set(again.list_topics()), within=60, what="every broker knows the topics")

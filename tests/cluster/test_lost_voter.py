@@ -42,5 +42,5 @@ def test_a_voter_without_its_disk_gets_the_log_from_the_same_leader(tmp_path: Pa
         data.mkdir()
         write_meta_properties(data, MetaProperties(cluster.cluster_id, lost, random_id()))
         cluster.start(lost)
-        wait_until(lambda: len(set(ends(address).values())) == 1, within=30, what="the voter to catch up")
+        wait_until(lambda: len(set(ends(address).values())) == 1, within=60, what="the voter to catch up")
         cluster.wait_in_sync("t7", 0)

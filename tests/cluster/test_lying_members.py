@@ -47,7 +47,7 @@ def ask(cluster: DynamicCluster, request: Any, response: Any) -> ErrorCode:
     async def once() -> Any:
         connection = await Connection.open(cluster.controller_of(1), ConnectionSettings({}))
         try:
-            return await asyncio.wait_for(connection.ask(request, response), 30)
+            return await asyncio.wait_for(connection.ask(request, response), 60)
         finally:
             await connection.close()
 

@@ -43,7 +43,7 @@ def cluster() -> Iterator[Cluster]:
             admin.wait_for_leaders(TOPIC)
         producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
         producer.produce(TOPIC, b"record")
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         cluster.wait_in_sync(TOPIC)
         yield cluster
 
@@ -84,7 +84,7 @@ def ask(address: str, request: Any, response: Any) -> Any:
         settings = AdminSettings.from_properties({"bootstrap.servers": address})
         connection = await Connection.open(address, settings)
         try:
-            return await asyncio.wait_for(connection.ask(request, response), 20)
+            return await asyncio.wait_for(connection.ask(request, response), 60)
         finally:
             await connection.close()
 
@@ -150,7 +150,7 @@ def test_raft_messages_of_another_version_are_answered_with_an_error_that_names_
     answer, _ = decode(RaftMessagesResponse, body, 0, skip_tagged(body, 4))
     assert ErrorCode(answer.error_code) == ErrorCode.UNSUPPORTED_VERSION
     said = "voter-9 at 127.0.0.1 sends messages of the metadata quorum in version 7; this node speaks versions 0 to 0"
-    wait_until(lambda: said in cluster.log(leader), within=10, what="the log names both versions")
+    wait_until(lambda: said in cluster.log(leader), within=60, what="the log names both versions")
 
 
 def test_a_forwarded_request_of_another_version_is_answered_with_unsupported_version(cluster: Cluster) -> None:

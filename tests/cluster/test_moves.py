@@ -50,7 +50,7 @@ def start(make_broker: Callable[..., BrokerProcess], paths: tuple[Path, Path]) -
 def create(address: str) -> None:
     """Make the topic."""
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": address, "log_level": 0})
-    admin.create_topics([confluent_kafka.admin.NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(20)
+    admin.create_topics([confluent_kafka.admin.NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(60)
 
 
 def places(address: str) -> Places:

@@ -23,7 +23,7 @@ RACKS = ("a", "a", "b")
 LEADER, NEAR = 1, 3
 TOPIC, RECORDS = "near", 200
 T0 = TopicPartition(TOPIC, 0)
-WAIT_S = 30.0
+WAIT_S = 60.0
 Reader = Fetcher | ColumnFetcher | Consumer
 
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.process
 RACKS = ("a", "b", "c")
 RECORDS = 10
 OFFSET_OUT_OF_RANGE, REQUEST_TIMED_OUT = 1, 7
-WAIT_S = 30.0
+WAIT_S = 60.0
 MEBIBYTE = 1 << 20
 
 

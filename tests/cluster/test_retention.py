@@ -125,7 +125,7 @@ def test_a_kill_during_retention_leaves_a_whole_log(make_broker: Callable[..., B
                 end += 1
             floor = log_start(wire)
             alter(wire, 2, TOPIC, retention_ms=str(DAY_MS - end - dice.randrange(-40, 40)))
-            wait_until(partial(looked, wire, floor, dice), within=5, what="a look")
+            wait_until(partial(looked, wire, floor, dice), within=60, what="a look")
             floor = log_start(wire)
         broker.kill()
         broker.start()

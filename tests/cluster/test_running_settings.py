@@ -23,7 +23,7 @@ from tests.support.conditions import wait_until
 from tests.support.processes import BrokerProcess
 from tests.support.wire import Wire
 
-WITHIN_S = 30
+WITHIN_S = 60
 EACH_STEP = 50
 THREADS = "num.network.threads"
 

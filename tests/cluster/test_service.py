@@ -25,7 +25,7 @@ def manager(tmp_path: Path) -> Iterator[socket.socket]:
     """The socket of a service manager."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(tmp_path / "notify"))
-        listening.settimeout(30)
+        listening.settimeout(60)
         yield listening
 
 
@@ -82,7 +82,7 @@ def test_a_daemon_is_ready_reloaded_and_stopped(tmp_path: Path, manager: socket.
 
         os.kill(pid, signal.SIGTERM)
         assert manager.recv(1000).startswith(b"STOPPING=1")
-        wait_until(lambda: not pid_file.exists(), within=30, what="the broker has stopped")
+        wait_until(lambda: not pid_file.exists(), within=60, what="the broker has stopped")
     finally:
         if pid_file.exists():
             os.kill(pid, signal.SIGKILL)

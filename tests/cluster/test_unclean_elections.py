@@ -30,7 +30,7 @@ def test_the_active_controller_logs_an_unclean_election_with_both_leaders() -> N
         cluster.wait_for_partition(TOPIC, 0, lambda found: found.leader == follower)
         found = wait_until(
             lambda: [(node, line) for node in cluster.running for line in LINE.findall(cluster.log(node))],
-            within=20,
+            within=60,
             what="the election is logged",
         )
         [(node, line)] = found

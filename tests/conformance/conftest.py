@@ -65,7 +65,7 @@ def serving(overrides: Mapping[str, str] | None = None, peer: str = PEER) -> Ite
         settings = {"group.initial.rebalance.delay.ms": "0", **(overrides or {})}
         with Kafka(overrides=settings, ready_timeout_s=300) as kafka, Wire(kafka.bootstrap_servers) as wire:
             first = request("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=60_000)
-            wait_until(lambda: wire.ask(first).error_code == 0, within=10, what="producer ids are given")
+            wait_until(lambda: wire.ask(first).error_code == 0, within=60, what="producer ids are given")
             yield Server(kafka.bootstrap_servers, kafka.log_directory)
     elif peer == "cluster":
         from pybroker.testing import Cluster
@@ -153,7 +153,7 @@ def create(wire: Wire, server: Server, topic_name: str) -> Callable[..., Topic]:
         ).topics[0]
         assert made.error_code == 0, made
         if AGAINST_KAFKA or not single:  # brokers learn of a topic after CreateTopics has answered
-            wait_until(lambda: leads_all(wire, name, partitions), within=10, what=f"{name} has leaders")
+            wait_until(lambda: leads_all(wire, name, partitions), within=60, what=f"{name} has leaders")
         return Topic(name, made.topic_id)
 
     return create_topic

@@ -76,7 +76,7 @@ def make(wire: Wire, name: str) -> None:
     """Make a topic of two partitions, and wait until both are served."""
     asked = {"name": name, "num_partitions": 2, "replication_factor": 1}
     assert wire.call("CreateTopics", 7, topics=[asked], timeout_ms=10_000).topics[0].error_code == 0
-    wait_until(lambda: leads_all(wire, name, 2), within=20, what=f"{name} has leaders")
+    wait_until(lambda: leads_all(wire, name, 2), within=60, what=f"{name} has leaders")
 
 
 def ask(wire: Wire, *moves: tuple[str, str, int], version: int = 2) -> dict[tuple[str, int], int]:
@@ -139,7 +139,7 @@ def test_a_replica_moves_with_every_record_and_goes_on_there(
     target = there.other(place(wire, topic, 0))
     stays = place(wire, topic, 1)
     assert ask(wire, (target, topic, 0), version=version) == {(topic, 0): 0}
-    wait_until(lambda: lies_in(wire, topic, 0, target), within=30, what="the replica lies in the other directory")
+    wait_until(lambda: lies_in(wire, topic, 0, target), within=60, what="the replica lies in the other directory")
     assert lies_in(wire, topic, 1, stays)
     assert produced(wire.ask(produce(topic, batch_of(b"5")))).base_offset == 5
     assert values(wire, topic, 0) == [b"%d" % number for number in range(6)]
@@ -197,13 +197,13 @@ def test_a_move_is_shown_as_a_future_replica_and_cancelled_by_the_present_direct
     try:
         assert ask(wire, (target, topic, 0)) == {(topic, 0): 0}
         assert ask(wire, (target, topic, 0)) == {(topic, 0): 0}, "it is on its way"
-        wait_until(lambda: target in places(wire, topic, 0), within=20, what="the future replica is shown")
+        wait_until(lambda: target in places(wire, topic, 0), within=60, what="the future replica is shown")
         shown = places(wire, topic, 0)
         assert (shown[here].is_future_key, shown[target].is_future_key) == (False, True)
         assert shown[target].partition_size < shown[here].partition_size
         assert (shown[here].offset_lag, shown[target].offset_lag > 0) == (0, True)
         assert ask(wire, (here, topic, 0)) == {(topic, 0): 0}
-        wait_until(lambda: lies_in(wire, topic, 0, here), within=20, what="the move is cancelled")
+        wait_until(lambda: lies_in(wire, topic, 0, here), within=60, what="the move is cancelled")
     finally:
         slow_down(wire, None)
     assert list(Path(target).glob(f"{topic}-0.*-future")) == []
@@ -217,7 +217,7 @@ def test_a_topic_whose_replica_moves_can_be_deleted(wire: Wire, there: Directori
     try:
         assert ask(wire, (there.other(place(wire, topic, 0)), topic, 0)) == {(topic, 0): 0}
         assert wire.call("DeleteTopics", 6, topics=[{"name": topic}], timeout_ms=10_000).responses[0].error_code == 0
-        wait_until(lambda: places(wire, topic, 0) == {}, within=20, what="nothing is left of the topic")
+        wait_until(lambda: places(wire, topic, 0) == {}, within=60, what="nothing is left of the topic")
     finally:
         slow_down(wire, None)
 
@@ -236,7 +236,7 @@ def test_the_admin_of_kafka_python_moves_replicas(wire: Wire, there: Directories
     finally:
         admin.close()
     assert {replica.partition: error for replica, error in outcomes.items()} == {0: NoError, 1: LogDirNotFoundError}
-    wait_until(lambda: lies_in(wire, topic, 0, target), within=30, what="the replica lies in the other directory")
+    wait_until(lambda: lies_in(wire, topic, 0, target), within=60, what="the replica lies in the other directory")
 
 
 def test_our_admin_moves_replicas(wire: Wire, there: Directories, topic: str) -> None:
@@ -249,7 +249,7 @@ def test_our_admin_moves_replicas(wire: Wire, there: Directories, topic: str) ->
         outcomes = admin.alter_replica_log_dirs({moved: target, lost: target})
         codes = {replica: None if error is None else error.code for replica, error in outcomes.items()}
         assert codes == {moved: None, lost: UNKNOWN_TOPIC_OR_PARTITION}
-        wait_until(lambda: lies_in(wire, topic, 1, target), within=30, what="the replica lies in the other directory")
+        wait_until(lambda: lies_in(wire, topic, 1, target), within=60, what="the replica lies in the other directory")
         described = admin.describe_log_dirs([node.node_id])[node.node_id]
     assert described.keys() == {there.first, there.second}
     assert TopicPartition(topic, 1) in described[target].replicas
@@ -265,7 +265,7 @@ def test_the_admin_of_java_moves_replicas(wire: Wire, there: Directories, topic:
     ran = java.run_java_tool(java.build_client("ReplicaMover", java_oracle.SOURCES), *words)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines() == [target]
-    wait_until(lambda: lies_in(wire, topic, 0, target), within=30, what="the replica lies in the other directory")
+    wait_until(lambda: lies_in(wire, topic, 0, target), within=60, what="the replica lies in the other directory")
 
 
 @pytest.mark.java
@@ -344,7 +344,7 @@ def written_to(there: Directories, topic: str) -> Iterator[list[bytes]]:
             yield written
         finally:
             over.set()
-        writer.result(20)
+        writer.result(60)
 
 
 def throttles(wire: Wire, node: int, topic: str) -> dict[str, str]:
@@ -411,7 +411,7 @@ def test_a_tool_moves_a_log_that_is_written_to(
         assert printed == begun(topic, node, here, target, hurried)
         wait_until(lambda: lies_in(wire, topic, 0, target), within=60, what="the replica lies in the other directory")
         after = len(written)
-        wait_until(lambda: len(written) > after, within=20, what="the log is written to where it lies now")
+        wait_until(lambda: len(written) > after, within=60, what="the log is written to where it lies now")
     assert before < after
     printed = reassign("--verify", plan=plan)
     completed = status(topic, f"Reassignment of replica {topic}-0-{node} completed successfully.")
@@ -436,7 +436,7 @@ def test_a_tool_cancels_a_move(wire: Wire, there: Directories, topic: str, node:
     printed = reassign("--cancel", "--preserve-throttles", plan=plan)
     back = f"Successfully started moving log directory to {here} for replica {topic}-0 with broker {node} \n"
     assert printed == inactive + back
-    wait_until(lambda: lies_in(wire, topic, 0, here), within=20, what="the move is cancelled")
+    wait_until(lambda: lies_in(wire, topic, 0, here), within=60, what="the move is cancelled")
     assert throttles(wire, node, topic) == {THROTTLE: "1024"}
     printed = reassign("--cancel", plan=plan)
     assert printed == f"{inactive}None of the specified partition moves are active.{cleared(topic, node)}"

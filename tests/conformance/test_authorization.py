@@ -56,7 +56,7 @@ def server() -> Iterator[Server]:
         ]
         made = wire.call("CreateTopics", 7, topics=topics, timeout_ms=10_000, validate_only=False)
         assert [topic.error_code for topic in made.topics] == [0] * 4
-        wait_until(lambda: all(leads_all(wire, name, 1) for name in names), within=10, what="the topics have leaders")
+        wait_until(lambda: all(leads_all(wire, name, 1) for name in names), within=60, what="the topics have leaders")
         answer = wire.call(
             "CreateAcls",
             3,
@@ -68,7 +68,7 @@ def server() -> Iterator[Server]:
             ],
         )
         assert [result.error_code for result in answer.results] == [0] * 4
-        wait_until(lambda: "closed" not in all_topics(wire), within=10, what="the entries are in force")
+        wait_until(lambda: "closed" not in all_topics(wire), within=60, what="the entries are in force")
         yield running
 
 
@@ -261,7 +261,7 @@ def test_what_brokers_ask_of_each_other_about_transactions_is_refused_and_writes
         assigned = [{"partition_index": index, "broker_ids": list(closed_cluster.brokers)} for index in range(2)]
         topic = {"name": "orders", "num_partitions": -1, "replication_factor": -1, "assignments": assigned}
         wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000, validate_only=False)
-        wait_until(lambda: leads_all(wire, "orders", 2), within=10, what="the topic has leaders")
+        wait_until(lambda: leads_all(wire, "orders", 2), within=60, what="the topic has leaders")
         sender = transactional(wire, closed_cluster).init()
         assert (sender.add("orders", 0), sender.write("orders", b"open").error_code) == (0, 0)
         wire.call("CreateAcls", 3, creations=[creation(CLUSTER, "kafka-cluster", LITERAL, CLUSTER_ACTION)])
@@ -269,7 +269,7 @@ def test_what_brokers_ask_of_each_other_about_transactions_is_refused_and_writes
         marker = {**who, "committed": True, "transaction_version": 0}
         wait_until(
             lambda: write_marker(wire, "orders", 1, producer_id=10**9, epoch=0) == CLUSTER_REFUSED,
-            within=10,
+            within=60,
             what="the entry is in force",
         )
         for version in (1, 2):

@@ -78,7 +78,7 @@ def test_all_clients_find_the_server_in_every_form(form: str) -> None:
     with Broker() as broker:
         servers = form.format(broker.bootstrap_servers.rpartition(":")[2])
         with Producer(servers) as producer:
-            assert producer.send("t", b"v").result(20).offset == 0
+            assert producer.send("t", b"v").result(60).offset == 0
         with Admin(servers) as admin:
             assert admin.list_topics() == ["t"]
 

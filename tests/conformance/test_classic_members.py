@@ -66,7 +66,7 @@ def test_a_second_member_makes_the_first_join_again(join: Callable[..., Member])
     second.begin_join()
     second.id = second.end_join().member_id
     second.begin_join()
-    wait_until(lambda: first.beat() == REBALANCE_IN_PROGRESS, within=5, what="the rebalance begins")
+    wait_until(lambda: first.beat() == REBALANCE_IN_PROGRESS, within=60, what="the rebalance begins")
     first.begin_join()
     answers = {member.id: member.end_join() for member in (first, second)}
     assert {answer.generation_id for answer in answers.values()} == {2}
@@ -88,7 +88,7 @@ def test_the_protocol_that_most_members_prefer_among_the_common_ones_is_chosen(j
         member.begin_join()
         member.id = member.end_join().member_id
         member.begin_join()
-    wait_until(lambda: first.beat() == REBALANCE_IN_PROGRESS, within=5, what="the rebalance begins")
+    wait_until(lambda: first.beat() == REBALANCE_IN_PROGRESS, within=60, what="the rebalance begins")
     first.begin_join()
     assert {member.end_join().protocol_name for member in (first, second, third)} == {"sticky"}
 
@@ -144,7 +144,7 @@ def test_a_member_that_is_sent_away_while_it_joins_is_told_of_no_protocol(join: 
     second.begin_join()
     second.id = second.end_join().member_id
     second.begin_join()
-    wait_until(lambda: first.beat() == REBALANCE_IN_PROGRESS, within=5, what="the rebalance begins")
+    wait_until(lambda: first.beat() == REBALANCE_IN_PROGRESS, within=60, what="the rebalance begins")
     with Wire(second.server.bootstrap_servers) as other:
         who = {"member_id": second.id, "group_instance_id": None}
         other.call("LeaveGroup", 4, group_id=second.group, members=[who])
@@ -161,7 +161,7 @@ def test_an_assignment_that_is_too_large_is_an_error_of_all_and_the_group_rebala
     second.begin_join()
     second.id = second.end_join().member_id
     second.begin_join()
-    wait_until(lambda: first.beat() == REBALANCE_IN_PROGRESS, within=5, what="the rebalance begins")
+    wait_until(lambda: first.beat() == REBALANCE_IN_PROGRESS, within=60, what="the rebalance begins")
     first.begin_join()
     first.end_join()
     second.end_join()

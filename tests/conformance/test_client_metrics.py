@@ -172,12 +172,12 @@ def test_librdkafka_pushes(broker: Broker, admin: Admin) -> None:
         )
         for _ in range(10):
             producer.produce("pushed", b"x")
-        assert producer.flush(20) == 0
+        assert producer.flush(60) == 0
 
         def has_values() -> bool:
             return any(one.values for one in pushed_by(broker, "rd"))
 
-        wait_until(has_values, within=30, what="librdkafka has pushed")
+        wait_until(has_values, within=60, what="librdkafka has pushed")
         (pushed,) = pushed_by(broker, "rd")
         assert any(value.name.startswith("org.apache.kafka.producer.") for value in pushed.values)
         del producer

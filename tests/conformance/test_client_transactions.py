@@ -111,7 +111,7 @@ def test_another_client_reads_what_was_committed(server: Server, two: str, produ
     settings = {"bootstrap.servers": server.bootstrap_servers, "group.id": two, "auto.offset.reset": "earliest"}
     consumer = confluent_kafka.Consumer(settings)
     consumer.assign([confluent_kafka.TopicPartition(two, 0, 0)])
-    assert [m.value() for m in consumer.consume(2, timeout=30)] == [b"1", b"3"]
+    assert [m.value() for m in consumer.consume(2, timeout=60)] == [b"1", b"3"]
     consumer.close()
 
 
@@ -142,7 +142,7 @@ def test_what_is_open_is_no_lag_of_a_committed_reader(server: Server, two: str, 
     for isolation in ("read_committed", "read_uncommitted"):
         with Consumer(server.bootstrap_servers, {**EARLIEST, "isolation.level": isolation}) as consumer:
             consumer.assign([TopicPartition(two, 0)])
-            wait_until(partial(_has_read, consumer), within=30, what="a record")
+            wait_until(partial(_has_read, consumer), within=60, what="a record")
             lags[isolation] = consumer.metrics()["records-lag-max"]
     producer.abort_transaction()
     assert lags == {"read_committed": 0, "read_uncommitted": 0}
@@ -279,7 +279,7 @@ def test_offsets_are_committed_with_the_transaction_or_not_at_all(
     part = TopicPartition(two, 0)
     with Consumer(server.bootstrap_servers, properties) as consumer:
         consumer.subscribe([two])
-        wait_until(lambda: bool(consumer.poll(1)) and consumer.position(part) == 10, within=30, what="10 records")
+        wait_until(lambda: bool(consumer.poll(1)) and consumer.position(part) == 10, within=60, what="10 records")
         for commits in (False, True):
             producer.begin_transaction()
             producer.send(two, b"out", partition=1)
@@ -297,7 +297,7 @@ def test_a_former_member_commits_nothing(server: Server, two: str, group: str, p
     part = TopicPartition(two, 0)
     with Consumer(server.bootstrap_servers, {**EARLIEST, "group.id": group}) as consumer:
         consumer.subscribe([two])
-        wait_until(lambda: bool(consumer.poll(0.2) or consumer.assignment()), within=30, what="an assignment")
+        wait_until(lambda: bool(consumer.poll(0.2) or consumer.assignment()), within=60, what="an assignment")
         now = consumer.consumed().group
         for former in (replace(now, generation=now.generation - 1), replace(now, member_id="nobody")):
             producer.begin_transaction()
@@ -359,7 +359,7 @@ def test_a_closed_producer_leaves_no_transaction_open(server: Server, two: str) 
     assert read(server, two) == []
     with Consumer(server.bootstrap_servers, {**EARLIEST, "isolation.level": "read_committed"}) as consumer:
         part = TopicPartition(two, 0)
-        wait_until(lambda: consumer.end_offsets(part)[part] == 2, within=10, what="the transaction has ended")
+        wait_until(lambda: consumer.end_offsets(part)[part] == 2, within=60, what="the transaction has ended")
 
 
 @pytest.mark.parametrize("commits", [True, False])

@@ -47,7 +47,7 @@ def until_complete(audit: Audit) -> Iterator[None]:
 def test_confluent_kafka_reads_back_what_it_wrote(server: Server, topic_name: str, codec: str, count: int) -> None:
     address = {"bootstrap.servers": server.bootstrap_servers}
     admin = confluent_kafka.admin.AdminClient(address)
-    admin.create_topics([confluent_kafka.admin.NewTopic(topic_name, PARTITIONS, -1)])[topic_name].result(20)
+    admin.create_topics([confluent_kafka.admin.NewTopic(topic_name, PARTITIONS, -1)])[topic_name].result(60)
 
     failed = []
     producer = confluent_kafka.Producer(

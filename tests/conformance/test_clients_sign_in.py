@@ -76,7 +76,7 @@ def by_pybroker(to: Entrance) -> str:
         producer.send(to.topic, b"pybroker").result()
     with Consumer(to.server, {**to.java, "group.id": to.topic, "auto.offset.reset": "earliest"}) as consumer:
         consumer.subscribe([to.topic])
-        found = consumer.poll(30.0)
+        found = consumer.poll(60)
     return (found[0].value or b"").decode()
 
 
@@ -112,7 +112,7 @@ def by_kafka_python(to: Entrance) -> str:
         "sasl_plain_password": to.password,
     }
     producer = kafka.KafkaProducer(**settings)
-    producer.send(to.topic, b"kafka-python").get(30)
+    producer.send(to.topic, b"kafka-python").get(60)
     producer.close()
     consumer = kafka.KafkaConsumer(to.topic, auto_offset_reset="earliest", **settings)
     value = next(consumer).value

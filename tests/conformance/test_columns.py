@@ -56,7 +56,7 @@ def test_what_another_client_wrote_comes_as_columns(server: Server, topic_of_thr
         shown = [{"key": k, "value": v} for k, v in headers] or None
         written.append((number % 3, number // 3, 1_700_000_000_000 + number, key, value, shown))
         producer.poll(0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     found = read(server, [TopicPartition(topic_of_three, index) for index in range(3)], ROWS)
     rows = [
         (r["partition"], r["offset"], round(r["timestamp"].timestamp() * 1000), r["key"], r["value"], r["headers"])
@@ -169,7 +169,7 @@ def test_aborted_records_are_hidden_under_read_committed(server: Server, topic_o
         producer.begin_transaction()
         for record in range(100):
             producer.produce(topic_of_three, b"%d %d" % (number, record), partition=0)
-        assert producer.flush(30) == 0  # an abort forgets what was not sent yet
+        assert producer.flush(60) == 0  # an abort forgets what was not sent yet
         (producer.abort_transaction if number % 2 else producer.commit_transaction)(30)
     first = [TopicPartition(topic_of_three, 0)]
     committed = read(server, first, 300, isolation_level="read_committed")

@@ -43,7 +43,7 @@ def broker() -> Iterator[Broker]:
 def create(broker: Broker, topic: str, **settings: str) -> None:
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     config = {**COMPACTED, **{key.replace("_", "."): value for key, value in settings.items()}}
-    admin.create_topics([confluent_kafka.admin.NewTopic(topic, 1, -1, config=config)])[topic].result(20)
+    admin.create_topics([confluent_kafka.admin.NewTopic(topic, 1, -1, config=config)])[topic].result(60)
 
 
 def write(broker: Broker, topic: str, codec: str) -> dict[bytes, bytes | None]:

@@ -147,7 +147,7 @@ def read_all(servers: str, topic: str, count: int) -> list[Record]:
         consumer.assign([TopicPartition(topic, 0)])
         records: list[Record] = []
         while len(records) < count:
-            records += consumer.poll(5)
+            records += consumer.poll(60)
         return records
 
 

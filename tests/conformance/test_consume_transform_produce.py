@@ -128,7 +128,7 @@ def test_a_record_that_cannot_be_sent_leaves_the_others_unwritten(server: Server
         yield Output(f"{source}-out", 7)  # type: ignore[arg-type]
 
     with opened(server, source, "a", wrong) as job, pytest.raises((TypeError, SerializationError)):
-        wait_until(lambda: bool(job.step()), within=30, what="records")
+        wait_until(lambda: bool(job.step()), within=60, what="records")
     assert written(server, source) == [[] for _ in range(PARTITIONS)]
 
 
@@ -158,7 +158,7 @@ def test_a_producer_that_is_fenced_again_and_again_gives_up(server: Server, sour
             other.init_transactions()
 
     with opened(server, source, "a", fence) as job, pytest.raises(ProducerFencedError):
-        wait_until(lambda: bool(job.step()), within=30, what="records")
+        wait_until(lambda: bool(job.step()), within=60, what="records")
     assert written(server, source) == [[] for _ in range(PARTITIONS)]
 
 

@@ -216,7 +216,7 @@ def test_auto_commit_keeps_what_was_handed_out_before(server: Server, fill: Any,
         assert [r.offset for r in read(consumer, 10)] == list(range(10))
         group = settings["group.id"]
         assert admin.list_group_offsets(group).get(partition, OffsetAndMetadata(0)).offset == 0
-        assert [r.offset for r in consumer.poll(10)] == list(range(10, 20))
+        assert [r.offset for r in consumer.poll(60)] == list(range(10, 20))
         poll_until(lambda: admin.list_group_offsets(group).get(partition, OffsetAndMetadata(0)).offset == 10)
     with Admin(server.bootstrap_servers) as admin:
         assert admin.list_group_offsets(settings["group.id"])[partition].offset == 20, "closing commits what was read"
@@ -246,7 +246,7 @@ def test_assigned_partitions_can_be_paused_and_moved(server: Server, fill: Any, 
         assert {r.partition for r in read(consumer, 20)} == {0}
         assert (consumer.poll(0.3), consumer.paused(), consumer.position(second)) == ([], {second}, 0)
         consumer.resume(second)
-        assert [r.offset for r in consumer.poll(10, 3)] == [0, 1, 2]
+        assert [r.offset for r in consumer.poll(60, 3)] == [0, 1, 2]
         consumer.pause(second)
         assert (consumer.position(second), consumer.poll(0.3)) == (3, [])
         consumer.resume(second)
@@ -256,7 +256,7 @@ def test_assigned_partitions_can_be_paused_and_moved(server: Server, fill: Any, 
             (1, n) for n in range(3, 20)
         ]
         consumer.seek_to_beginning(first)
-        assert consumer.poll(10, 1)[0].offset == 0
+        assert consumer.poll(60, 1)[0].offset == 0
         consumer.seek_to_end()
         assert (consumer.position(first), consumer.position(second)) == (20, 20)
         with pytest.raises(ClientError, match="is not assigned"):
@@ -286,7 +286,7 @@ def test_without_offset_and_reset_a_poll_says_so(server: Server, fill: Any, sett
     with Consumer(server.bootstrap_servers, settings | {"auto.offset.reset": "none"}) as consumer:
         consumer.assign([TopicPartition(topic, 0)])
         with pytest.raises(NoOffsetError, match=rf"no committed offset for {topic}-0"):
-            consumer.poll(10)
+            consumer.poll(60)
         consumer.seek(TopicPartition(topic, 0), 0)
         assert len(read(consumer, 1)) == 1
     with Consumer(server.bootstrap_servers, settings | {"auto.offset.reset": "by_duration:PT1H"}) as consumer:
@@ -402,7 +402,7 @@ async def test_the_asyncio_face_keeps_its_membership_while_nobody_polls(
         await asyncio.wait_for(until_heartbeats(consumer, 3), PATIENCE_SECONDS)
         await consumer.commit()
         assert consumer.membership()[1] == generation
-        assert [r.offset for r in await consumer.poll(10)] == [4, 5, 6, 7]
+        assert [r.offset for r in await consumer.poll(60)] == [4, 5, 6, 7]
     with pytest.raises(ClosedError):
         await consumer.poll(0)
 

@@ -50,7 +50,7 @@ def group_id(wire: Wire, server: Server) -> str:
         (described,) = ask(wire, request, ConsumerGroupDescribeResponse, 1).groups
         return bool(described.error_code == ErrorCode.GROUP_ID_NOT_FOUND)
 
-    wait_until(answers, within=20, what="the coordinator is loaded")
+    wait_until(answers, within=60, what="the coordinator is loaded")
     return made
 
 
@@ -61,7 +61,7 @@ def filled(server: Server, create: Callable[..., Topic]) -> Topic:
     producer = Producer({"bootstrap.servers": server.bootstrap_servers})
     for number in range(RECORDS):
         producer.produce(topic.name, value=str(number), partition=number % PARTITIONS)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     return topic
 
 
@@ -125,10 +125,10 @@ def test_members_share_a_topic_and_every_record_is_read_once(filled: Topic, join
 
 def test_who_leaves_gives_its_partitions_and_offsets_to_the_others(filled: Topic, join: Callable[..., Member]) -> None:
     first = join([filled.name])
-    wait_until(lambda: first.poll() and len(first.values) == RECORDS, within=30, what="everything is read")
+    wait_until(lambda: first.poll() and len(first.values) == RECORDS, within=60, what="everything is read")
     first.close()
     second = join([filled.name])
-    wait_until(lambda: _shares(second) == [PARTITIONS], within=30, what="the second member has all")
+    wait_until(lambda: _shares(second) == [PARTITIONS], within=60, what="the second member has all")
     assert second.values == []
 
 
@@ -137,7 +137,7 @@ def test_a_member_wishes_for_an_assignor(
     server: Server, group_id: str, filled: Topic, join: Callable[..., Member], assignor: str
 ) -> None:
     member = join([filled.name], group_remote_assignor=assignor)
-    wait_until(lambda: _shares(member) == [PARTITIONS], within=30, what="the member has all")
+    wait_until(lambda: _shares(member) == [PARTITIONS], within=60, what="the member has all")
     admin = AdminClient({"bootstrap.servers": server.bootstrap_servers})
     described = admin.describe_consumer_groups([group_id])[group_id].result()
     assert (described.partition_assignor, described.state.name, described.type.name) == (assignor, "STABLE", "CONSUMER")
@@ -145,12 +145,12 @@ def test_a_member_wishes_for_an_assignor(
 
 def test_a_pattern_is_subscribed_to(filled: Topic, join: Callable[..., Member]) -> None:
     member = join([f"^({filled.name}|no such topic)$"])
-    wait_until(lambda: member.poll() and len(member.values) == RECORDS, within=40, what="the pattern's topic is read")
+    wait_until(lambda: member.poll() and len(member.values) == RECORDS, within=60, what="the pattern's topic is read")
 
 
 def test_members_of_both_protocols_share_a_group(filled: Topic, join: Callable[..., Member]) -> None:
     old = join([filled.name], group_protocol="classic", partition_assignment_strategy="cooperative-sticky")
-    wait_until(lambda: _shares(old) == [PARTITIONS], within=30, what="the classic member has all")
+    wait_until(lambda: _shares(old) == [PARTITIONS], within=60, what="the classic member has all")
     new = join([filled.name])
     wait_until(lambda: _shares(old, new) == [6, 6], within=60, what="both have half")
     new.close()
@@ -175,7 +175,7 @@ def test_kafkas_dump_tool_decodes_the_records_of_a_group(
 ) -> None:
     programs.kafka_tools()
     member = join([filled.name])
-    wait_until(lambda: _shares(member) == [PARTITIONS], within=30, what="the member has all")
+    wait_until(lambda: _shares(member) == [PARTITIONS], within=60, what="the member has all")
     logs = sorted(str(path) for path in server.log_directory.glob("__consumer_offsets-*/*.log") if path.stat().st_size)
     dumped = java.run_java_tool("dump-log", "--offsets-decoder", "--files", ",".join(logs)).stdout
     keys = [json.loads(key) for key in re.findall(r" key: (\{.*?\}) payload: ", dumped) if f'"{group_id}"' in key]

@@ -33,7 +33,7 @@ def enlarge(wire: Wire, *items: dict[str, Any], version: int = 3, validate_only:
 def served(wire: Wire, name: str, count: int) -> None:
     """Make sure that every partition takes records."""
     # Brokers of Kafka, and those that do not lead the quorum, learn of partitions after CreatePartitions has answered.
-    wait_until(lambda: leads_all(wire, name, count), within=10, what=f"{name} has {count} partitions")
+    wait_until(lambda: leads_all(wire, name, count), within=60, what=f"{name} has {count} partitions")
     for partition in range(count):
         assert produced(wire.ask(produce(name, batch_of(b"v"), partition=partition))).error_code == 0
     assert produced(wire.ask(produce(name, batch_of(b"v"), partition=count))).error_code != 0
@@ -111,6 +111,6 @@ def test_a_topic_that_is_not_there_or_is_named_twice_harms_no_other(wire: Wire, 
 def test_the_admin_of_confluent_kafka_enlarges(server: Server, wire: Wire, topic: Topic) -> None:
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": server.bootstrap_servers})
     more = confluent_kafka.admin.NewPartitions(topic.name, 2, replica_assignment=[list(server.brokers)])
-    admin.create_partitions([more])[topic.name].result(20)
+    admin.create_partitions([more])[topic.name].result(60)
     served(wire, topic.name, 2)
     assert count_of(wire, topic.name) == 2

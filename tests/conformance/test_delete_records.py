@@ -110,7 +110,7 @@ def test_the_admin_of_confluent_kafka_deletes_records(server: Server, filled: st
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": server.bootstrap_servers})
     asked = confluent_kafka.TopicPartition(filled, 0, 6)
     (outcome,) = admin.delete_records([asked]).values()
-    assert outcome.result(20).low_watermark == 6
+    assert outcome.result(60).low_watermark == 6
 
 
 def test_the_admin_of_kafka_python_deletes_records(server: Server, filled: str) -> None:

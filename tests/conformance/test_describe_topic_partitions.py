@@ -170,7 +170,7 @@ def test_the_broker_bounds_a_page(topic_name: str) -> None:
     with serving({"max.request.partition.size.limit": "2"}) as server, Wire(server.bootstrap_servers) as wire:
         topic = {"name": topic_name, "num_partitions": 5, "replication_factor": 1}
         assert wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000).topics[0].error_code == 0
-        wait_until(lambda: shown(describe(wire, topic_name))[0][1], within=10, what="the topic is shown")
+        wait_until(lambda: shown(describe(wire, topic_name))[0][1], within=60, what="the topic is shown")
         assert [shown(page) for page in pages(wire, topic_name, limit=2000)] == [
             [(topic_name, [0, 1])],
             [(topic_name, [2, 3])],

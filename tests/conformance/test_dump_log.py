@@ -51,7 +51,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         dense = {"index.interval.bytes": "200"}
         created = admin.create_topics([AdminTopic("plain", 1, 1, config=dense), AdminTopic("txn", 1, 1, config=dense)])
         for future in created.values():
-            future.result(30)
+            future.result(60)
         _produce_plain(kafka.bootstrap_servers)
         _produce_transactions(kafka.bootstrap_servers)
         for protocol in ("classic", "consumer"):
@@ -70,7 +70,7 @@ def _produce_plain(servers: str) -> None:
                 headers=[("h", b"x"), ("g", None)] if n % 2 else None,
                 timestamp=1_700_000_000_000 + n * 37,
             )
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
 
 
 def _produce_transactions(servers: str) -> None:
@@ -83,19 +83,19 @@ def _produce_transactions(servers: str) -> None:
             producer.begin_transaction()
             for n in range(3):
                 producer.produce("txn", value=f"{turn}-{number}-{n}")
-            assert producer.flush(30) == 0
+            assert producer.flush(60) == 0
         for number, producer in enumerate(made):
             (producer.abort_transaction if (turn + number) % 2 else producer.commit_transaction)(30)
     made[0].begin_transaction()
     made[0].produce("txn", value="open")
-    assert made[0].flush(30) == 0
+    assert made[0].flush(60) == 0
 
 
 def _consume(servers: str, protocol: str) -> None:
     settings = {"bootstrap.servers": servers, "group.id": protocol, "auto.offset.reset": "earliest"}
     consumer = confluent_kafka.Consumer({**settings, "group.protocol": protocol})
     consumer.subscribe(["plain"])
-    while consumer.poll(30) is None:
+    while consumer.poll(60) is None:
         pass
     consumer.commit(asynchronous=False)
     consumer.close()
@@ -144,7 +144,7 @@ def _committed(servers: str, topic: str) -> list[str]:
     consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
     values: list[str] = []
     while True:
-        polled = consumer.poll(30)
+        polled = consumer.poll(60)
         assert polled is not None
         if polled.error() is not None:
             assert polled.error().code() == confluent_kafka.KafkaError._PARTITION_EOF

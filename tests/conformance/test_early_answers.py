@@ -76,7 +76,7 @@ def test_a_smaller_one_is_answered_when_its_logs_are_open(slow: Slow) -> None:
     with Wire(slow.server) as admin, Wire(slow.server) as other:
         wanted = creation("narrow", FEW)
         asked = admin.send(wanted)
-        wait_until(lambda: is_there(other, "narrow"), within=10, what="the topic is there")
+        wait_until(lambda: is_there(other, "narrow"), within=60, what="the topic is there")
         assert is_there(other, "narrow"), "another answer, so that one that is on its way has come"
         assert admin.is_silent(), "it is its logs that its answer waits for"
         slow.may_open.set()

@@ -100,7 +100,7 @@ def test_a_kind_of_election_that_there_is_not_is_refused(wire: Wire, topic: Topi
 def test_the_admin_of_confluent_kafka_elects(server: Server, topic: Topic, kind: confluent_kafka.ElectionType) -> None:
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": server.bootstrap_servers})
     asked = [confluent_kafka.TopicPartition(topic.name, index) for index in (0, 5)]
-    outcomes = admin.elect_leaders(kind, asked).result(20)
+    outcomes = admin.elect_leaders(kind, asked).result(60)
     assert {one.partition: error.code() for one, error in outcomes.items()} == {
         0: ELECTION_NOT_NEEDED,
         5: UNKNOWN_TOPIC_OR_PARTITION,

@@ -161,19 +161,19 @@ def test_many_waiting_fetches_are_woken_by_one_append(server: Server, topic: Top
 
     def wait() -> None:
         with Wire(server.bootstrap_servers) as mine:
-            waits = fetch(topic.name, max_wait_ms=15_000, min_bytes=1)
+            waits = fetch(topic.name, max_wait_ms=BEYOND_PATIENCE_MS, min_bytes=1)
             number = mine.send(waits)
-            waiting.wait(15)
+            waiting.wait(60)
             seen.append(offsets(fetched(mine.receive(waits, number))))
 
     threads = [threading.Thread(target=wait) for _ in range(20)]
     for thread in threads:
         thread.start()
-    waiting.wait(15)
+    waiting.wait(60)
     with Wire(server.bootstrap_servers) as other:
         fill(other, topic, batch_of(b"all"))
     for thread in threads:
-        thread.join(15)
+        thread.join(60)
     assert seen == [[0]] * 20
 
 

@@ -203,4 +203,4 @@ def test_a_subscribed_topic_keeps_its_offsets(
 def test_a_deleted_topics_offsets_are_forgotten(wire: Wire, group: str, topic: Topic) -> None:
     commit(wire, group, topic.name, 7)
     wire.call("DeleteTopics", 5, topic_names=[topic.name], timeout_ms=10_000)
-    wait_until(lambda: committed(wire, group, topic.name)[0] == -1, within=10, what="the offset is forgotten")
+    wait_until(lambda: committed(wire, group, topic.name)[0] == -1, within=60, what="the offset is forgotten")

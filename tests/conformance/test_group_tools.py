@@ -65,10 +65,10 @@ def member(server: Server, group: str, request: pytest.FixtureRequest) -> Iterat
     with Consumer(server.bootstrap_servers, properties) as consumer:
         consumer.subscribe([group])
         wait_until(
-            lambda: consumer.poll(0.05) is not None and len(consumer.assignment()) == 3, within=30, what="a member"
+            lambda: consumer.poll(0.05) is not None and len(consumer.assignment()) == 3, within=60, what="a member"
         )
         wait_until(
-            lambda: consumer.poll(0.05) is not None and is_stable(server, group), within=30, what="a stable group"
+            lambda: consumer.poll(0.05) is not None and is_stable(server, group), within=60, what="a stable group"
         )
         yield request.param
 

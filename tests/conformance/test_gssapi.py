@@ -180,7 +180,7 @@ def test_this_projects_clients_log_in_by_a_ticket(server: Server) -> None:
         assert "sent" in (listed := admin.list_topics())
         assert NOBODYS not in listed
     with Producer(server.address, given) as producer:
-        assert producer.send("sent", b"by the native engine").result(30).offset == 0
+        assert producer.send("sent", b"by the native engine").result(60).offset == 0
     wrong = given | {"sasl.kerberos.service.name": "nobody"}
     refused = pytest.raises(AuthenticationError, match=r"authentication by GSSAPI failed: .*nobody")
     with Admin(server.address, wrong) as admin, refused:
@@ -212,10 +212,10 @@ def test_nodes_sign_in_to_each_other_by_tickets(server: Server) -> None:
         admin.wait_for_leaders("kept")
         with Producer(cluster.bootstrap_servers, {**client, "acks": "all"}) as producer:
             for partition in range(3):
-                assert producer.send("kept", b"x", partition=partition).result(30).offset == 0
+                assert producer.send("kept", b"x", partition=partition).result(60).offset == 0
         for listener in ("SASL_PLAINTEXT", "CONTROLLER"):
             words = f"is User:kafka again, by GSSAPI on {listener}"
-            wait_until(lambda words=words: said_by_any(cluster, words), within=30, what=words)  # type: ignore[misc]
+            wait_until(lambda words=words: said_by_any(cluster, words), within=60, what=words)  # type: ignore[misc]
         cluster.wait_in_sync("kept", 0)
 
 

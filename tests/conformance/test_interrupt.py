@@ -76,7 +76,7 @@ def test_ctrl_c_ends_the_wait(server: str, wait: str) -> None:
             assert process.stdout is not None
             assert process.stdout.readline() == "waiting\n"
             # The wait is one of ten minutes: what ends it within a test's time limit is the signal.
-            wait_until(lambda: sleeps(process.pid), within=30, what="the program to wait")
+            wait_until(lambda: sleeps(process.pid), within=60, what="the program to wait")
             process.send_signal(signal.SIGINT)
             said, complaint = process.communicate(timeout=60)
         finally:

@@ -193,7 +193,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory, oracle: JavaOracle) -> Iter
     with Broker(directory=directory) as empty, Wire(empty.bootstrap_servers) as wire:
         topics = [{"name": name, "num_partitions": 1, "replication_factor": 1, "configs": []} for name in names]
         assert {one.error_code for one in wire.call("CreateTopics", 7, topics=topics, timeout_ms=20_000).topics} == {0}
-        wait_until(lambda: all(leads_all(wire, name, 1) for name in names), within=20, what="the topics have leaders")
+        wait_until(lambda: all(leads_all(wire, name, 1) for name in names), within=60, what="the topics have leaders")
     held: dict[str, list[Record]] = {}
     for name, (magic, codec) in names.items():
         sets = [timed(magic, records(f"{name}-{first}", first)) for first in (0, 200)]

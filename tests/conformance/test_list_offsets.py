@@ -106,4 +106,4 @@ def test_the_latest_offset_never_goes_backwards(wire: Wire, topic: Topic) -> Non
         wire.send(produce(topic.name, batch_of(b"a", b"b"), acks=0))
         seen.append(list_offset(wire, topic.name, LATEST).offset)
     assert seen == sorted(seen)
-    wait_until(lambda: list_offset(wire, topic.name, LATEST).offset == 100, within=10, what="all are committed")
+    wait_until(lambda: list_offset(wire, topic.name, LATEST).offset == 100, within=60, what="all are committed")

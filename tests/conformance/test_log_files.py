@@ -42,12 +42,12 @@ def partition(server: Server, wire: Wire, create: Callable[..., Topic]) -> Path:
 def test_a_partitions_directory_has_kafkas_names(partition: Path) -> None:
     expected = {f"{SEGMENT}.log", f"{SEGMENT}.index", f"{SEGMENT}.timeindex", "partition.metadata"}
     expected |= {"leader-epoch-checkpoint"}
-    wait_until(lambda: expected <= {path.name for path in partition.iterdir()}, within=5, what=f"{expected}")
+    wait_until(lambda: expected <= {path.name for path in partition.iterdir()}, within=60, what=f"{expected}")
     assert {path.name for path in partition.iterdir()} <= expected | {f"{SEGMENT}.snapshot", f"{SEGMENT}.txnindex"}
 
 
 def test_the_partition_metadata_is_kafkas_text(partition: Path) -> None:
-    wait_until((partition / "partition.metadata").exists, within=5, what="partition.metadata")
+    wait_until((partition / "partition.metadata").exists, within=60, what="partition.metadata")
     assert re.fullmatch(r"version: 0\ntopic_id: [\w-]{22}\n?", (partition / "partition.metadata").read_text())
 
 

@@ -40,7 +40,7 @@ Series = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def ask(address: tuple[str, int], path: str) -> tuple[int, str]:
-    with closing(http.client.HTTPConnection(*address, timeout=20)) as client:
+    with closing(http.client.HTTPConnection(*address, timeout=60)) as client:
         client.request("GET", path)
         answer = client.getresponse()
         return answer.status, answer.read().decode()
@@ -82,7 +82,7 @@ def exchange(servers: str, scraped: Callable[[], Series]) -> tuple[Series, Serie
     producer = confluent_kafka.Producer({"bootstrap.servers": servers, "acks": "all"})
     for number in range(RECORDS):
         producer.produce("orders", b"%04d" % number)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     with Wire(servers) as wire:
         wire.ask(produce("zebras", batch_of(b"x" * 100)))
         wire.ask(produce("zebras", batch_of(b"x" * 2_000_000)))
@@ -104,9 +104,9 @@ def exchange(servers: str, scraped: Callable[[], Series]) -> tuple[Series, Serie
         series = scraped()
         return series if times_of(series, "Produce") == count_of(series, "Produce") else {}
 
-    while_waiting = wait_until(waiting, within=30, what="the consumer waits for more, and all else is answered")
+    while_waiting = wait_until(waiting, within=60, what="the consumer waits for more, and all else is answered")
     consumer.close()
-    return while_waiting, wait_until(answered, within=30, what="the times of all Produces are counted")
+    return while_waiting, wait_until(answered, within=60, what="the times of all Produces are counted")
 
 
 def count_of(series: Series, api: str) -> float:
@@ -180,7 +180,7 @@ async def test_what_a_recovery_has_left_is_read_on_its_way(tmp_path: Path) -> No
     second = Node(config(tmp_path, admin_http_listener=f"127.0.0.1:{address[1]}"))
     starting = asyncio.ensure_future(second.start())
     try:
-        await asyncio.to_thread(wait_until, gate.is_occupied, within=30, what="the recovery of a log")
+        await asyncio.to_thread(wait_until, gate.is_occupied, within=60, what="the recovery of a log")
         during = await asyncio.to_thread(scrape, address)
         gate.let_through(b"0\n0\n")
         await starting

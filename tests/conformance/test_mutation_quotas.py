@@ -21,7 +21,7 @@ def limited(server: Server, topic_name: str) -> Any:
     with Admin(server.bootstrap_servers) as admin:
         entity = {"client-id": topic_name}
         admin.alter_client_quotas(entity, {"controller_mutation_rate": 1})
-        wait_until(lambda: admin.describe_client_quotas(entity) != {}, within=10, what="the quota is known")
+        wait_until(lambda: admin.describe_client_quotas(entity) != {}, within=60, what="the quota is known")
         with Wire(server.bootstrap_servers, client_id=topic_name) as wire:
             yield wire
         admin.alter_client_quotas(entity, {"controller_mutation_rate": None})

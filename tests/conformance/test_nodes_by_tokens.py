@@ -67,13 +67,13 @@ def test_nodes_outlive_their_tokens(cluster: Cluster) -> None:
             nonlocal sent
             sent += 3
             for partition in range(3):
-                producer.send("kept", b"x", partition=partition).result(30)
+                producer.send("kept", b"x", partition=partition).result(60)
             return time.time() > ends
 
         wait_until(outlived, within=60, what="the first tokens have ended")
         for listener in ("SASL_PLAINTEXT", "CONTROLLER"):
             words = f"is User:node again, by OAUTHBEARER on {listener}"
-            wait_until(lambda words=words: said(words), within=30, what=words)  # type: ignore[misc]
+            wait_until(lambda words=words: said(words), within=60, what=words)  # type: ignore[misc]
         assert not said("tried again"), "no connection was lost over it"
         admin.create_topics([NewTopic("later", 1, 3)])
         cluster.wait_in_sync("later")

@@ -153,7 +153,7 @@ def topics_of(client: str, address: str, bearer: str) -> bool:
             }
         )
         admin.poll(0)
-        return bool(admin.list_topics(timeout=20).brokers)
+        return bool(admin.list_topics(timeout=60).brokers)
     if client == "kafka-python":
         admin = kafka.KafkaAdminClient(
             bootstrap_servers=address,

@@ -195,7 +195,7 @@ def create_topics(servers: str) -> None:
     with Wire(servers) as wire:
         answer = wire.call("CreateTopics", 7, topics=topics, timeout_ms=20_000)
         assert {topic.error_code for topic in answer.topics} == {0}
-        wait_until(lambda: all(leads_all(wire, name, 1) for name in NAMES), within=20, what="the topics have leaders")
+        wait_until(lambda: all(leads_all(wire, name, 1) for name in NAMES), within=60, what="the topics have leaders")
 
 
 def write_logs(directory: Path) -> None:

@@ -37,8 +37,8 @@ def receiver() -> Receiver:
                 admin.create_topics(["orders"])
             wire.ask(produce("orders", batch_of(*[b"value"] * 30)))
             assert wire.call("DescribeGroups", 0, groups=["nobody"]).groups
-            wait_until(lambda: counted(started) == 30, within=20, what="the records are counted")
-            wait_until(lambda: "DescribeGroups" in names(started), within=20, what="spans are there")
+            wait_until(lambda: counted(started) == 30, within=60, what="the records are counted")
+            wait_until(lambda: "DescribeGroups" in names(started), within=60, what="spans are there")
         return started
 
 

@@ -171,7 +171,7 @@ def test_entries_name_groups_that_a_builder_has_made() -> None:
         assert not may_read(cluster.user("alice"), "of-group")
         with cluster.admin() as admin:
             admin.create_acls([Acl(AclPattern(TOPIC, "of-group", LITERAL), READERS, "*", READ, ALLOW)])
-            wait_until(lambda: len(admin.describe_acls(AclFilter(principal=READERS))) == 1, within=20, what="the entry")
+            wait_until(lambda: len(admin.describe_acls(AclFilter(principal=READERS))) == 1, within=60, what="the entry")
         for settings in (cluster.user("alice"), cluster.user("bob"), cluster.owner("reader")):
             assert may_read(settings, "of-group")
             assert not may_read(settings, "of-nobody")

@@ -80,7 +80,7 @@ def test_the_batch_in_the_log_is_the_one_sent_with_offset_and_epoch_set(wire: Wi
 
 def test_acks_0_is_not_answered(wire: Wire, topic: Topic) -> None:
     wire.send(produce(topic.name, batch_of(b"quiet"), acks=0))
-    wait_until(lambda: log_of(wire, topic), within=10, what="the record is committed")
+    wait_until(lambda: log_of(wire, topic), within=60, what="the record is committed")
     assert [batch.values for batch in log_of(wire, topic)] == [[b"quiet"]]
 
 
@@ -112,7 +112,7 @@ def test_an_unknown_topic_is_answered_by_name_and_by_id(wire: Wire, topic: Topic
 def test_nobody_produces_to_a_coordinators_topic(wire: Wire, name: str, acks: int) -> None:
     """What it loads is what it has written: a record of others would keep it from that, or move offsets."""
     wire.call("Metadata", 9, topics=[{"name": name}], allow_auto_topic_creation=True)
-    wait_until(lambda: leads_all(wire, name, 1), within=10, what="the topic is there")
+    wait_until(lambda: leads_all(wire, name, 1), within=60, what="the topic is there")
     for version in (3, 8, 9):
         answer = produced(wire.ask(produce(name, batch_of(b"x"), acks=acks, version=version)))
         assert (answer.error_code, answer.base_offset) == (INVALID_TOPIC, -1)

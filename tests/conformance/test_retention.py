@@ -17,7 +17,7 @@ from tests.support.conditions import wait_until
 from tests.support.wire import Wire, fetch, fetched, produce, produced
 
 OFFSET_OUT_OF_RANGE = 1
-PATIENCE = 20
+PATIENCE = 60
 NOW_MS = int(time.time() * 1000)
 DAY_MS = 86_400_000
 

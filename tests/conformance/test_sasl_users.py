@@ -41,7 +41,7 @@ def addresses() -> Iterator[tuple[str, str]]:
             for mechanism in MECHANISMS[1:]:
                 admin.alter_scram_user("alice", give=ScramPassword(mechanism, PASSWORD, 8192))
             known = {"alice": dict.fromkeys(MECHANISMS[1:], 8192)}
-            wait_until(lambda: admin.describe_scram_users() == known, within=10, what="the user is known")
+            wait_until(lambda: admin.describe_scram_users() == known, within=60, what="the user is known")
         yield asked, plain
 
 
@@ -68,7 +68,7 @@ def produce(client: str, address: str, mechanism: str, password: str) -> None:
                 delivered or any(error.code() == confluent_kafka.KafkaError._AUTHENTICATION for error in errors)
             )
 
-        wait_until(has_ended, within=30, what="the record is delivered or the client refused")
+        wait_until(has_ended, within=60, what="the record is delivered or the client refused")
         if delivered != [None]:
             raise ConnectionError(str(errors))
     elif client == "kafka-python":
@@ -79,7 +79,7 @@ def produce(client: str, address: str, mechanism: str, password: str) -> None:
             sasl_plain_username="alice",
             sasl_plain_password=password,
         )
-        with_it.send("logins", b"x").get(30)
+        with_it.send("logins", b"x").get(60)
         with_it.close()
     else:
         asyncio.run(_produce_aiokafka(address, mechanism, password))

@@ -109,7 +109,7 @@ def produce(settings: dict[str, object], topic: str, count: int) -> None:
     producer = confluent_kafka.Producer({**settings, "acks": "all", "message.timeout.ms": 30_000})
     for number in range(count):
         producer.produce(topic, str(number), on_delivery=lambda error, _: failed.append(error) if error else None)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     assert failed == []
 
 
@@ -126,7 +126,7 @@ def consume(settings: dict[str, object], topic: str, count: int) -> list[int]:
         return len(numbers) >= count
 
     try:
-        wait_until(step, within=30, what=f"{count} records of {topic}")
+        wait_until(step, within=60, what=f"{count} records of {topic}")
         consumer.commit(asynchronous=False)
     finally:
         consumer.close()
@@ -190,16 +190,16 @@ def test_a_user_does_what_entries_allow_on_every_broker(cluster: Cluster, certif
     ):
         admin.create_topics([NewTopic("hers", 3, 3)])
         with pytest.raises(kafka.errors.TopicAuthorizationFailedError):
-            producer.send("hers", b"no").get(30)
+            producer.send("hers", b"no").get(60)
         admin.create_acls([Acl(AclPattern(TOPIC, "hers", LITERAL), "User:CN=alice", "*", WRITE, ALLOW)])
 
         def writes() -> bool:
             try:
-                return all(producer.send("hers", b"yes", partition=one).get(30).offset >= 0 for one in range(3))
+                return all(producer.send("hers", b"yes", partition=one).get(60).offset >= 0 for one in range(3))
             except kafka.errors.TopicAuthorizationFailedError:
                 return False
 
-        wait_until(writes, within=30, what="the entry is in force on all leaders")
+        wait_until(writes, within=60, what="the entry is in force on all leaders")
 
 
 def test_no_port_of_a_node_speaks_plaintext(cluster: Cluster) -> None:
@@ -245,7 +245,7 @@ def test_a_node_that_nobody_vouches_for_is_said_and_let_in_with_a_new_certificat
         words = ("the broker refused this client's certificate", "the broker's certificate is refused")
         wait_until(
             lambda: any(one in cluster.log(broker)[said:] for one in words),
-            within=30,
+            within=60,
             what=lambda: f"one of {words} in the log: {cluster.log(broker)[said:]}",
         )
     finally:
@@ -325,7 +325,7 @@ def test_nodes_sign_in_again_before_their_sessions_end(scram: Scram) -> None:
 
     for listener in ("SASL_SSL", "CONTROLLER"):
         words = f"is User:node again, by SCRAM-SHA-512 on {listener}"
-        wait_until(lambda words=words: said(words), within=30, what=words)  # type: ignore[misc]
+        wait_until(lambda words=words: said(words), within=60, what=words)  # type: ignore[misc]
     assert not said("tried again")
 
 
@@ -336,7 +336,7 @@ def test_a_node_with_a_wrong_password_is_said(scram: Scram) -> None:
     node.settings.write_text(text.replace("node-secret", "wrong"))
     scram.local.process(3).launch()
     words = "authentication by SCRAM-SHA-512 failed: Authentication failed during authentication due to invalid"
-    wait_until(lambda: words in scram.log(3)[said:], within=30, what=words)
+    wait_until(lambda: words in scram.log(3)[said:], within=60, what=words)
     scram.local.kill_node(3)
     node.settings.write_text(text)
     scram.local.start_nodes([3])

@@ -76,7 +76,7 @@ def test_our_client_reads_what_it_wrote(addresses: dict[str, str], trust: Path, 
     with Consumer(server, reading) as consumer:
         consumer.subscribe([topic])
         while len(found) < 100:
-            found += [record.value for record in consumer.poll(10.0)]
+            found += [record.value for record in consumer.poll(60)]
     assert found == [b"%d" % number for number in range(100)]
     with Admin(server, secured) as admin:
         assert topic in admin.list_topics()

@@ -66,7 +66,7 @@ def test_every_version_creates(wire: Wire, topic_name: str, version: int) -> Non
     if version >= 5:
         assert (made.num_partitions, made.replication_factor) == (3, 1)
         assert {entry.name: entry.value for entry in made.configs}["cleanup.policy"] == "delete"
-    wait_until(lambda: exists(wire, topic_name), within=10, what="the topic is shown")
+    wait_until(lambda: exists(wire, topic_name), within=60, what="the topic is shown")
     assert len(describe(wire, topic_name).partitions) == 3
 
 
@@ -150,7 +150,7 @@ def test_a_manual_assignment_is_kept(wire: Wire, topic_name: str) -> None:
     broker = wire.call("Metadata", 12, topics=[]).brokers[0].node_id
     chosen = [{"partition_index": index, "broker_ids": [broker]} for index in range(2)]
     assert create_topics(wire, item(topic_name, -1, -1, assignments=chosen))[topic_name].error_code == 0
-    wait_until(lambda: exists(wire, topic_name), within=10, what="the topic is shown")
+    wait_until(lambda: exists(wire, topic_name), within=60, what="the topic is shown")
     assert [list(part.replica_nodes) for part in describe(wire, topic_name).partitions] == [[broker], [broker]]
 
 
@@ -200,7 +200,7 @@ def test_an_unknown_topic_is_not_made_unless_it_is_allowed(wire: Wire, topic_nam
     assert describe(wire, topic_name).error_code == UNKNOWN_TOPIC_OR_PARTITION
     first = describe(wire, topic_name, create=True).error_code
     assert first in {0, UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE}
-    wait_until(lambda: exists(wire, topic_name), within=10, what="the topic was made")
+    wait_until(lambda: exists(wire, topic_name), within=60, what="the topic was made")
 
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
@@ -208,7 +208,7 @@ def test_kafkas_own_topics_are_made_by_their_settings_when_metadata_asks_first(n
     settings = {"offsets.topic.num.partitions": "4", "transaction.state.log.num.partitions": "4"}
     with serving(settings) as server, Wire(server.bootstrap_servers) as wire:
         describe(wire, name, create=True)
-        wait_until(lambda: exists(wire, name), within=10, what="the topic is shown")
+        wait_until(lambda: exists(wire, name), within=60, what="the topic is shown")
         assert len(describe(wire, name).partitions) == 4
         asked = [{"resource_type": 2, "resource_name": name, "configuration_keys": ["cleanup.policy"]}]
         (described,) = wire.call("DescribeConfigs", 4, resources=asked).results
@@ -220,7 +220,7 @@ def test_the_state_topic_of_share_groups_is_created_by_its_settings_when_metadat
     settings = {"share.coordinator.state.topic.replication.factor": "1", "share.coordinator.state.topic.min.isr": "1"}
     with serving(settings) as server, Wire(server.bootstrap_servers) as wire:
         describe(wire, name, create=True)
-        wait_until(lambda: exists(wire, name), within=10, what="the topic is shown")
+        wait_until(lambda: exists(wire, name), within=60, what="the topic is shown")
         made = describe(wire, name)
         assert (made.is_internal, len(made.partitions)) == (True, 50)
         (described,) = wire.call("DescribeConfigs", 4, resources=[{"resource_type": 2, "resource_name": name}]).results
@@ -248,7 +248,7 @@ def test_a_name_that_cannot_be_is_refused_by_metadata(wire: Wire) -> None:
 def test_every_version_deletes(wire: Wire, topic: Topic, version: int) -> None:
     (answer,) = delete_topics(wire, version, names=(topic.name,))
     assert (answer.error_code, answer.name) == (0, topic.name)
-    wait_until(lambda: not exists(wire, topic.name), within=10, what="the topic is gone")
+    wait_until(lambda: not exists(wire, topic.name), within=60, what="the topic is gone")
     part = produced(wire.ask(produce(topic.name, BATCH)))
     assert part.error_code == UNKNOWN_TOPIC_OR_PARTITION
 
@@ -274,7 +274,7 @@ def test_a_topic_made_again_has_another_id_and_an_empty_log(wire: Wire, create: 
     first = create()
     assert produced(wire.ask(produce(first.name, BATCH))).error_code == 0
     assert delete_topics(wire, 6, names=(first.name,))[0].error_code == 0
-    wait_until(lambda: not exists(wire, first.name), within=10, what="the topic is gone")
+    wait_until(lambda: not exists(wire, first.name), within=60, what="the topic is gone")
     second = create(first.name)
     assert second.id != first.id
     part = fetched(wire.ask(fetch(second.name)))
@@ -287,7 +287,7 @@ def test_the_offsets_topic_that_a_client_asks_for_is_made_as_the_brokers_would_m
     with serving({"offsets.topic.num.partitions": "3"}) as server, Wire(server.bootstrap_servers) as wire:
         name = "__consumer_offsets"
         describe(wire, name, create=True)
-        wait_until(lambda: exists(wire, name), within=10, what="the topic is shown")
+        wait_until(lambda: exists(wire, name), within=60, what="the topic is shown")
         made = describe(wire, name)
         assert (made.is_internal, len(made.partitions)) == (True, 3)
         asked = {"resource_type": 2, "resource_name": name, "configuration_keys": ["cleanup.policy"]}

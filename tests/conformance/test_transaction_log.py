@@ -35,7 +35,7 @@ def test_kafkas_dump_tool_reads_every_state_of_a_transactional_id(tmp_path: Path
                 (known,) = wire.call("DescribeTransactions", 0, transactional_ids=["t"]).transaction_states
                 return bool(known.transaction_state == "CompleteCommit")
 
-            wait_until(is_complete, within=20, what="the markers are written")
+            wait_until(is_complete, within=60, what="the markers are written")
     run = ["--transaction-log-decoder", "--files", str(data / "__transaction_state-0" / f"{0:020}.log")]
     (theirs,) = kafkas([run], tmp_path)
     assert ours(run) == theirs

@@ -55,7 +55,7 @@ def waits_for_offset(wire: Wire, group: str, topic: str, offset: int) -> None:
     """Markers are written after EndTxn's answer: wait until the group has an offset that no transaction holds."""
     wait_until(
         lambda: offset_of(wire, group, topic, require_stable=True) == (offset, OK),
-        within=20,
+        within=60,
         what=lambda: f"{group} has {offset}, not {offset_of(wire, group, topic, require_stable=True)}",
     )
 
@@ -326,7 +326,7 @@ def test_a_commit_at_an_older_epoch_is_taken_for_a_partition_that_the_member_has
     epoch = joined(wire, name, member, topic.name)
     topics = (topic.name, f"{topic.name}-other")
     wait_until(
-        lambda: joined(wire, name, member, *topics, epoch=epoch) > epoch, within=20, what="the member has a newer epoch"
+        lambda: joined(wire, name, member, *topics, epoch=epoch) > epoch, within=60, what="the member has a newer epoch"
     )
     sender = producer().init()
     sender.add_offsets(name)

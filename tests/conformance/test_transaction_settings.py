@@ -104,7 +104,7 @@ def test_an_id_that_is_silent_expires(sender: Transactional, topic: Topic) -> No
     sender.run(topic.name, b"a")
     before = sender.producer_id
     wait_until(
-        lambda: sender.describe().error_code == TRANSACTIONAL_ID_NOT_FOUND, within=20, what=f"{sender.id} expires"
+        lambda: sender.describe().error_code == TRANSACTIONAL_ID_NOT_FOUND, within=60, what=f"{sender.id} expires"
     )
     assert sender.add(topic.name) == INVALID_PRODUCER_ID_MAPPING
     sender.init()
@@ -118,7 +118,7 @@ def test_an_open_transaction_keeps_its_id(sender: Transactional, topic: Topic, w
     sender.add(topic.name)
     sender.write(topic.name, b"a")
     silent = transactional(wire, server).init()
-    wait_until(lambda: silent.describe().error_code == TRANSACTIONAL_ID_NOT_FOUND, within=20, what="a later id expires")
+    wait_until(lambda: silent.describe().error_code == TRANSACTIONAL_ID_NOT_FOUND, within=60, what="a later id expires")
     assert sender.describe().transaction_state == "Ongoing"
     assert sender.producer_id in producers(wire, topic.name)
     assert sender.end(COMMIT) == OK
@@ -130,7 +130,7 @@ def test_a_partition_forgets_a_silent_producer(sender: Transactional, topic: Top
     sender.run(topic.name, b"a")
     assert sender.producer_id in producers(wire, topic.name)
     wait_until(
-        lambda: sender.producer_id not in producers(wire, topic.name), within=20, what=f"{sender.id} is forgotten"
+        lambda: sender.producer_id not in producers(wire, topic.name), within=60, what=f"{sender.id} is forgotten"
     )
 
 
@@ -151,7 +151,7 @@ def at_level(wire: Wire) -> Iterator[Callable[[int], None]]:
         update = {"feature": "transaction.version", "max_version_level": wanted, "upgrade_type": kind}
         answer = wire.call("UpdateFeatures", 1, timeout_ms=10_000, feature_updates=[update], validate_only=False)
         assert answer.error_code == OK, answer
-        wait_until(lambda: level() == wanted, within=10, what=f"transaction.version is {wanted}")
+        wait_until(lambda: level() == wanted, within=60, what=f"transaction.version is {wanted}")
 
     yield set_level
     set_level(2)

@@ -146,7 +146,7 @@ def test_a_hanging_transaction_is_found_and_aborted(topic_name: str, capsys: pyt
         hour_ago = int(time.time() * 1000) - HOUR_MS
         assert fine.add(topic_name) == OK
         for producer in (hanging, fine):
-            wait_until(partial(writes, producer, hour_ago), within=20, what="the leader knows that it leads")
+            wait_until(partial(writes, producer, hour_ago), within=60, what="the leader knows that it leads")
         search = ("find-hanging", "--topic", topic_name)
         ours = said(server, capsys, *search)
         assert ours == kafkas(server, *search)

@@ -142,14 +142,14 @@ def test_a_removed_feature_is_not_returned_and_what_it_stands_for_is_refused_unt
     with serving() as server, Wire(server.bootstrap_servers) as wire:
         before = api_versions(wire)
         assert ask(wire, (GROUPS, 0, SAFE), validate_only=False).error_code == 0
-        wait_until(lambda: GROUPS not in levels(wire), within=10, what="the feature is removed")
+        wait_until(lambda: GROUPS not in levels(wire), within=60, what="the feature is removed")
         assert api_versions(wire).finalized_features_epoch > before.finalized_features_epoch
         assert heartbeat(server).error_code == UNSUPPORTED_VERSION
         refused = ask(wire, (GROUPS, 1, SAFE), validate_only=False)
         reason = f"Invalid update version 1 for feature {GROUPS}. Can't downgrade to a newer version."
         assert (refused.error_code, refused.error_message) == (INVALID_UPDATE_VERSION, f"{FAILED}{reason}")
         assert ask(wire, (GROUPS, 1, UPGRADE), validate_only=False).error_code == 0
-        wait_until(lambda: levels(wire).get(GROUPS) == 1, within=10, what="the feature is back")
+        wait_until(lambda: levels(wire).get(GROUPS) == 1, within=60, what="the feature is back")
         assert heartbeat(server).error_code != UNSUPPORTED_VERSION
 
 

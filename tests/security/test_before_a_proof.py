@@ -45,7 +45,7 @@ def frame(key: int, version: int = 0, body: bytes = bytes(64)) -> bytes:
 def answered(address: str, *frames: bytes) -> bytes:
     """What comes back until the broker closes the connection."""
     host, port = address.split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as one:
+    with socket.create_connection((host, int(port)), timeout=60) as one:
         one.sendall(b"".join(frames))
         received = b""
         while data := one.recv(65536):

@@ -31,7 +31,7 @@ def context(authority: Authority, shown: Path | None) -> ssl.SSLContext:
 
 def encrypted(address: str, using: ssl.SSLContext) -> ssl.SSLSocket:
     host, port = address.rsplit(":", 1)
-    return using.wrap_socket(socket.create_connection((host, int(port)), timeout=20), server_hostname="localhost")
+    return using.wrap_socket(socket.create_connection((host, int(port)), timeout=60), server_hostname="localhost")
 
 
 def answer(address: str, using: ssl.SSLContext) -> bytes:
@@ -109,7 +109,7 @@ def test_a_server_for_another_host_is_not_spoken_to(at: At, authority: Authority
     host, port = at("SSL").rsplit(":", 1)
     assert "broker.example" not in LOCAL
     with (
-        socket.create_connection((host, int(port)), timeout=20) as plain,
+        socket.create_connection((host, int(port)), timeout=60) as plain,
         pytest.raises(ssl.SSLCertVerificationError, match=r"broker\.example"),
     ):
         context(authority, path).wrap_socket(plain, server_hostname="broker.example")

@@ -193,7 +193,7 @@ def test_weak_suites_are_not_spoken(at: At, suites: str) -> None:
 
 def shakes_hands(address: str, made: ssl.SSLContext) -> bool:
     host, port = address.rsplit(":", 1)
-    with socket.create_connection((host, int(port)), timeout=20) as plain:
+    with socket.create_connection((host, int(port)), timeout=60) as plain:
         try:
             made.wrap_socket(plain).close()
         except (ssl.SSLError, ConnectionError):

@@ -52,7 +52,7 @@ def beginners(address: str, begins: bytes) -> Iterator[list[socket.socket]]:
     opened: list[socket.socket] = []
     try:
         for _ in range(COUNT):
-            opened.append(socket.create_connection((host, int(port)), timeout=20))
+            opened.append(socket.create_connection((host, int(port)), timeout=60))
             opened[-1].sendall(begins)
         yield opened
     finally:
@@ -104,7 +104,7 @@ def test_two_thousand_that_begin_hold_little_and_keep_nobody_out(hasty: tuple[At
             assert token(wire, f"\0alice\0{PASSWORD}".encode()).error_code == NONE
         trusting = ssl.create_default_context(cadata=authority.pem)
         host, port = at("SSL").rsplit(":", 1)
-        with socket.create_connection((host, int(port)), timeout=20) as plain:
+        with socket.create_connection((host, int(port)), timeout=60) as plain:
             trusting.wrap_socket(plain, server_hostname="localhost").close()
         assert all(is_closed(one) for one in opened)
 
@@ -120,4 +120,4 @@ def test_a_byte_now_and_then_gives_no_more_time(hasty: tuple[At, Authority]) -> 
             except (ConnectionError, TimeoutError):
                 return True
 
-        wait_until(refused, within=20, what="the connection is closed")
+        wait_until(refused, within=60, what="the connection is closed")

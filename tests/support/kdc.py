@@ -91,19 +91,19 @@ def realm(directory: Path) -> Iterator[Realm]:
             patch.setenv(name, made.environment[name])
         process = subprocess.Popen([kdc, "-n", "-r", REALM], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:
-            wait_until(lambda: process.poll() is not None or _answers(port), within=30, what="the KDC listens")
+            wait_until(lambda: process.poll() is not None or _answers(port), within=60, what="the KDC listens")
             assert process.poll() is None, process.stderr and process.stderr.read()
             yield made
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(60)
             if process.stderr is not None:
                 process.stderr.close()
 
 
 def _answers(port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        socket.create_connection(("127.0.0.1", port), timeout=60).close()
     except OSError:
         return False
     return True

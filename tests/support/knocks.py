@@ -26,7 +26,7 @@ class Knocks:
     ) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._thread.join(10)
+        self._thread.join(60)
 
     def _accept(self) -> None:
         while True:

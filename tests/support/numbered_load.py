@@ -84,7 +84,7 @@ def read_all(address: str, topic: str) -> Iterator[tuple[int, int, int]]:
     try:
         for partition in range(PARTITIONS):
             where = confluent_kafka.TopicPartition(topic, partition, 0)
-            _first, end = consumer.get_watermark_offsets(where, timeout=20)
+            _first, end = consumer.get_watermark_offsets(where, timeout=60)
             consumer.assign([where])
             offset = -1
             while offset < end - 1:

@@ -20,8 +20,8 @@ from pybench.peers.free_ports import free_ports
 
 PROGRAM = Path(sys.executable).with_name("pybroker")
 READY = re.compile(r"ready: \w+://([\d.]+:\d+)")
-START_SECONDS = 30
-STOP_SECONDS = 30
+START_SECONDS = 60
+STOP_SECONDS = 60
 
 
 class NotStartedError(AssertionError):

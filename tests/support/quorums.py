@@ -23,7 +23,7 @@ from tests.support.controllers import CLUSTER
 from tests.support.processes import free_port
 
 
-async def until(condition: Callable[[], bool], *, within: float = 20.0) -> None:
+async def until(condition: Callable[[], bool], *, within: float = 60.0) -> None:
     """Wait for what nothing announces, while the loop serves others; AssertionError when it does not come."""
     never, deadline = asyncio.Event(), asyncio.get_running_loop().time() + within
     while not condition():

@@ -102,7 +102,7 @@ class ScriptedBroker:
         self.answers_produce.set()
         self.close_connections()
         for thread in list(self._threads):
-            thread.join(10)
+            thread.join(60)
 
     def hold(self, base: int, count: int, raw: bytes) -> None:
         """Have these bytes in the log, which take `count` offsets from `base` on; whatever they are."""

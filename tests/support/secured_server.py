@@ -41,7 +41,7 @@ def secured_server(
             for mechanism in MECHANISMS[1:]:
                 admin.alter_scram_user("alice", give=ScramPassword(mechanism, PASSWORD, 4096))
             known = {"alice": dict.fromkeys(MECHANISMS[1:], 4096)}
-            wait_until(lambda: admin.describe_scram_users() == known, within=20, what="alice is known")
+            wait_until(lambda: admin.describe_scram_users() == known, within=60, what="alice is known")
         yield at
 
 

@@ -24,7 +24,7 @@ MODULES = (
     kafka.protocol.admin,
     kafka.protocol.sasl,
 )
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 60
 
 
 def message(name: str) -> Any:

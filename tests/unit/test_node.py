@@ -174,7 +174,7 @@ def test_a_log_that_rolled_is_flushed_up_to_its_new_segment(tmp_path: Path) -> N
             for _ in range(6):
                 producer.send("rolls", b"v" * 400_000, partition=0)
         wait_until(
-            lambda: recovery_point(tmp_path, "rolls 0") >= 2, within=20, what="a recovery point in the checkpoint"
+            lambda: recovery_point(tmp_path, "rolls 0") >= 2, within=60, what="a recovery point in the checkpoint"
         )
 
 

@@ -23,7 +23,7 @@ from tests.support.certificates import Authority
 USERS = {"alice": ScramCredential(salt=b"0" * 26, stored_key=bytes(32), server_key=bytes(32), iterations=4096)}
 CERTIFICATE = Authority().sign("alice").der
 SECONDS = 2.0
-"""For what takes milliseconds where the time is linear."""
+"""Of this thread on a processor, for what takes milliseconds where the time is linear."""
 
 first_messages = st.one_of(
     st.binary(max_size=200),
@@ -117,10 +117,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_long_subject_takes_no_long_time(kind: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     with contextlib.suppress(CertificateError):
         subject_of(certificate_of(HOSTILE[kind]))
-    assert time.monotonic() - began < SECONDS
+    assert time.thread_time() - began < SECONDS
 
 
 @pytest.mark.parametrize(
@@ -135,16 +135,16 @@ def test_a_long_subject_takes_no_long_time(kind: str) -> None:
     ids=lambda message: message[:12],
 )
 def test_a_long_message_takes_no_long_time(message: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     for _ in range(10):
         exchange = ScramExchange(SCRAM_BY_NAME["SCRAM-SHA-512"], USERS, "BROKER", Decoys())
         exchange.step(message.encode())
         exchange.step(b"c=biws,r=bBROKER" + b",p=a" * 2000 + b"\0")
-    assert time.monotonic() - began < SECONDS
+    assert time.thread_time() - began < SECONDS
 
 
 def test_a_pattern_that_others_would_try_for_ever_takes_no_long_time() -> None:
     rules = parse_rules("RULE:^CN=(a+)+$/$1/,DEFAULT")
-    began = time.monotonic()
+    began = time.thread_time()
     assert map_name(rules, "CN=" + "a" * 5000 + "!").endswith("!")
-    assert time.monotonic() - began < SECONDS
+    assert time.thread_time() - began < SECONDS

@@ -49,7 +49,7 @@ def test_a_token_is_renewed_until_it_ends_for_good(
     admin = Scripted(ClientError("nobody answers"), issued + 200, issued + 400)
     renewal = delegation._Renewal(admin, token, begun_s)
     renewal.thread.start()
-    renewal.thread.join(30)
+    renewal.thread.join(60)
     assert not renewal.thread.is_alive()
     assert admin.answers == []
     assert "delegation token id: not renewed" in caplog.text

@@ -44,7 +44,7 @@ def _ready(subject: Subject) -> None:
 
 
 def ask(server: AdminServer, path: str, method: str = "GET") -> tuple[int, str]:
-    with closing(http.client.HTTPConnection(*server.address, timeout=20)) as client:
+    with closing(http.client.HTTPConnection(*server.address, timeout=60)) as client:
         client.request(method, path)
         answer = client.getresponse()
         return answer.status, answer.read().decode()
@@ -52,7 +52,7 @@ def ask(server: AdminServer, path: str, method: str = "GET") -> tuple[int, str]:
 
 def raw(server: AdminServer, request: bytes) -> bytes:
     """Everything that comes back until the server closes."""
-    with socket.create_connection(server.address, timeout=20) as client:
+    with socket.create_connection(server.address, timeout=60) as client:
         client.sendall(request)
         return b"".join(iter(lambda: client.recv(4096), b""))
 
@@ -77,7 +77,7 @@ def test_metrics_are_text_that_ends_with_its_mark(server: AdminServer) -> None:
 def test_metrics_have_the_format_that_is_accepted(
     server: AdminServer, accept: str, content_type: str, last: str
 ) -> None:
-    with closing(http.client.HTTPConnection(*server.address, timeout=20)) as client:
+    with closing(http.client.HTTPConnection(*server.address, timeout=60)) as client:
         client.request("GET", "/metrics", headers={"Accept": accept})
         answer = client.getresponse()
         assert answer.getheader("content-type") == content_type
@@ -99,7 +99,7 @@ def test_other_paths_and_methods_are_refused_by_name(server: AdminServer) -> Non
 
 @pytest.mark.parametrize(("path", "status"), [("/metrics", 200), ("/nothing", 404)])
 def test_head_is_answered_without_a_body(server: AdminServer, path: str, status: int) -> None:
-    with closing(http.client.HTTPConnection(*server.address, timeout=20)) as client:
+    with closing(http.client.HTTPConnection(*server.address, timeout=60)) as client:
         client.request("HEAD", path)
         answer = client.getresponse()
         assert (answer.status, answer.read()) == (status, b"")
@@ -116,17 +116,17 @@ def test_few_heavy_pages_are_made_at_a_time_and_light_ones_go_on() -> None:
         yield "kafka_log_log_size_bytes", (Sample(0, ("t" * 200, str(index))) for index in range(200_000))
 
     server = AdminServer("127.0.0.1", 0, Pages(families, lambda: None), Limits(100, 60))
-    clients = [socket.create_connection(server.address, timeout=20) for _ in range(3)]
+    clients = [socket.create_connection(server.address, timeout=60) for _ in range(3)]
     try:
         asks = b"GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n"
         for client in clients[:2]:
             client.sendall(asks)
-        wait_until(lambda: len(begun) == 2, within=20, what="two pages are being made")
+        wait_until(lambda: len(begun) == 2, within=60, what="two pages are being made")
         clients[2].sendall(asks)
         assert ask(server, "/healthz")[0] == 200
         assert len(begun) == 2
         clients[0].close()
-        wait_until(lambda: len(begun) == 3, within=20, what="the third follows the first")
+        wait_until(lambda: len(begun) == 3, within=60, what="the third follows the first")
     finally:
         for client in clients:
             client.close()
@@ -134,7 +134,7 @@ def test_few_heavy_pages_are_made_at_a_time_and_light_ones_go_on() -> None:
 
 
 def test_a_connection_takes_several_requests(server: AdminServer) -> None:
-    with closing(http.client.HTTPConnection(*server.address, timeout=20)) as client:
+    with closing(http.client.HTTPConnection(*server.address, timeout=60)) as client:
         for _ in range(3):
             client.request("GET", "/healthz")
             assert client.getresponse().read() == b"the process is alive\n"
@@ -156,7 +156,7 @@ def test_what_is_too_much_or_no_http_is_refused(server: AdminServer, request_byt
 def test_a_connection_too_many_is_closed_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
     server = AdminServer("127.0.0.1", 0, Pages(lambda: iter(()), lambda: None), Limits(1, 20))
     try:
-        with closing(http.client.HTTPConnection(*server.address, timeout=20)) as client:
+        with closing(http.client.HTTPConnection(*server.address, timeout=60)) as client:
             client.request("GET", "/healthz")
             assert client.getresponse().read()
             assert raw(server, b"") == raw(server, b"") == b""

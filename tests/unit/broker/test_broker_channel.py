@@ -186,7 +186,7 @@ async def test_an_idle_connection_is_closed_and_opened_again() -> None:
         image = image_of({2: two.endpoint})
         async with channel_by(lambda: image, SETTINGS._replace(max_idle_ms=1)) as channel:
             await ask(channel)
-            await asyncio.to_thread(wait_until, lambda: not channel._peers, within=10, what="closed")
+            await asyncio.to_thread(wait_until, lambda: not channel._peers, within=60, what="closed")
             await ask(channel)
         assert two.connections == 2
 

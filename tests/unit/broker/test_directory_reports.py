@@ -38,7 +38,7 @@ async def test_reports_are_sent_in_order_and_none_before_the_registration() -> N
     assert sent == []
     reports.registered()
     report(3)
-    await asyncio.wait_for(all_sent.wait(), 5)
+    await asyncio.wait_for(all_sent.wait(), 60)
     assert sent == [1, 2, 3]
 
 
@@ -55,7 +55,7 @@ async def test_a_report_that_has_to_arrive_is_sent_until_it_does(monkeypatch: py
 
     reports.insist(report, 60, lambda: pytest.fail("it arrived in time"))
     reports.registered()
-    await asyncio.wait_for(arrived.wait(), 5)
+    await asyncio.wait_for(arrived.wait(), 60)
     await turn()
     assert (sent, reports._later) == ([1, 2, 3], set())
 
@@ -64,7 +64,7 @@ async def test_a_report_that_never_arrives_is_given_up_once() -> None:
     reports, given_up = DirectoryReports(), asyncio.Event()
     reports.insist(never_arrives, 0.01, given_up.set)
     reports.registered()
-    await asyncio.wait_for(given_up.wait(), 5)
+    await asyncio.wait_for(given_up.wait(), 60)
     await reports.stop()
     assert reports._later == set()
 
@@ -92,7 +92,7 @@ async def test_a_stop_waits_for_the_report_under_way_and_forgets_the_others() ->
     reports.add(first)
     reports.add(second)
     reports.registered()
-    await asyncio.wait_for(begun.wait(), 5)
+    await asyncio.wait_for(begun.wait(), 60)
     stopping = asyncio.ensure_future(reports.stop())
     await turn()
     goes_on.set()

@@ -12,7 +12,7 @@ async def test_ids_are_given_once_and_blocks_are_asked_for_once() -> None:
     async def allocate() -> range:
         nonlocal asked
         asked += 1
-        await asyncio.wait_for(started.wait(), 5)
+        await asyncio.wait_for(started.wait(), 60)
         return next(blocks)
 
     started = asyncio.Event()

@@ -131,15 +131,15 @@ async def test_what_is_reported_before_the_registration_is_sent_after_it_with_it
     run.registration.report_failed_directories()
     assert run.registrar.reports.empty()
     await run.registration.register(ENDPOINTS)
-    assert await asyncio.wait_for(run.registrar.reports.get(), 5) == (3, 77, placed)
-    assert await asyncio.wait_for(run.registrar.reports.get(), 5) == (3, 77, [run.ids()[1]])
+    assert await asyncio.wait_for(run.registrar.reports.get(), 60) == (3, 77, placed)
+    assert await asyncio.wait_for(run.registrar.reports.get(), 60) == (3, 77, [run.ids()[1]])
 
 
 async def test_a_report_that_the_controller_does_not_take_is_logged(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     run.registrar.unreachable = True
     await run.registration.register(ENDPOINTS)
     run.registration.report_placed({})
-    await asyncio.wait_for(run.registrar.reports.get(), 5)
+    await asyncio.wait_for(run.registrar.reports.get(), 60)
     await run.registration.stop()
     assert "the log directories could not be reported to the controller: nobody leads" in caplog.text
 
@@ -156,7 +156,7 @@ async def test_a_broker_that_cannot_report_a_failed_directory_gives_up(
     await run.registration.register(ENDPOINTS)
     run.directories.logs[1].offline = True
     run.registration.report_failed_directories()
-    reason = await asyncio.wait_for(run.given_up.get(), 5)
+    reason = await asyncio.wait_for(run.given_up.get(), 60)
     assert reason == (
         "no controller took within log.dir.failure.timeout.ms=20 the report that a log directory failed: "
         f"{tmp_path / 'b'}"

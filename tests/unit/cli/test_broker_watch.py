@@ -26,10 +26,10 @@ def test_it_is_said_once_for_a_call_that_no_broker_answers(capsys: pytest.Captur
 
     with BrokerWatch(NO_SERVER, {"max.block.ms": "60000", "linger.ms": "5"}) as watch:
         watch.begin()
-        wait_until(lambda: is_said(1), within=30, what="said once")
+        wait_until(lambda: is_said(1), within=60, what="said once")
         watch.end()
         watch.begin()
-        wait_until(lambda: is_said(2), within=30, what="said twice")
+        wait_until(lambda: is_said(2), within=60, what="said twice")
     for line in said.splitlines():
         assert line.startswith(f"no broker answered: {NO_SERVER}: ")
         assert "; trying again for " in line
@@ -49,6 +49,6 @@ def test_nothing_is_said_where_a_broker_answers(
     monkeypatch.setattr(BrokerWatch, "_ask", ask_and_note)
     with Broker() as broker, BrokerWatch(broker.bootstrap_servers, {}) as watch:
         watch.begin()
-        wait_until(lambda: answers, within=30, what="asked")
+        wait_until(lambda: answers, within=60, what="asked")
     assert answers == [None]
     assert capsys.readouterr().err == ""

@@ -63,7 +63,7 @@ def test_brokers_are_shown_killed_restarted_and_stopped(
     assert (killed.returncode, killed.stderr) == (1, "pybroker cluster: broker 2 is not running\n")
     assert cluster("restart", "2", *data).returncode == 0
     assert cluster("pause", "3", *data).returncode == 0
-    wait_until(lambda: "paused" in cluster("status", *data).stdout, within=10, what="a paused broker")
+    wait_until(lambda: "paused" in cluster("status", *data).stdout, within=60, what="a paused broker")
     assert cluster("resume", "3", *data).returncode == 0
     assert cluster("stop", *data).returncode == 0
     assert process.wait(60) == 0

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -159,7 +158,7 @@ def test_a_signal_ends_it_with_the_count(broker: Broker, number: signal.Signals,
         assert len([running.stdout.readline() for _ in range(3)]) == 3
         running.send_signal(number)
         try:
-            _, said = running.communicate(timeout=30)
+            _, said = running.communicate(timeout=60)
         finally:
             running.kill()
     assert running.returncode == status
@@ -183,7 +182,7 @@ def test_a_reader_that_goes_after_the_last_record_ends_it(broker: Broker) -> Non
         assert running.stdout is not None
         assert len([running.stdout.readline() for _ in range(3)]) == 3
         running.stdout.close()
-        assert running.wait(30) == 0
+        assert running.wait(60) == 0
         assert running.stderr is not None
         assert running.stderr.read() == b"Processed a total of 3 messages\n"
 
@@ -282,10 +281,10 @@ def test_what_stands_behind_a_record_that_cannot_be_shown_is_not_committed(
 
 @pytest.mark.parametrize("options", [[], ["--group", "g"], ["--partition", "0", "--offset", "earliest"]])
 def test_it_ends_in_time_where_no_broker_answers(capfd: pytest.CaptureFixture[str], options: list[str]) -> None:
-    began = time.monotonic()
     where = ["--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--timeout-ms", "1000"]
-    assert main(["console-consumer", *where, *options]) == 0
-    assert time.monotonic() - began < 20  # it was a minute
+    # Longer than this test may take.
+    patient = ["--command-property", "default.api.timeout.ms=3600000"]
+    assert main(["console-consumer", *where, *patient, *options]) == 0
     first, last = capfd.readouterr().err.splitlines()
     assert first.startswith("ERROR Error processing message, terminating consumer process: no record came within")
     assert "no broker answered: 127.0.0.1:1: " in first

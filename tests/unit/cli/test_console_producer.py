@@ -48,7 +48,7 @@ def values(broker: Broker, topic: str, count: int, partitions: int = 1) -> list[
         consumer.assign([TopicPartition(topic, number) for number in range(partitions)])
         found: list[bytes | None] = []
         while len(found) < count:
-            found += [record.value for record in consumer.poll(5)]
+            found += [record.value for record in consumer.poll(60)]
         return found
 
 
@@ -66,7 +66,7 @@ def test_lines_go_where_their_keys_lead(broker: Broker, run: Run, sync: list[str
         places: dict[bytes | None, set[int]] = {}
         count = 0
         while count < 50:
-            for record in consumer.poll(5):
+            for record in consumer.poll(60):
                 places.setdefault(record.key, set()).add(record.partition)
                 count += 1
     assert len(places) == 7
@@ -147,7 +147,7 @@ def test_it_says_that_no_broker_answers_and_a_signal_ends_that(
         assert line.startswith("no broker answered: 127.0.0.1:1: ")
         assert "; trying again for " in line
         running.send_signal(number)
-        _, said = running.communicate(timeout=30)
+        _, said = running.communicate(timeout=60)
     assert (running.returncode, said) == (status, b"")
 
 
@@ -161,13 +161,13 @@ def test_a_second_signal_gives_up_what_is_not_acknowledged() -> None:
         assert running.stderr is not None
         running.stdin.write(b"line\n")
         running.stdin.flush()
-        wait_until(lambda: broker.asked[PRODUCE], within=30, what="sent")
+        wait_until(lambda: broker.asked[PRODUCE], within=60, what="sent")
         running.send_signal(signal.SIGINT)
         assert running.stderr.readline() == (
             b"WARN 1 records are not acknowledged yet; another signal ends without them\n"
         )
         running.send_signal(signal.SIGTERM)
-        _, said = running.communicate(timeout=30)
+        _, said = running.communicate(timeout=60)
     assert running.returncode == 143
     failed = "ERROR Error when sending message to topic t with key: null, value: 4 bytes"
     assert said.decode() == f"{failed} with error: the producer is closed\n"

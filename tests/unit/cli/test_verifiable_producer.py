@@ -87,7 +87,7 @@ def test_it_says_that_no_broker_answers_and_a_signal_ends_that(number: signal.Si
         assert "; trying again for " in line
         running.send_signal(number)
         # The send would go on for most of a minute.
-        out, said = running.communicate(timeout=30)
+        out, said = running.communicate(timeout=60)
     assert (running.returncode, said) == (128 + number, "")
     events = [json.loads(line) for line in out.splitlines()]
     names = ["startup_complete", "producer_send_error", "shutdown_complete", "tool_data"]

@@ -108,7 +108,7 @@ def test_columns_hold_what_records_hold(servers: str) -> None:
         records.assign({FIRST: EARLIEST})
         expected: list[PolledRecord] = []
         while len(expected) < 1000:
-            expected += records.poll(10)
+            expected += records.poll(60)
         assert [(r["key"], r["value"], r["offset"], r["partition"], r["topic"]) for r in found] == [
             (r.key, r.value, r.offset, r.partition, r.topic) for r in expected
         ]

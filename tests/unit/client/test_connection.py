@@ -45,7 +45,7 @@ def answering(answer: bytes) -> Iterator[str]:
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(30)
+        thread.join(60)
 
 
 @pytest.mark.parametrize(("answer", "said"), SAID, ids=["http", "tls", "ssh"])

@@ -40,7 +40,7 @@ def test_records_of_aborted_transactions_are_left_out_in_whatever_order_they_end
         overlapping(broker)
         with Consumer(broker.bootstrap_servers, COMMITTED) as consumer:
             consumer.assign([T])
-            assert [record.value for record in consumer.poll(30)] == [b"c"]
+            assert [record.value for record in consumer.poll(60)] == [b"c"]
 
 
 def test_a_batch_that_cannot_be_read_is_met_until_the_consumer_goes_elsewhere() -> None:
@@ -49,13 +49,13 @@ def test_a_batch_that_cannot_be_read_is_met_until_the_consumer_goes_elsewhere() 
             broker.hold(offset, 1, Batch((Record(b"%d" % offset),), base_offset=offset, crc=crc).encode())
         with Consumer(broker.bootstrap_servers, EARLIEST) as consumer:
             consumer.assign([T])
-            assert [record.value for record in consumer.poll(30)] == [b"0", b"1"]
+            assert [record.value for record in consumer.poll(60)] == [b"0", b"1"]
             for _ in range(3):
                 with pytest.raises(RecordError, match='topic "t" partition 0 offset 2: the batch\'s CRC'):
-                    consumer.poll(30)
+                    consumer.poll(60)
                 assert consumer.position(T) == 2
             consumer.seek(T, 3)
-            assert [record.value for record in consumer.poll(30)] == [b"3"]
+            assert [record.value for record in consumer.poll(60)] == [b"3"]
 
 
 def test_an_async_consumer_begins_in_an_event_loop() -> None:

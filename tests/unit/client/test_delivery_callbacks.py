@@ -132,7 +132,7 @@ def test_a_callback_runs_on_the_thread_of_deliveries_and_may_send_and_flush() ->
             producer.flush()
 
         producer.send("t", b"x", on_delivery=send_another)
-        assert called.wait(30)
+        assert called.wait(60)
     assert names == ["pybroker-deliveries"]
 
 
@@ -174,7 +174,7 @@ def test_a_producer_that_nobody_holds_says_what_is_lost_and_calls_its_callbacks(
         del producer
         gc.collect()
         assert gone() is None
-        assert called.wait(30)
+        assert called.wait(60)
     assert [type(error) for error, _ in calls] == [ClosedError]
     assert "a Producer was not closed, and 1 records of it were not delivered" in caplog.text
 

@@ -32,7 +32,7 @@ def test_keys_and_values_are_what_the_functions_make_and_none_stays_none() -> No
     with ScriptedBroker() as broker:
         filled(broker)
         with consumer(broker, key_deserializer=bytes.decode, value_deserializer=json.loads) as reading:
-            records = reading.poll(30, 3)
+            records = reading.poll(60, 3)
     assert [(r.key, r.value, r.offset) for r in records] == [("k", {"n": 1}, 0), ("k", None, 1), ("k", [2], 2)]
 
 
@@ -40,22 +40,22 @@ def test_a_record_that_cannot_be_read_is_named_and_met_again_until_seek() -> Non
     with ScriptedBroker() as broker:
         filled(broker)
         with consumer(broker, value_deserializer=json.loads) as reading:
-            assert [record.offset for record in reading.poll(30)] == [0, 1, 2]
+            assert [record.offset for record in reading.poll(60)] == [0, 1, 2]
             for _ in range(2):
                 with pytest.raises(DeserializationError, match="partition 0 offset 3: the value_deserializer") as met:
-                    reading.poll(30)
+                    reading.poll(60)
                 assert (met.value.partition, met.value.offset) == (("t", 0), 3)
                 assert isinstance(met.value.__cause__, json.JSONDecodeError)
                 assert reading.position(PLACE) == 3
             reading.seek(PLACE, 4)
-            assert [record.value for record in reading.poll(30)] == [4, 5]
+            assert [record.value for record in reading.poll(60)] == [4, 5]
 
 
 def test_records_are_handed_out_in_pieces_without_the_loops_thread() -> None:
     with ScriptedBroker() as broker:
         filled(broker)
         with consumer(broker) as reading:
-            pieces = [reading.poll(30, 1)[0].value for _ in VALUES]
+            pieces = [reading.poll(60, 1)[0].value for _ in VALUES]
             assert (pieces, reading.position(PLACE)) == (VALUES, 6)
 
 

@@ -353,7 +353,7 @@ def test_a_batch_whose_fate_is_unknown_keeps_its_number_when_another_one_is_refu
     with ScriptedBroker([LOST], further=[[TOO_LARGE]]) as broker:
         with Producer(broker.bootstrap_servers, slow) as producer:
             lost = producer.send("t", b"written", partition=0)
-            wait_until(lambda: broker.received, within=30, what="the first batch to be written")
+            wait_until(lambda: broker.received, within=60, what="the first batch to be written")
             with pytest.raises(BrokerError):
                 producer.send("t", b"refused", partition=1).result()
             assert lost.result().offset == 0

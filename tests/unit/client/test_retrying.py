@@ -133,7 +133,7 @@ def test_what_was_kept_open_and_closed_by_the_broker_is_opened_again() -> None:
                 assert admin.list_offsets({T0: EARLIEST})[T0].offset == 0
                 assert producer.send("t", b"x").result().offset == round_
                 fetcher.assign({T0: round_})
-                assert [record.offset for record in fetcher.poll(10)] == [round_]
+                assert [record.offset for record in fetcher.poll(60)] == [round_]
                 broker.close_connections()
 
 

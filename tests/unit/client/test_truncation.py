@@ -13,7 +13,7 @@ from pybroker.protocol.messages.offset_for_leader_epoch import EpochEndOffset
 from tests.support.scripted_broker import SERVED, ScriptedBroker
 
 T = TopicPartition("t", 0)
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 @pytest.fixture

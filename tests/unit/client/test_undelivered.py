@@ -73,7 +73,7 @@ def test_of_a_batch_the_records_are_counted_that_nobody_looked_at() -> None:
         with pytest.raises(DeliveryError, match="no outcome"):
             taken[0].result(0)
         producer.send("t", b"d")
-        super(Producer, producer).flush(30)
+        super(Producer, producer).flush(60)
         for delivery in (*taken, taken[0]):
             assert isinstance(delivery.exception(), BrokerError)
         with pytest.raises(BrokerError, match="7 records of t-0 were not delivered"):
@@ -97,7 +97,7 @@ def test_each_partition_and_cause_is_logged_once_at_the_next_send(caplog: pytest
         producer = Producer(broker.bootstrap_servers, QUICK)
         for _ in script:
             producer.send("t", b"x")
-            super(Producer, producer).flush(30)
+            super(Producer, producer).flush(60)
         producer.send("t", b"x")
         codes = [re.findall(r"MESSAGE_TOO_LARGE|TOPIC_AUTHORIZATION_FAILED", text) for text in warnings_of(caplog)]
         assert codes == [["MESSAGE_TOO_LARGE"], ["TOPIC_AUTHORIZATION_FAILED"]]
@@ -109,7 +109,7 @@ def test_the_error_of_a_block_is_raised_and_the_failure_logged(caplog: pytest.Lo
     def send_and_fail(servers: str) -> None:
         with Producer(servers, QUICK) as producer:
             producer.send("t", b"x")
-            super(Producer, producer).flush(30)
+            super(Producer, producer).flush(60)
             raise ZeroDivisionError
 
     caplog.set_level(logging.WARNING, "pybroker.client")
@@ -137,7 +137,7 @@ def test_many_failed_batches_are_counted_exactly() -> None:
         producer = Producer(broker.bootstrap_servers, {**QUICK, "enable.idempotence": False})
         for _ in range(count):
             producer.send("t", b"x")
-            super(Producer, producer).flush(30)
+            super(Producer, producer).flush(60)
         with pytest.raises(BrokerError, match=f"{count} records of t-0 were not delivered"):
             producer.close()
 
@@ -155,7 +155,7 @@ def test_rows_have_a_delivery() -> None:
         producer.flush()
         assert (len(sent), sent.done(), sent.result()) == (100, True, 100)
         refused = producer.send_columns(columns(50), topic="t")
-        super(Producer, producer).flush(30)
+        super(Producer, producer).flush(60)
         for _ in range(2):
             with pytest.raises(BrokerError, match=r"MESSAGE_TOO_LARGE.*; 50 of 50 rows were not delivered") as raised:
                 refused.result()

@@ -80,7 +80,7 @@ async def test_a_fetch_at_the_end_waits_for_a_commit_or_for_its_time(tmp_path: P
         assert not outcome.is_set
         await leader.register()
         await leader.channel.create_topics([NewTopic(name="t", num_partitions=1, replication_factor=1)])
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             response = await outcome
         records = response.responses[0].partitions[0].records
         assert parse_metadata_batches(records)[0][0][0] == end

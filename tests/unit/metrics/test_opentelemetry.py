@@ -77,6 +77,6 @@ def test_metrics_that_cannot_be_read_once_are_read_again(caplog: pytest.LogCaptu
 
     with Receiver() as receiver:
         export = Export(sender(receiver), families, interval_s=0.01)
-        wait_until(lambda: SIZE in receiver.metrics(), within=20, what="the metrics came")
+        wait_until(lambda: SIZE in receiver.metrics(), within=60, what="the metrics came")
         export.close()
     assert "metrics could not be sent by OpenTelemetry" in caplog.text

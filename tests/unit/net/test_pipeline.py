@@ -221,7 +221,7 @@ class Running:
         return Verdict(["mine"], 7)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not condition():
                 turned = asyncio.get_running_loop().create_future()
                 asyncio.get_running_loop().call_soon(turned.set_result, None)

@@ -20,7 +20,7 @@ async def test_work_that_fails_is_done_again(caplog: pytest.LogCaptureFixture) -
 
     with ThreadPoolExecutor(1) as workers:
         chore = asyncio.ensure_future(repeat(1, workers, work))
-        await asyncio.wait_for(enough.wait(), 20)
+        await asyncio.wait_for(enough.wait(), 60)
         chore.cancel()
         await asyncio.gather(chore, return_exceptions=True)
     assert "work failed: [Errno 28] No space left on device" in caplog.text

@@ -79,7 +79,7 @@ class Node:
         self.moves.request(topic, index, str(path))
 
     def settled(self) -> None:
-        wait_until(lambda: not self.moves.all(), within=20, what="no log is on its way")
+        wait_until(lambda: not self.moves.all(), within=60, what="no log is on its way")
 
     def holders(self, topic: str = "orders", index: int = 0) -> list[Path]:
         return [path for path in self.paths if (path / f"{topic}-{index}").exists()]
@@ -94,7 +94,7 @@ class Node:
         self.moves.set_pace(SLOW)
         self.request(self.paths[1])
         (move,) = self.moves.all()
-        wait_until(lambda: move.state.bytes > 0, within=20, what="the copying has begun")
+        wait_until(lambda: move.state.bytes > 0, within=60, what="the copying has begun")
         return move
 
 
@@ -135,7 +135,7 @@ def test_without_a_pace_a_log_stays_on_its_way_until_there_is_one(node: Node) ->
     node.open()
     node.moves.set_pace(0)
     node.request(node.paths[1])
-    wait_until(lambda: len(node.futures()) == 1, within=20, what="the future replica is there")
+    wait_until(lambda: len(node.futures()) == 1, within=60, what="the future replica is there")
     assert [move.key for move in node.moves.all()] == [("orders", 0)]
     assert node.holders() == [node.paths[0]]
     node.request(node.paths[0])

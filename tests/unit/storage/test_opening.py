@@ -13,7 +13,7 @@ LARGE = 16_000_000  # enough to be recovered alone
 
 def test_threads_share_a_lane_and_everything_is_opened_once() -> None:
     opened: list[int] = []
-    together = threading.Barrier(2, timeout=20)
+    together = threading.Barrier(2, timeout=60)
 
     def open_all(numbers: list[int]) -> None:
         if numbers[0] < 2:

@@ -63,7 +63,7 @@ async def test_a_topic_of_which_a_log_was_moved_is_reported_on_the_loop(run: Run
     here = run.partitions.directory_of("orders", 0)
     (other,) = (path for path in run.paths if path != here)
     await asyncio.to_thread(run.upkeep.moves.request, "orders", 0, str(other))
-    assert await asyncio.wait_for(run.moved.get(), 30) == "orders"
+    assert await asyncio.wait_for(run.moved.get(), 60) == "orders"
     assert run.partitions.directory_of("orders", 0) == other
 
 
@@ -71,7 +71,7 @@ async def test_a_log_that_rolled_is_flushed_before_the_end(run: Run, monkeypatch
     goes_on, flushed = threading.Event(), []
 
     def flush(topic: str, index: int) -> None:
-        goes_on.wait(30)
+        goes_on.wait(60)
         flushed.append((topic, index))
 
     monkeypatch.setattr(run.partitions, "flush", flush)
@@ -79,7 +79,7 @@ async def test_a_log_that_rolled_is_flushed_before_the_end(run: Run, monkeypatch
     waiting = asyncio.ensure_future(run.upkeep.flushed())
     assert flushed == []
     goes_on.set()
-    await asyncio.wait_for(waiting, 30)
+    await asyncio.wait_for(waiting, 60)
     assert flushed == [("orders", 3)]
 
 
@@ -91,7 +91,7 @@ async def test_what_has_not_begun_before_the_end_is_not_done(
     done = threading.Event()
     monkeypatch.setattr(SYSTEM_CLOCK, "call_later", lambda _delay_s, work: due.put_nowait(work))
     run.upkeep.retention._later(60_000, done.set)
-    work = await asyncio.wait_for(due.get(), 5)
+    work = await asyncio.wait_for(due.get(), 60)
     if ends_first:
         await run.upkeep.end()
     work()

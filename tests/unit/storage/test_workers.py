@@ -12,8 +12,8 @@ def test_what_was_handed_in_before_a_change_is_done_beside_what_comes_after() ->
     behind = workers.submit(int, "7")
     workers.resize(2)
     both = [workers.submit(here.wait, 20) for _ in range(2)]
-    here.wait(20)
-    assert all(done.result(20) in range(3) for done in both), "two at a time"
+    here.wait(60)
+    assert all(done.result(60) in range(3) for done in both), "two at a time"
     assert not behind.done()
     go_on.set()
     workers.shutdown()
@@ -26,20 +26,20 @@ def test_what_is_not_begun_can_be_given_up_with_the_pools_that_were_replaced() -
 
     def work() -> bool:
         begun.set()
-        return go_on.wait(20)
+        return go_on.wait(60)
 
     first = workers.submit(work)
     behind = workers.submit(int, "7")
-    assert begun.wait(20)
+    assert begun.wait(60)
     workers.resize(2)
     workers.shutdown(wait=False, cancel_futures=True)
     go_on.set()
-    assert (first.result(20), behind.cancelled()) == (True, True)
+    assert (first.result(60), behind.cancelled()) == (True, True)
 
 
 def test_the_same_size_is_no_change() -> None:
     workers = Workers(1)
-    thread = workers.submit(threading.get_ident).result(20)
+    thread = workers.submit(threading.get_ident).result(60)
     workers.resize(1)
-    assert workers.submit(threading.get_ident).result(20) == thread
+    assert workers.submit(threading.get_ident).result(60) == thread
     workers.shutdown()

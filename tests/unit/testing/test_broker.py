@@ -89,7 +89,7 @@ def use(bootstrap_servers: str) -> None:
         wire.ask(produce("t", batch_of(b"x")))
         wait_until(
             lambda: wire.call("FindCoordinator", 2, key="g", key_type=0).error_code == 0,
-            within=20,
+            within=60,
             what="a coordinator",
         )
         committed = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 1}]}]
@@ -97,7 +97,7 @@ def use(bootstrap_servers: str) -> None:
             lambda: (
                 wire.call("OffsetCommit", 7, group_id="g", topics=committed).topics[0].partitions[0].error_code == 0
             ),
-            within=20,
+            within=60,
             what="a commit",
         )
 

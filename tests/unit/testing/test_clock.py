@@ -54,8 +54,8 @@ def join(wire: Wire) -> Any:
         answer = wire.call("JoinGroup", 3, **asked)
         return answer if answer.error_code == 0 else None
 
-    wait_until(lambda: wire.call("FindCoordinator", 2, key="g", key_type=0).error_code == 0, within=20, what="found")
-    return wait_until(answered, within=20, what="a member")
+    wait_until(lambda: wire.call("FindCoordinator", 2, key="g", key_type=0).error_code == 0, within=60, what="found")
+    return wait_until(answered, within=60, what="a member")
 
 
 @pytest.mark.broker(log_retention_ms=86_400_000)

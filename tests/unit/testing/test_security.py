@@ -13,7 +13,7 @@ from pybroker.testing.security import MECHANISMS, Security
 
 def listed(broker: Broker, user: str | None, mechanism: str = "PLAIN") -> int:
     """How many brokers a user finds by librdkafka, and by pybroker.client."""
-    found = len(AdminClient(broker.client_settings(user, mechanism=mechanism)).list_topics(timeout=20).brokers)
+    found = len(AdminClient(broker.client_settings(user, mechanism=mechanism)).list_topics(timeout=60).brokers)
     with Admin(broker.bootstrap_servers, broker.client_properties(user, mechanism=mechanism)) as admin:
         admin.list_topics()
     return found

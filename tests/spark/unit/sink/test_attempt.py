@@ -70,7 +70,7 @@ class World:
                 sum(end.offset for end in self.admin.list_offsets(dict.fromkeys(partitions, LATEST)).values()) >= least
             )
 
-        wait_until(written, within=30, what=f"{least} records in {self.topic}")
+        wait_until(written, within=60, what=f"{least} records in {self.topic}")
 
     def task(self, rows: Iterable[bytes], *, batch: int = 0, task: int = 0) -> Outcome:
         """Attempts as Spark makes them: after one that failed there is another. What a dead one had under way may

@@ -40,7 +40,7 @@ async def create(node: Node, name: str) -> None:
 
 async def create_in(quorum: QuorumOf, name: str) -> Node:
     """A topic, by the leader of the moment: a loop that stood still may have cost one its term. Returns who made it."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             leader = await quorum.elected()
             try:

@@ -72,7 +72,7 @@ async def create(leader: Running, *names: str) -> None:
 
 
 async def caught_up(observer: Observer, leader: Running) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await observer.wait_for(leader.image.offset)
     assert observer.image.topics == leader.image.topics
     assert observer.image == leader.image

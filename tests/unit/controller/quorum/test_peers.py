@@ -52,7 +52,7 @@ def test_an_end_is_seen_before_the_loop_comes_to_it(
             await peers.stop()
 
     with socket.create_server(("127.0.0.1", 0)) as server, asyncio.Runner(loop_factory=loop_factory) as runner:
-        runner.run(asyncio.wait_for(look(server), 30))
+        runner.run(asyncio.wait_for(look(server), 60))
     assert hung_up.count(2) >= 2, "once by the question, once by the loop"
 
 
@@ -72,7 +72,7 @@ async def test_a_host_that_cannot_be_one_is_tried_again_and_said_once(
 
     peer._connect = count  # type: ignore[method-assign, assignment]
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             for _ in range(3):
                 await tries.get()
         assert [record.levelname for record in caplog.records if "voter 2" in record.getMessage()] == ["WARNING"]

@@ -125,7 +125,7 @@ def test_bytes_in_the_kernels_send_queue_have_no_acknowledgement(ends: Ends) -> 
         await connection.until(2.5)
         assert connection.expired == [], "the receive buffer of the other end has a part"
         far.recv(size)
-        wait_until(lambda: unacknowledged(near) < queued, within=20, what="a part is acknowledged")
+        wait_until(lambda: unacknowledged(near) < queued, within=60, what="a part is acknowledged")
         await connection.until(60)
 
     ((when, reason),) = expired(ends, scenario)

@@ -259,7 +259,7 @@ async def test_offsets_of_a_deleted_topic_are_forgotten() -> None:
         while offsets(await stand.groups.submit("g", fetch())):
             pass
 
-    await asyncio.wait_for(forgotten(), 5)
+    await asyncio.wait_for(forgotten(), 60)
     assert offsets(await stand.groups.submit("g", fetch())) == []
     await stand.groups.close()
 
@@ -281,7 +281,7 @@ async def test_what_goes_of_many_groups_goes_in_several_decisions() -> None:
         while any([offsets(await stand.groups.submit(name, fetch(name))) for name in names]):
             pass
 
-    await asyncio.wait_for(forgotten(), 5)
+    await asyncio.wait_for(forgotten(), 60)
     assert len(stand.logs[0].batches) == written + 2, "three groups, and two"
     await stand.groups.close()
 

@@ -37,7 +37,7 @@ async def test_an_elected_shard_knows_what_its_log_holds_and_handles_loaded_firs
 
 async def test_while_it_loads_it_refuses_and_afterwards_it_answers() -> None:
     stand, go_on = Counting(logs={0: MemoryLog(1), 1: MemoryLog(2)}, partitions=2), threading.Event()
-    stand.logs[0].before_read = lambda: go_on.wait(10)
+    stand.logs[0].before_read = lambda: go_on.wait(60)
     stand.runtime.follow(image(1, 2))
     for ask in (lambda: stand.runtime.submit("0", Total()), lambda: stand.runtime.submit_to(0, Total())):
         with pytest.raises(CoordinatorLoadInProgressError):
@@ -398,7 +398,7 @@ async def test_an_append_that_is_committed_after_the_resignation_is_answered_and
 
 async def test_a_shard_that_resigns_while_it_loads_is_not_elected_by_its_load() -> None:
     stand, go_on = Counting(logs={0: MemoryLog(1)}), threading.Event()
-    stand.logs[0].before_read = lambda: go_on.wait(10)
+    stand.logs[0].before_read = lambda: go_on.wait(60)
     stand.runtime.follow(image(1))
     stand.runtime.follow(image(2, epoch=1))
     go_on.set()
@@ -447,7 +447,7 @@ async def test_a_stop_does_not_wait_for_a_commit_that_does_not_come() -> None:
     stand.logs[0].synced = 0
     reply = _awaited(stand.runtime.submit("0", Add(1)))
     stand.runtime.step()
-    await asyncio.wait_for(stand.runtime.close(), 5)
+    await asyncio.wait_for(stand.runtime.close(), 60)
     with pytest.raises(UncommittedError):
         await reply
 

@@ -146,7 +146,7 @@ class Issuer:
 
     def _read(self, _source: KeySource) -> dict[str | None, dict[str, Any]]:
         self.asked += 1
-        assert self.answers.wait(10)
+        assert self.answers.wait(60)
         if self.keys is None:
             raise OSError("nobody there")
         return self.keys
@@ -161,7 +161,7 @@ class Issuer:
             return False
         finally:
             self.answers.set()
-            end = time.monotonic() + 10
+            end = time.monotonic() + 60
             while self.store._fetch is not None:
                 assert time.monotonic() < end
         return True
