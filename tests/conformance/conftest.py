@@ -29,7 +29,12 @@ AGAINST_KAFKA = PEER == "kafka"
 
 # Many tests write records of 1970 or 2023, which a pass over old segments would delete while the test runs. The first
 # one comes after the session; tests of retention have a broker of their own.
-_SETTINGS = {"log.initial.task.delay.ms": str(24 * 60 * 60 * 1000)}
+# Members of KIP-848 that wait for each other's heartbeats would wait five seconds each time.
+_SETTINGS = {
+    "log.initial.task.delay.ms": str(24 * 60 * 60 * 1000),
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "500",
+}
 
 _numbers = itertools.count(1)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.conformance.conftest import Server
+from tests.conformance.conftest import Server, serving
 from tests.conformance.test_config_tools import kafkas, ours
 from tests.conformance.test_configs import (
     DEFAULT,
@@ -31,6 +32,13 @@ DYNAMIC_GROUP = 8
 SESSION, HEARTBEAT, INTERVAL = (
     f"consumer.{name}.ms" for name in ("session.timeout", "heartbeat.interval", "assignment.interval")
 )
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server whose groups have Kafka's defaults."""
+    with serving() as server:
+        yield server
 
 
 @pytest.fixture

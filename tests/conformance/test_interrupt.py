@@ -19,7 +19,8 @@ import sys, threading
 from pybroker.client import ColumnFetcher, Fetcher, Producer, TopicPartition, EARLIEST
 server = sys.argv[1]
 DEAD = "127.0.0.1:1"
-held = {"retry.backoff.ms": 60_000, "retry.backoff.max.ms": 60_000, "linger.ms": 0}
+at_exit = {"exit.flush.timeout.ms": 100}
+held = {"retry.backoff.ms": 60_000, "retry.backoff.max.ms": 60_000, "linger.ms": 0, **at_exit}
 """
 WAITS = {
     "Fetcher.poll": (
@@ -40,7 +41,8 @@ WAITS = {
     "close": "producer = Producer(server, held); producer.send('t', b'x')\nwait = lambda: producer.close(600)",
     "producer_id": "producer = Producer(DEAD, {'max.block.ms': 600_000})\nwait = producer.producer_id",
     "flush of callbacks": (
-        "producer = Producer(server, {'delivery.timeout.ms': 100, 'request.timeout.ms': 50, 'linger.ms': 0})\n"
+        "brief = {'delivery.timeout.ms': 100, 'request.timeout.ms': 50, 'linger.ms': 0, **at_exit}\n"
+        "producer = Producer(server, brief)\n"
         "def hang(*_):\n  threading.Event().wait(600)\n"
         "producer.send('t', b'x', on_delivery=hang)\nwait = lambda: producer.flush(600)"
     ),
