@@ -58,6 +58,10 @@ def _room(item: pytest.Item) -> str:
     return item.path.relative_to(ROOT / "tests").parts[0]
 
 
+def _has_session(item: pytest.Item) -> bool:
+    return "spark" in getattr(item, "fixturenames", ())
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """A file's tests stay together, for they share brokers; all that use the session of Spark do.
 
@@ -65,7 +69,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """
     # pytest-xdist takes no group with a bracket.
     apart = re.sub(r"[][]", " ", item.name) if _room(item) == "simulation" else ""
-    group = "spark" if "spark" in getattr(item, "fixturenames", ()) else f"{item.path}{apart}"
+    group = "spark" if _has_session(item) else f"{item.path}{apart}"
     item.add_marker(pytest.mark.xdist_group(group))
 
 
@@ -73,13 +77,15 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Among several processes, the rooms that take long go first; within a room the order stays random.
 
+    The tests of Spark's session go before all: one process runs them, and nothing that takes longer begins after them.
+
     Refuses to run where pytest-xdist has not taken note of the groups: every process would start all servers.
     """
     if hasattr(config, "workerinput") and config.getoption("loadgroup") and not all("@" in one.nodeid for one in items):
         raise pytest.UsageError("pytest-xdist does not keep groups of tests together with this version of pytest")
     if config.getoption("numprocesses", None) or hasattr(config, "workerinput"):
         ranks = {room: rank for rank, room in enumerate(WAITING_ROOMS)}
-        items.sort(key=lambda item: ranks.get(_room(item), len(ranks)))
+        items.sort(key=lambda item: -1 if _has_session(item) else ranks.get(_room(item), len(ranks)))
 
 
 @pytest.fixture(autouse=True)
