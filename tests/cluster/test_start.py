@@ -160,7 +160,7 @@ def test_a_wrong_value_is_named_with_its_key(
 
 @pytest.mark.parametrize("arguments", [["--config", "/nowhere/server.properties"], ["--override", "no-equals-sign"]])
 def test_wrong_options_are_reported_in_one_line(arguments: list[str]) -> None:
-    ran = subprocess.run([PROGRAM, "start", *arguments], capture_output=True, text=True, timeout=30, check=False)
+    ran = subprocess.run([PROGRAM, "start", *arguments], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode not in {0, None}
     assert len(ran.stderr.splitlines()) == 1
     assert arguments[1] in ran.stderr

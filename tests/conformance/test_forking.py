@@ -28,11 +28,11 @@ def ended(child):
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
-    """Run a program; it ends within half a minute, or it hangs."""
+    """Run a program; it ends within a minute, or it hangs."""
     text = PRELUDE + textwrap.dedent(program)
     environment = {**os.environ, "PYTHONPATH": str(repository.ROOT), "PYTHONWARNINGS": "ignore::DeprecationWarning"}
     return subprocess.run(
-        [sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=60, check=False
     )
 
 

@@ -18,6 +18,7 @@ WAITS: dict[str, str | int] = {
     "timeout": 0,
     "result": 0,
     "flush": 0,
+    **dict.fromkeys(("run", "communicate", "create_connection", "HTTPConnection", "list_topics"), "timeout"),
 }
 """Calls that wait for a condition, and the argument which is the deadline, by name or by number."""
 DEADLINE_S = 60
