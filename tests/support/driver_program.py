@@ -1,17 +1,25 @@
 """A program of Spark that copies a topic: the driver that a fault kills, and that is started anew.
 
-    python -m tests.support.driver_program HOST:PORT SOURCE TARGET FOLDER EXACTLY-ONCE [FAULT]
+    python -m tests.support.driver_program [HOST:PORT SOURCE TARGET FOLDER EXACTLY-ONCE FAULT]
 
-FOLDER has the checkpoint, which outlives the program. A fault is one of `tests.support.faulty_sink`.
+FOLDER has the checkpoint, which outlives the program. A fault is one of `tests.support.faulty_sink`. Without arguments
+it copies for each line of its input, the arguments but the fault as JSON, and prints a line, which begins with `copied`
+where it has.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+import traceback
 import warnings
+from typing import TYPE_CHECKING
 
 import pybroker_spark
 from tests.support import faulty_sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SETTINGS = {
     "spark.driver.memory": "1g",
@@ -22,24 +30,39 @@ SETTINGS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Copy all there is; does not return where the fault kills this process."""
-    servers, source, target, folder, exactly_once, *fault = arguments
+    """Copy what is asked for; does not return where a fault kills this process."""
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # PySpark's own import warns
         spark = pybroker_spark.session("driver", master="local[2,4]", settings=SETTINGS)
     spark.sparkContext.setLogLevel("ERROR")
     pybroker_spark.register(spark)
     spark.dataSource.register(faulty_sink.FaultySource)
+    if arguments:
+        copy(spark, *arguments)
+    for line in () if arguments else sys.stdin:
+        try:
+            copy(spark, *json.loads(line))
+        except Exception:  # noqa: BLE001 (the test shows it, and the next one goes on)
+            traceback.print_exc()
+            print("failed", flush=True)
+        else:
+            print("copied", flush=True)
+    spark.stop()
+    return 0
+
+
+def copy(
+    spark: SparkSession, servers: str, source: str, target: str, folder: str, exactly_once: str, fault: str = ""
+) -> None:
+    """Copy all there is."""
     reader = spark.readStream.format("pybroker").option("kafka.bootstrap.servers", servers)
     rows = reader.option("subscribe", source).option("startingOffsets", "earliest").load()
     writer = rows.select("key", "value", "partition").writeStream.format(faulty_sink.NAME if fault else "pybroker")
     if fault:
-        writer = writer.option("fault", fault[0]).option("happened", f"{folder}/happened")
+        writer = writer.option("fault", fault).option("happened", f"{folder}/happened")
     writer = writer.option("kafka.bootstrap.servers", servers).option("topic", target)
     writer = writer.option("exactly.once", exactly_once).option("checkpointLocation", f"{folder}/checkpoint")
     writer.trigger(availableNow=True).start().awaitTermination()
-    spark.stop()
-    return 0
 
 
 if __name__ == "__main__":
