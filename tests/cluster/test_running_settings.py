@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from pybench.peers import java
 from pybroker.client import Admin, Consumer, NewTopic, Producer
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.topics import BROKER, DELETE, SET, ConfigChange
 from pybroker.protocol.errors import ErrorCode
-from tests.support import programs
+from tests.support import kafka_tools, programs
 from tests.support.certificates import Authority, listener_settings
 from tests.support.conditions import wait_until
 from tests.support.processes import BrokerProcess
@@ -120,14 +119,14 @@ def has_threads(broker: BrokerProcess, count: int) -> bool:
 def test_kafkas_tool_changes_them_in_kafkas_steps(broker: BrokerProcess) -> None:
     programs.kafka_tools()
     changed = ("--bootstrap-server", broker.bootstrap_servers, "--alter", "--broker", "1")
-    refused = java.run_java_tool("configs", *changed, "--add-config", f"{THREADS}=7")
+    refused = kafka_tools.run("configs", *changed, "--add-config", f"{THREADS}=7")
     assert refused.returncode == 1
     words = f"for {THREADS}=7, value should not be greater than double the current value 3"
     assert f"InvalidRequestException: Dynamic thread count update validation failed {words}" in refused.stderr
     assert threads(broker) == 3
-    assert java.run_java_tool("configs", *changed, "--add-config", f"{THREADS}=4").returncode == 0
+    assert kafka_tools.run("configs", *changed, "--add-config", f"{THREADS}=4").returncode == 0
     wait_until(partial(has_threads, broker, 4), within=WITHIN_S, what="there are 4 network threads")
-    assert java.run_java_tool("configs", *changed, "--delete-config", THREADS).returncode == 0
+    assert kafka_tools.run("configs", *changed, "--delete-config", THREADS).returncode == 0
     wait_until(partial(has_threads, broker, 3), within=WITHIN_S, what="there are 3 network threads")
 
 

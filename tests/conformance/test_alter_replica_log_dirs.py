@@ -18,7 +18,7 @@ import pytest
 
 from pybench.peers import java
 from tests.conformance.conftest import PEER, leads_all, serving
-from tests.support import java_oracle, programs
+from tests.support import java_oracle, kafka_tools, programs
 from tests.support.batches import batch_of, read_batches
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, fetch, fetched, produce, produced
@@ -275,7 +275,7 @@ def test_our_command_prints_what_kafkas_tool_prints(wire: Wire, there: Directori
     (node,) = wire.call("Metadata", 12, topics=[]).brokers
     assert produced(wire.ask(produce(topic, batch_of(b"x")))).error_code == 0
     for asked in ((), ("--topic-list", f"{topic},,no", "--broker-list", str(node.node_id))):
-        kafkas = java.run_java_tool("log-dirs", *at, "--describe", *asked)
+        kafkas = kafka_tools.run("log-dirs", *at, "--describe", *asked)
         assert kafkas.returncode == 0, kafkas.stderr
         ours = subprocess.run(
             [PROGRAM, "log-dirs", *at, "--describe", *asked], capture_output=True, text=True, check=True
@@ -285,7 +285,7 @@ def test_our_command_prints_what_kafkas_tool_prints(wire: Wire, there: Directori
     shown = [part["partition"] for found in described["brokers"][0]["logDirs"] for part in found["partitions"]]
     assert sorted(shown) == [f"{topic}-0", f"{topic}-1"]
     lost = ("--describe", "--broker-list", "4711")
-    kafkas = java.run_java_tool("log-dirs", *at, *lost)
+    kafkas = kafka_tools.run("log-dirs", *at, *lost)
     ours_lost = subprocess.run([PROGRAM, "log-dirs", *at, *lost], capture_output=True, text=True, check=False)
     assert (ours_lost.returncode, kafkas.returncode) == (1, 1)
     words = "ERROR: The given brokers do not exist from --broker-list: 4711. Current existent brokers: "

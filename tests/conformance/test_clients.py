@@ -20,7 +20,7 @@ import pytest
 
 from pybench.peers import java
 from tests.conformance.conftest import Server, Topic
-from tests.support import corpus, programs
+from tests.support import corpus, kafka_tools, programs
 from tests.support.corpus import CODECS, PARTITIONS, RECORDS, Audit
 from tests.support.franz import run_corpus
 
@@ -200,10 +200,10 @@ def test_franz_go_reads_back_what_it_wrote(
 def test_kafkas_own_tools_read_back_what_they_wrote(server: Server, topic_name: str, codec: str, count: int) -> None:
     programs.kafka_tools()
     address = ("--bootstrap-server", server.bootstrap_servers)
-    made = java.run_java_tool("topics", *address, "--create", "--topic", topic_name, "--partitions", "1")
+    made = kafka_tools.run("topics", *address, "--create", "--topic", topic_name, "--partitions", "1")
     assert f"Created topic {topic_name}." in made.stdout, made.stdout + made.stderr
 
-    produced = java.run_java_tool(
+    produced = kafka_tools.run(
         "producer-perf",
         *("--topic", topic_name, "--num-records", str(count), "--throughput", "-1", "--payload-monotonic"),
         *("--producer-props", f"bootstrap.servers={server.bootstrap_servers}", f"compression.type={codec}"),

@@ -15,10 +15,9 @@ import confluent_kafka.admin
 import kafka
 import pytest
 
-from pybench.peers import java
 from pybroker.storage.checkpoint import CLEANED_OFFSETS, read_checkpoint
 from pybroker.testing import Broker
-from tests.support import programs
+from tests.support import kafka_tools, programs
 from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.one_and_three
@@ -150,7 +149,7 @@ def test_kafkas_dump_tool_finds_cleaned_segments_valid(broker: Broker, codec: st
     write(broker, topic, codec)
     wait_until(lambda: is_clean(broker, topic), within=PATIENCE_SECONDS, what=f"{topic} is compacted")
     segments = sorted((Path(broker.directory) / f"{topic}-0").glob("*.log"))[:-1]
-    dumped = java.run_java_tool(
+    dumped = kafka_tools.run(
         "dump-log", "--deep-iteration", "--print-data-log", "--files", ",".join(map(str, segments))
     )
     assert dumped.returncode == 0, dumped.stderr
@@ -160,7 +159,7 @@ def test_kafkas_dump_tool_finds_cleaned_segments_valid(broker: Broker, codec: st
     assert dumped.stdout.count("| offset:") == KEYS
     assert "deleteHorizonMs: OptionalLong[" in dumped.stdout
     indexes = [str(path.with_suffix(suffix)) for path in segments for suffix in (".index", ".timeindex")]
-    dumped = java.run_java_tool("dump-log", "--verify-index-only", "--files", ",".join(indexes))
+    dumped = kafka_tools.run("dump-log", "--verify-index-only", "--files", ",".join(indexes))
     assert dumped.returncode == 0, dumped.stderr
     for complaint in ("Mismatches", "Indexed offset", "not found", "Found timestamp mismatch", "out of order"):
         assert complaint not in dumped.stdout, dumped.stdout

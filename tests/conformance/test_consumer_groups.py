@@ -30,7 +30,7 @@ from pybroker.protocol.messages.consumer_group_heartbeat import (
 from pybroker.protocol.schema import Message
 from tests.conformance import classic_members
 from tests.conformance.conftest import Server, Topic, coordinated
-from tests.support import programs
+from tests.support import kafka_tools, programs
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, header
 
@@ -177,7 +177,7 @@ def test_kafkas_dump_tool_decodes_the_records_of_a_group(
     member = join([filled.name])
     wait_until(lambda: _shares(member) == [PARTITIONS], within=60, what="the member has all")
     logs = sorted(str(path) for path in server.log_directory.glob("__consumer_offsets-*/*.log") if path.stat().st_size)
-    dumped = java.run_java_tool("dump-log", "--offsets-decoder", "--files", ",".join(logs)).stdout
+    dumped = kafka_tools.run("dump-log", "--offsets-decoder", "--files", ",".join(logs)).stdout
     keys = [json.loads(key) for key in re.findall(r" key: (\{.*?\}) payload: ", dumped) if f'"{group_id}"' in key]
     assert {"3", "5", "6", "7", "8"} <= {str(key["type"]) for key in keys}, dumped[-2000:]
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from pybench.peers import java
 from tests.conformance.conftest import AGAINST_KAFKA, Server
-from tests.support import programs
+from tests.support import kafka_tools, programs
 from tests.support.wire import Wire
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
@@ -96,9 +95,7 @@ def test_kafkas_own_tool_describes_status_and_replication(server: Server, wire: 
     programs.kafka_tools()
 
     def run(what: str) -> str:
-        ran = java.run_java_tool(
-            "metadata-quorum", "--bootstrap-server", server.bootstrap_servers, "describe", what, timeout_s=60
-        )
+        ran = kafka_tools.run("metadata-quorum", "--bootstrap-server", server.bootstrap_servers, "describe", what)
         assert (ran.returncode, ran.stderr) == (0, "")
         return ran.stdout
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pybench.peers import java
 from pybroker.cli.main import main
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.bootstrap import read_bootstrap
 from pybroker.controller.quorum.snapshots import newest_snapshot
 from pybroker.storage.meta_properties import read_meta_properties
 from pybroker.testing import Broker
+from tests.support import kafka_tools
 from tests.support.java_oracle import JavaOracle, running
 
 pytestmark = pytest.mark.java
@@ -138,7 +138,7 @@ def test_kafkas_dump_tool_reads_what_a_cluster_begins_with(tmp_path: Path, capsy
     by_us(capsys, tmp_path, BOTH, "-I", VOTERS)
     snapshot = newest_snapshot(tmp_path / "data" / DIRECTORY_NAME)
     assert snapshot is not None
-    dumped = java.run_java_tool("dump-log", "--cluster-metadata-decoder", "--files", str(snapshot.path)).stdout
+    dumped = kafka_tools.run("dump-log", "--cluster-metadata-decoder", "--files", str(snapshot.path)).stdout
     assert "KRaftVoters" in dumped
     assert '"voterId":2' in dumped
     assert '"kRaftVersion":1' in dumped

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pybench.peers import java
 from tests.conformance.conftest import Server, Topic
 from tests.conformance.test_produce import compressed
-from tests.support import programs
+from tests.support import kafka_tools, programs
 from tests.support.batches import GZIP, LZ4, SNAPPY, ZSTD, Batch, Record, batch_of
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, produce, produced
@@ -55,7 +54,7 @@ def test_the_partition_metadata_is_kafkas_text(partition: Path) -> None:
 def test_kafkas_dump_tool_finds_every_batch_valid(partition: Path) -> None:
     programs.kafka_tools()
     segment = partition / f"{SEGMENT}.log"
-    dumped = java.run_java_tool("dump-log", "--deep-iteration", "--print-data-log", "--files", str(segment))
+    dumped = kafka_tools.run("dump-log", "--deep-iteration", "--print-data-log", "--files", str(segment))
     assert dumped.returncode == 0, dumped.stderr
     batches = [line for line in dumped.stdout.splitlines() if line.startswith("baseOffset:")]
     assert len(batches) == 4 + BATCHES + 1
@@ -68,7 +67,7 @@ def test_kafkas_dump_tool_finds_every_batch_valid(partition: Path) -> None:
 def test_kafkas_dump_tool_finds_the_indexes_sane(partition: Path) -> None:
     programs.kafka_tools()
     files = ",".join(str(partition / f"{SEGMENT}.{kind}") for kind in ("index", "timeindex"))
-    dumped = java.run_java_tool("dump-log", "--verify-index-only", "--files", files)
+    dumped = kafka_tools.run("dump-log", "--verify-index-only", "--files", files)
     assert dumped.returncode == 0, dumped.stderr
     for complaint in ("Mismatches", "Indexed offset", "not found", "Found timestamp mismatch", "out of order"):
         assert complaint not in dumped.stdout, dumped.stdout

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pybench.peers import java
 from pybroker.controller.cluster.events import ConfigChange, NewTopic
 from pybroker.controller.cluster.settings import ClusterSettings
 from pybroker.controller.local_channel import LocalChannel
@@ -17,7 +16,7 @@ from pybroker.controller.service import Controller
 from pybroker.metadata.features import SUPPORTED_FEATURES
 from pybroker.metadata.image import TOPIC_RESOURCE, ConfigResource
 from pybroker.protocol.messages.create_topics import CreatableTopicConfig
-from tests.support import programs
+from tests.support import kafka_tools, programs
 from tests.support.config_rules import BadIsWrong
 
 SEGMENT = "00000000000000000000.log"
@@ -58,7 +57,7 @@ async def test_kafkas_dump_tool_decodes_every_metadata_record(tmp_path: Path) ->
     programs.kafka_tools()
     await write_one_of_each_record(tmp_path)
     segment = tmp_path / DIRECTORY_NAME / SEGMENT
-    dumped = java.run_java_tool("dump-log", "--cluster-metadata-decoder", "--files", str(segment))
+    dumped = kafka_tools.run("dump-log", "--cluster-metadata-decoder", "--files", str(segment))
     assert dumped.returncode == 0, dumped.stderr
     lines = dumped.stdout.splitlines()
     assert [line for line in lines if line.startswith("baseOffset:") and "isvalid: true" not in line] == []

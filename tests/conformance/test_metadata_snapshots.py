@@ -9,14 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pybench.peers import java
 from pybroker.controller.cluster.events import ConfigChange, NewTopic
 from pybroker.controller.quorum.bootstrap import read_bootstrap, write_bootstrap
 from pybroker.controller.quorum.snapshots import newest_snapshot, read_image, write_snapshot
 from pybroker.metadata.image import TOPIC_RESOURCE, ConfigResource, MetadataImage
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
 from pybroker.protocol.messages.records.voters import Endpoint, Voter, VotersRecord
-from tests.support import java_oracle, programs
+from tests.support import java_oracle, kafka_tools, programs
 from tests.support.controllers import running
 
 VOTERS = VotersRecord(
@@ -74,7 +73,7 @@ async def test_kafkas_dump_tool_decodes_every_record_of_a_snapshot(tmp_path: Pat
     image = await an_image(tmp_path / "controller")
     snapshot = write_snapshot(tmp_path, image, image.offset + 1, image.epoch, 5, 1_700_000_000_000, voters=VOTERS)
     path = tmp_path / snapshot.file_name
-    dumped = java.run_java_tool("dump-log", "--cluster-metadata-decoder", "--files", str(path))
+    dumped = kafka_tools.run("dump-log", "--cluster-metadata-decoder", "--files", str(path))
     assert dumped.returncode == 0, dumped.stderr
     lines = dumped.stdout.splitlines()
     assert [line for line in lines if line.startswith("baseOffset:") and "isvalid: true" not in line] == []
@@ -100,7 +99,7 @@ def test_what_kafkas_storage_tool_writes_is_read_and_the_other_way_round(tmp_pat
         "listeners=PLAINTEXT://:9092,CONTROLLER://:9093\ncontroller.listener.names=CONTROLLER\n"
         f"log.dirs={tmp_path / 'data'}\n"
     )
-    formatted = java.run_java_tool(
+    formatted = kafka_tools.run(
         "storage", "format", "-t", "AAAAAAAAQACAAAAAAAAAAQ", "-c", str(properties), "--standalone"
     )
     assert formatted.returncode == 0, formatted.stderr
@@ -112,6 +111,6 @@ def test_what_kafkas_storage_tool_writes_is_read_and_the_other_way_round(tmp_pat
     assert first.voters is not None
     assert [(voter.voter_id, voter.endpoints[0].port) for voter in first.voters.voters] == [(1, 9093)]
     written = write_bootstrap(tmp_path, levels, 7)
-    dumped = java.run_java_tool("dump-log", "--cluster-metadata-decoder", "--files", str(written))
+    dumped = kafka_tools.run("dump-log", "--cluster-metadata-decoder", "--files", str(written))
     assert dumped.returncode == 0, dumped.stderr
     assert dumped.stdout.count('"type":"FEATURE_LEVEL_RECORD"') == len(levels)
