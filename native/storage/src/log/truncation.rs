@@ -13,7 +13,7 @@ use crate::log::Log;
 use crate::log::state::{Tail, View, Writer};
 use crate::producer::producer_snapshot;
 use crate::producer::producer_state::ProducerStates;
-use crate::recovery::rebuild;
+use crate::recovery::rebuild::{self, FoundEnd};
 use crate::segment::batch_scan::BatchScan;
 use crate::segment::segment_list::SegmentList;
 use crate::segment::{FoundBatch, IndexEntries, Segment};
@@ -98,7 +98,7 @@ impl Log {
             config.segment_index_bytes,
         );
         segment.txn_index.trim()?;
-        let end = rebuild::find_end(&segment)?;
+        let end = rebuild::find_end(&segment)?.and_then(FoundEnd::whole);
         self.recovery_point.fetch_min(end_offset, Ordering::AcqRel);
         let list = SegmentList::new(segments[..kept].iter().cloned().chain([Arc::new(segment)]).collect());
         self.view.store(Arc::new(View {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::LogError;
 use crate::recovery::Loader;
 use crate::recovery::loss::{self, Loss, LossCause};
-use crate::recovery::rebuild::{self, SegmentEnd};
+use crate::recovery::rebuild::{self, FoundEnd, SegmentEnd};
 use crate::recovery::resync;
 use crate::recovery::set_aside::TailBytes;
 use crate::segment::{IndexEntries, Segment};
@@ -24,10 +24,9 @@ impl Loader<'_> {
         let size = self.log_size(base)?;
         if let Some(entries) = rebuild::check_index_files(self.home, base, size)? {
             let segment = Segment::existing(Arc::clone(self.home), base, size, IndexEntries { aborted, ..entries }, 0);
-            if let Some(end) = rebuild::find_end(&segment)? {
-                segment.close_file();
+            if let Some(FoundEnd { end, is_whole: true, is_time_sound: true }) = rebuild::find_end(&segment)? {
                 self.check_hole(&bases, &end);
-                self.segments.push(Arc::new(segment));
+                self.segments.push(Arc::new(segment.at_rest(0)));
                 return Ok(());
             }
         }

@@ -36,7 +36,7 @@ use crate::producer::producer_snapshot;
 use crate::producer::producer_state::ProducerStates;
 use crate::producer::verification::Verifications;
 use crate::recovery::loss::{EndBeforeStart, Loss, LossCause};
-use crate::recovery::rebuild::SegmentEnd;
+use crate::recovery::rebuild::{FoundEnd, SegmentEnd};
 use crate::segment::batch_scan::ScannedBatch;
 use crate::segment::segment_list::SegmentList;
 use crate::segment::{IndexEntries, Segment};
@@ -256,15 +256,17 @@ impl Loader<'_> {
     /// end in a whole batch.
     fn load_last(&mut self, base: i64, aborted: u64) -> Result<bool, LogError> {
         let size = self.log_size(base)?;
-        let Some(entries) = rebuild::check_index_files(self.home, base, size)? else {
-            let segment = self.new_segment(base, size, aborted)?;
-            let end = self.rebuild_indexes(&segment)?;
-            return Ok(end.end_position == size && self.take(segment, end));
-        };
-        let entries = IndexEntries { aborted, ..entries };
-        let segment = Segment::existing(Arc::clone(self.home), base, size, entries, self.config.segment_index_bytes);
-        let Some(end) = rebuild::find_end(&segment)? else { return Ok(false) };
-        Ok(self.take(segment, end))
+        if let Some(entries) = rebuild::check_index_files(self.home, base, size)? {
+            let (home, entries) = (Arc::clone(self.home), IndexEntries { aborted, ..entries });
+            let segment = Segment::existing(home, base, size, entries, self.config.segment_index_bytes);
+            match rebuild::find_end(&segment)? {
+                Some(FoundEnd { is_time_sound: false, .. }) => {}
+                found => return Ok(found.and_then(FoundEnd::whole).is_some_and(|end| self.take(segment, end))),
+            }
+        }
+        let segment = self.new_segment(base, size, aborted)?;
+        let end = self.rebuild_indexes(&segment)?;
+        Ok(end.end_position == size && self.take(segment, end))
     }
 
     fn take(&mut self, segment: Segment, end: SegmentEnd) -> bool {
@@ -362,7 +364,7 @@ impl Loader<'_> {
         let active = Arc::clone(&self.segments[self.segments.len() - 1]);
         let end = match self.end {
             Some(end) => end,
-            None => rebuild::find_end(&active)?.ok_or_else(|| LogError::Corrupt {
+            None => rebuild::find_end(&active)?.and_then(FoundEnd::whole).ok_or_else(|| LogError::Corrupt {
                 path: active.path(),
                 reason: "the segment does not end with a whole batch".to_owned(),
             })?,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::LogError;
 use crate::directory::log_dir::{LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX};
-use crate::index::index_map::{Held, IndexMap};
+use crate::index::index_map::Held;
 use crate::index::time_index::TimestampOffset;
 use crate::log::state::Tail;
 use crate::producer::producer_snapshot;
@@ -44,14 +44,34 @@ impl SegmentEnd {
     }
 }
 
-/// Finds a trusted segment's end by its last index entry, and completes its largest timestamp; `None` when the batches do
-/// not lead from there exactly to the end of the file.
-pub(crate) fn find_end(segment: &Segment) -> Result<Option<SegmentEnd>, LogError> {
+/// What the batches behind a segment's last index entry show.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundEnd {
+    pub(crate) end: SegmentEnd,
+    /// The batches lead exactly to the end of the file.
+    pub(crate) is_whole: bool,
+    /// The last entry of the time index has the timestamp of its batch, as far as the batch can be found.
+    pub(crate) is_time_sound: bool,
+}
+
+impl FoundEnd {
+    /// The end, when the batches lead exactly to the end of the file.
+    pub(crate) fn whole(self) -> Option<SegmentEnd> {
+        self.is_whole.then_some(self.end)
+    }
+}
+
+/// Finds a trusted segment's end by its last index entry, and completes its largest timestamp; `None` when the entry does
+/// not lead to its batch.
+pub(crate) fn find_end(segment: &Segment) -> Result<Option<FoundEnd>, LogError> {
     let mut end = SegmentEnd::before_any_batch(segment);
-    let mut largest = segment.time_index.last();
+    let entry = segment.time_index.last();
+    let mut largest = entry;
     let mut expected_last = None;
+    let mut time = TimeCheck { entry, sound: (entry.timestamp < 0).then_some(true), behind_other_batches: false };
     if let Some((last_offset, position)) = segment.offset_index.last() {
         expected_last = Some(last_offset);
+        time.behind_other_batches = true;
         end.end_position = position;
     }
     if segment.size() > 0 {
@@ -61,6 +81,7 @@ pub(crate) fn find_end(segment: &Segment) -> Result<Option<SegmentEnd>, LogError
             if expected_last.take().is_some_and(|last| last != header.last_offset()) {
                 return Ok(None);
             }
+            time.see(&header);
             end.add(&header, end.end_position);
             if header.max_timestamp > largest.timestamp {
                 largest = TimestampOffset { timestamp: header.max_timestamp, offset: header.last_offset() };
@@ -68,7 +89,45 @@ pub(crate) fn find_end(segment: &Segment) -> Result<Option<SegmentEnd>, LogError
         }
     }
     segment.set_largest_timestamp(largest);
-    Ok((end.end_position == segment.size() && expected_last.is_none()).then_some(end))
+    if expected_last.is_some() {
+        return Ok(None);
+    }
+    let is_whole = end.end_position == segment.size();
+    let is_time_sound = match time.sound {
+        Some(sound) => sound,
+        None => !is_whole || is_time_entry_sound(segment, entry)?,
+    };
+    Ok(Some(FoundEnd { end, is_whole, is_time_sound }))
+}
+
+/// The comparison of a time index's last entry with its batch, where a walk meets the batch anyway.
+struct TimeCheck {
+    entry: TimestampOffset,
+    /// What the comparison showed, once it is known.
+    sound: Option<bool>,
+    /// The next batch of the walk has others before it, which the walk does not see.
+    behind_other_batches: bool,
+}
+
+impl TimeCheck {
+    fn see(&mut self, header: &BatchHeader) {
+        let TimestampOffset { timestamp, offset } = self.entry;
+        // Of batches in a row the first that reaches the offset has it.
+        let may_be_earlier = self.behind_other_batches && header.base_offset > offset;
+        if self.sound.is_none() && header.last_offset() >= offset && !may_be_earlier {
+            self.sound = Some(header.max_timestamp == timestamp);
+        }
+        self.behind_other_batches = may_be_earlier;
+    }
+}
+
+/// Whether the batch of a time index's last entry has the entry's timestamp. One that is damaged proves nothing.
+fn is_time_entry_sound(segment: &Segment, entry: TimestampOffset) -> Result<bool, LogError> {
+    match segment.find_batch(entry.offset, segment.size()) {
+        Ok(found) => Ok(found.is_some_and(|found| found.header.max_timestamp == entry.timestamp)),
+        Err(LogError::Corrupt { .. }) => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 /// Reads a segment from its start, checks every batch and builds its indexes anew; stops at the first batch that is not
@@ -150,7 +209,7 @@ fn first_timestamp(home: &Arc<LogHome>, base_offset: i64) -> i64 {
     header.map_or(-1, |header| header.max_timestamp)
 }
 
-/// What an index file holds; `None` when it is absent or has a torn entry.
+/// What an index file holds; `None` when it is absent, has a torn entry, or its last two entries do not ascend.
 fn read_held<const WORDS: usize>(
     home: &Arc<LogHome>,
     base_offset: i64,
@@ -165,16 +224,20 @@ fn read_held<const WORDS: usize>(
 }
 
 fn read_end<const WORDS: usize>(file: &File) -> Option<Held<WORDS>> {
-    let entry_bytes = IndexMap::<WORDS>::ENTRY_BYTES;
+    let entry_bytes = WORDS * 4;
     let len = file.metadata().ok()?.len();
-    if !len.is_multiple_of(entry_bytes) {
+    if !len.is_multiple_of(entry_bytes as u64) {
         return None;
     }
-    let entries = u32::try_from(len / entry_bytes).ok()?;
-    let mut last = [0; 12];
-    let last = &mut last[..if entries > 0 { WORDS * 4 } else { 0 }];
-    let read = read_full_at(file, last, len.saturating_sub(entry_bytes)).ok()?;
-    (read == last.len()).then(|| Held::settled(entries, last))
+    let entries = u32::try_from(len / entry_bytes as u64).ok()?;
+    let mut bytes = [0; 24];
+    let last_two = &mut bytes[..entries.min(2) as usize * entry_bytes];
+    let read = read_full_at(file, last_two, len - last_two.len() as u64).ok()?;
+    let (before, last) = last_two.split_at(last_two.len().saturating_sub(entry_bytes));
+    // Big-endian bytes compare as their numbers do. An entry's last word is not what entries ascend by.
+    let key = entry_bytes - 4;
+    let ascend = before.is_empty() || before[..key] < last[..key];
+    (read == last_two.len() && ascend).then(|| Held::settled(entries, last))
 }
 
 /// The newest snapshot at or below `limit` that can be read, and its offset; damaged ones are removed, with a warning.

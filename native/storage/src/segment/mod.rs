@@ -163,9 +163,10 @@ impl Segment {
         if !self.offset_index.map.is_mapped() && !self.time_index.map.is_mapped() {
             return self;
         }
+        let (offsets, times) = (&self.offset_index.map, &self.time_index.map);
         let entries = IndexEntries {
-            offsets: self.offset_index.map.held(),
-            times: self.time_index.map.held(),
+            offsets: Held { settled: offsets.is_settled(), ..offsets.held() },
+            times: Held { settled: times.is_settled(), ..times.held() },
             aborted: self.txn_index.len(),
         };
         let resting = Self::existing(Arc::clone(&self.home), self.base_offset, self.size(), entries, max_index_bytes);

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use proptest::prelude::*;
 use pybroker_record::varint::{put_varint, put_varlong};
 use pybroker_record::{BatchHeader, HEADER_LEN, LOG_OVERHEAD, Offset, seal};
-use pybroker_storage::{Log, LogConfig, OpenLog, ReadError, TimestampAndOffset};
+use pybroker_storage::{Log, LogConfig, OpenLog, ReadError, Recovered, RetentionLimits, TimestampAndOffset};
 
 use crate::log_fixture::NOW;
 
@@ -218,6 +218,63 @@ fn a_time_index_entry_that_contradicts_its_batch_is_not_trusted() {
             let log = open();
             check_times(&log, &records, 0);
             drop(log);
+        }
+    }
+}
+
+/// Timestamps ascend in a log, or fall after its middle, so that the last entry of the time index names a batch that is not
+/// among the last ones. The last entry gets timestamps below its own, down to the one of the entry before it and to zero.
+#[test]
+fn a_last_time_index_entry_that_is_too_early_hides_no_segment() {
+    for falls_from in [60, 30] {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().join("t-0");
+        let config =
+            LogConfig { segment_bytes: 1 << 20, segment_ms: i64::MAX, segment_index_bytes: 1 << 16, ..config() };
+        let open = || {
+            let (clean_shutdown, recovery_point, log_start_offset, high_watermark) = (true, 120, 0, 120);
+            let how = OpenLog { clean_shutdown, recovery_point, log_start_offset, high_watermark, now_ms: NOW };
+            Log::open(&home, config.clone(), how).unwrap()
+        };
+        let (log, _) = open();
+        let plan = |n| {
+            let step = if n < falls_from { 100 } else { -3 };
+            BatchPlan { gap: 0, tail: 0, records: vec![(0, step)], newer_epoch: false, padding: 60 }
+        };
+        let (mut records, _) = build(&(0..60).map(plan).collect::<Vec<_>>(), &log);
+        log.roll(NOW).unwrap();
+        let late = |known: &Known| Known { offset: known.offset + 60, epoch: 0, ..*known };
+        for known in records.iter().map(late).collect::<Vec<_>>() {
+            log.append_as_follower(&encode(known.offset, known.offset, 0, &[known], 60), NOW).unwrap();
+            records.push(known);
+        }
+        log.close().unwrap();
+        drop(log);
+        let largest: i64 = 1000 + 100 * falls_from;
+        for name in ["00000000000000000000.timeindex", "00000000000000000060.timeindex"] {
+            let path = home.join(name);
+            let intact = std::fs::read(&path).unwrap();
+            let last = intact.len() - 12;
+            assert_eq!(intact[last..last + 8], largest.to_be_bytes(), "the entry of the largest timestamp");
+            let before = i64::from_be_bytes(intact[last - 12..last - 4].try_into().unwrap());
+            for timestamp in [0, 1, 1100, before - 1, before, before + 1, largest - 1, largest + 1] {
+                let mut damaged = intact.clone();
+                damaged[last..last + 8].copy_from_slice(&timestamp.to_be_bytes());
+                std::fs::write(&path, damaged).unwrap();
+                let (log, recovered) = open();
+                assert_eq!(recovered.indexes_rebuilt, 1, "{timestamp} in {name}");
+                let named = |text: &String| text.starts_with(&name[..20]) && text.contains(".timeindex");
+                assert!(recovered.warnings.iter().all(named) && recovered.warnings.len() == 1, "{recovered:?}");
+                check_times(&log, &records, 0);
+                // The youngest record is exactly as old as records may be.
+                let (retention_ms, now_ms) = (Some(5000), largest + 5000);
+                let limits = RetentionLimits { high_watermark: 120, now_ms, retention_ms, retention_bytes: None };
+                assert_eq!(log.delete_old_segments(&limits).unwrap().0.total(), 0, "{timestamp} in {name}");
+                log.close().unwrap();
+                drop(log);
+                assert_eq!(std::fs::read(&path).unwrap(), intact, "built as it was");
+                assert_eq!(open().1, Recovered::default(), "{timestamp} in {name}");
+            }
         }
     }
 }
