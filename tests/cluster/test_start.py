@@ -31,6 +31,21 @@ def contents(directory: Path) -> set[str]:
     return {str(path.relative_to(directory)) for path in directory.rglob("*")}
 
 
+def suspend(broker: BrokerProcess) -> None:
+    """Stop every thread of a broker, which keeps its locks and its sockets."""
+    broker.signal(signal.SIGSTOP)
+    wait_until(lambda: is_suspended(broker), within=60, what="it is suspended")
+
+
+def is_suspended(broker: BrokerProcess) -> bool:
+    """Whether every thread of a process is stopped."""
+    try:
+        threads = [(it / "status").read_text() for it in Path(f"/proc/{broker.pid}/task").iterdir()]
+    except (FileNotFoundError, ProcessLookupError):  # a thread has ended meanwhile
+        return False
+    return all("\nState:\tT" in status for status in threads)
+
+
 def refusal(broker: BrokerProcess) -> str:
     """The one line with which a broker refuses to start."""
     with pytest.raises(NotStartedError) as refused:
@@ -78,11 +93,14 @@ def test_a_port_that_is_taken_is_named(make_broker: Callable[..., BrokerProcess]
 def test_a_directory_that_another_broker_holds_is_named(
     broker: BrokerProcess, make_broker: Callable[..., BrokerProcess]
 ) -> None:
+    # A broker that runs writes its first checkpoints five seconds after its start.
+    suspend(broker)
     before = contents(broker.directory)
     line = refusal(make_broker(broker.directory))
     assert str(broker.directory) in line
     assert f"{broker.pid}" in line
     assert contents(broker.directory) == before
+    broker.signal(signal.SIGCONT)
     with Wire(broker.bootstrap_servers) as wire:
         assert wire.call("ApiVersions", 0).error_code == 0
 
@@ -325,7 +343,7 @@ def test_a_broker_that_was_suspended_goes_on(broker: BrokerProcess) -> None:
         create(wire, "patient")
         broker.signal(signal.SIGSTOP)
         wait_until(
-            lambda: "\nState:\tT" in Path(f"/proc/{broker.pid}/status").read_text(), within=60, what="it is suspended"
+            lambda: "\nState:\tT" in Path(f"/proc/{broker.pid}/status").read_text(), within=10, what="it is suspended"
         )
         waiting = [produce("patient", batch_of(b"%d" % number)) for number in range(20)]
         numbers = [wire.send(made) for made in waiting]
