@@ -104,6 +104,6 @@ def read_reports(directory: Path) -> list[Report]:
             files = tuple(map(str, it["set_aside"]))
             numbers = int(it["from_offset"]), int(it["bytes"])
             reports.append(Report(int(it["time_ms"]), str(it["cause"]), *numbers, files, str(it["text"])))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             continue
     return reports

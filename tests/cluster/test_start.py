@@ -341,10 +341,7 @@ def test_pybroker_stop_ends_the_broker_of_a_directory(broker: BrokerProcess) -> 
 def test_a_broker_that_was_suspended_goes_on(broker: BrokerProcess) -> None:
     with Wire(broker.bootstrap_servers) as wire:
         create(wire, "patient")
-        broker.signal(signal.SIGSTOP)
-        wait_until(
-            lambda: "\nState:\tT" in Path(f"/proc/{broker.pid}/status").read_text(), within=10, what="it is suspended"
-        )
+        suspend(broker)
         waiting = [produce("patient", batch_of(b"%d" % number)) for number in range(20)]
         numbers = [wire.send(made) for made in waiting]
         broker.signal(signal.SIGCONT)

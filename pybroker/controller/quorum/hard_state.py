@@ -55,7 +55,7 @@ def read_hard_state(directory: Path) -> HardState | None:
         raise _damaged(path, f"not UTF-8 at byte {error.start}") from None
     try:
         fields = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, f"no JSON: {error}") from None
     if not isinstance(fields, dict):
         raise _damaged(path, "no JSON object")

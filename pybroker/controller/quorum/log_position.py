@@ -24,6 +24,7 @@ log = logging.getLogger("pybroker.controller")
 POSITION_NAME = "metadata-log-position"
 _BYTES = 96
 """Of the one line, with spaces before its end: a write replaces it whole."""
+_LARGEST = 2**63 - 1
 
 
 class LogPosition(NamedTuple):
@@ -48,11 +49,20 @@ def read_position(directory: Path) -> LogPosition:
         raw = path.read_bytes()
     except FileNotFoundError:
         return LogPosition()
-    text, _, checksum = raw.decode("ascii", "replace").strip().rpartition(" ")
-    fields = text.split()
-    if checksum != _checksum(text) or len(fields) != len(LogPosition._fields) or not all(map(str.isdecimal, fields)):
+    position = _parse(raw)
+    if position is None:
         log.warning("%s cannot be understood and is written anew: a loss of metadata records may not be noticed", path)
         return LogPosition()
+    return position
+
+
+def _parse(raw: bytes) -> LogPosition | None:
+    text, _, checksum = raw.decode("ascii", "replace").strip().rpartition(" ")
+    fields = text.split()
+    if len(raw) > _BYTES or checksum != _checksum(text) or len(fields) != len(LogPosition._fields):
+        return None
+    if not all(map(str.isdecimal, fields)) or max(map(int, fields)) > _LARGEST:
+        return None
     return LogPosition(*map(int, fields))
 
 
