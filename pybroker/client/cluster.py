@@ -23,6 +23,7 @@ from pybroker.client.errors import (
     UnknownBrokerError,
     UnreachableError,
 )
+from pybroker.client.mismatches import refuse_mismatch
 from pybroker.client.retry_budget import is_retriable
 from pybroker.client.retrying import retry, time_left_ms
 from pybroker.client.security import open_security
@@ -73,6 +74,8 @@ class Cluster:
         """By server, and whether it is for coordinators: a JoinGroup waits long, and others must not."""
         self._opening: dict[tuple[str, bool], asyncio.Lock] = {}
         """Two that need the same connection at once share it."""
+        self._suspected: set[str] = set()
+        """Servers that may expect SASL, by how a connection has ended: the next one is preceded by a probe."""
         self._servers = ServerList(settings)
         self._coordinators: dict[tuple[int, str], str] = {}
         self._watches: dict[tuple[int, str], CoordinatorWatch] = {}
@@ -257,6 +260,11 @@ class Cluster:
         async with self._opening.setdefault(key, asyncio.Lock()):
             connection = self._connections.get(key)
             if connection is None or not connection.usable:
+                if connection is not None:
+                    self._note_ended(connection)
+                if server in self._suspected:
+                    await refuse_mismatch(server, self.settings, without_tls=False)
+                    self._suspected.discard(server)
                 connection = await Connection.open(server, self.settings)
                 if self._closed:
                     await connection.close()
@@ -265,10 +273,14 @@ class Cluster:
                 self._servers.connected(server)
             return connection
 
+    def _note_ended(self, connection: Connection) -> None:
+        if connection.may_expect_sasl:
+            self._suspected.add(connection.server)
+
     def _any_servers(self) -> list[str]:
         now = asyncio.get_running_loop().time()
         for key in [key for key, connection in self._connections.items() if not connection.usable]:
-            del self._connections[key]
+            self._note_ended(self._connections.pop(key))
             self._servers.failed(key[0])
         usable = [(key[0], connection) for key, connection in self._connections.items() if connection.usable]
         silent = dict.fromkeys(server for server, connection in usable if connection.is_silent(now))

@@ -21,10 +21,11 @@ from pybroker.client.errors import (
     UnservedApiError,
 )
 from pybroker.client.field_ranges import first_misfit
+from pybroker.client.mismatches import refuse_mismatch
 from pybroker.client.retrying import time_left_ms
 from pybroker.client.settings import ConnectionSettings
 from pybroker.client.signing_in import sign_in
-from pybroker.client.stream import Stream
+from pybroker.client.stream import Stream, UnheardTlsError
 from pybroker.client.topics import FeatureDescription
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode, ProtocolError
@@ -60,6 +61,10 @@ class Connection:
         """Why it is of no use any more, where that is not the broker's doing."""
         self._is_new = True
         """The broker was asked nothing yet but what it serves and whom it lets in."""
+        self._is_proven = False
+        """The broker has responded to a request after that."""
+        self.may_expect_sasl = False
+        """Whether the broker has closed the connection at the first request of a client without SASL."""
         self._renewal: asyncio.Task[None] | None = None
         """While the session is renewed, or waits for it: other requests follow (KIP-368)."""
         self._renewal_due: asyncio.TimerHandle | None = None
@@ -81,6 +86,8 @@ class Connection:
         except AuthenticationError as error:
             raise AuthenticationError(f"{server}: {error}") from None
         except (OSError, TimeoutError, ValueError) as error:
+            if isinstance(error, UnheardTlsError):
+                await refuse_mismatch(server, settings, without_tls=True)
             raise ConnectionLostError(
                 f"{server}: {str(error) or f'no connection within {timeout_s * 1000:.0f} ms'}"
             ) from None
@@ -254,6 +261,7 @@ class Connection:
                     return
                 frame = await self._stream.readexactly(size)
                 correlation_id, answered, _ = self._waiting.popleft()
+                self._is_proven = not self._is_new
                 if int.from_bytes(frame[:4], "big", signed=True) != correlation_id:
                     failure = f"{self.server}: a response to another request than {correlation_id}"
                     answered.set_exception(ConnectionLostError(failure))
@@ -261,9 +269,10 @@ class Connection:
                 if not answered.done():
                     answered.set_result(frame[4:])
         except (asyncio.IncompleteReadError, IndexError):
-            pass
+            self._maybe_suspect()
         except OSError as error:
             failure = f"{self.server}: {error}"
+            self._maybe_suspect()
         except AuthenticationError as error:
             # What TLS says of a connection that was of use is a broken connection.
             failure, kind = f"{self.server}: {error}", AuthenticationError if self._is_new else ConnectionLostError
@@ -276,6 +285,10 @@ class Connection:
             if self._renewal_due is not None:
                 self._renewal_due.cancel()
             self._stream.close()
+
+    def _maybe_suspect(self) -> None:
+        has_asked = not self._is_new and not self._is_proven and bool(self._waiting)
+        self.may_expect_sasl = has_asked and self._settings.credentials is None
 
     @property
     def usable(self) -> bool:

@@ -23,6 +23,10 @@ can be given, and well below the path timeout of 2 s.
 _KEEPALIVE_PROBES = 2
 
 
+class UnheardTlsError(ConnectionResetError):
+    """The peer has ended the connection before it sent a byte of the TLS handshake: it may speak no TLS."""
+
+
 class Stream:
     """A connected socket; with a session its bytes are encrypted."""
 
@@ -44,7 +48,8 @@ class Stream:
                 for so long (TCP_USER_TIMEOUT, RFC 5482). None leaves the kernel's timeout, which is some 15 minutes.
 
         Raises:
-            OSError, AuthenticationError.
+            OSError: UnheardTlsError where the peer has ended the connection in place of a handshake.
+            AuthenticationError: TLS has failed.
         """
         reader, writer = await asyncio.open_connection(host, port)
         try:
@@ -59,13 +64,18 @@ class Stream:
 
     async def _shake_hands(self) -> None:
         session = self._session
+        closed: type[ConnectionResetError] = UnheardTlsError
         while session is not None and session.is_handshaking:
             self._writer.write(session.take())
-            ciphertext = await self._reader.read(_PIECE)
+            try:
+                ciphertext = await self._reader.read(_PIECE)
+            except ConnectionError as error:
+                raise closed(str(error)) from None
             if not ciphertext:
-                raise ConnectionResetError(
+                raise closed(
                     "the broker closed the connection in the middle of the TLS handshake: its listener may speak no TLS"
                 )
+            closed = ConnectionResetError
             self._take(session, ciphertext)
         if session is not None:
             self._writer.write(session.take())

@@ -5,6 +5,7 @@ what they say where one side does not believe the other.
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pybroker.client import Admin, Consumer, NewTopic, Producer
+from pybroker.client import Admin, Consumer, Fetcher, NewTopic, Producer, TopicPartition
 from pybroker.client.errors import AuthenticationError, ClientError
 from pybroker.client.security import BearerToken
 from pybroker.testing.certificates import Authority
@@ -153,3 +154,49 @@ def test_the_wrong_protocol_is_named(
     }  # fmt: skip
     with Admin(kafka.at(there), properties) as admin, pytest.raises(ClientError, match=words):
         admin.list_topics()
+
+
+PROTOCOLS = ["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+WRONG = [(client, listener) for client in PROTOCOLS for listener in PROTOCOLS if client != listener]
+NAMED: dict[tuple[str, str], list[str]] = {
+    ("PLAINTEXT", "SSL"): ["SSL", "SASL_SSL"],
+    ("PLAINTEXT", "SASL_SSL"): ["SSL", "SASL_SSL"],
+    ("SASL_PLAINTEXT", "SSL"): ["SASL_SSL"],
+    ("SASL_PLAINTEXT", "PLAINTEXT"): [],
+    ("SASL_SSL", "SSL"): [],
+}
+"""The protocols that the sentence names, where that is not the listener's alone: TLS hides whether there is SASL, and a
+listener without SASL responds that it has none.
+"""
+
+
+@pytest.mark.parametrize(("protocol", "listener"), WRONG)
+def test_a_client_of_another_protocol_than_the_listeners_fails_at_once_and_names_the_right_one(
+    kafka: SecuredKafka, authority: Authority, protocol: str, listener: str
+) -> None:
+    """No other try is awaited: the times of the clients are the defaults, a minute."""
+    properties: dict[str, Any] = {"security.protocol": protocol}
+    if protocol.endswith("SSL"):
+        properties["ssl.truststore.certificates"] = authority.pem
+    if protocol.startswith("SASL"):
+        properties |= PLAIN
+    server = kafka.at(listener)
+    with Admin(server, properties) as admin, pytest.raises(AuthenticationError) as of_admin:
+        admin.list_topics()
+    with Producer(server, properties) as producer, pytest.raises(AuthenticationError) as of_producer:
+        producer.send("any", b"x")
+    with Consumer(server, properties) as consumer, pytest.raises(AuthenticationError) as of_consumer:
+        consumer.partitions_for("any")
+    with Fetcher(server, properties) as fetcher:
+        fetcher.assign([TopicPartition("any", 0)])
+        with pytest.raises(AuthenticationError) as of_fetcher:
+            fetcher.poll(60)
+    said = [str(error.value) for error in (of_admin, of_producer, of_consumer, of_fetcher)]
+    assert said == [said[0]] * 4
+    assert said[0].startswith(f"{server}: ")
+    named = re.findall(r"[A-Z_]+", said[0].partition("set security.protocol=")[2])
+    right = NAMED.get((protocol, listener), [listener])
+    assert named[: len(right)] == right
+    if "sasl.mechanism" in said[0]:
+        mechanisms = said[0].partition(" to one of ")[2].split(", ")
+        assert sorted(mechanisms) == ["OAUTHBEARER", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]

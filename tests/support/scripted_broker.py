@@ -1,6 +1,6 @@
 """A broker that answers as a test scripts it: for what a client does when things go wrong.
 
-Serves ApiVersions, Metadata (one topic, whose partitions it leads: one, or those that have a script), InitProducerId,
+Serves ApiVersions, SaslHandshake (there is no SASL), Metadata (one topic, whose partitions it leads: one, or those that have a script), InitProducerId,
 Produce, ListOffsets, Fetch and OffsetForLeaderEpoch. It can lead anew, with a shorter log (`lead_anew`).
 Each Produce is answered by the next line of the script: an error code, `DROP` to close the connection instead, or
 `LOST` to do so when the batch is written, which is known again. Sequences of idempotent producers are checked as a
@@ -21,7 +21,7 @@ from typing import Self
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.header import RequestHeader, response_prefix, skip_tagged
 from pybroker.protocol.messages import api_versions as versions
-from pybroker.protocol.messages import fetch, list_offsets, metadata, produce, request_class
+from pybroker.protocol.messages import fetch, list_offsets, metadata, produce, request_class, sasl_handshake
 from pybroker.protocol.messages import init_producer_id as identity
 from pybroker.protocol.messages import offset_for_leader_epoch as epoch_ends
 from pybroker.protocol.schema import Message
@@ -33,6 +33,8 @@ HELD = {"retry.backoff.ms": 60_000, "retry.backoff.max.ms": 60_000}
 OUT_OF_ORDER = 45
 OUT_OF_RANGE = 1
 FENCED_LEADER_EPOCH = 74
+ILLEGAL_SASL_STATE = 34
+"""What a listener without SASL responds to a SaslHandshake."""
 SERVED = {0: (3, 12), 1: (4, 12), 2: (1, 7), 3: (1, 12), 18: (0, 3), 22: (0, 4), 23: (2, 4)}
 """By API key, the versions that are served unless a test says otherwise."""
 
@@ -190,6 +192,8 @@ class ScriptedBroker:
             return self._list_offsets(request, fault)
         if isinstance(request, fetch.FetchRequest):
             return self._fetch(request)
+        if isinstance(request, sasl_handshake.SaslHandshakeRequest):
+            return sasl_handshake.SaslHandshakeResponse(error_code=ILLEGAL_SASL_STATE)
         if isinstance(request, epoch_ends.OffsetForLeaderEpochRequest):
             return self._epoch_end(request)
         assert isinstance(request, produce.ProduceRequest)

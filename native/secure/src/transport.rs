@@ -30,6 +30,8 @@ pub struct Secured {
     came: Box<[u8]>,
     at: usize,
     end: usize,
+    /// Bytes have arrived from the broker.
+    has_received: bool,
 }
 
 impl Transport {
@@ -39,7 +41,7 @@ impl Transport {
             None => Self::Plaintext(socket),
             Some(session) => {
                 let came = vec![0; CIPHERTEXT].into_boxed_slice();
-                Self::Tls(Box::new(Secured { socket, session, came, at: 0, end: 0 }))
+                Self::Tls(Box::new(Secured { socket, session, came, at: 0, end: 0, has_received: false }))
             }
         }
     }
@@ -110,6 +112,11 @@ impl Transport {
         }
     }
 
+    /// Whether the handshake of TLS waits for the broker's first byte.
+    pub fn waits_for_tls(&self) -> bool {
+        matches!(self, Self::Tls(secured) if !secured.has_received)
+    }
+
     /// Whether a read that gave less than was asked for says nothing about the next one.
     pub fn may_hold_more(&self) -> bool {
         matches!(self, Self::Tls(_))
@@ -128,6 +135,7 @@ impl Secured {
                 if self.end == 0 {
                     return self.ended();
                 }
+                self.has_received = true;
             }
             match self.session.take(&self.came[self.at..self.end]) {
                 Ok(taken) => self.at += taken,

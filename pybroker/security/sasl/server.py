@@ -172,7 +172,9 @@ class SaslServer:
             return Handshake(ErrorCode.ILLEGAL_SASL_STATE)
         if mechanism not in offered.mechanisms:
             names = ", ".join(offered.mechanisms)
-            self._note(client, f"asked for the SASL mechanism {mechanism[:64]!r}, {client.listener} has {names}")
+            # A client without SASL queries by an empty name what the listener expects (pybroker.client.mismatches).
+            level = logging.WARNING if mechanism else logging.DEBUG
+            self._note(client, f"asked for the SASL mechanism {mechanism[:64]!r}, {client.listener} has {names}", level)
             return Handshake(ErrorCode.UNSUPPORTED_SASL_MECHANISM, offered.mechanisms, fails=True)
         if session is None or session.proved is None:
             session = self._sessions[client.connection] = _Session(mechanism, None)
@@ -271,9 +273,9 @@ class SaslServer:
         self._sessions.pop(client.connection, None)
         return Authenticated(ErrorCode.SASL_AUTHENTICATION_FAILED, words, fails=True)
 
-    def _note(self, client: Client, what: str) -> None:
+    def _note(self, client: Client, what: str, level: int = logging.WARNING) -> None:
         self._sessions.pop(client.connection, None)
-        log.warning("%s on %s: %s", client.peer_host, client.listener, what)
+        log.log(level, "%s on %s: %s", client.peer_host, client.listener, what)
 
 
 def _other_mechanism(session: _Session) -> Refused:

@@ -161,6 +161,11 @@ impl<T> Connection<T> {
         self.pending.front().map(|pending| pending.silent_at)
     }
 
+    /// Whether the socket is connected and the broker has sent no byte of TLS.
+    pub fn waits_for_tls(&self) -> bool {
+        self.connected && self.transport.waits_for_tls()
+    }
+
     /// Whether the broker keeps a request unanswered for longer than it may hold it back.
     pub fn is_silent(&self, now: Instant) -> bool {
         self.silent_at().is_some_and(|at| at <= now)

@@ -7,14 +7,15 @@ pub mod apis;
 mod asking;
 pub mod cluster;
 pub mod connection;
+mod link;
 mod metadata_asking;
+mod mismatches;
 pub mod pool;
 pub mod request;
 mod signing_in;
 mod standing;
 pub mod waker;
 
-use std::net::ToSocketAddrs;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,31 +27,20 @@ use self::apis::{API_VERSIONS, Api, FETCH};
 use self::asking::Asking;
 use self::cluster::{Cluster, NodeId};
 use self::connection::{Connection, Frame, Pending};
+use self::link::{Link, Purpose};
 use self::pool::BufferPool;
 use self::request::{Encoded, Segment};
-use self::standing::{SigningIn, host, refused};
+use self::standing::{Suspicion, host, refused, resolve};
 use self::waker::Waker;
 use crate::config::{ConnectionConfig, doubled};
 use crate::counters::{Counters, Total};
 use crate::error::ClientError;
 use pybroker_wire::ErrorCode;
-use pybroker_wire::api_versions::{self, ApiVersionsResponse, ClientSoftware, ServedVersions};
+use pybroker_wire::api_versions::{self, ApiVersionsResponse, ClientSoftware};
 use pybroker_wire::frame::{NewRequest, RESPONSE_BODY};
 
 /// What this client says that it is (KIP-511).
 const SOFTWARE: ClientSoftware<'static> = ClientSoftware { name: "pybroker", version: env!("CARGO_PKG_VERSION") };
-
-/// What a request is for.
-#[derive(Debug)]
-enum Purpose<T> {
-    Handshake,
-    /// SaslHandshake.
-    Mechanism,
-    /// SaslAuthenticate.
-    Token,
-    Metadata,
-    Caller(T),
-}
 
 /// What `poll` found for the caller.
 #[derive(Debug)]
@@ -87,25 +77,6 @@ impl Wait {
     }
 }
 
-#[derive(Debug)]
-struct Link<T> {
-    connection: Connection<Purpose<T>>,
-    /// Known after the handshake; until then nothing but the handshake is sent.
-    versions: Option<Vec<ServedVersions>>,
-    began: Instant,
-    deadline: Option<Instant>,
-    signing_in: Option<SigningIn>,
-    /// When the session has to be renewed.
-    renews_at: Option<Instant>,
-}
-
-impl<T> Link<T> {
-    /// Whether requests of callers can be sent.
-    fn is_ready(&self) -> bool {
-        self.versions.is_some() && self.signing_in.is_none()
-    }
-}
-
 #[derive(Debug, Default)]
 struct Backoff {
     failures: u32,
@@ -119,6 +90,8 @@ pub struct Network<T> {
     pub cluster: Cluster,
     links: FxHashMap<NodeId, Link<T>>,
     backoffs: FxHashMap<NodeId, Backoff>,
+    /// What the next connection to a node probes.
+    suspicions: FxHashMap<NodeId, Suspicion>,
     waker: Arc<Waker>,
     pool: Arc<BufferPool>,
     counters: Arc<Counters>,
@@ -138,6 +111,7 @@ impl<T> Network<T> {
             cluster: Cluster::default(),
             links: FxHashMap::default(),
             backoffs: FxHashMap::default(),
+            suspicions: FxHashMap::default(),
             waker: Arc::clone(waker),
             pool,
             counters: Arc::clone(counters),
@@ -249,8 +223,10 @@ impl<T> Network<T> {
             return;
         };
         let attempt = self.backoffs.get(&node).map_or(0, |b| b.failures);
+        let probes = self.suspicions.remove(&node);
         let opened = resolve(&server, attempt).and_then(|address| {
-            let session = self.config.tls.as_ref().map(|tls| tls.session(host(&server))).transpose();
+            let tls = self.config.tls.as_ref().filter(|_| probes != Some(Suspicion::Plaintext));
+            let session = tls.map(|tls| tls.session(host(&server))).transpose();
             let session = session.map_err(|e| refused(server.clone(), &e))?;
             Connection::open(address, &self.config, session, Arc::clone(&self.pool))
                 .map_err(|e| ClientError::Disconnected { server, detail: e.to_string() })
@@ -260,9 +236,11 @@ impl<T> Network<T> {
                 self.counters.add(Total::ConnectionsMade, 1);
                 let (first, longest) = (self.config.connection_setup_timeout, self.config.connection_setup_timeout_max);
                 let deadline = Some(now + doubled(first, attempt, longest));
-                let link = Link { connection, versions: None, began: now, deadline, signing_in: None, renews_at: None };
-                self.links.insert(node, link);
-                self.shake_hands(node, API_VERSIONS.max, now);
+                self.links.insert(node, Link::new(connection, now, deadline, probes));
+                match probes {
+                    Some(_) => self.probe(node, now),
+                    None => self.shake_hands(node, API_VERSIONS.max, now),
+                }
             }
             Err(error) => self.count_failure(node, error, now),
         }
@@ -388,11 +366,17 @@ impl<T> Network<T> {
         events: &mut Vec<Event<T>>,
     ) {
         let version = pending.version;
+        if matches!(pending.token, Purpose::Caller(_) | Purpose::Metadata)
+            && let Some(link) = self.links.get_mut(&node)
+        {
+            link.is_proven = true;
+        }
         match pending.token {
             Purpose::Caller(token) => {
                 events.push(Event::Answered { node, token, version, frame: Some(frame) });
             }
             Purpose::Metadata => self.take_metadata(node, version, &frame, now, events),
+            Purpose::Probe => self.take_probe(node, &frame, now, events),
             Purpose::Mechanism => self.take_mechanism(node, &frame, now, events),
             Purpose::Token => self.take_token(node, version, &frame, now, events),
             Purpose::Handshake => match ApiVersionsResponse::parse(frame.bytes(), RESPONSE_BODY, version) {
@@ -462,7 +446,7 @@ impl<T> Network<T> {
         silent.map(|(node, link)| {
             let tokens = link.connection.awaited().filter_map(|purpose| match purpose {
                 Purpose::Caller(token) => Some(token),
-                Purpose::Handshake | Purpose::Mechanism | Purpose::Token | Purpose::Metadata => None,
+                _ => None,
             });
             (*node, tokens)
         })
@@ -483,12 +467,4 @@ fn pop_written<T>(node: NodeId, link: &mut Link<T>, events: &mut Vec<Event<T>>) 
             events.push(Event::Answered { node, token, version: pending.version, frame: None });
         }
     }
-}
-
-/// The address to try: a name with several (::1 and 127.0.0.1 for localhost) gets the next one after each failure.
-fn resolve(server: &str, attempt: u32) -> Result<std::net::SocketAddr, ClientError> {
-    let bad = |detail: String| ClientError::BadAddress { server: server.to_owned(), detail };
-    let addresses: Vec<_> = server.to_socket_addrs().map_err(|e| bad(e.to_string()))?.collect();
-    let chosen = addresses.get(attempt as usize % addresses.len().max(1));
-    chosen.copied().ok_or_else(|| bad("the name has no address".to_owned()))
 }

@@ -144,13 +144,15 @@ impl<T> Network<T> {
 
     /// What a transport's failure is to callers. Before a connection is ready TLS fails because one side does not believe
     /// the other.
-    pub(super) fn broken(&self, node: NodeId, failure: &std::io::Error) -> ClientError {
+    pub(super) fn broken(&mut self, node: NodeId, failure: &std::io::Error) -> ClientError {
+        self.maybe_suspect(node);
         let server = self.server(node);
         let is_new = self.links.get(&node).is_some_and(|link| link.connection.is_new);
         let speaks_tls = failure.get_ref().is_some_and(|inner| inner.is::<SpeaksTls>());
         match tls_failure(failure) {
             Some(failure) if is_new => refused(server, failure),
-            _ if speaks_tls && is_new => {
+            // Where the client speaks TLS as well, a probe without TLS has met this.
+            _ if speaks_tls && is_new && self.config.tls.is_none() => {
                 let right = if self.config.credentials.is_some() { "SASL_SSL" } else { "SSL or SASL_SSL" };
                 ClientError::AuthenticationFailed {
                     server,
