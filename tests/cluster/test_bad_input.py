@@ -5,6 +5,7 @@ After each of them the broker lives, its memory is bounded, and a connection tha
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 import socket
@@ -30,6 +31,7 @@ TOPIC = "unharmed"
 MEBIBYTE = 1 << 20
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS = 0, 1, 2, 3, 18, 19
 UNSUPPORTED_VERSION = 35
+_numbers = itertools.count()
 SERVED = {api.name: (int(api.key), api.min_version, api.max_version) for api in registered_apis().values()}
 
 
@@ -61,9 +63,12 @@ def bystander(sturdy: BrokerProcess) -> Iterator[Wire]:
 
 
 def closes_with_one_line(broker: BrokerProcess, send: Callable[[Wire], None]) -> str:
-    """Expect the connection to be closed, and the broker to log one line about it; returns the line."""
-    already = len(broker.log)
-    with Wire(broker.bootstrap_servers) as wire:
+    """Expect the connection to be closed, and the broker to log one line about it; returns the line.
+
+    An address has one line a minute for each cause, so that each call has another address of 127/8.
+    """
+    already, number = len(broker.log), next(_numbers)
+    with Wire(broker.bootstrap_servers, source=f"127.1.{number // 250}.{number % 250 + 1}") as wire:
         send(wire)
         peer = f"{wire.socket.getsockname()[0]}:{wire.socket.getsockname()[1]}"
         assert wire.is_closed_by_peer()
@@ -75,6 +80,35 @@ def _only_line_about(log: str, port: str) -> str:
     lines = [line for line in log.splitlines() if re.search(rf":{port}\b", line)]
     assert len(lines) <= 1, lines
     return lines[0] if lines else ""
+
+
+CLIENT_HELLO = bytes.fromhex("16030100f8010000f40303")
+"""The head of one, as RFC 8446 (4.1.2, 5.1) has it."""
+
+
+@pytest.mark.parametrize(
+    ("host", "sent"),
+    [
+        ("127.2.0.1", CLIENT_HELLO),
+        ("127.2.0.2", struct.pack(">i", 2**31 - 1)),
+        ("127.2.0.3", struct.pack(">i", len(header(999, 0, 1))) + header(999, 0, 1)),
+    ],
+)
+def test_a_client_that_connects_again_and_again_has_one_line_a_minute(
+    sturdy: BrokerProcess, host: str, sent: bytes
+) -> None:
+    def send(data: bytes) -> None:
+        with Wire(sturdy.bootstrap_servers, source=host) as wire:
+            wire.send_bytes(data)
+            assert wire.is_closed_by_peer()
+
+    for _ in range(20):
+        send(sent)
+    # Another cause has a line of its own, and no line of the first can follow it.
+    send(struct.pack(">i", 2) + bytes(2))
+    wait_until(lambda: sturdy.log.count(f"{host}:") >= 2, within=60, what=f"two lines about {host}")
+    lines = [line for line in sturdy.log.splitlines() if f"{host}:" in line]
+    assert len(lines) == 2, lines
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 0, 1, 7])

@@ -54,10 +54,13 @@ def build(owner: Any, field: str, value: Any) -> Any:
 class Wire:
     """One connection. `call` sends one request and returns its answer; `send` and `receive` are its halves."""
 
-    def __init__(self, address: str, *, client_id: str = "wire", timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self, address: str, *, client_id: str = "wire", timeout: float = TIMEOUT_SECONDS, source: str = ""
+    ) -> None:
+        """`source` is the client's own address, by default the one that the system chooses."""
         self.address = address
         host, port = address.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)), timeout=timeout)
+        self.socket = socket.create_connection((host, int(port)), timeout=timeout, source_address=(source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._client_id = client_id
         self._correlation_id = 0

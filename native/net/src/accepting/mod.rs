@@ -6,4 +6,5 @@ pub(crate) mod connection_limits;
 pub(crate) mod connection_rate;
 pub(crate) mod listener;
 pub(crate) mod open_connections;
+pub(crate) mod refusals;
 pub(crate) mod room;

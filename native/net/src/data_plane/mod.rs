@@ -22,6 +22,7 @@ use crate::accepting::acceptor::{Acceptor, Placing};
 use crate::accepting::connection_limits::ConnectionLimits;
 use crate::accepting::listener::ListenError;
 use crate::accepting::open_connections::OpenConnections;
+use crate::accepting::refusals::Refusals;
 use crate::accepting::room::{ListenerCounts, Room};
 use crate::connection::connection_number::CONTROL_PLANE;
 use crate::connection::identity::{Authentication, Identity};
@@ -451,6 +452,7 @@ fn reactor(settings: Arc<Settings>) -> io::Result<Reactor> {
         counters: Counters::new(settings.network_threads),
         open: OpenConnections::new(),
         control: ControlRoom::new(settings.queued_max_requests),
+        refusals: Refusals::default(),
         request_memory: RequestMemory::new(settings.queued_request_bytes),
         response_memory: AtomicU64::new(0),
         room: Arc::new(Room::new(ConnectionLimits::only(

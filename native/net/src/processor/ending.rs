@@ -16,7 +16,9 @@ impl Processor {
         self.reactor.open.remove(number);
         let peer = connection.accepted.peer;
         if let End::Refused(why) = why {
-            self.reactor.events.line(Level::Warning, format!("connection from {peer} closed: {why}"));
+            if let Some(line) = self.reactor.refusals.line(peer, &why, self.reactor.clock.now()) {
+                self.reactor.events.line(Level::Warning, line);
+            }
             // What was answered before still leaves, as far as the socket takes it at once.
             let _ = self.send(connection, self.reactor.clock.now());
         }

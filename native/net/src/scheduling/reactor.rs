@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 
 use crate::accepting::open_connections::OpenConnections;
+use crate::accepting::refusals::Refusals;
 use crate::accepting::room::Room;
 use crate::data_plane::api_versions::ApiVersionsTable;
 use crate::data_plane::events::EventQueue;
@@ -46,6 +47,8 @@ pub struct Reactor {
     pub open: OpenConnections,
     /// Control requests that Python has not answered yet, and the connections that wait for room.
     pub control: ControlRoom,
+    /// Which connections have had a line when they were closed.
+    pub refusals: Refusals,
     /// Memory of requests that are being received.
     pub request_memory: RequestMemory,
     /// Memory of answers that are not written yet, over all connections.

@@ -127,13 +127,8 @@ fn who_does_not_authenticate_in_time_is_closed_whatever_else_it_sends() {
     for late in [&mut silent, &mut begun] {
         assert!(is_closed(late));
     }
-    let lines =
-        std::iter::from_fn(|| {
-            Some(plane.event(
-                |event| matches!(event, Event::Line { text, .. } if text.contains("authenticated within 400 ms")),
-            ))
-        });
-    assert_eq!(lines.take(2).count(), 2);
+    // Both are of one address: the second has no line.
+    plane.event(|event| matches!(event, Event::Line { text, .. } if text.contains("authenticated within 400 ms")));
     known.write_all(&request(METADATA, 4, b"")).unwrap();
     assert_eq!(asked(&plane).correlation_id, 4);
 }

@@ -137,9 +137,8 @@ fn unread_answers_beyond_the_limit_close_the_connections_that_hold_most() {
         let request = control(&plane);
         plane.respond(request.connection, request.request, &answer);
     }
-    for _ in 0..2 {
-        plane.event(|event| matches!(event, Event::Line { text, .. } if text.contains("queued.max.response.bytes")));
-    }
+    // Two are closed; they are of one address, so that the second has no line.
+    plane.event(|event| matches!(event, Event::Line { text, .. } if text.contains("queued.max.response.bytes")));
     plane.wait_until(|| plane.connections() == 3);
     assert_eq!(read_frame(&mut small).len(), (4 << 20) + 4, "who holds little is not closed");
     round_trip(&plane, &mut small, 9);
