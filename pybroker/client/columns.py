@@ -1,7 +1,8 @@
 """A fetcher whose records come as Arrow columns: for programs that handle many records at a time.
 
-Columns, their order and types are those of Spark's Kafka connector. The engine builds only what is picked, without the
-GIL, and hands it over by Arrow's PyCapsule interface; no Arrow library is imported here. Works against any Kafka.
+Columns have the order and types of Spark's Kafka connector, and names in snake case. The engine builds only what is
+picked, without the GIL, and hands it over by Arrow's PyCapsule interface; no Arrow library is imported here. Works
+against any Kafka.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pybroker.client.closing import Closing
 from pybroker.client.errors import ClientError, SettingError
 from pybroker.client.fetcher import make_native, starts_of
 from pybroker.client.one_caller import FREE_CALLS, ThreadCalls, one_caller
-from pybroker.client.record_columns import COLUMNS, SENDABLE_COLUMNS, RecordColumns, engines_names
+from pybroker.client.record_columns import COLUMNS, SENDABLE_COLUMNS, RecordColumns, in_snake_case
 from pybroker.client.settings import FetcherSettings
 from pybroker.client.topics import TopicPartition
 
@@ -64,7 +65,7 @@ class ColumnFetcher(Closing):
         """The next records of one partition as columns; None when nothing came in time.
 
         `columns` picks and orders: those of `COLUMNS`, and `producer_id`, that of the batch (-1: none). Others
-        are not built. `SENDABLE_COLUMNS` are those that `Producer.send_columns` takes.
+        are not built. `Producer.send_columns` sends those of `SENDABLE_COLUMNS`, and ignores the others.
 
         Records at or above `end` are left for later; once reading has come there, what is returned has no rows and a
         `next_offset` of at least `end`. It has no rows, too, where batches have nothing for a consumer, records of
@@ -92,7 +93,7 @@ class ColumnFetcher(Closing):
 
 def picked(columns: Sequence[str], max_rows: int) -> list[str]:
     """Return the engine's names of columns. Raises SettingError for a name that is there twice, and for `max_rows`."""
-    names = engines_names(columns)
+    names = in_snake_case(columns)
     if len(set(names)) < len(names):
         raise SettingError(f"columns={','.join(columns)}: must name each column once")
     if not 1 <= max_rows <= _MAX_ROWS_AT_MOST:

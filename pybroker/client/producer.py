@@ -334,6 +334,8 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
         Columns are found by name: `value` (binary or string; null is a tombstone) is required; `key` (binary or
         string), `topic` (string, before the argument), `partition` (int32 or int64; null: as `send` without one),
         `timestamp` (timestamp[us]; null: now) and `headers` (list<struct<key: string, value: binary>>) may be there.
+        Columns that the broker assigns are ignored: `offset`, `timestamp_type` and `producer_id`, also as
+        `timestampType` and `producerId`. So a whole take can be sent, to the topics and partitions of its rows.
 
         Rows of a partition keep their order. Returns their `RowsDelivery`: `len` of it is how many were sent, and its
         `result()` waits until they are acknowledged, or raises the first failure. Waits as `send` does.

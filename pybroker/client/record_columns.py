@@ -16,18 +16,17 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
-"""The columns that are built unless others are picked: those of Spark's Kafka connector, with headers."""
+COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers")
+"""The columns that are built unless others are picked: those of Spark's Kafka connector, in its order, with headers."""
 SENDABLE_COLUMNS = ("key", "value", "topic", "partition", "timestamp", "headers")
-"""The columns that `Producer.send_columns` takes: picked by a take, they can be sent as they are."""
+"""The columns that `Producer.send_columns` sends. It ignores the others of a take, which the broker assigns."""
 
-_ENGINES_NAMES = {"timestamp_type": "timestampType", "producer_id": "producerId"}
-_PYTHONS_NAMES = {engines: name for name, engines in _ENGINES_NAMES.items()}
+_IN_SNAKE_CASE = {"timestampType": "timestamp_type", "producerId": "producer_id"}
 
 
-def engines_names(columns: Sequence[str]) -> list[str]:
-    """Return the names of columns as the engine and Spark's connector have them: `timestampType`, `producerId`."""
-    return [_ENGINES_NAMES.get(name, name) for name in columns]
+def in_snake_case(columns: Sequence[str]) -> list[str]:
+    """Return the names of columns as takes have them, also of those in the spelling of Spark's connector."""
+    return [_IN_SNAKE_CASE.get(name, name) for name in columns]
 
 
 class RecordColumns:
@@ -71,7 +70,7 @@ class RecordColumns:
         return self._native.next_offset
 
     def __arrow_c_schema__(self) -> object:
-        """Return a capsule `arrow_schema`, with the names of Spark's connector."""
+        """Return a capsule `arrow_schema`; names are in snake case: `timestamp_type`, `producer_id`."""
         return self._native.__arrow_c_schema__()
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
@@ -79,21 +78,18 @@ class RecordColumns:
         return self._native.__arrow_c_array__(requested_schema)
 
     def to_arrow(self) -> pyarrow.RecordBatch:
-        """Return a record batch of pyarrow, without a copy; names are in snake case: `timestamp_type`, `producer_id`.
-
-        Raises ClientError without pyarrow.
-        """
+        """Return a record batch of pyarrow, without a copy. Raises ClientError without pyarrow."""
         try:
             import pyarrow
         except ImportError:
             raise ClientError("to_arrow needs pyarrow: pip install pyarrow") from None
         batch: Any = pyarrow.record_batch(self)
-        return batch.rename_columns([_PYTHONS_NAMES.get(name, name) for name in batch.schema.names])
+        return batch
 
     def to_polars(self) -> polars.DataFrame:
-        """Return a DataFrame of polars; names are those of `to_arrow`. Raises ClientError without polars."""
+        """Return a DataFrame of polars. Raises ClientError without polars."""
         try:
             import polars
         except ImportError:
             raise ClientError("to_polars needs polars: pip install polars") from None
-        return polars.DataFrame(self).rename(_PYTHONS_NAMES, strict=False)
+        return polars.DataFrame(self)

@@ -1,7 +1,8 @@
 """A broker that answers as a test scripts it: for what a client does when things go wrong.
 
-Serves ApiVersions, SaslHandshake (there is no SASL), Metadata (one topic, whose partitions it leads: one, or those that have a script), InitProducerId,
-Produce, ListOffsets, Fetch and OffsetForLeaderEpoch. It can lead anew, with a shorter log (`lead_anew`).
+Serves ApiVersions, SaslHandshake (there is no SASL), Metadata (one topic, whose partitions it leads: one, or those that
+have a script), InitProducerId, Produce, ListOffsets, Fetch and OffsetForLeaderEpoch. It can lead anew, with a shorter
+log (`lead_anew`).
 Each Produce is answered by the next line of the script: an error code, `DROP` to close the connection instead, or
 `LOST` to do so when the batch is written, which is known again. Sequences of idempotent producers are checked as a
 broker does. Partitions beyond the first have scripts of their own, and no log. `faults` are such lines for other APIs.

@@ -75,7 +75,7 @@ def _read(servers: str, partition: TopicPartition, end: int, *, committed: bool)
             taken = fetcher.take(1.0, columns=COLUMNS, end=end)
             if taken is not None:
                 at = taken.next_offset
-                batches.append(pa.record_batch(taken))
+                batches.append(pa.record_batch(taken).rename_columns(list(COLUMNS)))
     return batches
 
 

@@ -18,7 +18,7 @@ from pybroker_spark.sink.entries import TopicMark
 from pybroker_spark.sink.errors import TargetLostError
 from pybroker_spark.sink.ledger import UNKNOWN_TOPIC
 
-COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "headers", "producerId")
+COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "headers", "producer_id")
 _SILENCE_SECONDS: Final = 60.0
 
 
@@ -94,6 +94,6 @@ def _rows_of(
             continue
         at, deadline = taken.next_offset, time.monotonic() + _SILENCE_SECONDS
         rows = pa.record_batch(taken)
-        own = rows.filter(pc.equal(rows.column("producerId"), producer_id))
+        own = rows.filter(pc.equal(rows.column("producer_id"), producer_id))
         if own.num_rows:
             yield own

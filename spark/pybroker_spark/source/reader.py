@@ -104,7 +104,8 @@ class _RangeRead:
             if self.position >= self.wanted.end:
                 self.fetcher.assign([])  # nothing is fetched ahead while Spark works on the last batch
             if taken.rows:
-                yield pa.record_batch(taken)
+                # Spark compares names with its schema's, which has those of its own connector.
+                yield pa.record_batch(taken).rename_columns(list(self.columns))
 
     def _take_truncation(self, error: LogTruncationError) -> None:
         """A new leader lacks what was read: with failOnDataLoss=false, what it has in its place is read (KIP-320)."""

@@ -40,7 +40,7 @@ SCHEMA = pa.schema(
         ("partition", pa.int32()),
         ("offset", pa.int64()),
         ("timestamp", pa.timestamp("us", tz="UTC")),
-        ("timestampType", pa.int32()),
+        ("timestamp_type", pa.int32()),
         ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
     ]
 )
@@ -116,7 +116,7 @@ def test_columns_hold_what_records_hold(servers: str) -> None:
         assert [r["headers"] and [(h["key"], h["value"]) for h in r["headers"]] for r in found] == [
             list(r.headers) or None for r in expected
         ]
-        assert {r["timestampType"] for r in found} == {0}
+        assert {r["timestamp_type"] for r in found} == {0}
 
 
 def test_libraries_get_names_in_snake_case(servers: str) -> None:
@@ -151,13 +151,48 @@ def test_fetched_columns_can_be_sent_as_they_are(servers: str) -> None:
         assert pa.Table.from_batches(read(fetcher, 1000, columns=picked)).equals(original)
 
 
+@pytest.mark.parametrize("form", ["capsule", "to_arrow", "to_polars"])
+def test_a_whole_take_is_sent_to_its_own_topic_and_partition(servers: str, form: str) -> None:
+    """Every column that can be picked; what the broker assigns is assigned anew."""
+    topic = f"round-{form}"
+    with Admin(servers) as admin:
+        admin.create_topics([NewTopic(topic, 2, 1)])
+        admin.wait_for_leaders(topic)
+    with ColumnFetcher(servers) as fetcher, Producer(servers) as producer:
+        for number in range(300):
+            headers = [("h", b"%d" % number)] if number % 3 else None
+            producer.send(topic, b"%d" % number, b"k" if number % 2 else None, partition=1, headers=headers)
+        producer.flush()
+        fetcher.assign({TopicPartition(topic, 1): EARLIEST})
+        sent = 0
+        while sent < 300:
+            taken = fetcher.take(10, columns=[*COLUMNS, "producer_id"])
+            assert taken is not None
+            whole = taken if form == "capsule" else getattr(taken, form)()
+            sent += len(producer.send_columns(whole))
+        producer.flush()
+        fetcher.assign({TopicPartition(topic, 1): EARLIEST})
+        rows = pa.Table.from_batches(read(fetcher, 600))
+        assert rows.column("offset").to_pylist() == list(range(600))
+        assert rows.drop_columns("offset")[:300].equals(rows.drop_columns("offset")[300:])
+
+
+@pytest.mark.parametrize("ignored", ["offset", "timestampType", "timestamp_type", "producerId", "producer_id"])
+def test_a_column_that_the_broker_assigns_is_ignored_of_any_type(servers: str, ignored: str) -> None:
+    with Producer(servers) as producer:
+        batch = pa.record_batch({"value": [b"x"], ignored: ["of another program"]})
+        assert producer.send_columns(batch, topic="ignored").result(60) == 1
+        with pytest.raises(SettingError, match='column "leader_epoch" is not known'):
+            producer.send_columns(pa.record_batch({"value": [b"x"], "leader_epoch": [1]}), topic="ignored")
+
+
 def test_what_is_not_picked_is_not_there_and_the_order_is_the_callers(servers: str) -> None:
     with ColumnFetcher(servers) as fetcher:
         fetcher.assign({FIRST: 10})
         batch = pa.record_batch(fetcher.take(10, columns=["producerId", "offset", "value"], max_rows=2))
-        assert batch.schema.names == ["producerId", "offset", "value"]
+        assert batch.schema.names == ["producer_id", "offset", "value"]
         assert batch.column("offset").to_pylist() == [10, 11]
-        assert batch.column("producerId").to_pylist()[0] >= 0
+        assert batch.column("producer_id").to_pylist()[0] >= 0
         counted = fetcher.take(10, columns=(), max_rows=5)
         assert counted is not None
         assert (counted.rows, counted.bytes) == (5, 8 + 2)  # 12, 13, null, 15, 16; keys of 13 and 15
@@ -250,7 +285,7 @@ def test_times_of_the_broker_and_times_beyond_microseconds(scripted: ScriptedBro
         fetcher.assign({FIRST: 0})
         (batch,) = read(fetcher, 2, columns=["timestamp", "timestampType"])
         assert batch.column("timestamp").cast(pa.int64()).to_pylist() == [9_000_000, 2**63 - 1]
-        assert batch.column("timestampType").to_pylist() == [1, 0]
+        assert batch.column("timestamp_type").to_pylist() == [1, 0]
 
 
 def test_header_keys_that_are_no_utf_8_are_shown_as_java_shows_them(scripted: ScriptedBroker) -> None:

@@ -246,7 +246,7 @@ def test_a_batch_is_given_back_to_its_owner_and_taken_once() -> None:
         ({"value": [b"v"], "headers": ["x"]}, r'column "headers" is Binary: must be list<struct<key: string'),
         ({"value": [b"v"], "timestamp": pa.array([1])}, r'column "timestamp" is Int64: must be timestamp\[us\]'),
         ({"value": [b"v"], "partition": pa.array([1.5])}, r'column "partition" is Float64: must be int32 or int64'),
-        ({"value": [b"v"], "offset": pa.array([1])}, r'column "offset" is not known: must be value, key, topic'),
+        ({"value": [b"v"], "lag": pa.array([1])}, r'column "lag" is not known: must be value, key, topic'),
     ],
 )
 def test_columns_that_cannot_be_sent_are_named(batch: dict[str, Any], complaint: str) -> None:

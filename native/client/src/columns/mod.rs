@@ -1,6 +1,6 @@
 //! The columnar face of the client: fetched batches become Arrow arrays, and Arrow arrays become records to send.
 //!
-//! Owns the columns' names, types and order, which are those of Spark's Kafka connector. Knows neither Python nor the C
+//! Owns the columns' names, types and order. The order is that of Spark's Kafka connector. Knows neither Python nor the C
 //! interface. On the way of a fetch it stands behind the [`fetcher`](super::fetcher): [`ColumnReader`] takes a chunk,
 //! [`pieces`] gives it out in parts of bounded size, [`builder`] copies what was picked, once. On the way of a produce it
 //! stands before the accumulator: [`sent`] checks the columns and shows them as records, [`routes`] sorts the rows
@@ -64,7 +64,7 @@ impl Column {
         Self::ProducerId,
     ];
 
-    /// Its name in Spark's connector; `producerId` is this client's own.
+    /// Its name, in snake case.
     pub fn name(self) -> &'static str {
         match self {
             Self::Key => "key",
@@ -73,9 +73,9 @@ impl Column {
             Self::Partition => "partition",
             Self::Offset => "offset",
             Self::Timestamp => "timestamp",
-            Self::TimestampType => "timestampType",
+            Self::TimestampType => "timestamp_type",
             Self::Headers => "headers",
-            Self::ProducerId => "producerId",
+            Self::ProducerId => "producer_id",
         }
     }
 
@@ -97,11 +97,21 @@ impl FromStr for Column {
     type Err = ClientError;
 
     fn from_str(name: &str) -> Result<Self, ClientError> {
-        Self::ALL.into_iter().find(|column| column.name() == name).ok_or_else(|| ClientError::BadSetting {
+        let snake_case = snake_case(name);
+        Self::ALL.into_iter().find(|column| column.name() == snake_case).ok_or_else(|| ClientError::BadSetting {
             setting: "columns",
             value: name.to_owned(),
-            detail: "must be key, value, topic, partition, offset, timestamp, timestampType, headers or producerId",
+            detail: "must be key, value, topic, partition, offset, timestamp, timestamp_type, headers or producer_id",
         })
+    }
+}
+
+/// The name of a column as this client has it; Spark's Kafka connector has `timestampType`.
+fn snake_case(name: &str) -> &str {
+    match name {
+        "timestampType" => "timestamp_type",
+        "producerId" => "producer_id",
+        _ => name,
     }
 }
 

@@ -12,11 +12,14 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, TimeUnit};
 
 use super::parts::{Ends, Parts, is_text};
+use super::{Column, snake_case};
 use crate::error::ClientError;
 use crate::producer::new_record::NewRecord;
 use pybroker_record::RecordHeader;
 
 const NAMES: &str = "value, key, topic, partition, headers or timestamp";
+/// Columns of fetched records that are ignored.
+const ASSIGNED: [Column; 3] = [Column::Offset, Column::TimestampType, Column::ProducerId];
 
 /// Whole numbers, and what one counts.
 #[derive(Debug)]
@@ -198,6 +201,8 @@ impl SentColumns {
                 "partition" => (put(&mut partitions, Partitions::of(array)), "int32 or int64"),
                 "timestamp" => (put(&mut timestamps, Timestamps::of(array)), "timestamp[us]"),
                 "headers" => (put(&mut headers, HeaderLists::of(array)), "list<struct<key: string, value: binary>>"),
+                // The broker assigns them: a fetched batch is sent without a column being dropped before.
+                name if ASSIGNED.iter().any(|column| column.name() == snake_case(name)) => continue,
                 _ => return bad(name, "is not known".to_owned(), NAMES),
             };
             match twice {

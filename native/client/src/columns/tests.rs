@@ -377,8 +377,8 @@ fn columns_that_cannot_be_sent_are_named() {
     assert_eq!("column \"topic\" is Binary: must be string", refused(vec![("value", values()), ("topic", values())]));
     let partition = refused(vec![("value", values()), ("partition", floats())]);
     assert_eq!("column \"partition\" is Float64: must be int32 or int64", partition);
-    let unknown = refused(vec![("value", values()), ("offset", Arc::new(Int64Array::from(vec![1])))]);
-    assert_eq!("column \"offset\" is not known: must be value, key, topic, partition, headers or timestamp", unknown);
+    let unknown = refused(vec![("value", values()), ("lag", Arc::new(Int64Array::from(vec![1])))]);
+    assert_eq!("column \"lag\" is not known: must be value, key, topic, partition, headers or timestamp", unknown);
     assert_eq!(
         "column \"value\" is there twice: must be one column of each name",
         refused(vec![("value", values()), ("value", values())])
