@@ -2,7 +2,7 @@
 
 `Admin` and a consumer's membership speak the declared protocol in Python. Records travel through the native engine
 (`native/client/src`) and are touched in Python only one by one, when a program asks for them so; by
-`ColumnFetcher` and `Producer.send_columns` they come and go as Arrow columns. Knows no broker of ours.
+`ColumnFetcher` and `send_columns` they come and go as Arrow columns. Knows no broker of ours.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pybroker.client.async_admin import AsyncAdmin
     from pybroker.client.async_consumer import AsyncConsumer
     from pybroker.client.async_producer import AsyncProducer
+    from pybroker.client.column_sending import AsyncRowsDelivery
     from pybroker.client.columns import COLUMNS, SENDABLE_COLUMNS, ColumnFetcher, RecordColumns
     from pybroker.client.consume_transform_produce import ConsumeTransformProduce, Output
     from pybroker.client.consumer import Consumer
@@ -83,6 +84,7 @@ __all__ = [
     "AsyncConsumer",
     "AsyncFetcher",
     "AsyncProducer",
+    "AsyncRowsDelivery",
     "AuthenticationError",
     "BrokerError",
     "BufferFullError",
@@ -149,6 +151,7 @@ _HOMES = {
     "pybroker.client.async_admin": ("AsyncAdmin",),
     "pybroker.client.async_consumer": ("AsyncConsumer",),
     "pybroker.client.async_producer": ("AsyncProducer",),
+    "pybroker.client.column_sending": ("AsyncRowsDelivery",),
     "pybroker.client.columns": ("COLUMNS", "SENDABLE_COLUMNS", "ColumnFetcher", "RecordColumns"),
     "pybroker.client.consume_transform_produce": ("ConsumeTransformProduce", "Output"),
     "pybroker.client.consumer": ("Consumer",),

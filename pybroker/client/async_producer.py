@@ -15,6 +15,7 @@ from typing import Any, Generic, Self, overload
 
 from pybroker.client import native
 from pybroker.client.closing import AsyncClosing
+from pybroker.client.column_sending import ArrowArray, ArrowStream, AsyncRowsDelivery, PendingRows, sending
 from pybroker.client.delivery_callbacks import OnDelivery, as_metadata, call
 from pybroker.client.errors import (
     ClientError,
@@ -32,7 +33,7 @@ from pybroker.client.transaction.blocking import CALLS
 from pybroker.client.transaction.consumed import Consuming, GivenOffsets, offsets_of
 from pybroker.client.transaction.driver import TransactionDriver
 from pybroker.client.transaction.group_metadata import GroupMetadata
-from pybroker.client.undelivered import Undelivered, UnobservedFutures, noted
+from pybroker.client.undelivered import Failure, Undelivered, UnobservedFutures, noted
 from pybroker.client.waiting_sends import WaitingSends
 
 _log = logging.getLogger("pybroker.client")
@@ -91,6 +92,8 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
         self._settlements = self.native._settlements()
         self._waiting = WaitingSends(self.native, settings.max_block_ms / 1000)
         self._waits = self._waiting.queues
+        self._calls_partitioner = callable(partitioner)
+        self._rows, self._sending_columns = PendingRows(), asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_open = True
 
@@ -145,6 +148,23 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
         if outgoing is not None:
             await self._waiting.wait(topic, outgoing, watcher)
         return future
+
+    async def send_columns(self, batch: ArrowArray | ArrowStream, *, topic: str | None = None) -> AsyncRowsDelivery:
+        """Send a record for every row of Arrow data, as `Producer.send_columns`; the event loop goes on meanwhile.
+
+        A thread checks the rows and waits for metadata and for memory, one call of a producer after the other. Returns
+        the rows' `AsyncRowsDelivery`: `await delivery.result()` waits until all are acknowledged, or raises the first
+        failure. A call that is cancelled while it waits may send its rows all the same. Raises as
+        `Producer.send_columns`.
+        """
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._begin(loop)
+        send = sending(self.native, batch, topic, calls_partitioner=self._calls_partitioner)
+        async with self._sending_columns:
+            delivery = AsyncRowsDelivery(await asyncio.to_thread(send))
+        self._rows.add(delivery)
+        return delivery
 
     def metrics(self) -> dict[str, float]:
         """As `Producer.metrics`."""
@@ -248,7 +268,7 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
             await asyncio.to_thread(self.native.close, timeout_s)
         except ClientError:
             self._end()
-            self._undelivered.warn(self._unobserved.look(take=True))
+            self._undelivered.warn(self._failures(take=True))
             raise
         except BaseException:
             self._end()
@@ -266,10 +286,14 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
     async def _report(self) -> None:
         """Report what was not delivered, when the tasks that await their futures have run."""
         await asyncio.sleep(0)
-        self._undelivered.report(self._unobserved.look(take=True))
+        self._undelivered.report(self._failures(take=True))
 
     def _log_failures(self) -> None:
-        self._undelivered.warn(self._unobserved.look(take=False))
+        self._undelivered.warn(self._failures(take=False))
+
+    def _failures(self, *, take: bool) -> list[Failure]:
+        """The failures of futures that were not retrieved, and of rows, which the engine counts."""
+        return [*self._unobserved.look(take=take), *self.native._failures(take=take)]
 
     async def _close_transactions(self, transactions: TransactionDriver, timeout_s: float) -> None:
         if timeout_s > 0 and transactions.is_open:
@@ -301,6 +325,8 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
                 if self._loop is not None:
                     # Tasks that await these futures run before.
                     self._loop.call_soon(self._log_failures)
+        if self._rows.settle() and self._loop is not None:
+            self._loop.call_soon(self._log_failures)
         self._waiting.wake()
 
     def _fail(

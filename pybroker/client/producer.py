@@ -11,10 +11,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, Unpack, overload
 
 from pybroker.client import native
 from pybroker.client.closing import Closing
+from pybroker.client.column_sending import ArrowArray, ArrowStream, sending
 from pybroker.client.delivery_callbacks import DeliveryCallbacks, OnDelivery
 from pybroker.client.errors import ClientError, SettingError, TransactionAbortableError, TransactionFatalError
 from pybroker.client.exiting import end, left_s
@@ -50,22 +51,6 @@ CLOSE_TIMEOUT_S = 120.0
 """Longer than the default delivery.timeout.ms, so that closing decides every record."""
 
 _log = logging.getLogger("pybroker.client")
-
-
-class ArrowArray(Protocol):
-    """Whatever exports an array by Arrow's PyCapsule interface."""
-
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """Capsules with schema and array."""
-        ...
-
-
-class ArrowStream(Protocol):
-    """Whatever exports a stream of arrays by Arrow's PyCapsule interface."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A capsule with the stream."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,17 +330,7 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
         is closed meanwhile (ClosedError), the error says how many were sent. Serializers and delivery callbacks are for
         single records; a producer whose partitioner is a function has to be given the partitions.
         """
-        array = getattr(batch, "__arrow_c_array__", None)
-        stream = getattr(batch, "__arrow_c_stream__", None)
-        if array is None and stream is None:
-            raise SettingError(f"{type(batch).__name__}: must be a record batch, a table or a stream of Arrow's")
-        names = getattr(getattr(batch, "schema", None), "names", ())
-        if self._calls_partitioner and "partition" not in (names() if callable(names) else names):
-            raise SettingError("send_columns calls no partitioner: give the batch a column partition")
-        if array is not None:
-            return self._send_batch(array(), topic)
-        assert stream is not None
-        return self._send_stream(stream(), topic)
+        return sending(self, batch, topic, calls_partitioner=self._calls_partitioner)()
 
     def producer_id(self) -> tuple[int, int]:
         """Id and epoch of this idempotent producer; waits up to `max.block.ms` for the broker to give them.

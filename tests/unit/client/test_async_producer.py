@@ -6,15 +6,20 @@ import asyncio
 import sys
 import threading
 
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from pybroker.client.async_producer import AsyncProducer
 from pybroker.client.errors import (
     BrokerError,
     BufferFullError,
+    ClientError,
     ClosedError,
     DeliveryError,
+    RecordError,
     SerializationError,
+    SettingError,
     UnreachableError,
 )
 from pybroker.client.record_metadata import RecordMetadata
@@ -188,3 +193,82 @@ def test_a_callback_that_ends_the_program_does_so_after_the_others() -> None:
     with pytest.raises(SystemExit, match="enough"):
         asyncio.run(run())
     assert calls == list(range(10))
+
+
+def rows(*sent: bytes) -> pa.RecordBatch:
+    return pa.record_batch({"value": pa.array(sent, pa.binary())})
+
+
+@pytest.mark.parametrize("form", ["batch", "table", "polars"])
+async def test_rows_of_arrow_data_are_sent_and_awaited(form: str) -> None:
+    sent = [b"%d" % number for number in range(300)]
+    with ScriptedBroker() as broker:
+        async with AsyncProducer(broker.bootstrap_servers, QUICK) as producer:
+            data = rows(*sent)
+            exports = {"batch": data, "table": pa.table(data), "polars": pl.DataFrame(pa.table(data))}
+            delivery = await producer.send_columns(exports[form], topic="t")
+            assert len(delivery) == 300
+            assert await delivery.result() == 300
+            assert delivery.done()
+            nothing = await producer.send_columns(rows(), topic="t")
+            assert (len(nothing), await nothing.result()) == (0, 0)
+        assert values(broker) == sent
+
+
+@pytest.mark.parametrize("settings", [QUICK, TIGHT], ids=["room", "full"])
+async def test_gathered_batches_of_rows_keep_the_order_of_their_calls(settings: dict[str, object]) -> None:
+    sent = [b"%04d" % number for number in range(1000)]
+    with ScriptedBroker() as broker:
+        async with AsyncProducer(broker.bootstrap_servers, settings) as producer:
+            batches = [rows(*sent[at : at + 20]) for at in range(0, 1000, 20)]
+            deliveries = await asyncio.gather(*(producer.send_columns(batch, topic="t") for batch in batches))
+            assert await asyncio.gather(*(delivery.result() for delivery in deliveries)) == [20] * 50
+        assert values(broker) == sent
+
+
+async def test_rows_that_wait_for_memory_leave_the_loop_free_and_end_with_max_block_ms_or_a_close() -> None:
+    settings = {**TIGHT, **HELD, "max.block.ms": 300}
+    with ScriptedBroker([NOT_LEADER] * 9) as broker:
+        producer = AsyncProducer(broker.bootstrap_servers, settings)
+        with pytest.raises(BufferFullError, match=r"\d+ of 100 rows were sent"):
+            await producer.send_columns(rows(*[b"x" * 100] * 100), topic="t")
+        with pytest.raises(ClientError):
+            await producer.close(0.0)
+        patient = AsyncProducer(broker.bootstrap_servers, {**settings, "max.block.ms": 600_000})
+        waiting = asyncio.create_task(patient.send_columns(rows(*[b"x" * 100] * 100), topic="t"))
+        async with asyncio.timeout(60):
+            while not patient.native.incomplete_batches():
+                await others_have_run()
+        assert not waiting.done()
+        with pytest.raises(ClientError):
+            await patient.close(0.0)
+        with pytest.raises(ClosedError):
+            await waiting
+
+
+async def test_what_cannot_be_sent_as_rows_is_refused_as_by_the_blocking_producer() -> None:
+    with ScriptedBroker() as broker:
+        async with AsyncProducer(broker.bootstrap_servers, {**QUICK, "max.request.size": 100}) as producer:
+            with pytest.raises(SettingError, match="must be a record batch, a table or a stream of Arrow's"):
+                await producer.send_columns([b"x"], topic="t")  # type: ignore[arg-type]
+            with pytest.raises(SettingError, match='column "lag" is not known'):
+                await producer.send_columns(pa.record_batch({"value": [b"x"], "lag": [1]}), topic="t")
+            with pytest.raises(RecordError, match=r"^row 1: .*no row of the batch was sent$"):
+                await producer.send_columns(rows(b"x", b"x" * 800), topic="t")
+        async with AsyncProducer(broker.bootstrap_servers, QUICK, partitioner=lambda *_: 0) as producer:
+            with pytest.raises(SettingError, match="send_columns calls no partitioner"):
+                await producer.send_columns(rows(b"x"), topic="t")
+        assert broker.received == []
+
+
+async def test_rows_that_fail_are_raised_by_their_delivery_or_by_a_flush() -> None:
+    with ScriptedBroker([TOO_LARGE, TOO_LARGE]) as broker:
+        async with AsyncProducer(broker.bootstrap_servers, QUICK) as producer:
+            awaited = await producer.send_columns(rows(b"x", b"y"), topic="t")
+            with pytest.raises(BrokerError, match=r"; 2 of 2 rows were not delivered$"):
+                await awaited.result()
+            await producer.flush()
+            await producer.send_columns(rows(b"x", b"y", b"z"), topic="t")
+            with pytest.raises(BrokerError, match=r"; 3 records of t-0 were not delivered$"):
+                await producer.flush()
+            await producer.flush()
