@@ -34,7 +34,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
 
@@ -53,7 +53,7 @@ def _failed(_request: AddOffsetsToTxnRequest, version: int, error: WireError) ->
     ],
     failed=_failed,
 )
-def add_offsets_to_txn(request: AddOffsetsToTxnRequest, context: RequestContext) -> Reply:
+def add_offsets_to_txn(request: AddOffsetsToTxnRequest, context: BrokerContext) -> Reply:
     """Add the group's partition to the transaction."""
     if not request.transactional_id:
         raise ApiError(ErrorCode.INVALID_REQUEST)

@@ -60,7 +60,7 @@ from pybroker.security.requirements import of_items, of_request
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Mapping, Sequence
 
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.slices import Sliced
 
@@ -106,7 +106,7 @@ def _known(error: WireError, version: int) -> int:
     judges_itself=True,
 )
 def add_partitions_to_txn(
-    request: AddPartitionsToTxnRequest, context: RequestContext
+    request: AddPartitionsToTxnRequest, context: BrokerContext
 ) -> Reply | AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]:
     """Add the partitions of each transaction, or say whether it has them."""
     if context.version < _FIRST_VERSION_OF_BROKERS:
@@ -124,7 +124,7 @@ def add_partitions_to_txn(
 
 
 def _add_one(
-    request: AddPartitionsToTxnRequest, context: RequestContext
+    request: AddPartitionsToTxnRequest, context: BrokerContext
 ) -> Reply | AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]:
     """Add the partitions of a client's transaction."""
     topics = request.v3_and_below_topics
@@ -139,7 +139,7 @@ def _add_one(
     )
 
 
-async def _add_many(request: AddPartitionsToTxnRequest, context: RequestContext) -> AddPartitionsToTxnResponse:
+async def _add_many(request: AddPartitionsToTxnRequest, context: BrokerContext) -> AddPartitionsToTxnResponse:
     """Add so many partitions that the loop serves others in between; it is one decision all the same."""
     topics, slices = request.v3_and_below_topics, context.services.slices
     allowed = await slices.run(_writable(topics, context))
@@ -155,7 +155,7 @@ async def _add_many(request: AddPartitionsToTxnRequest, context: RequestContext)
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
 
 
-def _submit(request: AddPartitionsToTxnRequest, partitions: frozenset[Partition], context: RequestContext) -> Reply:
+def _submit(request: AddPartitionsToTxnRequest, partitions: frozenset[Partition], context: BrokerContext) -> Reply:
     """Hand in what a client adds."""
     if not request.v3_and_below_transactional_id:
         raise ApiError(ErrorCode.INVALID_REQUEST)
@@ -165,7 +165,7 @@ def _submit(request: AddPartitionsToTxnRequest, partitions: frozenset[Partition]
 
 
 async def _ask_about_many(
-    transactions: Sequence[AddPartitionsToTxnTransaction], context: RequestContext
+    transactions: Sequence[AddPartitionsToTxnTransaction], context: BrokerContext
 ) -> AddPartitionsToTxnResponse:
     """Ask about so many transactions that one decision about all would hold up others."""
     slices = context.services.slices
@@ -184,7 +184,7 @@ class _Asked:
     """What brokers ask about some transactions, until each has its outcome."""
 
     def __init__(
-        self, transactions: Sequence[AddPartitionsToTxnTransaction], context: RequestContext, overdue: dict[int, int]
+        self, transactions: Sequence[AddPartitionsToTxnTransaction], context: BrokerContext, overdue: dict[int, int]
     ) -> None:
         """`overdue` are the partitions of the coordinators that have not committed something in time, and the code of
         what is not handed in to them: it would wait as long.
@@ -283,7 +283,7 @@ def _weight(topics: Sequence[AddPartitionsToTxnTopic]) -> int:
     return len(topics) + length_of_lists(topics, "partitions")
 
 
-def _writable(topics: Iterable[AddPartitionsToTxnTopic], context: RequestContext) -> Sliced[set[str]]:
+def _writable(topics: Iterable[AddPartitionsToTxnTopic], context: BrokerContext) -> Sliced[set[str]]:
     """Return the topics that a client may write to in a transaction: coordinators alone write to Kafka's own."""
     writable = set()
     for topic in topics:
@@ -294,7 +294,7 @@ def _writable(topics: Iterable[AddPartitionsToTxnTopic], context: RequestContext
     return writable
 
 
-def _are_possible(topics: Iterable[AddPartitionsToTxnTopic], context: RequestContext, allowed: set[str] | None) -> bool:
+def _are_possible(topics: Iterable[AddPartitionsToTxnTopic], context: BrokerContext, allowed: set[str] | None) -> bool:
     """Whether `_refused` would refuse nothing, which is mostly so: without a result for each partition."""
     known = context.image.topics.by_name
     for topic in topics:
@@ -309,7 +309,7 @@ def _are_possible(topics: Iterable[AddPartitionsToTxnTopic], context: RequestCon
 
 
 def _refused(
-    topics: Iterable[AddPartitionsToTxnTopic], context: RequestContext, allowed: set[str] | None
+    topics: Iterable[AddPartitionsToTxnTopic], context: BrokerContext, allowed: set[str] | None
 ) -> Sliced[list[AddPartitionsToTxnTopicResult] | None]:
     """Return the answer where some partitions cannot be in a transaction, None where all can.
 

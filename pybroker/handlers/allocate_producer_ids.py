@@ -29,7 +29,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import ControllerContext
     from pybroker.handlers.errors import WireError
 
 
@@ -44,8 +44,8 @@ def _failed(_request: AllocateProducerIdsRequest, _version: int, error: WireErro
     listeners=ListenerRole.CONTROLLER,
 )
 async def allocate_producer_ids(
-    request: AllocateProducerIdsRequest, context: RequestContext
+    request: AllocateProducerIdsRequest, context: ControllerContext
 ) -> AllocateProducerIdsResponse:
     """Have the machine decide."""
-    block = await context.own_controller.allocate_producer_ids(request.broker_id, request.broker_epoch)
+    block = await context.services.own_controller.allocate_producer_ids(request.broker_id, request.broker_epoch)
     return AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=len(block))

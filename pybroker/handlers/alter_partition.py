@@ -47,7 +47,7 @@ from pybroker.security.requirements import of_request
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import ControllerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.slices import Sliced
     from pybroker.metadata.in_sync import InSyncResult
@@ -65,11 +65,11 @@ def _failed(_request: AlterPartitionRequest, _version: int, error: WireError) ->
     failed=_failed,
     listeners=ListenerRole.CONTROLLER,
 )
-async def alter_partition(request: AlterPartitionRequest, context: RequestContext) -> AlterPartitionResponse:
+async def alter_partition(request: AlterPartitionRequest, context: ControllerContext) -> AlterPartitionResponse:
     """Have the machine decide."""
     slices = context.services.slices
     changes = await slices.run(_changes(request, with_epochs=context.version >= _FIRST_VERSION_WITH_BROKER_EPOCHS))
-    results = await context.own_controller.alter_partitions(request.broker_id, request.broker_epoch, changes)
+    results = await context.services.own_controller.alter_partitions(request.broker_id, request.broker_epoch, changes)
     if any(result.error_code is ErrorCode.STALE_BROKER_EPOCH for result in results):
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH)
     return AlterPartitionResponse(topics=await slices.run(_answer(results)))

@@ -51,7 +51,7 @@ from pybroker.storage.errors import PartitionNotHereError, StorageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
 
 _Asked = dict[tuple[str, int], str]
@@ -81,17 +81,17 @@ def _failed(request: AlterReplicaLogDirsRequest, _version: int, error: WireError
 
 @handles(AlterReplicaLogDirsRequest, requires=[of_request(Operation.ALTER, ResourceType.CLUSTER)], failed=_failed)
 async def alter_replica_log_dirs(
-    request: AlterReplicaLogDirsRequest, context: RequestContext
+    request: AlterReplicaLogDirsRequest, context: BrokerContext
 ) -> AlterReplicaLogDirsResponse:
     """Begin each move by itself."""
     return await asyncio.get_running_loop().run_in_executor(None, _begin, request, context)
 
 
-def _begin(request: AlterReplicaLogDirsRequest, context: RequestContext) -> AlterReplicaLogDirsResponse:
+def _begin(request: AlterReplicaLogDirsRequest, context: BrokerContext) -> AlterReplicaLogDirsResponse:
     return _answer({key: _move(*key, path, context) for key, path in _asked(request).items()})
 
 
-def _move(topic: str, index: int, path: str, context: RequestContext) -> ErrorCode:
+def _move(topic: str, index: int, path: str, context: BrokerContext) -> ErrorCode:
     try:
         context.services.moves.request(topic, index, path)
     except PartitionNotHereError:

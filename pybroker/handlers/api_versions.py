@@ -30,6 +30,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pybroker.handlers.context import BrokerServices
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
 from pybroker.handlers.served import served_apis
@@ -95,7 +96,8 @@ def api_versions(request: ApiVersionsRequest, context: RequestContext) -> ApiVer
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         raise ApiError(ErrorCode.INVALID_REQUEST)
-    unserved = TELEMETRY_KEYS if context.services.telemetry is None else ()
+    services = context.services
+    unserved = TELEMETRY_KEYS if isinstance(services, BrokerServices) and services.telemetry is None else ()
     return _build_response(context.image, version, context.role, unserved)
 
 

@@ -40,7 +40,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import ControllerContext
     from pybroker.handlers.errors import WireError
     from pybroker.metadata.image import MetadataImage
 
@@ -56,7 +56,7 @@ def _failed(_request: AssignReplicasToDirsRequest, _version: int, error: WireErr
     listeners=ListenerRole.CONTROLLER,
 )
 async def assign_replicas_to_dirs(
-    request: AssignReplicasToDirsRequest, context: RequestContext
+    request: AssignReplicasToDirsRequest, context: ControllerContext
 ) -> AssignReplicasToDirsResponse:
     """Have the machine note what can be noted, and say what cannot."""
     directories = {
@@ -65,7 +65,7 @@ async def assign_replicas_to_dirs(
         for topic in directory.topics
         for partition in topic.partitions
     }
-    result = await context.own_controller.assign_replicas(request.broker_id, request.broker_epoch, directories)
+    result = await context.services.own_controller.assign_replicas(request.broker_id, request.broker_epoch, directories)
     if result.error_code:
         raise ApiError(result.error_code, result.error_message)
     image = context.services.image()

@@ -35,7 +35,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import ControllerContext
     from pybroker.handlers.errors import WireError
 
 
@@ -49,9 +49,9 @@ def _failed(_request: BrokerHeartbeatRequest, _version: int, error: WireError) -
     failed=_failed,
     listeners=ListenerRole.CONTROLLER,
 )
-async def broker_heartbeat(request: BrokerHeartbeatRequest, context: RequestContext) -> BrokerHeartbeatResponse:
+async def broker_heartbeat(request: BrokerHeartbeatRequest, context: ControllerContext) -> BrokerHeartbeatResponse:
     """Have the machine decide: first about what has failed, so that this heartbeat lets nothing there lead."""
-    broker_id, epoch, controller = request.broker_id, request.broker_epoch, context.own_controller
+    broker_id, epoch, controller = request.broker_id, request.broker_epoch, context.services.own_controller
     if request.offline_log_dirs:
         failed = await controller.fail_log_directories(broker_id, epoch, request.offline_log_dirs)
         if failed.error_code:
@@ -65,9 +65,7 @@ async def broker_heartbeat(request: BrokerHeartbeatRequest, context: RequestCont
     )
     if result.error_code:
         return BrokerHeartbeatResponse(error_code=result.error_code)
-    watch = context.services.death_watch
-    if watch is not None:
-        watch.note(context.origin.connection, broker_id, epoch)
+    context.services.death_watch.note(context.origin.connection, broker_id, epoch)
     return BrokerHeartbeatResponse(
         is_caught_up=result.is_caught_up, is_fenced=result.is_fenced, should_shut_down=result.should_shut_down
     )

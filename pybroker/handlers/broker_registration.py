@@ -38,7 +38,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import ControllerContext
     from pybroker.handlers.errors import WireError
 
 
@@ -53,7 +53,7 @@ def _failed(_request: BrokerRegistrationRequest, _version: int, error: WireError
     listeners=ListenerRole.CONTROLLER,
 )
 async def broker_registration(
-    request: BrokerRegistrationRequest, context: RequestContext
+    request: BrokerRegistrationRequest, context: ControllerContext
 ) -> BrokerRegistrationResponse:
     """Refuse a broker of another cluster, and have the machine decide about the others."""
     cluster_id = context.services.cluster_id
@@ -65,7 +65,7 @@ async def broker_registration(
         raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
     if not request.log_dirs:
         raise ApiError(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
-    registered = await context.own_controller.register_broker(
+    registered = await context.services.own_controller.register_broker(
         request.broker_id,
         incarnation_id=request.incarnation_id,
         listeners={one.name: (one.host, one.port) for one in request.listeners},
@@ -75,7 +75,6 @@ async def broker_registration(
         features={one.name: (one.min_supported_version, one.max_supported_version) for one in request.features},
         previous_broker_epoch=request.previous_broker_epoch,
     )
-    watch = context.services.death_watch
-    if watch is not None and not registered.error_code:
-        watch.note(context.origin.connection, request.broker_id, registered.broker_epoch)
+    if not registered.error_code:
+        context.services.death_watch.note(context.origin.connection, request.broker_id, registered.broker_epoch)
     return BrokerRegistrationResponse(error_code=registered.error_code, broker_epoch=registered.broker_epoch)

@@ -43,7 +43,7 @@ from pybroker.security.requirements import of_answer, of_items
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
 
 
 def _failed(request: ConsumerGroupDescribeRequest, _version: int, error: WireError) -> ConsumerGroupDescribeResponse:
@@ -56,7 +56,7 @@ def _refused(group_ids: Iterable[str], error: WireError) -> list[DescribedGroup]
     ]
 
 
-def _without_hidden_topics(group: DescribedGroup, context: RequestContext) -> DescribedGroup:
+def _without_hidden_topics(group: DescribedGroup, context: BrokerContext) -> DescribedGroup:
     """Return a refusal in place of a group that has topics which the client may not describe."""
     topics = {
         topic.topic_name
@@ -79,7 +79,7 @@ def _without_hidden_topics(group: DescribedGroup, context: RequestContext) -> De
     failed=_failed,
 )
 async def consumer_group_describe(
-    request: ConsumerGroupDescribeRequest, context: RequestContext
+    request: ConsumerGroupDescribeRequest, context: BrokerContext
 ) -> ConsumerGroupDescribeResponse:
     """Describe groups, in the order asked, each once."""
     if context.image.features.levels.get(GROUP_VERSION, 0) < 1:

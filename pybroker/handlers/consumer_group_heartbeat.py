@@ -40,7 +40,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_answer, of_request
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
 
@@ -58,7 +58,7 @@ def _failed(_request: ConsumerGroupHeartbeatRequest, _version: int, error: WireE
     ],
     failed=_failed,
 )
-def consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> Reply:
+def consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, context: BrokerContext) -> Reply:
     """Hand the heartbeat to the group's coordinator."""
     if context.image.features.levels.get(GROUP_VERSION, 0) < 1:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)

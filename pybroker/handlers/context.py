@@ -6,11 +6,10 @@ Owns nothing; it is the list of what handlers depend on. Must not contain behavi
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
 
-from pybroker.controller.errors import NotControllerError
 from pybroker.machine.reply import Reply
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.security.principals import ANONYMOUS, Principal
@@ -18,7 +17,6 @@ from pybroker.security.principals import ANONYMOUS, Principal
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pybroker.broker.broker_channel import BrokerChannels
     from pybroker.broker.producer_ids import ProducerIds
     from pybroker.broker.recent_deaths import RecentDeaths
     from pybroker.broker.suspects import Suspects
@@ -96,51 +94,75 @@ class Origin(Protocol):
         """Who the client is, as kind and name; None while it has not said."""
 
 
-class Services(NamedTuple):
-    """The parts of the node that handlers call."""
+class Services(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The parts of a node that handlers call on listeners of either role."""
 
     config: BrokerConfig
-    config_rules: ConfigRules  # by what this node was started with
+    config_rules: ConfigRules
+    """By what this node was started with."""
     cluster_id: str
     image: Callable[[], MetadataImage]
     controller: ControllerChannel
+    publisher: PartitionPublisher | NoPartitions
+    advertised: Mapping[str, tuple[str, int]]
+    """By listener; a listener not in it advertises what the client dialled."""
+    slices: Slices
+    mutations: MutationQuotas
+    """Partitions that clients may have made and deleted, on listeners of either role."""
+    tokens: DelegationTokens | None
+    """None without the secret of delegation tokens."""
+    sasl: SaslServer | None
+    """None where no listener of the role authenticates clients by SASL."""
+    authorizer: Judge | None
+    """None where clients may do everything."""
+
+
+class BrokerServices(Services, frozen=True, kw_only=True, eq=False):
+    """The parts that handlers call on listeners of brokers."""
+
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     partitions: Partitions
     moves: LogMoves
-    publisher: PartitionPublisher | NoPartitions
     producer_ids: ProducerIds
     retention: Retention
     deletions: Deletions
-    slices: Slices
     topics: EncodedTopics
-    advertised: Mapping[str, tuple[str, int]]  # by listener; a listener not in it advertises what the client dialled
-    own_controller: OwnController | None = None  # on listeners of controllers
-    recent_deaths: RecentDeaths | None = None  # of a node that is not alone; they are named to clients for a moment
-    suspects: Suspects | None = None  # of a node that votes; answers that would name them as leaders wait
-    death_watch: DeathWatch | None = None  # of a node with a controller; heartbeats of brokers are noted with it
-    voter: Controller | None = None  # this node's own controller, where it has one
-    tokens: DelegationTokens | None = None  # of a node that has the secret of delegation tokens
-    sasl: SaslServer | None = None  # of a node with a listener that asks who its clients are
-    controller_listeners: frozenset[str] = frozenset()  # those of controller.listener.names
-    mutations: MutationQuotas | None = None  # of the node: partitions that clients may have made and deleted
-    authorizer: Judge | None = None  # who decides what clients may do; without one they may do everything
-    markers: Markers | None = None  # of a broker: ends transactions in its partitions
-    verification: TransactionVerification | None = None  # of a broker: asks coordinators of transactions
-    brokers: BrokerChannels | None = None  # of a broker: the ways to other brokers, and to itself
-    telemetry: Telemetry | None = None  # of a broker with receivers of clients' metrics
-    time_of: Callable[[Origin], RequestTime | None] | None = None  # what requests' time is counted by, for quotas
+    markers: Markers
+    verification: TransactionVerification
+    recent_deaths: RecentDeaths | None
+    """None for a single node. Responses name brokers that died a moment ago."""
+    suspects: Suspects | None
+    """None for a node that does not vote. Responses that would name a suspected leader are delayed."""
+    telemetry: Telemetry | None
+    """None without receivers of clients' metrics."""
+
+
+class ControllerServices(Services, frozen=True, kw_only=True, eq=False):
+    """The parts that handlers call on listeners of controllers."""
+
+    own_controller: OwnController
+    voter: Controller
+    death_watch: DeathWatch
 
 
 class Contexts:
-    """Makes the context of every request, of the services and the image that are in force when it comes."""
+    """Makes the context of every request of one role, of the services and the image that are in force when it comes."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(
+        self,
+        kind: type[RequestContext],
+        services: Services,
+        time_of: Callable[[Origin], RequestTime | None] = lambda _: None,
+    ) -> None:
+        """`time_of` returns what a request's time is counted by, for quotas."""
+        self._kind = kind
         self._services = services
+        self._time_of = time_of
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Take the broker's changed settings; they hold for every request from now on."""
-        self._services = self._services._replace(config=config)
+        self._services = msgspec.structs.replace(self._services, config=config)
 
     @property
     def services(self) -> Services:
@@ -152,8 +174,13 @@ class Contexts:
         said = origin.principal
         principal = ANONYMOUS if said is None else Principal(*said)
         services = self._services
-        time = None if services.time_of is None else services.time_of(origin)
-        return RequestContext(services, origin, services.image(), origin.api_version, principal, time=time)
+        time = self._time_of(origin)
+        return self._kind(services, origin, services.image(), origin.api_version, principal, time=time)
+
+    def build_own(self, origin: Origin) -> RequestContext:
+        """Return the context of a request of this node to itself: it may do everything, and no quota counts it."""
+        services = msgspec.structs.replace(self._services, authorizer=None)
+        return self._kind(services, origin, services.image(), origin.api_version)
 
 
 class RequestContext(msgspec.Struct, eq=False, gc=False):
@@ -161,6 +188,9 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
 
     What a request's head says is read when it is asked for: most requests need none of it.
     """
+
+    role: ClassVar[ListenerRole]
+    """Role of the listener that accepted the connection: `BROKER` or `CONTROLLER`."""
 
     services: Services
     origin: Origin
@@ -190,12 +220,6 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
             return self.forwarded_by_token
         return self.services.sasl is not None and self.services.sasl.is_by_token(self.origin.connection)
 
-    @property
-    def role(self) -> ListenerRole:
-        """Role of that listener: `BROKER` or `CONTROLLER`."""
-        of_controllers = self.origin.listener in self.services.controller_listeners
-        return ListenerRole.CONTROLLER if of_controllers else ListenerRole.BROKER
-
     def end_after(self, response: Any) -> Reply:
         """Answer after `connection.failed.authentication.delay.ms`, and close the connection (KIP-306)."""
         self.ends_connection = True
@@ -203,14 +227,6 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
         delay_s = self.services.config.connection_failed_authentication_delay_ms / 1000
         asyncio.get_running_loop().call_later(delay_s, reply, response, None)
         return reply
-
-    @property
-    def own_controller(self) -> OwnController:
-        """This node's own controller; what it decides raises `NotControllerError` while it does not lead."""
-        own = self.services.own_controller
-        if own is None:
-            raise NotControllerError("this node has no controller")
-        return own
 
     @property
     def authorizer(self) -> Judge | None:
@@ -234,3 +250,17 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
     def client_host(self) -> str:
         """The client's address."""
         return self.origin.peer_host
+
+
+class BrokerContext(RequestContext, eq=False, gc=False):
+    """Surroundings of a request to a listener of brokers."""
+
+    role = ListenerRole.BROKER
+    services: BrokerServices
+
+
+class ControllerContext(RequestContext, eq=False, gc=False):
+    """Surroundings of a request to a listener of controllers."""
+
+    role = ListenerRole.CONTROLLER
+    services: ControllerServices

@@ -35,7 +35,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import ControllerContext
     from pybroker.handlers.errors import WireError
 
 
@@ -50,12 +50,12 @@ def _failed(_request: ControllerRegistrationRequest, _version: int, error: WireE
     listeners=ListenerRole.CONTROLLER,
 )
 async def controller_registration(
-    request: ControllerRegistrationRequest, context: RequestContext
+    request: ControllerRegistrationRequest, context: ControllerContext
 ) -> ControllerRegistrationResponse:
     """Have the machine decide."""
     if not request.listeners:
         raise ApiError(ErrorCode.INVALID_REGISTRATION, "No listeners specified for the controller")
-    result = await context.own_controller.register_controller(
+    result = await context.services.own_controller.register_controller(
         request.controller_id,
         incarnation_id=request.incarnation_id,
         listeners={one.name: (one.host, one.port) for one in request.listeners},

@@ -31,7 +31,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.protocol.errors import ErrorCode
 
@@ -45,7 +45,7 @@ def _refused(group_ids: list[str], code: ErrorCode) -> list[DeletableGroupResult
 
 
 @handles(DeleteGroupsRequest, requires=[of_items(Operation.DELETE, ResourceType.GROUP, "groups_names")], failed=_failed)
-async def delete_groups(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
+async def delete_groups(request: DeleteGroupsRequest, context: BrokerContext) -> DeleteGroupsResponse:
     """Delete groups, in the order asked."""
     coordinator = context.services.groups
     deleted: dict[str, DeletableGroupResult] = {}

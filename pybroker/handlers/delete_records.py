@@ -53,7 +53,7 @@ from pybroker.storage.exhaustion import limits
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.replica.deletions import Deleted
     from pybroker.storage.native import Partition
@@ -81,7 +81,7 @@ def _refused(index: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
 
 
 @handles(DeleteRecordsRequest, requires=[of_items(Operation.DELETE, ResourceType.TOPIC, "topics.name")], failed=_failed)
-async def delete_records(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+async def delete_records(request: DeleteRecordsRequest, context: BrokerContext) -> DeleteRecordsResponse:
     """Move each log start by itself, make all of them durable at once, and wait for the other replicas."""
     began = time.monotonic()
     loop = asyncio.get_running_loop()
@@ -122,7 +122,7 @@ def _answer(moved: _Moved, replicated: Iterator[Deleted]) -> DeleteRecordsPartit
 
 
 def _delete(
-    asked: Mapping[str, Mapping[int, DeleteRecordsPartition]], context: RequestContext
+    asked: Mapping[str, Mapping[int, DeleteRecordsPartition]], context: BrokerContext
 ) -> list[_Moved | DeleteRecordsPartitionResult]:
     outcomes = [_move(name, one, context) for name, partitions in asked.items() for one in partitions.values()]
     if not context.services.partitions.write_log_starts():
@@ -131,7 +131,7 @@ def _delete(
     return outcomes
 
 
-def _move(topic: str, asked: DeleteRecordsPartition, context: RequestContext) -> _Moved | DeleteRecordsPartitionResult:
+def _move(topic: str, asked: DeleteRecordsPartition, context: BrokerContext) -> _Moved | DeleteRecordsPartitionResult:
     try:
         partition = _leading(topic, asked.partition_index, context)
         epoch, high_watermark = partition.leader_epoch, partition.high_watermark
@@ -145,7 +145,7 @@ def _move(topic: str, asked: DeleteRecordsPartition, context: RequestContext) ->
     return _Moved(partition, offset)
 
 
-def _leading(topic: str, index: int, context: RequestContext) -> Partition:
+def _leading(topic: str, index: int, context: BrokerContext) -> Partition:
     """Return the open partition if this broker leads it and its records may be deleted; raises ApiError."""
     partition = leading_partition(topic, index, _ANY_EPOCH, context)
     if topic in INTERNAL_TOPICS:

@@ -38,7 +38,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
     from pybroker.machine.slices import Sliced
@@ -55,7 +55,7 @@ def _failed(_request: DescribeClientQuotasRequest, _version: int, error: WireErr
     requires=[of_request(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)],
     failed=_failed,
 )
-def describe_client_quotas(request: DescribeClientQuotasRequest, context: RequestContext) -> Reply:
+def describe_client_quotas(request: DescribeClientQuotasRequest, context: BrokerContext) -> Reply:
     """Answer by the image."""
     components = tuple(Component(one.entity_type, one.match_type, one.match) for one in request.components)
     wanted = QuotaFilter(components, request.strict)

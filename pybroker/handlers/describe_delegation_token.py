@@ -37,7 +37,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_answer
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
     from pybroker.machine.slices import Sliced
@@ -60,7 +60,7 @@ def _failed(
     ],
     failed=_failed,
 )
-def describe_delegation_token(request: DescribeDelegationTokenRequest, context: RequestContext) -> Reply:
+def describe_delegation_token(request: DescribeDelegationTokenRequest, context: BrokerContext) -> Reply:
     """Answer by the image."""
     check_allowed(context)
     tokens = tokens_of(context)
@@ -68,7 +68,7 @@ def describe_delegation_token(request: DescribeDelegationTokenRequest, context: 
 
 
 def _describe(
-    asked: list[DescribeDelegationTokenOwner] | None, tokens: DelegationTokens, context: RequestContext
+    asked: list[DescribeDelegationTokenOwner] | None, tokens: DelegationTokens, context: BrokerContext
 ) -> Sliced[DescribeDelegationTokenResponse]:
     owners = set()
     for one in asked or ():
@@ -86,7 +86,7 @@ def _parties(token: DelegationToken) -> tuple[str, ...]:
     return token.owner, token.requester, *token.renewers
 
 
-def _may_know(token: DelegationToken, context: RequestContext) -> bool:
+def _may_know(token: DelegationToken, context: BrokerContext) -> bool:
     return (
         str(context.principal) in _parties(token)
         or may(context, Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id, is_asked=False)

@@ -35,7 +35,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
 
 
@@ -48,7 +48,7 @@ def _refused(group_ids: list[str], code: ErrorCode) -> list[DescribedGroup]:
 
 
 @handles(DescribeGroupsRequest, requires=[of_items(Operation.DESCRIBE, ResourceType.GROUP, "groups")], failed=_failed)
-async def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
+async def describe_groups(request: DescribeGroupsRequest, context: BrokerContext) -> DescribeGroupsResponse:
     """Describe groups, in the order asked, each once."""
     coordinator = context.services.groups
     described: dict[str, DescribedGroup] = {}

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.storage.moves import Move
     from pybroker.storage.native import Partition
@@ -78,7 +78,7 @@ def _failed(_request: DescribeLogDirsRequest, _version: int, error: WireError) -
 
 
 @handles(DescribeLogDirsRequest, requires=[of_request(Operation.DESCRIBE, ResourceType.CLUSTER)], failed=_failed)
-def describe_log_dirs(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
+def describe_log_dirs(request: DescribeLogDirsRequest, context: BrokerContext) -> DescribeLogDirsResponse:
     """Describe each directory by itself."""
     asked: dict[str, set[int]] | None = None
     if request.topics is not None:

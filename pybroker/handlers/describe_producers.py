@@ -38,7 +38,7 @@ from pybroker.security.requirements import of_items
 from pybroker.storage.native import active_producers
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
     from pybroker.machine.slices import Sliced
@@ -69,12 +69,12 @@ def _refused(index: int, error: WireError) -> PartitionResponse:
     requires=[of_items(Operation.READ, ResourceType.TOPIC, "topics.name")],
     failed=_failed,
 )
-def describe_producers(request: DescribeProducersRequest, context: RequestContext) -> Reply:
+def describe_producers(request: DescribeProducersRequest, context: BrokerContext) -> Reply:
     """Look each partition up by itself."""
     return context.services.slices.run(_look_up_all(request, context))
 
 
-def _look_up_all(request: DescribeProducersRequest, context: RequestContext) -> Sliced[DescribeProducersResponse]:
+def _look_up_all(request: DescribeProducersRequest, context: BrokerContext) -> Sliced[DescribeProducersResponse]:
     asked: dict[str, dict[int, None]] = {}
     for topic in request.topics:
         asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
@@ -88,7 +88,7 @@ def _look_up_all(request: DescribeProducersRequest, context: RequestContext) -> 
     return DescribeProducersResponse(topics=topics)
 
 
-def _describe(topic: str, index: int, context: RequestContext) -> Sliced[PartitionResponse]:
+def _describe(topic: str, index: int, context: BrokerContext) -> Sliced[PartitionResponse]:
     try:
         partition = leading_partition(topic, index, _ANY_EPOCH, context)
     except ApiError as error:

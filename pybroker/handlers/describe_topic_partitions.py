@@ -51,7 +51,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_answer, of_items
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
     from pybroker.machine.slices import Sliced
@@ -77,13 +77,13 @@ def _failed(
     failed=_failed,
     judges_itself=True,
 )
-def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: RequestContext) -> Reply:
+def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: BrokerContext) -> Reply:
     """Describe what fits, from the cursor on."""
     return context.services.slices.run(_describe_all(request, context))
 
 
 def _describe_all(
-    request: DescribeTopicPartitionsRequest, context: RequestContext
+    request: DescribeTopicPartitionsRequest, context: BrokerContext
 ) -> Sliced[DescribeTopicPartitionsResponse]:
     names = _names(request, context)
     allowed = context.services.config.max_request_partition_size_limit
@@ -117,7 +117,7 @@ def _describe_all(
     return response
 
 
-def _names(request: DescribeTopicPartitionsRequest, context: RequestContext) -> list[str]:
+def _names(request: DescribeTopicPartitionsRequest, context: BrokerContext) -> list[str]:
     """Return the names to describe from the cursor on, in order; raises ApiError where the cursor fits none."""
     cursor = request.cursor
     asked = {topic.name for topic in request.topics}
@@ -165,7 +165,7 @@ def _unknown(name: str, operations: int) -> DescribeTopicPartitionsResponseTopic
 class _Describer:
     """Describes topics as one state of the cluster has them."""
 
-    def __init__(self, context: RequestContext) -> None:
+    def __init__(self, context: BrokerContext) -> None:
         self._reachable = {broker.node_id for broker in broker_addresses(context)}
         self._working = directories_by_broker(context.image.cluster)
         self._context = context

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Set
 
     from pybroker.coordinator.transaction.metadata import TransactionMetadata
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.slices import Sliced
 
@@ -70,7 +70,7 @@ def _failed(request: DescribeTransactionsRequest, _version: int, error: WireErro
     failed=_failed,
 )
 async def describe_transactions(
-    request: DescribeTransactionsRequest, context: RequestContext
+    request: DescribeTransactionsRequest, context: BrokerContext
 ) -> DescribeTransactionsResponse:
     """Describe transactional ids, in the order asked, each once."""
     described = []
@@ -81,7 +81,7 @@ async def describe_transactions(
     return DescribeTransactionsResponse(transaction_states=described)
 
 
-async def _describe(transactional_id: str, context: RequestContext) -> TransactionState:
+async def _describe(transactional_id: str, context: BrokerContext) -> TransactionState:
     if not transactional_id:
         return TransactionState(error_code=ErrorCode.INVALID_REQUEST)
     try:
@@ -103,7 +103,7 @@ async def _describe(transactional_id: str, context: RequestContext) -> Transacti
     )
 
 
-def _topics(partitions: Set[tuple[str, int]], context: RequestContext) -> Sliced[list[TopicData]]:
+def _topics(partitions: Set[tuple[str, int]], context: BrokerContext) -> Sliced[list[TopicData]]:
     """Name partitions by topic, of the topics that the client may know of."""
     topics: dict[str, TopicData | None] = {}
     for name, index in sorted(partitions):

@@ -34,7 +34,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
     from pybroker.machine.slices import Sliced
@@ -52,7 +52,7 @@ def _failed(
     requires=[of_request(Operation.DESCRIBE, ResourceType.CLUSTER)],
     failed=_failed,
 )
-def describe_user_scram_credentials(request: DescribeUserScramCredentialsRequest, context: RequestContext) -> Reply:
+def describe_user_scram_credentials(request: DescribeUserScramCredentialsRequest, context: BrokerContext) -> Reply:
     """Answer by the image."""
     return context.services.slices.run(_build_response(request, context.image.scram))
 

@@ -35,7 +35,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
 
@@ -54,7 +54,7 @@ def _failed(_request: EndTxnRequest, version: int, error: WireError) -> EndTxnRe
     requires=[of_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")],
     failed=_failed,
 )
-def end_txn(request: EndTxnRequest, context: RequestContext) -> Reply:
+def end_txn(request: EndTxnRequest, context: BrokerContext) -> Reply:
     """Hand the end to the coordinator of the transactional id."""
     if not request.transactional_id:
         raise ApiError(ErrorCode.INVALID_REQUEST)

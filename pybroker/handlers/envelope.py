@@ -33,7 +33,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybroker.controller.errors import NotControllerError
-from pybroker.handlers.context import RequestContext
+from pybroker.handlers.context import ControllerContext
 from pybroker.handlers.errors import ApiError
 from pybroker.handlers.registry import handles
 from pybroker.handlers.served import served_apis
@@ -87,7 +87,7 @@ def _failed(_request: EnvelopeRequest, _version: int, error: WireError) -> Envel
     failed=_failed,
     listeners=ListenerRole.CONTROLLER,
 )
-async def envelope(request: EnvelopeRequest, context: RequestContext) -> EnvelopeResponse:
+async def envelope(request: EnvelopeRequest, context: ControllerContext) -> EnvelopeResponse:
     """Handle the request inside; raises ApiError for what cannot be forwarded."""
     principal, by_token = _principal(request.request_principal)
     if principal == SENDER:
@@ -106,7 +106,7 @@ async def envelope(request: EnvelopeRequest, context: RequestContext) -> Envelop
         host,
         principal,
     )
-    inner = RequestContext(context.services, origin, context.image, header.request_api_version, principal, by_token)
+    inner = ControllerContext(context.services, origin, context.image, header.request_api_version, principal, by_token)
     message = await _message(request.request_data, api, offset, inner)
     try:
         outcome = api.handle(message, inner)
@@ -159,7 +159,7 @@ def _api(header: RequestHeader) -> ServedApi:
     return api
 
 
-async def _message(data: bytes, api: ServedApi, offset: int, context: RequestContext) -> Any:
+async def _message(data: bytes, api: ServedApi, offset: int, context: ControllerContext) -> Any:
     schema, most = schema_of(api.request_type), context.services.config.socket_request_max_elements
     try:
         if flexible(api.key, context.version):

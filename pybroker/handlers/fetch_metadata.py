@@ -56,7 +56,7 @@ from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from pybroker.controller.service import Controller
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import ControllerContext
     from pybroker.handlers.errors import WireError
     from pybroker.protocol.messages.fetch import FetchPartition
 
@@ -82,7 +82,7 @@ def _failed(_request: FetchRequest, _version: int, error: WireError) -> FetchRes
     min_version=FIRST_VERSION_OF_FOLLOWERS,
     listeners=ListenerRole.CONTROLLER,
 )
-def fetch_metadata(request: FetchRequest, context: RequestContext) -> FetchResponse | Reply:
+def fetch_metadata(request: FetchRequest, context: ControllerContext) -> FetchResponse | Reply:
     """Answer at once, or when something is committed."""
     if is_foreign(request.cluster_id, context):
         return FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
@@ -104,7 +104,7 @@ def fetch_metadata(request: FetchRequest, context: RequestContext) -> FetchRespo
 
 
 async def _wait(
-    reply: Reply, voter: Controller, request: FetchRequest, partition: FetchPartition, context: RequestContext
+    reply: Reply, voter: Controller, request: FetchRequest, partition: FetchPartition, context: ControllerContext
 ) -> None:
     """Answer when more is committed, or when the time is over."""
     try:
@@ -167,7 +167,7 @@ def _note(voter: Controller, request: FetchRequest, partition: FetchPartition) -
         voter.note_observer(node_id, partition.replica_directory_id, partition.fetch_offset, int(time.time() * 1000))
 
 
-def _response(request: FetchRequest, found: PartitionData, context: RequestContext) -> FetchResponse:
+def _response(request: FetchRequest, found: PartitionData, context: ControllerContext) -> FetchResponse:
     [topic] = request.topics
     response = FetchResponse(
         responses=[FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=[found])]

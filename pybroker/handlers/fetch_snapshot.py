@@ -47,7 +47,7 @@ from pybroker.security.requirements import of_request
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import ControllerContext
     from pybroker.handlers.errors import WireError
     from pybroker.protocol.messages.fetch_snapshot import PartitionSnapshot
 
@@ -66,7 +66,7 @@ def _failed(_request: FetchSnapshotRequest, _version: int, error: WireError) -> 
     failed=_failed,
     listeners=ListenerRole.CONTROLLER,
 )
-async def fetch_snapshot(request: FetchSnapshotRequest, context: RequestContext) -> FetchSnapshotResponse:
+async def fetch_snapshot(request: FetchSnapshotRequest, context: ControllerContext) -> FetchSnapshotResponse:
     """Read a piece, in a thread."""
     if is_foreign(request.cluster_id, context):
         return FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)

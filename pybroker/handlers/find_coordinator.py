@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
     from pybroker.coordinator.group.service import GroupCoordinator
     from pybroker.coordinator.transaction.service import TransactionCoordinator
-    from pybroker.handlers.context import RequestContext, Services
+    from pybroker.handlers.context import BrokerContext, BrokerServices
     from pybroker.machine.reply import Reply
     from pybroker.machine.slices import Sliced
     from pybroker.protocol.messages.create_topics import CreatableTopic
@@ -78,7 +78,7 @@ class _Kind(msgspec.Struct, frozen=True):
     topic: str
     build_topic: Callable[[BrokerConfig, int], CreatableTopic]
     settings: Callable[[BrokerConfig], Mapping[str, int]]
-    coordinator: Callable[[Services], GroupCoordinator | TransactionCoordinator]
+    coordinator: Callable[[BrokerServices], GroupCoordinator | TransactionCoordinator]
 
 
 _KINDS = {
@@ -105,7 +105,7 @@ def _failed(request: FindCoordinatorRequest, version: int, error: WireError) -> 
     failed=_failed,
 )
 def find_coordinator(
-    request: FindCoordinatorRequest, context: RequestContext
+    request: FindCoordinatorRequest, context: BrokerContext
 ) -> Reply | Awaitable[FindCoordinatorResponse]:
     """Return the leaders of the keys' partitions, after creating the topic where it lacks."""
     known = (
@@ -126,12 +126,12 @@ def _keys(request: FindCoordinatorRequest, version: int) -> list[str]:
     return [request.key] if version < FIRST_VERSION_WITH_MANY_KEYS else request.coordinator_keys
 
 
-async def _create_and_find(kind: _Kind, keys: Sequence[str], context: RequestContext) -> FindCoordinatorResponse:
+async def _create_and_find(kind: _Kind, keys: Sequence[str], context: BrokerContext) -> FindCoordinatorResponse:
     response: FindCoordinatorResponse = await context.services.slices.run(await _create(kind, keys, context))
     return response
 
 
-async def _create(kind: _Kind, keys: Sequence[str], context: RequestContext) -> Sliced[FindCoordinatorResponse]:
+async def _create(kind: _Kind, keys: Sequence[str], context: BrokerContext) -> Sliced[FindCoordinatorResponse]:
     services, coordinator = context.services, kind.coordinator(context.services)
     brokers = [broker for broker in context.image.cluster.brokers.values() if not broker.fenced]
     (created,) = await services.controller.create_topics([kind.build_topic(services.config, len(brokers))])
@@ -146,7 +146,7 @@ async def _create(kind: _Kind, keys: Sequence[str], context: RequestContext) -> 
     return _build_response(_find(kind, keys, context), context.version)
 
 
-def _find(kind: _Kind, keys: Sequence[str], context: RequestContext) -> Iterator[_Found]:
+def _find(kind: _Kind, keys: Sequence[str], context: BrokerContext) -> Iterator[_Found]:
     topic = context.image.topics.by_name.get(kind.topic)
     coordinator = kind.coordinator(context.services)
     addresses = {broker.node_id: broker for broker in broker_addresses(context)}

@@ -39,7 +39,7 @@ from pybroker.security.requirements import NothingRequired
 from pybroker.telemetry.service import ACCEPTED_CODECS, RefusedError
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
 
 
@@ -55,7 +55,7 @@ def _failed(
     failed=_failed,
 )
 def get_telemetry_subscriptions(
-    request: GetTelemetrySubscriptionsRequest, context: RequestContext
+    request: GetTelemetrySubscriptionsRequest, context: BrokerContext
 ) -> GetTelemetrySubscriptionsResponse:
     """Say what the client is to push."""
     telemetry = telemetry_of(context)

@@ -31,7 +31,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
 
@@ -43,7 +43,7 @@ def _failed(_request: HeartbeatRequest, _version: int, error: WireError) -> Hear
 
 
 @handles(HeartbeatRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
-def heartbeat(request: HeartbeatRequest, context: RequestContext) -> Reply:
+def heartbeat(request: HeartbeatRequest, context: BrokerContext) -> Reply:
     """Begin the member's session anew."""
     if not request.group_id:
         raise InvalidGroupIdError

@@ -44,7 +44,7 @@ from pybroker.security.requirements import of_request
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
 
@@ -71,7 +71,7 @@ def _failed(_request: InitProducerIdRequest, version: int, error: WireError) -> 
     max_version=5,
 )
 def init_producer_id(
-    request: InitProducerIdRequest, context: RequestContext
+    request: InitProducerIdRequest, context: BrokerContext
 ) -> InitProducerIdResponse | Reply | Awaitable[InitProducerIdResponse]:
     """Give out an id: the next one, or that of the transactional id."""
     if (request.producer_id == -1) != (request.producer_epoch == -1):
@@ -98,6 +98,6 @@ def _answer(given: ProducerIdentity | None) -> InitProducerIdResponse:
     return InitProducerIdResponse(producer_id=given.producer_id, producer_epoch=given.producer_epoch)
 
 
-async def _after_new_block(context: RequestContext) -> InitProducerIdResponse:
+async def _after_new_block(context: BrokerContext) -> InitProducerIdResponse:
     producer_id = await context.services.producer_ids.take_after_refill()
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

@@ -40,7 +40,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
 
@@ -53,7 +53,7 @@ def _failed(request: JoinGroupRequest, version: int, error: WireError) -> JoinGr
 
 
 @handles(JoinGroupRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
-def join_group(request: JoinGroupRequest, context: RequestContext) -> Reply:
+def join_group(request: JoinGroupRequest, context: BrokerContext) -> Reply:
     """Let a member join."""
     config = context.services.config
     if not request.group_id:

@@ -12,13 +12,13 @@ from pybroker.handlers.errors import ApiError
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.storage.native import Partition
 
 _LEADER = "leader"
 
 
-def leading_partition(topic: str, index: int, known_epoch: int, context: RequestContext) -> Partition:
+def leading_partition(topic: str, index: int, known_epoch: int, context: BrokerContext) -> Partition:
     """Return the open partition if this broker leads it at the epoch that the client knows (-1: any).
 
     Raises ApiError.

@@ -47,7 +47,7 @@ from pybroker.security.requirements import of_request
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
 
@@ -59,7 +59,7 @@ def _failed(request: LeaveGroupRequest, version: int, error: WireError) -> Leave
 
 
 @handles(LeaveGroupRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
-def leave_group(request: LeaveGroupRequest, context: RequestContext) -> Reply | Awaitable[LeaveGroupResponse]:
+def leave_group(request: LeaveGroupRequest, context: BrokerContext) -> Reply | Awaitable[LeaveGroupResponse]:
     """Let members leave."""
     if not request.group_id:
         raise InvalidGroupIdError
@@ -71,7 +71,7 @@ def leave_group(request: LeaveGroupRequest, context: RequestContext) -> Reply | 
     return reply if context.version >= FIRST_VERSION_WITH_MANY_MEMBERS else reply.through(_of_one)
 
 
-async def _leave_in_parts(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
+async def _leave_in_parts(request: LeaveGroupRequest, context: BrokerContext) -> LeaveGroupResponse:
     """Let so many members leave that one decision about all would hold up others: each gets its own result."""
     members: list[MemberResponse] = []
     for part in parts(request.members):

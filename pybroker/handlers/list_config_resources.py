@@ -43,7 +43,7 @@ from pybroker.security.requirements import of_request
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
 
 _KNOWN = {
     0: (CLIENT_METRICS_RESOURCE,),
@@ -58,7 +58,7 @@ def _failed(_request: ListConfigResourcesRequest, _version: int, error: WireErro
 @handles(
     ListConfigResourcesRequest, requires=[of_request(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)], failed=_failed
 )
-def list_config_resources(request: ListConfigResourcesRequest, context: RequestContext) -> ListConfigResourcesResponse:
+def list_config_resources(request: ListConfigResourcesRequest, context: BrokerContext) -> ListConfigResourcesResponse:
     """List the resources of each type, in the order of Kafka's broker."""
     known = _KNOWN[context.version]
     wanted = request.resource_types or known
@@ -75,7 +75,7 @@ def list_config_resources(request: ListConfigResourcesRequest, context: RequestC
     )
 
 
-def _names(resource_type: int, context: RequestContext) -> Iterable[str]:
+def _names(resource_type: int, context: BrokerContext) -> Iterable[str]:
     if resource_type == TOPIC_RESOURCE:
         return context.image.topics.by_name
     if resource_type in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE):

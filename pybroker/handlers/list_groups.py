@@ -31,7 +31,7 @@ from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
 from pybroker.security.requirements import of_answer
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
 
 
@@ -44,7 +44,7 @@ def _failed(_request: ListGroupsRequest, _version: int, error: WireError) -> Lis
     requires=[of_answer(Operation.DESCRIBE, ResourceType.GROUP, unless=Operation.DESCRIBE)],
     failed=_failed,
 )
-async def list_groups(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
+async def list_groups(request: ListGroupsRequest, context: BrokerContext) -> ListGroupsResponse:
     """List what all coordinators here know."""
     states = frozenset(state.strip().lower() for state in request.states_filter)
     types = frozenset(kind.strip().lower() for kind in request.types_filter)

@@ -51,7 +51,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.machine.reply import Reply
     from pybroker.machine.slices import Sliced
     from pybroker.storage.native import Partition
@@ -100,12 +100,12 @@ def _failed(request: ListOffsetsRequest, _version: int, error: WireError) -> Lis
 
 
 @handles(ListOffsetsRequest, requires=[of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name")], failed=_failed)
-def list_offsets(request: ListOffsetsRequest, context: RequestContext) -> Reply:
+def list_offsets(request: ListOffsetsRequest, context: BrokerContext) -> Reply:
     """Look each partition up by itself."""
     return context.services.slices.run(_look_up_all(request, context))
 
 
-def _look_up_all(request: ListOffsetsRequest, context: RequestContext) -> Sliced[ListOffsetsResponse]:
+def _look_up_all(request: ListOffsetsRequest, context: BrokerContext) -> Sliced[ListOffsetsResponse]:
     times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     topics = []
     for topic in request.topics:
@@ -118,7 +118,7 @@ def _look_up_all(request: ListOffsetsRequest, context: RequestContext) -> Sliced
 
 
 def _answer(
-    topic: str, asked: ListOffsetsPartition, times: int, request: ListOffsetsRequest, context: RequestContext
+    topic: str, asked: ListOffsetsPartition, times: int, request: ListOffsetsRequest, context: BrokerContext
 ) -> ListOffsetsPartitionResponse:
     try:
         if times > 1:

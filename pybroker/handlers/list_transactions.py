@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pybroker.coordinator.transaction.admin import Listed
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.slices import Sliced
 
@@ -61,7 +61,7 @@ def _failed(_request: ListTransactionsRequest, _version: int, error: WireError) 
     requires=[of_answer(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)],
     failed=_failed,
 )
-async def list_transactions(request: ListTransactionsRequest, context: RequestContext) -> ListTransactionsResponse:
+async def list_transactions(request: ListTransactionsRequest, context: BrokerContext) -> ListTransactionsResponse:
     """List what all coordinators here know."""
     asked = frozenset(request.state_filters)
     asked_for = TransactionFilter(
@@ -81,7 +81,7 @@ async def list_transactions(request: ListTransactionsRequest, context: RequestCo
 
 
 def _named(
-    listed: Iterable[Listed], asked_for: TransactionFilter, context: RequestContext
+    listed: Iterable[Listed], asked_for: TransactionFilter, context: BrokerContext
 ) -> Sliced[list[TransactionState]]:
     """Name what is asked for, and may be described."""
     named = []
@@ -96,7 +96,7 @@ def _named(
     return named
 
 
-def _may_describe(transactional_id: str, context: RequestContext) -> bool:
+def _may_describe(transactional_id: str, context: BrokerContext) -> bool:
     return may(context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id, is_asked=False)
 
 

@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 
     from pybroker.broker.suspects import Suspects
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
     from pybroker.machine.slices import Sliced
@@ -120,7 +120,7 @@ def _failed(request: MetadataRequest, version: int, error: WireError) -> Metadat
     failed=_failed,
     judges_itself=True,
 )
-def metadata(request: MetadataRequest, context: RequestContext) -> Reply | Awaitable[bytes]:
+def metadata(request: MetadataRequest, context: BrokerContext) -> Reply | Awaitable[bytes]:
     """Describe brokers and topics, creating topics where that is asked for."""
     _check(request, context.version)
     if context.authorizer is not None:
@@ -128,7 +128,7 @@ def metadata(request: MetadataRequest, context: RequestContext) -> Reply | Await
     return _describe_to_all(request, context)
 
 
-async def _describe_to_some(request: MetadataRequest, context: RequestContext) -> bytes:
+async def _describe_to_some(request: MetadataRequest, context: BrokerContext) -> bytes:
     """Answer a client that may not describe everything: what it has not named is not named either."""
     divided = await context.services.slices.run(_divide(request, context))
     request, refused = divided
@@ -142,7 +142,7 @@ async def _describe_to_some(request: MetadataRequest, context: RequestContext) -
 
 
 def _divide(
-    request: MetadataRequest, context: RequestContext
+    request: MetadataRequest, context: BrokerContext
 ) -> Sliced[tuple[MetadataRequest, list[MetadataResponseTopic]]]:
     """Return the request for what its client may describe, and what is answered for the rest of what it names."""
     if _asks_for_all(request, context.version):
@@ -180,7 +180,7 @@ def _divide(
     return msgspec.structs.replace(request, topics=allowed), refused
 
 
-def _may_make(name: str, context: RequestContext) -> bool:
+def _may_make(name: str, context: BrokerContext) -> bool:
     is_creator = allowed(context, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME, is_asked=False)
     return is_creator or may(context, Operation.CREATE, ResourceType.TOPIC, name)
 
@@ -190,7 +190,7 @@ def _asks_for_all(request: MetadataRequest, version: int) -> bool:
 
 
 def _describe_to_all(
-    request: MetadataRequest, context: RequestContext, refused: Sequence[MetadataResponseTopic] = ()
+    request: MetadataRequest, context: BrokerContext, refused: Sequence[MetadataResponseTopic] = ()
 ) -> Reply | Awaitable[bytes]:
     if request.topics and _may_create(request, context):
         known = context.image.topics.by_name
@@ -209,7 +209,7 @@ def _leaders(request: MetadataRequest, image: MetadataImage) -> Iterator[int]:
 
 
 async def _wait_and_describe(
-    request: MetadataRequest, context: RequestContext, suspects: Suspects, refused: Sequence[MetadataResponseTopic]
+    request: MetadataRequest, context: BrokerContext, suspects: Suspects, refused: Sequence[MetadataResponseTopic]
 ) -> bytes:
     """Describe when no leader is suspected any more to be dead, which lasts a moment.
 
@@ -236,12 +236,12 @@ def _check(request: MetadataRequest, version: int) -> None:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}")
 
 
-def _may_create(request: MetadataRequest, context: RequestContext) -> bool:
+def _may_create(request: MetadataRequest, context: BrokerContext) -> bool:
     allowed = context.version < _FIRST_VERSION_WITH_CREATION_CHOICE or request.allow_auto_topic_creation
     return allowed and context.services.config.auto_create_topics_enable
 
 
-def _missing(topics: list[MetadataRequestTopic], context: RequestContext) -> Sliced[list[str]]:
+def _missing(topics: list[MetadataRequestTopic], context: BrokerContext) -> Sliced[list[str]]:
     """Find the names that topics can have and none has: each once, one more at most than may be created."""
     known, most = context.image.topics.by_name, context.services.config.auto_create_topics_max_per_request
     missing: dict[str, None] = {}
@@ -266,7 +266,7 @@ _INTERNAL = {
 """How Kafka's own topics are made, also where Metadata is the first to name one."""
 
 
-def _creatable(name: str, context: RequestContext) -> CreatableTopic:
+def _creatable(name: str, context: BrokerContext) -> CreatableTopic:
     build = _INTERNAL.get(name)
     if build is not None:
         brokers = context.image.cluster.brokers.values()
@@ -275,7 +275,7 @@ def _creatable(name: str, context: RequestContext) -> CreatableTopic:
 
 
 async def _create_and_describe(
-    request: MetadataRequest, context: RequestContext, refused: Sequence[MetadataResponseTopic]
+    request: MetadataRequest, context: BrokerContext, refused: Sequence[MetadataResponseTopic]
 ) -> bytes:
     services = context.services
     names = await services.slices.run(_missing(request.topics or [], context))
@@ -304,7 +304,7 @@ async def _create_and_describe(
 
 def _build_response(
     request: MetadataRequest,
-    context: RequestContext,
+    context: BrokerContext,
     image: MetadataImage,
     errors: Mapping[str, ErrorCode],
     refused: Sequence[MetadataResponseTopic],
@@ -356,7 +356,7 @@ def _build_response(
     return response_prefix(MetadataResponse.__message__.api_key, version) + encode_response(response, topics, version)
 
 
-def _encoded_to_one(context: RequestContext, working: Mapping[int, Collection[bytes]], topic: TopicImage) -> bytes:
+def _encoded_to_one(context: BrokerContext, working: Mapping[int, Collection[bytes]], topic: TopicImage) -> bytes:
     """Encode a topic with what this client may do to it, which is not kept."""
     operations = authorized_operations(context, ResourceType.TOPIC, topic.name)
     return encode_topic(_describe(topic, working, operations), context.version)

@@ -14,7 +14,7 @@ from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from pybroker.controller.service import Controller
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import ControllerContext, RequestContext
 
 TOPIC_ID = (1).to_bytes(16)
 """Kafka's `Uuid.METADATA_TOPIC_ID`."""
@@ -69,7 +69,7 @@ def leader_of(voter: Controller | None) -> tuple[int, int]:
     return (-1, -1) if voter is None else (voter.leader_id, voter.leader_epoch)
 
 
-def endpoint_of(leader_id: int, context: RequestContext) -> LeaderEndpoint | None:
+def endpoint_of(leader_id: int, context: ControllerContext) -> LeaderEndpoint | None:
     """Return where a leader is reached, None where that is not known here."""
     own = context.services.voter
     if own is not None and own.is_dynamic:

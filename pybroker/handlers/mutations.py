@@ -43,11 +43,9 @@ async def within_quota(
     changes nothing. `strict_since` is the first version whose clients know the error. Results have `error_code`.
     """
     mutations = context.services.mutations
-    charge = None
-    if mutations is not None:
-        user, client_id = context.principal.name, context.client_id or ""
-        is_strict = context.version >= strict_since
-        charge = mutations.charge(context.image.quotas, user, client_id, time.monotonic(), is_strict=is_strict)
+    user, client_id = context.principal.name, context.client_id or ""
+    is_strict = context.version >= strict_since
+    charge = mutations.charge(context.image.quotas, user, client_id, time.monotonic(), is_strict=is_strict)
     if charge is None:
         return await do(items), 0
     weights = [weigh(item) for item in items]

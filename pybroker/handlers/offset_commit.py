@@ -56,7 +56,7 @@ from pybroker.security.requirements import of_items, of_request
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.metadata.image import TopicImage, TopicsImage
 
@@ -90,7 +90,7 @@ def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitRe
     failed=_failed,
 )
 def offset_commit(
-    request: OffsetCommitRequest, context: RequestContext
+    request: OffsetCommitRequest, context: BrokerContext
 ) -> OffsetCommitResponse | Reply | Awaitable[OffsetCommitResponse]:
     """Commit what can be, and answer for all."""
     version = context.version
@@ -104,7 +104,7 @@ def offset_commit(
     return context.services.groups.submit(request.group_id, CommitOffsets(request, version))
 
 
-def _commit_beside(request: OffsetCommitRequest, refused: _Answers, context: RequestContext) -> Reply:
+def _commit_beside(request: OffsetCommitRequest, refused: _Answers, context: BrokerContext) -> Reply:
     """Commit what exists, and answer also for what does not: it has its own error, whatever becomes of the others."""
     answer = Reply()
 
@@ -124,7 +124,7 @@ def _commit_beside(request: OffsetCommitRequest, refused: _Answers, context: Req
 
 
 async def _commit_in_parts(
-    request: OffsetCommitRequest, refused: _Answers, context: RequestContext
+    request: OffsetCommitRequest, refused: _Answers, context: BrokerContext
 ) -> OffsetCommitResponse:
     """Commit so many offsets that one decision about all would hold up others: each partition gets its own result."""
     topics: list[OffsetCommitResponseTopic] = []

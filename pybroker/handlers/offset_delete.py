@@ -44,7 +44,7 @@ from pybroker.security.requirements import of_items, of_request
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
     from pybroker.metadata.image import TopicsImage
@@ -78,7 +78,7 @@ def _refused(request: OffsetDeleteRequest, _version: int, error: WireError) -> O
     failed=_failed,
     refused=_refused,
 )
-def offset_delete(request: OffsetDeleteRequest, context: RequestContext) -> Reply | Awaitable[OffsetDeleteResponse]:
+def offset_delete(request: OffsetDeleteRequest, context: BrokerContext) -> Reply | Awaitable[OffsetDeleteResponse]:
     """Forget what can be forgotten."""
     if not request.group_id:
         raise InvalidGroupIdError
@@ -93,7 +93,7 @@ def offset_delete(request: OffsetDeleteRequest, context: RequestContext) -> Repl
 
 
 async def _delete_in_parts(
-    request: OffsetDeleteRequest, unknown: dict[str, OffsetDeleteResponseTopic], context: RequestContext
+    request: OffsetDeleteRequest, unknown: dict[str, OffsetDeleteResponseTopic], context: BrokerContext
 ) -> OffsetDeleteResponse:
     """Forget so many offsets that one decision about all would hold up others; what fails ends it."""
     topics: list[OffsetDeleteResponseTopic] = []

@@ -57,7 +57,7 @@ from pybroker.security.requirements import of_answer, of_items
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
     from pybroker.metadata.image import TopicsImage
@@ -98,7 +98,7 @@ def _failed(request: OffsetFetchRequest, version: int, error: WireError) -> Offs
     judges_itself=True,
 )
 def offset_fetch(
-    request: OffsetFetchRequest, context: RequestContext
+    request: OffsetFetchRequest, context: BrokerContext
 ) -> OffsetFetchResponse | Reply | Awaitable[OffsetFetchResponse]:
     """Return the committed offsets of one group, or of several."""
     if context.authorizer is not None:
@@ -118,7 +118,7 @@ def offset_fetch(
     return reply.through(_of_one)
 
 
-async def _fetch_judged(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+async def _fetch_judged(request: OffsetFetchRequest, context: BrokerContext) -> OffsetFetchResponse:
     """Return the offsets of the groups and topics that the client may describe, and refusals for the others."""
     if context.version >= FIRST_VERSION_WITH_MANY_GROUPS:
         answers: list[OffsetFetchResponseGroup] = []
@@ -140,7 +140,7 @@ async def _fetch_judged(request: OffsetFetchRequest, context: RequestContext) ->
 
 
 async def _fetch_group(
-    group: OffsetFetchRequestGroup, whole: set[str], context: RequestContext, *, stable: bool
+    group: OffsetFetchRequestGroup, whole: set[str], context: BrokerContext, *, stable: bool
 ) -> list[OffsetFetchResponseGroup]:
     """Return the answer to one group, none where it is in the request already (`_fetch_whole`)."""
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
@@ -159,7 +159,7 @@ async def _fetch_group(
 
 
 def _may_describe(
-    topic: OffsetFetchRequestTopics | OffsetFetchResponseTopics, context: RequestContext, *, is_asked: bool = True
+    topic: OffsetFetchRequestTopics | OffsetFetchResponseTopics, context: BrokerContext, *, is_asked: bool = True
 ) -> bool:
     if not topic.name and topic.topic_id != ZERO_UUID:
         return may_by_id(context, Operation.DESCRIBE, topic.topic_id)
@@ -205,7 +205,7 @@ def _of_one(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
 
 
 async def _fetch_many(
-    groups: list[OffsetFetchRequestGroup], context: RequestContext, *, stable: bool
+    groups: list[OffsetFetchRequestGroup], context: BrokerContext, *, stable: bool
 ) -> OffsetFetchResponse:
     answers: list[OffsetFetchResponseGroup] = []
     whole: set[str] = set()
@@ -237,7 +237,7 @@ def _without_repeats(groups: list[OffsetFetchRequestGroup]) -> list[OffsetFetchR
 
 
 async def _fetch_whole(
-    group: OffsetFetchRequestGroup, whole: set[str], context: RequestContext, *, stable: bool
+    group: OffsetFetchRequestGroup, whole: set[str], context: BrokerContext, *, stable: bool
 ) -> list[OffsetFetchResponseGroup]:
     """Look up all offsets of a group, and add it to `whole`, the groups whose offsets the response has already.
 
@@ -260,12 +260,12 @@ def _weight(group: OffsetFetchRequestGroup) -> int:
     return MAX_WEIGHT if group.topics is None else 1 + length_of_lists(group.topics, "partition_indexes")
 
 
-async def _fetch_one(group: OffsetFetchRequestGroup, context: RequestContext, *, stable: bool) -> OffsetFetchResponse:
+async def _fetch_one(group: OffsetFetchRequestGroup, context: BrokerContext, *, stable: bool) -> OffsetFetchResponse:
     return _of_one(await _fetch_in_parts(group, context, stable=stable))
 
 
 async def _fetch_in_parts(
-    group: OffsetFetchRequestGroup, context: RequestContext, *, stable: bool
+    group: OffsetFetchRequestGroup, context: BrokerContext, *, stable: bool
 ) -> OffsetFetchResponseGroup:
     """Look up so many offsets that one decision about all would hold up others."""
     topics: list[OffsetFetchResponseTopics] = []
@@ -288,7 +288,7 @@ async def _answer(group: OffsetFetchRequestGroup, reply: Reply | CoordinatorErro
     return answer
 
 
-def _submit(group: OffsetFetchRequestGroup, context: RequestContext, *, stable: bool) -> Reply | CoordinatorError:
+def _submit(group: OffsetFetchRequestGroup, context: BrokerContext, *, stable: bool) -> Reply | CoordinatorError:
     unknown = []
     topics = context.image.topics
     by_id = context.version >= _FIRST_VERSION_WITH_TOPIC_IDS

@@ -37,7 +37,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.machine.reply import Reply
     from pybroker.machine.slices import Sliced
 
@@ -62,12 +62,12 @@ def _failed(request: OffsetForLeaderEpochRequest, _version: int, error: WireErro
     requires=[of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.topic", unless=Operation.CLUSTER_ACTION)],
     failed=_failed,
 )
-def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: RequestContext) -> Reply:
+def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: BrokerContext) -> Reply:
     """Look each partition up by itself."""
     return context.services.slices.run(_look_up_all(request, context))
 
 
-def _look_up_all(request: OffsetForLeaderEpochRequest, context: RequestContext) -> Sliced[OffsetForLeaderEpochResponse]:
+def _look_up_all(request: OffsetForLeaderEpochRequest, context: BrokerContext) -> Sliced[OffsetForLeaderEpochResponse]:
     topics = []
     for topic in request.topics:
         partitions = []
@@ -78,7 +78,7 @@ def _look_up_all(request: OffsetForLeaderEpochRequest, context: RequestContext) 
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
-def _answer(topic: str, asked: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
+def _answer(topic: str, asked: OffsetForLeaderPartition, context: BrokerContext) -> EpochEndOffset:
     try:
         partition = leading_partition(topic, asked.partition, asked.current_leader_epoch, context)
         leads_under = partition.leader_epoch

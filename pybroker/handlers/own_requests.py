@@ -1,6 +1,6 @@
 """Requests of this broker to itself: its handlers are called as for a request that came by the inter-broker listener.
 
-Owns what such a request's context is: this broker may ask everything, and no quota counts it. Must not know any API.
+Owns the envelope of such a request. Must not know any API.
 """
 
 from __future__ import annotations
@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from pybroker.handlers.context import RequestContext
 from pybroker.protocol.codec import decode
 from pybroker.protocol.header import response_prefix
 from pybroker.protocol.messages import response_class
-from pybroker.security.principals import ANONYMOUS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,10 +64,9 @@ class OwnRequests:
         """Return the response of an API's handler, in the newest version that is served; `request` is not copied."""
         key = request.__message__.api_key
         assert key is not None
-        api, services = self._apis[key], self._contexts.services
-        origin = OwnOrigin(key, api.max_version, str(services.config.node_id), services.config.inter_broker_listener)
-        of_broker = services._replace(authorizer=None, time_of=None)
-        context = RequestContext(of_broker, origin, services.image(), api.max_version, ANONYMOUS)
+        api, config = self._apis[key], self._contexts.services.config
+        origin = OwnOrigin(key, api.max_version, str(config.node_id), config.inter_broker_listener)
+        context = self._contexts.build_own(origin)
         try:
             outcome: Any = api.handle(request, context)
             if not isinstance(outcome, bytes) and hasattr(outcome, "__await__"):

@@ -35,7 +35,7 @@ from pybroker.security.requirements import NothingRequired
 from pybroker.telemetry.service import RefusedError
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
 
 
@@ -48,7 +48,7 @@ def _failed(_request: PushTelemetryRequest, _version: int, error: WireError) -> 
     requires=NothingRequired("Kafka asks for no right: who may connect may push what it was asked for."),
     failed=_failed,
 )
-async def push_telemetry(request: PushTelemetryRequest, context: RequestContext) -> PushTelemetryResponse:
+async def push_telemetry(request: PushTelemetryRequest, context: BrokerContext) -> PushTelemetryResponse:
     """Take the metrics, and answer when the receivers have them."""
     try:
         await telemetry_of(context).push(

@@ -44,7 +44,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import ControllerContext
     from pybroker.handlers.errors import WireError
 
 log = logging.getLogger("pybroker.handlers")
@@ -57,7 +57,7 @@ def _failed(_request: RaftMessagesRequest, _version: int, error: WireError) -> R
     return RaftMessagesResponse(error_code=error.code)
 
 
-def _unsupported(context: RequestContext) -> bytes:
+def _unsupported(context: ControllerContext) -> bytes:
     versions = RaftMessagesRequest.__message__.versions
     log.warning(
         "%s at %s sends messages of the metadata quorum in version %d; this node speaks versions %d to %d: "
@@ -79,7 +79,7 @@ def _unsupported(context: RequestContext) -> bytes:
     unsupported=_unsupported,
     listeners=ListenerRole.CONTROLLER,
 )
-def raft_messages(request: RaftMessagesRequest, context: RequestContext) -> RaftMessagesResponse:
+def raft_messages(request: RaftMessagesRequest, context: ControllerContext) -> RaftMessagesResponse:
     """Step the voter of this node."""
     voter = context.services.voter
     if voter is None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pybroker.protocol.schema import Message
     from pybroker.security.requirements import Requirement, Requirements
 
-H = TypeVar("H", bound="Callable[[Any, RequestContext], Any]")
+H = TypeVar("H", bound="Callable[[Any, Any], Any]")
 
 # Modules of this package that are no API. Every other module registers exactly one; two may have the key of one API,
 # each for listeners of another role.
@@ -65,7 +65,7 @@ class RegisteredApi(NamedTuple):
     handle: Callable[[Any, RequestContext], Any]
     """The handler, behind what the whole request requires."""
     answer_failure: Callable[[Any, int, WireError], Any]
-    answer_unsupported: Callable[[RequestContext], bytes] | None
+    answer_unsupported: Callable[[Any], bytes] | None
     in_data_plane: bool
     listeners: ListenerRole = ListenerRole.BROKER
     """The roles of the listeners that it is served on."""
@@ -98,7 +98,7 @@ def handles(
     *,
     requires: Sequence[Requirement] | NothingRequired,
     failed: Callable[[Any, int, WireError], Any],
-    unsupported: Callable[[RequestContext], bytes] | None = None,
+    unsupported: Callable[[Any], bytes] | None = None,
     min_version: int | None = None,
     max_version: int | None = None,
     listeners: ListenerRole = ListenerRole.BROKER,

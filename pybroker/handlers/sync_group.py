@@ -32,7 +32,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
 
@@ -44,7 +44,7 @@ def _failed(_request: SyncGroupRequest, _version: int, error: WireError) -> Sync
 
 
 @handles(SyncGroupRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
-def sync_group(request: SyncGroupRequest, context: RequestContext) -> Reply:
+def sync_group(request: SyncGroupRequest, context: BrokerContext) -> Reply:
     """Give a member its assignment."""
     if context.version >= _FIRST_VERSION_WITH_PROTOCOL and (
         request.protocol_type is None or request.protocol_name is None

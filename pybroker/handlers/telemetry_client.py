@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 from pybroker.telemetry.client import Client
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.telemetry.service import Telemetry
 
 TELEMETRY_KEYS = frozenset({71, 72})
 """GetTelemetrySubscriptions and PushTelemetry, which a broker without receivers does not serve."""
 
 
-def telemetry_of(context: RequestContext) -> Telemetry:
+def telemetry_of(context: BrokerContext) -> Telemetry:
     """Return the service; only a broker that has it serves the APIs."""
     telemetry = context.services.telemetry
     assert telemetry is not None
     return telemetry
 
 
-def telemetry_client(instance_id: bytes, context: RequestContext) -> Client:
+def telemetry_client(instance_id: bytes, context: BrokerContext) -> Client:
     """Return the client as its request shows it."""
     origin = context.origin
     name, version = origin.software or ("", "")

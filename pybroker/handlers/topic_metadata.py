@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pybroker.broker.recent_deaths import RecentDeaths
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext, RequestContext
 
 
 class BrokerAddress(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ def broker_addresses(
             yield BrokerAddress(broker.id, address[0], address[1], broker.rack, broker.fenced)
 
 
-def brokers_shown(context: RequestContext) -> list[BrokerAddress]:
+def brokers_shown(context: BrokerContext) -> list[BrokerAddress]:
     """Return the brokers that an answer to Metadata names: never none.
 
     One that died a moment ago is among them, so that clients learn of new leaders before they forget it.

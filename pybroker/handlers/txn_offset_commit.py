@@ -59,7 +59,7 @@ from pybroker.security.requirements import of_items, of_request
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.slices import Sliced
     from pybroker.metadata.image import TopicsImage
@@ -105,7 +105,7 @@ def _refused(
     ],
     failed=_failed,
 )
-async def txn_offset_commit(request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffsetCommitResponse:
+async def txn_offset_commit(request: TxnOffsetCommitRequest, context: BrokerContext) -> TxnOffsetCommitResponse:
     """Commit what can be, and answer for all."""
     topics: dict[str, TxnOffsetCommitResponseTopic] = {}
     slices = context.services.slices
@@ -127,7 +127,7 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, context: RequestCon
 
 
 async def _commit(
-    request: TxnOffsetCommitRequest, context: RequestContext, ids: Mapping[str, bytes], guard: int | None
+    request: TxnOffsetCommitRequest, context: BrokerContext, ids: Mapping[str, bytes], guard: int | None
 ) -> list[TxnOffsetCommitResponseTopic]:
     """Commit in decisions that hold up nobody for long: each partition gets its own result."""
     is_one = length_of_lists(request.topics, "partitions") <= MANY
@@ -152,7 +152,7 @@ async def _commit(
     return committed
 
 
-async def _verify(request: TxnOffsetCommitRequest, context: RequestContext) -> int | None:
+async def _verify(request: TxnOffsetCommitRequest, context: BrokerContext) -> int | None:
     """Return the guard that the commit is to be appended with; raises why the transaction may not commit offsets."""
     if not request.group_id:
         raise InvalidGroupIdError
@@ -167,10 +167,8 @@ async def _verify(request: TxnOffsetCommitRequest, context: RequestContext) -> i
     )
     if guard == _OPEN:
         return guard
-    verification = services.verification
-    assert verification is not None  # It is no API of controllers.
     partition = (OFFSETS_TOPIC, services.groups.partition_for(request.group_id))
-    code = (await verification.verify(producer, [partition], wish))[partition]
+    code = (await services.verification.verify(producer, [partition], wish))[partition]
     if code == ErrorCode.NETWORK_EXCEPTION:
         raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the transaction could not be verified")
     if code != ErrorCode.NONE:

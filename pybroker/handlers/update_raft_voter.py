@@ -41,7 +41,7 @@ from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import ControllerContext
     from pybroker.handlers.errors import WireError
 
 
@@ -55,7 +55,7 @@ def _failed(_request: UpdateRaftVoterRequest, _version: int, error: WireError) -
     failed=_failed,
     listeners=ListenerRole.CONTROLLER,
 )
-async def update_raft_voter(request: UpdateRaftVoterRequest, context: RequestContext) -> UpdateRaftVoterResponse:
+async def update_raft_voter(request: UpdateRaftVoterRequest, context: ControllerContext) -> UpdateRaftVoterResponse:
     """Have the leader decide."""
     code = await _decide(request, context)
     leader_id, epoch = leader_of(context.services.voter)
@@ -66,7 +66,7 @@ async def update_raft_voter(request: UpdateRaftVoterRequest, context: RequestCon
     return UpdateRaftVoterResponse(error_code=code, current_leader=leader)
 
 
-async def _decide(request: UpdateRaftVoterRequest, context: RequestContext) -> ErrorCode:
+async def _decide(request: UpdateRaftVoterRequest, context: ControllerContext) -> ErrorCode:
     voter = context.services.voter
     if is_foreign(request.cluster_id, context):
         return ErrorCode.INCONSISTENT_CLUSTER_ID

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pybroker.coordinator.runtime.markers import EndedTransaction
-    from pybroker.handlers.context import RequestContext
+    from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.slices import Sliced
     from pybroker.protocol.messages.write_txn_markers import WritableTxnMarker
@@ -95,10 +95,9 @@ class _Found(msgspec.Struct):
     requires=[of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, when="the client may not ALTER the cluster")],
     failed=_failed,
 )
-async def write_txn_markers(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
+async def write_txn_markers(request: WriteTxnMarkersRequest, context: BrokerContext) -> WriteTxnMarkersResponse:
     """Write all markers, and answer when those are committed that were."""
     slices, markers = context.services.slices, context.services.markers
-    assert markers is not None  # It is no API of controllers.
     enough = (Operation.ALTER, Operation.CLUSTER_ACTION)
     if not any(authorizer.allowed(context, operation, ResourceType.CLUSTER, CLUSTER_NAME) for operation in enough):
         denied: WriteTxnMarkersResponse = await slices.run(_build(request, repeat(denial(ResourceType.CLUSTER).code)))
@@ -116,7 +115,7 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, context: RequestCon
     return response
 
 
-def _look_up(request: WriteTxnMarkersRequest, context: RequestContext) -> Sliced[_Found]:
+def _look_up(request: WriteTxnMarkersRequest, context: BrokerContext) -> Sliced[_Found]:
     """Find the partitions that markers are written to, and say of the others why not."""
     found = _Found([], {}, {}, [])
     for marker in request.markers:
@@ -133,7 +132,7 @@ def _look_up(request: WriteTxnMarkersRequest, context: RequestContext) -> Sliced
     return found
 
 
-def _sort(marker: WritableTxnMarker, topic: str, index: int, found: _Found, context: RequestContext) -> ErrorCode:
+def _sort(marker: WritableTxnMarker, topic: str, index: int, found: _Found, context: BrokerContext) -> ErrorCode:
     """Add a partition to those that a marker is written to, or return what keeps it from being written."""
     if marker.producer_id < 0 or marker.producer_epoch < 0:
         return ErrorCode.INVALID_REQUEST
@@ -154,7 +153,7 @@ def _sort(marker: WritableTxnMarker, topic: str, index: int, found: _Found, cont
     return ErrorCode.NONE
 
 
-async def _end_in_groups(ended: Sequence[tuple[int, WritableTxnMarker]], context: RequestContext) -> list[ErrorCode]:
+async def _end_in_groups(ended: Sequence[tuple[int, WritableTxnMarker]], context: BrokerContext) -> list[ErrorCode]:
     """Have the group coordinator write markers, some at a time, and all within the time of one."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + context.services.config.request_timeout_ms / 1000
@@ -170,7 +169,7 @@ async def _end_in_groups(ended: Sequence[tuple[int, WritableTxnMarker]], context
 
 
 async def _end_in_group(
-    partition: int, marker: WritableTxnMarker, context: RequestContext, deadline: float
+    partition: int, marker: WritableTxnMarker, context: BrokerContext, deadline: float
 ) -> ErrorCode:
     """Have the group coordinator write a marker: the offsets of the transaction count from then on, or go."""
     try:

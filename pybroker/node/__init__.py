@@ -10,6 +10,7 @@ does not pass here; this is where its way is laid.
     snapshot_policy    when either makes snapshots
     controller_access  the way to the active controller, wherever it is
     broker_part        the broker: partitions, coordinators, the listeners of clients
+    serving            the APIs of the broker's listeners
 """
 
 from pybroker.node.node import Node as Node

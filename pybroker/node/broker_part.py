@@ -27,10 +27,12 @@ from pybroker.controller.errors import ControllerError
 from pybroker.coordinator.group.settings import build_settings
 from pybroker.coordinator.transaction.state_topic import STATE_TOPIC
 from pybroker.handlers.api_versions import encoded_answers
-from pybroker.handlers.context import Contexts
+from pybroker.handlers.context import BrokerContext, BrokerServices, Contexts
+from pybroker.handlers.encoded_topics import EncodedTopics
 from pybroker.handlers.own_requests import OwnRequests
-from pybroker.handlers.served import asked_by_brokers, served_apis
+from pybroker.handlers.served import asked_by_brokers
 from pybroker.handlers.telemetry_client import TELEMETRY_KEYS
+from pybroker.machine.slices import Slices
 from pybroker.net import descriptors
 from pybroker.net.api_versions import ApiVersionsPublisher
 from pybroker.net.closing import close_connections, finish_requests
@@ -38,8 +40,7 @@ from pybroker.net.connection_limits import ConnectionQuotas
 from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.dispatch import Dispatch
 from pybroker.net.events import EventTable, log_line
-from pybroker.net.forwarding import Forwarding
-from pybroker.net.listeners import BrokerListeners, OpenListener
+from pybroker.net.listeners import BrokerListeners, OpenListener, advertised
 from pybroker.net.native import (
     ConnectionClosed,
     DataPlane,
@@ -58,11 +59,11 @@ from pybroker.net.native import (
 from pybroker.net.network_threads import serve_by_threads
 from pybroker.net.pipeline import Pipeline
 from pybroker.net.quotas import Quotas, QuotaWindow
-from pybroker.net.rights import Rights
+from pybroker.net.rights import Rights, Verdict
 from pybroker.net.tls import TlsListeners
 from pybroker.node.coordinators import build_coordinators
+from pybroker.node.serving import build_apis
 from pybroker.protocol.errors import ErrorCode
-from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from pybroker.replica.deletions import Deletions
 from pybroker.replica.in_sync import InSyncReplicas
@@ -74,7 +75,6 @@ from pybroker.serving import (
     Users,
     build_authorizer,
     build_sasl_server,
-    build_services,
     build_telemetry,
     build_tokens,
     build_unresolved,
@@ -85,7 +85,7 @@ from pybroker.storage.upkeep import Upkeep
 from pybroker.storage.workers import Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from pybroker.broker.failures import Failures
     from pybroker.config.broker import BrokerConfig
@@ -93,7 +93,6 @@ if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.metadata.image import MetadataImage
     from pybroker.metadata.publishers import Publisher
-    from pybroker.net.dispatch import Api
     from pybroker.net.native import ControlRequest
     from pybroker.node.controller_access import ControllerAccess, MetadataSource
     from pybroker.node.foundation import Foundation
@@ -287,7 +286,7 @@ class BrokerPart:
         """Answer requests, once everything is open that the metadata has here; keep the logs in order."""
         source, publisher, partitions = self.source, self.publisher, self.partitions
         end = self._foundation.shut_down.add
-        apis = self._build_apis()
+        apis = build_apis(self._foundation, self.access, publisher, offers_telemetry=self.telemetry is not None)
         self.quotas.begin(asked_by_brokers())
         # Its registration is in the image then, and with it all that was committed before.
         await publisher.published(max(source.image.offset, self.registration.epoch))
@@ -304,13 +303,13 @@ class BrokerPart:
             end(Stage.WORKERS, self.sasl, self.sasl.close)
             forget = self.sasl.forget
             self.events.on(ConnectionClosed, lambda event: forget(event.connection))
-        contexts = Contexts(build_services(self))
+        contexts = Contexts(BrokerContext, self._build_services(), self.quotas.time_of)
         self.live.subscribe(contexts.reconfigure)
         self.brokers.serve_here(OwnRequests(apis, contexts).answer)
         dispatch = Dispatch(self._foundation.traced(apis))
         # The last log directory may have failed while the partitions were opened.
         self._foundation.failures.check()
-        unresolved = build_unresolved(self)
+        unresolved = build_unresolved(self.data_plane, self._decide, self.transactions, self.verification)
         end(Stage.EVENTS, unresolved, unresolved.stop)
         self.events.on(UnresolvedRequest, unresolved.handle)
         intercepted, build = self._intercepted, contexts.build
@@ -333,6 +332,11 @@ class BrokerPart:
             clients = MovedClients(self._leads_anything, self._refused_as_no_leader, time.monotonic)
             if await self._heartbeats.leave():
                 await clients.gone()
+
+    async def _decide(self, request: UnresolvedRequest) -> Verdict:
+        """Return what becomes of a request: topics of the image are in the table once the image is published."""
+        await self.publisher.published(self.source.image.offset)
+        return self.rights.verdict(request, self.source.image)
 
     def _leads_anything(self) -> bool:
         return leads_anything(self.publisher.image_in_force, self.config.node_id)
@@ -399,22 +403,34 @@ class BrokerPart:
             vars(part).clear()
         vars(self).clear()
 
-    def _build_apis(self) -> Mapping[int, Api]:
-        """Return the APIs of this broker's listeners; what the active controller decides is forwarded to it."""
-        apis: Mapping[int, Api] = served_apis(ListenerRole.BROKER)
-        if self.telemetry is None:
-            apis = {key: api for key, api in apis.items() if key not in TELEMETRY_KEYS}
-        channels, publisher, source = self.access.channels, self.publisher, self.source
-        if channels is None:
-            return apis
-        forwarding = Forwarding(
-            channels.clients,
-            lambda: source.is_leader,
-            publisher.published,
-            max_request_bytes=self.config.socket_request_max_bytes,
+    def _build_services(self) -> BrokerServices:
+        return BrokerServices(
+            config=self.live.current,
+            config_rules=self.live,
+            cluster_id=self.cluster_id,
+            image=lambda: self.source.image,
+            controller=self.channel,
+            publisher=self.publisher,
+            advertised=advertised(self.listeners),
+            slices=Slices(),
+            mutations=self.mutations,
+            tokens=self.tokens,
+            sasl=self.sasl,
+            authorizer=self.authorizer,
+            groups=self.groups,
+            transactions=self.transactions,
+            partitions=self.partitions,
+            moves=self.upkeep.moves,
+            producer_ids=self.producer_ids,
+            retention=self.upkeep.retention,
+            deletions=self.deletions,
+            topics=EncodedTopics(),
+            markers=self.markers,
+            verification=self.verification,
+            recent_deaths=self.recent_deaths,
+            suspects=self.suspects,
+            telemetry=self.telemetry,
         )
-        self._foundation.shut_down.add(Stage.PARKED_REQUESTS, forwarding, forwarding.close)
-        return forwarding.apply(apis)
 
     def _build_replicas(self) -> PartitionPublisher:
         config, directories = self.config, self._foundation.directories

@@ -54,7 +54,7 @@ class ControllerAccess:
     def __init__(self, foundation: Foundation, source: MetadataSource, local: LocalChannel | None) -> None:
         """`local` is the channel to this node's controller, None where it has none."""
         self._config = foundation.config
-        self._source = source
+        self.source = source
         self._offset_in_force: Callable[[], int] = lambda: source.image.offset
         self._published: Callable[[int], Awaitable[None]] = _at_once
         self.channels = None
@@ -84,13 +84,13 @@ class ControllerAccess:
 
     def _find_leader(self) -> Endpoint | None:
         """Return the controller listener of the quorum's leader, as the configuration or its registration has it."""
-        leader = self._source.leader_id
+        leader = self.source.leader_id
         for voter in self._config.quorum_voters:
             if voter.node_id == leader:
                 return Endpoint("CONTROLLER", voter.host, voter.port)
-        if self._source.leader_endpoint is not None:
-            return Endpoint("CONTROLLER", *self._source.leader_endpoint)
-        registered = self._source.image.cluster.controllers.get(leader)
+        if self.source.leader_endpoint is not None:
+            return Endpoint("CONTROLLER", *self.source.leader_endpoint)
+        registered = self.source.image.cluster.controllers.get(leader)
         for name in self._config.controller_listener_names:
             if registered is not None and name.upper() in registered.listeners:
                 return Endpoint(name.upper(), *registered.listeners[name.upper()])

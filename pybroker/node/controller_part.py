@@ -19,13 +19,22 @@ from pybroker.controller.quorum.voter_set import VoterEndpoint
 from pybroker.controller.registration import ControllerRegistration, Reachable
 from pybroker.controller.service import Controller
 from pybroker.controller.unclean_elections import UncleanElections
+from pybroker.handlers.context import Contexts, ControllerContext, ControllerServices
+from pybroker.handlers.served import served_apis
+from pybroker.machine.clock import SYSTEM_CLOCK
+from pybroker.machine.slices import Slices
 from pybroker.net.closing import close_connections, finish_requests
 from pybroker.net.data_plane_settings import build_data_plane_settings
-from pybroker.net.listeners import OpenListener, open_listeners
-from pybroker.net.native import DataPlane
+from pybroker.net.dispatch import Dispatch
+from pybroker.net.events import EventTable, log_line
+from pybroker.net.listeners import OpenListener, advertised, open_listeners
+from pybroker.net.native import ConnectionClosed, DataPlane, LogDirectoryFailed, LogLine, PeerCertificate
+from pybroker.net.pipeline import Pipeline
 from pybroker.net.tls import TlsListeners
 from pybroker.node.snapshot_policy import build_snapshot_policy
-from pybroker.serving import Users, build_controller_pipeline, build_sasl_server, build_tokens
+from pybroker.protocol.listener_role import ListenerRole
+from pybroker.replica.no_partitions import NoPartitions
+from pybroker.serving import Users, build_authorizer, build_sasl_server, build_tokens, limits_of
 from pybroker.storage.meta_properties import id_bytes
 
 if TYPE_CHECKING:
@@ -152,11 +161,47 @@ class ControllerPart:
             )
             if self.sasl is not None:
                 end(Stage.WORKERS, self.sasl, self.sasl.close)
-            pipeline = build_controller_pipeline(self, self._foundation.traced)
+            pipeline = self._build_pipeline()
             end(Stage.CONTROLLER_REQUESTS, pipeline, lambda: finish_requests(pipeline))
             end(Stage.CONTROLLER_CONNECTIONS, pipeline, pipeline.stop)
             pipeline.start()
         await controller.start()
+
+    def _build_pipeline(self) -> Pipeline:
+        """Return the pipeline of the listeners, not started."""
+        contexts = Contexts(ControllerContext, self._build_services())
+        self.live.subscribe(contexts.reconfigure)
+        watch, sasl = self.death_watch, self.sasl
+        events = EventTable()
+        events.on(LogLine, log_line)
+        events.on(LogDirectoryFailed, lambda event: self.failures.lose_directory(event.directory, event.error))
+        events.on(PeerCertificate, self.tls.name_peer)
+        events.on(ConnectionClosed, lambda event: watch.connection_closed(event.connection))
+        if sasl is not None:
+            events.on(ConnectionClosed, lambda event: sasl.forget(event.connection))
+        names = frozenset(listener.name for listener in self.listeners)
+        dispatch = Dispatch({}, self._foundation.traced(served_apis(ListenerRole.CONTROLLER)), names)
+        return Pipeline(self.data_plane, dispatch, contexts, events, limits_of(self.config))
+
+    def _build_services(self) -> ControllerServices:
+        controller = self.controller
+        return ControllerServices(
+            config=self.live.current,
+            config_rules=self.live,
+            cluster_id=self.cluster_id,
+            image=lambda: controller.image,
+            controller=self.local,
+            publisher=NoPartitions(),
+            advertised=advertised(self.listeners),
+            slices=Slices(),
+            mutations=self.mutations,
+            tokens=build_tokens(self.config, lambda: controller.image, SYSTEM_CLOCK.wall_ms),
+            sasl=self.sasl,
+            authorizer=build_authorizer(self.config),
+            own_controller=self.local,
+            voter=controller,
+            death_watch=self.death_watch,
+        )
 
     def _build_registration(self, access: ControllerAccess) -> ControllerRegistration:
         """Return what makes this controller known to others: where its listeners are (KIP-919)."""

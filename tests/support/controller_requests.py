@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pybroker.config.broker import BrokerConfig
-from pybroker.handlers.context import RequestContext, Services
+from pybroker.controller.death_watch import build_death_watch
+from pybroker.handlers.context import ControllerContext, ControllerServices
 from pybroker.handlers.registry import registered_apis
 from pybroker.machine.slices import Slices
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.schema import Message
+from pybroker.security.mutation_quotas import MutationQuotas
 from tests.support.controllers import Running
 
 CLUSTER_ID = "c"
@@ -45,25 +47,26 @@ class Requests:
     """Asks the handlers of one controller."""
 
     def __init__(self, one: Running, **services: Any) -> None:
-        given: dict[str, Any] = dict.fromkeys(Services._fields) | {
+        given: dict[str, Any] = dict.fromkeys(ControllerServices.__struct_fields__) | {
             "config": BrokerConfig({}),
             "cluster_id": CLUSTER_ID,
             "image": lambda: one.controller.image,
             "controller": one.channel,
             "own_controller": one.channel,
-            "controller_listeners": frozenset({"CONTROLLER"}),
+            "voter": one.controller,
+            "death_watch": build_death_watch(one.controller, "PLAINTEXT", 0),
+            "mutations": MutationQuotas(11, 1),
             "publisher": Published(),
             "slices": Slices(),
         }
-        self.services = Services(**given | services)
+        self.services = ControllerServices(**given | services)
 
-    async def ask(self, request: Message, version: int | None = None, *, listener: str = "CONTROLLER") -> Any:
+    async def ask(self, request: Message, version: int | None = None) -> Any:
         """Return the answer to a request in a version, the newest by default."""
         spec = type(request).__message__
-        origin = Origin(spec.api_key, spec.versions.last if version is None else version, listener)
-        context = RequestContext(self.services, origin, self.services.image(), origin.api_version)
-        role = ListenerRole.CONTROLLER if listener in self.services.controller_listeners else ListenerRole.BROKER
-        api = registered_apis(role)[spec.api_key]
+        origin = Origin(spec.api_key, spec.versions.last if version is None else version)
+        context = ControllerContext(self.services, origin, self.services.image(), origin.api_version)
+        api = registered_apis(ListenerRole.CONTROLLER)[spec.api_key]
         try:
             outcome = api.handle(request, context)
             return await outcome if hasattr(outcome, "__await__") else outcome

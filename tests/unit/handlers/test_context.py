@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pybroker.config.broker import BrokerConfig
-from pybroker.handlers.context import Contexts, Services
+from pybroker.handlers.context import BrokerContext, BrokerServices, Contexts
 from pybroker.metadata.image import EMPTY_IMAGE, MetadataImage
 from pybroker.security.principals import ANONYMOUS, Principal
 
@@ -15,9 +15,9 @@ class Origin(NamedTuple):
 
 def test_a_request_finds_the_settings_and_the_image_that_are_in_force_when_it_comes() -> None:
     images = [EMPTY_IMAGE, MetadataImage(offset=5)]
-    given: dict[str, Any] = dict.fromkeys(Services._fields)
+    given: dict[str, Any] = dict.fromkeys(BrokerServices.__struct_fields__)
     first, second = BrokerConfig({}), BrokerConfig({"message.max.bytes": "10"})
-    contexts = Contexts(Services(**given | {"config": first, "image": lambda: images.pop(0)}))
+    contexts = Contexts(BrokerContext, BrokerServices(**given | {"config": first, "image": lambda: images.pop(0)}))
     before = contexts.build(Origin(3, ("User", "alice")))  # type: ignore[arg-type]
     contexts.reconfigure(second)
     after = contexts.build(Origin(4))  # type: ignore[arg-type]

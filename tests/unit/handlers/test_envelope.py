@@ -133,7 +133,7 @@ async def test_a_forwarded_client_makes_a_token_unless_it_came_by_one(tmp_path: 
             assert made.error_code == code
         (token,) = one.image.delegation_tokens.by_id.values()
         assert (token.owner, token.requester, token.issued_ms) == ("User:alice", "User:alice", 1000)
-        direct = await requests.ask(request, listener="CONTROLLER")
+        direct = await requests.ask(request)
         assert direct.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, (
             "this listener asks nobody who it is"
         )

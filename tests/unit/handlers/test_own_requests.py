@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pybroker.config.broker import BrokerConfig
-from pybroker.handlers.context import Contexts, RequestContext, Services
+from pybroker.handlers.context import BrokerContext, BrokerServices, Contexts, RequestContext
 from pybroker.handlers.own_requests import OwnRequests
 from pybroker.machine.reply import Reply
 from pybroker.metadata.image import EMPTY_IMAGE
@@ -40,10 +40,10 @@ class ScriptedApi(NamedTuple):
 
 
 async def ask(handle: Callable[[Any, RequestContext], Any]) -> Message:
-    given: dict[str, Any] = dict.fromkeys(Services._fields)
+    given: dict[str, Any] = dict.fromkeys(BrokerServices.__struct_fields__)
     config = BrokerConfig({"node.id": "4"})
-    services = Services(**given | {"config": config, "image": lambda: EMPTY_IMAGE, "authorizer": object()})
-    return await OwnRequests({HEARTBEAT: ScriptedApi(handle)}, Contexts(services)).answer(REQUEST)
+    services = BrokerServices(**given | {"config": config, "image": lambda: EMPTY_IMAGE, "authorizer": object()})
+    return await OwnRequests({HEARTBEAT: ScriptedApi(handle)}, Contexts(BrokerContext, services)).answer(REQUEST)
 
 
 async def test_a_handler_finds_the_request_itself_and_a_context_in_which_everything_is_allowed() -> None:

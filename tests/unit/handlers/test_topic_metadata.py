@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from pybroker.handlers.context import RequestContext
+from pybroker.handlers.context import BrokerContext, RequestContext
 from pybroker.handlers.topic_metadata import BrokerAddress, brokers_shown, controller_shown
 from pybroker.metadata.image import BrokerRegistration, ClusterImage
 from pybroker.testing import Broker
@@ -87,4 +87,4 @@ def test_an_answer_names_a_broker_also_where_all_are_fenced(
         image=SimpleNamespace(cluster=ClusterImage(registered)),
         listener="PLAINTEXT",
     )
-    assert [broker.node_id for broker in brokers_shown(cast(RequestContext, context))] == named
+    assert [broker.node_id for broker in brokers_shown(cast(BrokerContext, context))] == named
