@@ -71,12 +71,12 @@ class Heartbeats:
         self,
         node_id: int,
         registration: Registration,
-        controller: Controller,
+        controller: Callable[[], Controller],
         unreachable: type[Exception],
         settings: LifecycleSettings,
         now: Callable[[], int],
     ) -> None:
-        """`unreachable` is what the controller raises when it cannot be asked; `now` gives milliseconds, steadily."""
+        """`controller` returns the active one; `unreachable` is what it raises; `now` gives milliseconds, steadily."""
         self._node_id = node_id
         self._registration = registration
         self._controller = controller
@@ -186,7 +186,7 @@ class Heartbeats:
         """Send one heartbeat, and return the pause before the next; None when there is none."""
         try:
             async with asyncio.timeout(self._life.patience_s):
-                answer = await self._controller.heartbeat(
+                answer = await self._controller().heartbeat(
                     self._node_id,
                     self._registration.epoch,
                     want_fence=wish.want_fence,

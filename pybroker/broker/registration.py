@@ -123,11 +123,11 @@ class Registration:
         self,
         node_id: int,
         directories: Directories,
-        registrar: Registrar,
+        registrar: Callable[[], Registrar],
         unreachable: type[Exception],
         unreported: Unreported,
     ) -> None:
-        """`unreachable` is what the registrar raises when the controller cannot be asked."""
+        """`registrar` returns the active controller; `unreachable` is what that raises when it cannot be asked."""
         self._node_id = node_id
         self._directories = directories
         self._registrar = registrar
@@ -146,7 +146,7 @@ class Registration:
         A broker that sends heartbeats registers `fenced`.
         """
         online = self._directories.online
-        registered = await self._registrar.register_broker(
+        registered = await self._registrar().register_broker(
             self._node_id,
             incarnation_id=self._incarnation_id,
             listeners=endpoints.listeners,
@@ -179,11 +179,11 @@ class Registration:
 
     async def allocate_producer_ids(self) -> range:
         """Return a block of producer ids that is this broker's alone."""
-        return await self._registrar.allocate_producer_ids(self._node_id, self.epoch)
+        return await self._registrar().allocate_producer_ids(self._node_id, self.epoch)
 
     def report_placed(self, placed: Mapping[tuple[bytes, int], bytes]) -> None:
         """Report where partitions lie: the ids of their directories, by topic id and index."""
-        self._report(lambda: self._registrar.assign_replicas(self._node_id, self.epoch, placed))
+        self._report(lambda: self._registrar().assign_replicas(self._node_id, self.epoch, placed))
 
     async def report_lost(self, replicas: Sequence[tuple[bytes, int]]) -> None:
         """Report the replicas, by topic id and index, that lost records, until the controller has noted them.
@@ -195,7 +195,7 @@ class Registration:
         while replicas:
             try:
                 directories = dict.fromkeys(replicas, LOST_DIRECTORY)
-                reported = await self._registrar.assign_replicas(self._node_id, self.epoch, directories)
+                reported = await self._registrar().assign_replicas(self._node_id, self.epoch, directories)
             except self._unreachable as error:
                 failure = str(error)
             else:
@@ -234,7 +234,7 @@ class Registration:
     async def _report_failed(self, ids: Sequence[bytes], *, is_first: bool) -> bool:
         """Return whether the controller knows of these failed directories."""
         try:
-            reported = await self._registrar.fail_log_directories(self._node_id, self.epoch, ids)
+            reported = await self._registrar().fail_log_directories(self._node_id, self.epoch, ids)
         except self._unreachable as error:
             failure = str(error)
         else:

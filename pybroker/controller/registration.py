@@ -17,7 +17,7 @@ from pybroker.controller.cluster.controllers import FIRST_METADATA_VERSION_WITH_
 from pybroker.metadata.features import METADATA_VERSION, SUPPORTED_FEATURES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pybroker.controller.cluster.events import Result
     from pybroker.metadata.delta import MetadataDelta
@@ -53,8 +53,10 @@ class Reachable(msgspec.Struct, frozen=True):
 class ControllerRegistration:
     """One run of a controller. Used from the event loop."""
 
-    def __init__(self, node_id: int, registrar: Registrar, unreachable: type[Exception], reachable: Reachable) -> None:
-        """`unreachable` is what the registrar raises when the active controller cannot be asked."""
+    def __init__(
+        self, node_id: int, registrar: Callable[[], Registrar], unreachable: type[Exception], reachable: Reachable
+    ) -> None:
+        """`registrar` returns the active controller; `unreachable` is what it raises when that cannot be asked."""
         self._node_id = node_id
         self._registrar = registrar
         self._unreachable = unreachable
@@ -87,7 +89,7 @@ class ControllerRegistration:
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
-                result = await self._registrar.register_controller(
+                result = await self._registrar().register_controller(
                     self._node_id,
                     incarnation_id=self._incarnation_id,
                     listeners=self._reachable.listeners,

@@ -60,6 +60,6 @@ async def add_raft_voter(request: AddRaftVoterRequest, context: RequestContext) 
         request.voter_directory_id or NO_DIRECTORY,
         tuple(VoterEndpoint(one.name, one.host, one.port) for one in request.listeners),
     )
-    controller = context.services.controller
+    controller = context.services.controller.own()
     result = await controller.add_voter(voter, request.timeout_ms, waits=request.ack_when_committed)
     return AddRaftVoterResponse(error_code=result.error_code, error_message=result.error_message)

@@ -47,5 +47,5 @@ async def allocate_producer_ids(
     request: AllocateProducerIdsRequest, context: ControllerContext
 ) -> AllocateProducerIdsResponse:
     """Have the machine decide."""
-    block = await context.services.own_controller.allocate_producer_ids(request.broker_id, request.broker_epoch)
+    block = await context.services.controller.own().allocate_producer_ids(request.broker_id, request.broker_epoch)
     return AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=len(block))

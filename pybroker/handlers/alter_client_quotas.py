@@ -66,7 +66,7 @@ def _failed(request: AlterClientQuotasRequest, _version: int, error: WireError) 
 async def alter_client_quotas(request: AlterClientQuotasRequest, context: RequestContext) -> AlterClientQuotasResponse:
     """Have the controller decide, and wait until this broker knows."""
     services = context.services
-    altered = await services.controller.alter_client_quotas(
+    altered = await services.controller.own().alter_client_quotas(
         [
             QuotaAlteration(_entity(entry.entity), [(op.key, None if op.remove else op.value) for op in entry.ops])
             for entry in request.entries

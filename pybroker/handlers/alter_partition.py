@@ -69,7 +69,7 @@ async def alter_partition(request: AlterPartitionRequest, context: ControllerCon
     """Have the machine decide."""
     slices = context.services.slices
     changes = await slices.run(_changes(request, with_epochs=context.version >= _FIRST_VERSION_WITH_BROKER_EPOCHS))
-    results = await context.services.own_controller.alter_partitions(request.broker_id, request.broker_epoch, changes)
+    results = await context.services.controller.own().alter_partitions(request.broker_id, request.broker_epoch, changes)
     if any(result.error_code is ErrorCode.STALE_BROKER_EPOCH for result in results):
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH)
     return AlterPartitionResponse(topics=await slices.run(_answer(results)))

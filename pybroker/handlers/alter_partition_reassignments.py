@@ -83,7 +83,9 @@ async def alter_partition_reassignments(
         return AlterPartitionReassignmentsResponse()
     services = context.services
     allow = request.allow_replication_factor_change
-    reassigned = await services.controller.alter_reassignments(request.topics, allow_replication_factor_change=allow)
+    reassigned = await services.controller.own().alter_reassignments(
+        request.topics, allow_replication_factor_change=allow
+    )
     await services.publisher.published(services.image().offset)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=allow,

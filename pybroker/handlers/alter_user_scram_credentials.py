@@ -64,7 +64,7 @@ async def alter_user_scram_credentials(
 ) -> AlterUserScramCredentialsResponse:
     """Have the controller decide, and wait until this broker knows."""
     services = context.services
-    altered = await services.controller.alter_scram_users(
+    altered = await services.controller.own().alter_scram_users(
         [ScramDeletion(one.name, one.mechanism) for one in request.deletions],
         [
             ScramUpsertion(one.name, one.mechanism, one.iterations, one.salt, one.salted_password)

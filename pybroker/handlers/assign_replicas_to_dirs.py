@@ -65,7 +65,9 @@ async def assign_replicas_to_dirs(
         for topic in directory.topics
         for partition in topic.partitions
     }
-    result = await context.services.own_controller.assign_replicas(request.broker_id, request.broker_epoch, directories)
+    result = await context.services.controller.own().assign_replicas(
+        request.broker_id, request.broker_epoch, directories
+    )
     if result.error_code:
         raise ApiError(result.error_code, result.error_message)
     image = context.services.image()

@@ -51,7 +51,7 @@ def _failed(_request: BrokerHeartbeatRequest, _version: int, error: WireError) -
 )
 async def broker_heartbeat(request: BrokerHeartbeatRequest, context: ControllerContext) -> BrokerHeartbeatResponse:
     """Have the machine decide: first about what has failed, so that this heartbeat lets nothing there lead."""
-    broker_id, epoch, controller = request.broker_id, request.broker_epoch, context.services.own_controller
+    broker_id, epoch, controller = request.broker_id, request.broker_epoch, context.services.controller.own()
     if request.offline_log_dirs:
         failed = await controller.fail_log_directories(broker_id, epoch, request.offline_log_dirs)
         if failed.error_code:

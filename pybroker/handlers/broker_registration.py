@@ -65,7 +65,7 @@ async def broker_registration(
         raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
     if not request.log_dirs:
         raise ApiError(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
-    registered = await context.services.own_controller.register_broker(
+    registered = await context.services.controller.own().register_broker(
         request.broker_id,
         incarnation_id=request.incarnation_id,
         listeners={one.name: (one.host, one.port) for one in request.listeners},

@@ -141,7 +141,7 @@ async def change_configs(
     asked = [index for index, outcome in enumerate(outcomes) if outcome is None]
     if asked:
         changes = await services.slices.run(each(change_of, [resources[index] for index in asked]))
-        results = await services.controller.alter_configs(changes, validate_only=validate_only)
+        results = await services.controller.own().alter_configs(changes, validate_only=validate_only)
         if not validate_only:
             await services.publisher.published(services.image().offset)
         for index, result in zip(asked, results, strict=True):

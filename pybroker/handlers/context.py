@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pybroker.broker.suspects import Suspects
     from pybroker.broker.transaction_verification import TransactionVerification
     from pybroker.config.broker import BrokerConfig
-    from pybroker.controller.channel import ControllerChannel, OwnController
     from pybroker.controller.cluster.settings import ConfigRules
     from pybroker.controller.death_watch import DeathWatch
     from pybroker.controller.service import Controller
+    from pybroker.controller.switching_channel import SwitchingChannel
     from pybroker.coordinator.group.service import GroupCoordinator
     from pybroker.coordinator.runtime.markers import Markers
     from pybroker.coordinator.transaction.service import TransactionCoordinator
@@ -102,7 +102,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """By what this node was started with."""
     cluster_id: str
     image: Callable[[], MetadataImage]
-    controller: ControllerChannel
+    controller: SwitchingChannel
     publisher: PartitionPublisher | NoPartitions
     advertised: Mapping[str, tuple[str, int]]
     """By listener; a listener not in it advertises what the client dialled."""
@@ -141,7 +141,6 @@ class BrokerServices(Services, frozen=True, kw_only=True, eq=False):
 class ControllerServices(Services, frozen=True, kw_only=True, eq=False):
     """The parts that handlers call on listeners of controllers."""
 
-    own_controller: OwnController
     voter: Controller
     death_watch: DeathWatch
 

@@ -55,7 +55,7 @@ async def controller_registration(
     """Have the machine decide."""
     if not request.listeners:
         raise ApiError(ErrorCode.INVALID_REGISTRATION, "No listeners specified for the controller")
-    result = await context.services.own_controller.register_controller(
+    result = await context.services.controller.own().register_controller(
         request.controller_id,
         incarnation_id=request.incarnation_id,
         listeners={one.name: (one.host, one.port) for one in request.listeners},

@@ -64,7 +64,7 @@ async def create_acls(request: CreateAclsRequest, context: RequestContext) -> Cr
     services = context.services
     faults = {place: words for place, one in enumerate(request.creations) if (words := _fault(one)) is not None}
     entries = [_entry(one) for place, one in enumerate(request.creations) if place not in faults]
-    made = iter(await services.controller.create_acls(entries) if entries else ())
+    made = iter(await services.controller.own().create_acls(entries) if entries else ())
     await services.publisher.published(services.image().offset)
     results = [
         Result(ErrorCode.INVALID_REQUEST, faults[place]) if place in faults else next(made)

@@ -98,7 +98,7 @@ async def create_delegation_token(
     if any(one.kind != _USER for one in (owner, *renewers)):
         raise ApiError(ErrorCode.INVALID_PRINCIPAL_TYPE)
     tokens, services = tokens_of(context), context.services
-    token = await services.controller.create_token(
+    token = await services.controller.own().create_token(
         str(owner), str(requester), [str(one) for one in renewers], request.max_lifetime_ms, tokens.wall_ms()
     )
     if isinstance(token, Result):

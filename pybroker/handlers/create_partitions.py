@@ -79,8 +79,8 @@ async def create_partitions(request: CreatePartitionsRequest, context: RequestCo
         request.topics,
         weigh=lambda topic: max(topic.count - before.get(topic.name, topic.count), 0) if times[topic.name] == 1 else 0,
         strict_since=_FIRST_VERSION_WITH_THROTTLING,
-        do=partial(services.controller.create_partitions, validate_only=request.validate_only),
-        judge=partial(services.controller.create_partitions, validate_only=True),
+        do=partial(services.controller.own().create_partitions, validate_only=request.validate_only),
+        judge=partial(services.controller.own().create_partitions, validate_only=True),
     )
     if not request.validate_only:
         await services.publisher.published(services.image().offset)

@@ -98,8 +98,8 @@ async def create_topics(request: CreateTopicsRequest, context: RequestContext) -
         request.topics,
         weigh=lambda topic: _partitions(topic, context) if times[topic.name] == 1 else 0,
         strict_since=_FIRST_VERSION_WITH_THROTTLING,
-        do=partial(services.controller.create_topics, validate_only=request.validate_only),
-        judge=partial(services.controller.create_topics, validate_only=True),
+        do=partial(services.controller.own().create_topics, validate_only=request.validate_only),
+        judge=partial(services.controller.own().create_topics, validate_only=True),
     )
     made = sum(result.num_partitions for result in results if result.error_code == ErrorCode.NONE)
     if not request.validate_only and made <= _LOGS_AWAITED:

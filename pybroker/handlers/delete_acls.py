@@ -59,7 +59,7 @@ async def delete_acls(request: DeleteAclsRequest, context: RequestContext) -> De
     """Have the controller decide, and wait until this broker knows."""
     check_authorizer(context)
     services = context.services
-    results = await services.controller.delete_acls([read_filter(one) for one in request.filters])
+    results = await services.controller.own().delete_acls([read_filter(one) for one in request.filters])
     await services.publisher.published(services.image().offset)
     return DeleteAclsResponse(filter_results=[_result(one) for one in results])
 

@@ -110,7 +110,7 @@ async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -
         wanted,
         weigh=lambda topic: _partitions(topic, context) if times[topic] == 1 else 0,
         strict_since=_FIRST_VERSION_WITH_THROTTLING,
-        do=services.controller.delete_topics,
+        do=services.controller.own().delete_topics,
         judge=partial(_there, context),
     )
     await services.publisher.published(services.image().offset)

@@ -69,7 +69,7 @@ def describe_quorum(request: DescribeQuorumRequest, context: RequestContext) -> 
     asked = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
     if len(request.topics) != 1 or asked != [(_METADATA, 0)]:
         return DescribeQuorumResponse(topics=_unknown(request))
-    quorum = context.services.controller.quorum_state()
+    quorum = context.services.controller.own().quorum_state()
     partition = DescribedPartitionData(
         leader_id=quorum.leader_id,
         leader_epoch=quorum.leader_epoch,

@@ -89,7 +89,7 @@ async def elect_leaders(request: ElectLeadersRequest, context: RequestContext) -
     except ValueError:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}") from None
     services = context.services
-    elected = await services.controller.elect_leaders(
+    elected = await services.controller.own().elect_leaders(
         election_type, None if asked is None else [(topic.topic, topic.partitions) for topic in asked]
     )
     if isinstance(elected, Result):

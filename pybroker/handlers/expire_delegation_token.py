@@ -61,7 +61,7 @@ async def expire_delegation_token(
     """Have the controller decide, and wait until this broker knows."""
     check_allowed(context)
     token, services = find_token(context, request.hmac), context.services
-    end = await services.controller.expire_token(
+    end = await services.controller.own().expire_token(
         token.token_id, str(context.principal), request.expiry_time_period_ms, tokens_of(context).wall_ms()
     )
     await services.publisher.published(services.image().offset)

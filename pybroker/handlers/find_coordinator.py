@@ -134,7 +134,8 @@ async def _create_and_find(kind: _Kind, keys: Sequence[str], context: BrokerCont
 async def _create(kind: _Kind, keys: Sequence[str], context: BrokerContext) -> Sliced[FindCoordinatorResponse]:
     services, coordinator = context.services, kind.coordinator(context.services)
     brokers = [broker for broker in context.image.cluster.brokers.values() if not broker.fenced]
-    (created,) = await services.controller.create_topics([kind.build_topic(services.config, len(brokers))])
+    topic = kind.build_topic(services.config, len(brokers))
+    (created,) = await services.controller.active().create_topics([topic])
     # Another request may create it meanwhile, which is as good.
     if created.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
         refusal = f"{kind.topic} cannot be created: {created.error_message or created.error_code.message}"

@@ -83,6 +83,6 @@ async def list_partition_reassignments(
                     for one in topic.partitions
                 ],
             )
-            for topic in await context.services.controller.list_reassignments(asked)
+            for topic in await context.services.controller.own().list_reassignments(asked)
         ],
     )

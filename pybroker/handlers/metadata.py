@@ -289,7 +289,8 @@ async def _create_and_describe(
             most,
             most,
         )
-    results = await services.controller.create_topics([_creatable(name, context) for name in names[:most]])
+    topics = [_creatable(name, context) for name in names[:most]]
+    results = await services.controller.active().create_topics(topics)
     image = services.image()
     await services.publisher.published(image.offset)
     # Another request may have created the topic meanwhile, which is as good.

@@ -54,6 +54,6 @@ def _failed(_request: RemoveRaftVoterRequest, _version: int, error: WireError) -
 async def remove_raft_voter(request: RemoveRaftVoterRequest, context: RequestContext) -> RemoveRaftVoterResponse:
     """Have the leader decide."""
     check_cluster(request.cluster_id, context)
-    controller = context.services.controller
+    controller = context.services.controller.own()
     result = await controller.remove_voter(request.voter_id, request.voter_directory_id or NO_DIRECTORY)
     return RemoveRaftVoterResponse(error_code=result.error_code, error_message=result.error_message)

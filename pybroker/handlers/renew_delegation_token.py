@@ -57,7 +57,7 @@ async def renew_delegation_token(
     """Have the controller decide, and wait until this broker knows."""
     check_allowed(context)
     token, services = find_token(context, request.hmac), context.services
-    end = await services.controller.renew_token(
+    end = await services.controller.own().renew_token(
         token.token_id, str(context.principal), request.renew_period_ms, tokens_of(context).wall_ms()
     )
     await services.publisher.published(services.image().offset)

@@ -46,5 +46,5 @@ def _failed(_request: UnregisterBrokerRequest, _version: int, error: WireError) 
 )
 async def unregister_broker(request: UnregisterBrokerRequest, context: RequestContext) -> UnregisterBrokerResponse:
     """Have the machine decide."""
-    result = await context.services.controller.unregister_broker(request.broker_id)
+    result = await context.services.controller.own().unregister_broker(request.broker_id)
     return UnregisterBrokerResponse(error_code=result.error_code, error_message=result.error_message)

@@ -64,7 +64,7 @@ def _failed(_request: UpdateFeaturesRequest, _version: int, error: WireError) ->
 async def update_features(request: UpdateFeaturesRequest, context: RequestContext) -> UpdateFeaturesResponse:
     """Have the controller decide, and wait until this broker knows."""
     services = context.services
-    result = await services.controller.update_features(
+    result = await services.controller.own().update_features(
         [
             FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
             for update in request.feature_updates

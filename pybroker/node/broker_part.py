@@ -119,13 +119,11 @@ class BrokerPart:
         self.authorizer = build_authorizer(foundation.config)
         self.config = foundation.config
         self.live = foundation.live
-        # None where nothing would receive what clients push.
         self.telemetry = build_telemetry(foundation.config, foundation.clock.steady_ms)
         if self.telemetry is not None:
             foundation.shut_down.add(Stage.WORKERS, "receivers of clients' metrics", self.telemetry.close)
         self.recent_deaths: RecentDeaths | None = None
         self.suspects: Suspects | None = None
-        # None where no listener asks who its clients are.
         self.tokens: DelegationTokens | None = None
         self.sasl: SaslServer | None = None
         # None in a single node: its controller lives as long as it does.
@@ -199,7 +197,7 @@ class BrokerPart:
         self.source, self.access, self.channel = source, access, access.channel
         directories = self._foundation.directories
         unreported = Unreported(self.config.log_dir_failure_timeout_ms, failures.end)
-        registration = Registration(self.config.node_id, directories, self.channel, ControllerError, unreported)
+        registration = Registration(self.config.node_id, directories, self.channel.active, ControllerError, unreported)
         self.registration = registration
         end(Stage.REPORTS, registration, registration.stop)
         if not self.config.is_single:
@@ -348,7 +346,9 @@ class BrokerPart:
     def _build_heartbeats(self) -> Heartbeats:
         config = self.config
         settings = LifecycleSettings(config.broker_heartbeat_interval_ms, config.initial_broker_registration_timeout_ms)
-        heartbeats = Heartbeats(config.node_id, self.registration, self.channel, ControllerError, settings, _steady_ms)
+        heartbeats = Heartbeats(
+            config.node_id, self.registration, self.channel.active, ControllerError, settings, _steady_ms
+        )
         self._foundation.shut_down.add(Stage.REPORTS, heartbeats, heartbeats.stop)
         return heartbeats
 
@@ -360,7 +360,7 @@ class BrokerPart:
             self.data_plane,
             image=lambda: publisher.image_in_force,
             find=partitions.get,
-            alter_partitions=lambda changes: channel.alter_partitions(node_id, registration.epoch, changes),
+            alter_partitions=lambda changes: channel.active().alter_partitions(node_id, registration.epoch, changes),
             broker_epoch=lambda: registration.epoch,
         )
         self.events.on(ReplicaCaughtUp, in_sync.caught_up)

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from pybroker.broker.shut_down import Stage
 from pybroker.config.endpoint import Endpoint
+from pybroker.controller.switching_channel import SwitchingChannel
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pybroker.controller.channels import Channels
+    from pybroker.controller.forwarding_channel import ForwardingChannel
     from pybroker.controller.local_channel import LocalChannel
-    from pybroker.controller.switching_channel import SwitchingChannel
     from pybroker.metadata.image import MetadataImage
     from pybroker.node.foundation import Foundation
 
@@ -58,17 +59,19 @@ class ControllerAccess:
         self._offset_in_force: Callable[[], int] = lambda: source.image.offset
         self._published: Callable[[int], Awaitable[None]] = _at_once
         self.channels = None
-        if foundation.config.is_single and local is not None:
-            self.channel: LocalChannel | SwitchingChannel = local
-            return
+        remote = None
+        if local is None or not foundation.config.is_single:
+            remote = self._build_remote(foundation)
+        self.channel = SwitchingChannel(local, remote, lambda: source.leader_id, lambda: source.is_leader)
+
+    def _build_remote(self, foundation: Foundation) -> ForwardingChannel:
         # A single node reaches no other one, and starts without what only the ways to others need.
         from pybroker.controller.channels import build_channels, build_patience
         from pybroker.controller.forwarding_channel import ForwardingChannel
-        from pybroker.controller.switching_channel import SwitchingChannel
 
         channels = self.channels = build_channels(foundation.config, self._find_leader, foundation.outbound.controllers)
         foundation.shut_down.add(Stage.REPORTS, channels, channels.close)
-        remote = ForwardingChannel(
+        return ForwardingChannel(
             foundation.cluster_id,
             channels.heartbeats,
             channels.requests,
@@ -76,7 +79,6 @@ class ControllerAccess:
             metadata_offset=lambda: self._offset_in_force(),
             published=lambda offset: self._published(offset),
         )
-        self.channel = SwitchingChannel(remote, lambda: source.leader_id, local, lambda: source.is_leader)
 
     def follow(self, offset_in_force: Callable[[], int], published: Callable[[int], Awaitable[None]]) -> None:
         """Let a broker's partitions say up to where the metadata is in force, and wait for them."""

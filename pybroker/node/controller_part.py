@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pybroker.broker.live_config import LiveConfig
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.cluster.settings import ConfigRules
+    from pybroker.controller.switching_channel import SwitchingChannel
     from pybroker.metadata.publishers import Publisher
     from pybroker.node.controller_access import ControllerAccess
     from pybroker.node.foundation import Foundation
@@ -161,15 +162,15 @@ class ControllerPart:
             )
             if self.sasl is not None:
                 end(Stage.WORKERS, self.sasl, self.sasl.close)
-            pipeline = self._build_pipeline()
+            pipeline = self._build_pipeline(access.channel)
             end(Stage.CONTROLLER_REQUESTS, pipeline, lambda: finish_requests(pipeline))
             end(Stage.CONTROLLER_CONNECTIONS, pipeline, pipeline.stop)
             pipeline.start()
         await controller.start()
 
-    def _build_pipeline(self) -> Pipeline:
+    def _build_pipeline(self, channel: SwitchingChannel) -> Pipeline:
         """Return the pipeline of the listeners, not started."""
-        contexts = Contexts(ControllerContext, self._build_services())
+        contexts = Contexts(ControllerContext, self._build_services(channel))
         self.live.subscribe(contexts.reconfigure)
         watch, sasl = self.death_watch, self.sasl
         events = EventTable()
@@ -183,14 +184,14 @@ class ControllerPart:
         dispatch = Dispatch({}, self._foundation.traced(served_apis(ListenerRole.CONTROLLER)), names)
         return Pipeline(self.data_plane, dispatch, contexts, events, limits_of(self.config))
 
-    def _build_services(self) -> ControllerServices:
+    def _build_services(self, channel: SwitchingChannel) -> ControllerServices:
         controller = self.controller
         return ControllerServices(
             config=self.live.current,
             config_rules=self.live,
             cluster_id=self.cluster_id,
             image=lambda: controller.image,
-            controller=self.local,
+            controller=channel,
             publisher=NoPartitions(),
             advertised=advertised(self.listeners),
             slices=Slices(),
@@ -198,7 +199,6 @@ class ControllerPart:
             tokens=build_tokens(self.config, lambda: controller.image, SYSTEM_CLOCK.wall_ms),
             sasl=self.sasl,
             authorizer=build_authorizer(self.config),
-            own_controller=self.local,
             voter=controller,
             death_watch=self.death_watch,
         )
@@ -207,7 +207,7 @@ class ControllerPart:
         """Return what makes this controller known to others: where its listeners are (KIP-919)."""
         listeners = {listener.name: listener.reachable for listener in self.listeners}
         reachable = Reachable(listeners, {one.name: one.protocol_number for one in self.listeners})
-        return ControllerRegistration(self.config.node_id, access.channel, ControllerError, reachable)
+        return ControllerRegistration(self.config.node_id, access.channel.active, ControllerError, reachable)
 
     def _quorum_settings(self) -> QuorumSettings:
         config, metadata = self.config, self._foundation.directories.metadata

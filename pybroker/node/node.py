@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from pybroker.broker.shut_down import ShutDown
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.cluster.events import ScramUpsertion
-    from pybroker.controller.local_channel import LocalChannel
     from pybroker.controller.switching_channel import SwitchingChannel
     from pybroker.handlers.context import RequestContext
     from pybroker.machine.clock import Clock
@@ -121,7 +120,7 @@ class Node:
 
         Raises NodeError of a broker that does not run, and RuntimeError for what the controller refuses.
         """
-        for altered in await self._running().channel.alter_scram_users((), users):
+        for altered in await self._running().channel.own().alter_scram_users((), users):
             if altered.error_code:
                 raise RuntimeError(f"user {altered.name!r}: {altered.error_message}")
 
@@ -214,7 +213,7 @@ class _Run:
         return self._broker.telemetry
 
     @property
-    def channel(self) -> LocalChannel | SwitchingChannel:
+    def channel(self) -> SwitchingChannel:
         """The broker's way to the controller; raises NodeError of a node that is no broker."""
         if self._broker is None:
             raise NodeError("this node is a controller alone: it has no clients")

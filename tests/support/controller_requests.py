@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from pybroker.config.broker import BrokerConfig
 from pybroker.controller.death_watch import build_death_watch
+from pybroker.controller.switching_channel import SwitchingChannel
 from pybroker.handlers.context import ControllerContext, ControllerServices
 from pybroker.handlers.registry import registered_apis
 from pybroker.machine.slices import Slices
@@ -51,8 +52,9 @@ class Requests:
             "config": BrokerConfig({}),
             "cluster_id": CLUSTER_ID,
             "image": lambda: one.controller.image,
-            "controller": one.channel,
-            "own_controller": one.channel,
+            "controller": SwitchingChannel(
+                one.channel, None, lambda: one.controller.leader_id, lambda: one.controller.is_leader
+            ),
             "voter": one.controller,
             "death_watch": build_death_watch(one.controller, "PLAINTEXT", 0),
             "mutations": MutationQuotas(11, 1),

@@ -88,12 +88,12 @@ class Run:
         directories.format(NODE)
         self.directories = directories
         registration = Registration(
-            NODE, directories, self.controller, UnreachableError, Unreported(60_000, pytest.fail)
+            NODE, directories, lambda: self.controller, UnreachableError, Unreported(60_000, pytest.fail)
         )
         self.now = 0
         settings = LifecycleSettings(heartbeat_interval_ms=1, registration_timeout_ms=5000)
         self.heartbeats = Heartbeats(
-            NODE, registration, self.controller, UnreachableError, settings, now=self._look_at_the_clock
+            NODE, registration, lambda: self.controller, UnreachableError, settings, now=self._look_at_the_clock
         )
 
     def _look_at_the_clock(self) -> int:

@@ -71,7 +71,7 @@ class Run:
         self.registrar = Registrar(answer)
         self.given_up: asyncio.Queue[str] = asyncio.Queue()
         unreported = Unreported(within_ms, self.given_up.put_nowait)
-        self.registration = Registration(3, self.directories, self.registrar, UnreachableError, unreported)
+        self.registration = Registration(3, self.directories, lambda: self.registrar, UnreachableError, unreported)
 
     def ids(self) -> list[bytes]:
         return [id_bytes(directory.meta.directory_id) for directory in self.directories.logs if directory.meta]

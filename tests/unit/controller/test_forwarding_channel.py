@@ -253,12 +253,12 @@ class Remote:
 
 async def test_a_node_that_leads_asks_itself_and_another_otherwise() -> None:
     local, remote, leads = Local(), Remote(), [True]
-    channel: Any = SwitchingChannel(remote, lambda: 1, local, lambda: leads[0])  # type: ignore[arg-type]
-    assert await channel.heartbeat(1, 1) == "here"
-    assert await channel.delete_topics([]) == "here"
+    channel: Any = SwitchingChannel(local, remote, lambda: 1, lambda: leads[0])  # type: ignore[arg-type]
+    assert await channel.active().heartbeat(1, 1) == "here"
+    assert await channel.own().delete_topics([]) == "here"
     local.resigns = True
-    assert await channel.heartbeat(1, 1) == "there"
+    assert await channel.active().heartbeat(1, 1) == "there"
     leads[0] = False
-    assert await channel.heartbeat(1, 1) == "there"
+    assert await channel.active().heartbeat(1, 1) == "there"
     with pytest.raises(NotControllerError):
-        await channel.delete_topics([])
+        await channel.own().delete_topics([])

@@ -47,7 +47,7 @@ def image_with(incarnation_id: bytes) -> Any:
 async def test_a_controller_registers_until_the_metadata_has_it() -> None:
     active = Active()
     active.answers = [UnreachableError("nobody leads"), Result(ErrorCode.NOT_CONTROLLER, "another leads")]
-    registration = ControllerRegistration(3, active, UnreachableError, REACHABLE)
+    registration = ControllerRegistration(3, lambda: active, UnreachableError, REACHABLE)
     registration.publish(MetadataDelta(NEW), image_with(b"an earlier run..."))
     asked = [await active.asked.get() for _ in range(3)]
     assert asked[0] == asked[2]
@@ -60,7 +60,7 @@ async def test_a_controller_registers_until_the_metadata_has_it() -> None:
 async def test_a_failure_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     active = Active()
     active.answers = [UnreachableError("nobody leads")] * 2
-    registration = ControllerRegistration(3, active, UnreachableError, REACHABLE)
+    registration = ControllerRegistration(3, lambda: active, UnreachableError, REACHABLE)
     registration.publish(MetadataDelta(NEW), NEW)
     for _ in range(3):
         await active.asked.get()
@@ -69,7 +69,7 @@ async def test_a_failure_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def test_metadata_of_before_controllers_registered_has_none() -> None:
-    registration = ControllerRegistration(3, Active(), UnreachableError, REACHABLE)
+    registration = ControllerRegistration(3, Active, UnreachableError, REACHABLE)
     registration.publish(MetadataDelta(OLD), OLD)
     assert registration._registering is None
     await registration.stop()

@@ -41,7 +41,7 @@ class Controller:
 async def ask(*topics: tuple[bytes, Sequence[int]], broker_epoch: int = 5) -> tuple[list[Any], int]:
     """The answers by topic, and the turns of the loop that they left to others."""
     context: Any = SimpleNamespace(
-        version=2, services=SimpleNamespace(slices=short_slices(), own_controller=Controller())
+        version=2, services=SimpleNamespace(slices=short_slices(), controller=SimpleNamespace(own=Controller))
     )
     request = AlterPartitionRequest(broker_id=1, broker_epoch=broker_epoch)
     for topic_id, indexes in topics:

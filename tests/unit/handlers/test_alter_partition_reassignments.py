@@ -31,7 +31,7 @@ class Stopping:
 async def test_without_a_controller_every_partition_is_answered_with_not_controller(version: int) -> None:
     partitions = [ReassignablePartition(partition_index=index, replicas=[1]) for index in (3, 0)]
     request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="t", partitions=partitions)])
-    context: Any = SimpleNamespace(services=SimpleNamespace(controller=Stopping()), version=version)
+    context: Any = SimpleNamespace(services=SimpleNamespace(controller=SimpleNamespace(own=Stopping)), version=version)
     with pytest.raises(NotControllerError) as failure:
         await alter_partition_reassignments(request, context)
     response = registered_apis()[45].failed(request, context, failure.value)

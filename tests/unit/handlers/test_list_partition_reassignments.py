@@ -30,7 +30,7 @@ class Stopping:
 async def test_without_a_controller_the_client_is_answered_with_not_controller(named: list[int] | None) -> None:
     topics = None if named is None else [ListPartitionReassignmentsTopics(name="t", partition_indexes=named)]
     request = ListPartitionReassignmentsRequest(topics=topics)
-    context: Any = SimpleNamespace(services=SimpleNamespace(controller=Stopping()), version=0)
+    context: Any = SimpleNamespace(services=SimpleNamespace(controller=SimpleNamespace(own=Stopping)), version=0)
     with pytest.raises(NotControllerError) as failure:
         await list_partition_reassignments(request, context)
     response = registered_apis()[46].failed(request, context, failure.value)
