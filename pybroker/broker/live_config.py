@@ -43,13 +43,13 @@ class LiveConfig:
 
     def __init__(self, static: BrokerConfig) -> None:
         self._static = static
-        self._subscribers: list[Callable[[BrokerConfig], None]] = []
+        self._subscribers: list[Callable[[BrokerConfig], object]] = []
         # Invariant: `current` is `_static` with exactly these two layers over it.
         self._default: Mapping[str, str] = {}
         self._own: Mapping[str, str] = {}
         self.current = static
 
-    def subscribe(self, callback: Callable[[BrokerConfig], None]) -> None:
+    def subscribe(self, callback: Callable[[BrokerConfig], object]) -> None:
         """Call `callback` with the settings after every change from now on, in the order of the subscriptions."""
         self._subscribers.append(callback)
 
@@ -153,7 +153,7 @@ def _named(name: str) -> str:
     return f"{name} (is {near} meant?)" if near else name
 
 
-def _name_of(callback: Callable[[BrokerConfig], None]) -> str:
+def _name_of(callback: Callable[[BrokerConfig], object]) -> str:
     return getattr(callback, "__qualname__", None) or repr(callback)
 
 

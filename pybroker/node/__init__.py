@@ -9,8 +9,13 @@ does not pass here; this is where its way is laid.
     observer_part      in its place in a node that is a broker alone: a follower of the quorum's log
     snapshot_policy    when either makes snapshots
     controller_access  the way to the active controller, wherever it is
-    broker_part        the broker: partitions, coordinators, the listeners of clients
-    serving            the APIs of the broker's listeners
+    listening          the listeners of clients, their certificates and limits
+    membership         the broker's registration and heartbeats
+    replicas           its logs, and what follows the metadata with them
+    coordinators       of groups and of transactions
+    broker_part        the broker, of these stages; none is changed once it is built
+    serving            the last steps of its start, to a pipeline that has begun
+    measuring          the metrics that each part registers where it is built
 """
 
 from pybroker.node.node import Node as Node

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from pybroker.broker.shut_down import Stage
 from pybroker.config.endpoint import Endpoint
 from pybroker.controller.switching_channel import SwitchingChannel
+from pybroker.node.measuring import MeasuredMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -18,20 +19,11 @@ if TYPE_CHECKING:
     from pybroker.controller.channels import Channels
     from pybroker.controller.forwarding_channel import ForwardingChannel
     from pybroker.controller.local_channel import LocalChannel
-    from pybroker.metadata.image import MetadataImage
     from pybroker.node.foundation import Foundation
 
 
-class MetadataSource(Protocol):
+class MetadataSource(MeasuredMetadata, Protocol):
     """Where a node has the metadata from: its own controller, or an observer of another node's."""
-
-    @property
-    def image(self) -> MetadataImage:
-        """The newest published image."""
-
-    @property
-    def publish_failures(self) -> int:
-        """How many times a part of the node could not put an image in force."""
 
     @property
     def leader_id(self) -> int:

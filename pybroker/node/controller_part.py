@@ -7,7 +7,10 @@ partitions or clients. A single node has a controller and no listener for it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pybroker.broker.shut_down import Stage
 from pybroker.controller.cluster.settings import NEVER, ClusterSettings, TokenSettings
@@ -21,7 +24,6 @@ from pybroker.controller.service import Controller
 from pybroker.controller.unclean_elections import UncleanElections
 from pybroker.handlers.context import Contexts, ControllerContext, ControllerServices
 from pybroker.handlers.served import served_apis
-from pybroker.machine.clock import SYSTEM_CLOCK
 from pybroker.machine.slices import Slices
 from pybroker.net.closing import close_connections, finish_requests
 from pybroker.net.data_plane_settings import build_data_plane_settings
@@ -31,6 +33,7 @@ from pybroker.net.listeners import OpenListener, advertised, open_listeners
 from pybroker.net.native import ConnectionClosed, DataPlane, LogDirectoryFailed, LogLine, PeerCertificate
 from pybroker.net.pipeline import Pipeline
 from pybroker.net.tls import TlsListeners
+from pybroker.node.measuring import of_controller
 from pybroker.node.snapshot_policy import build_snapshot_policy
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.replica.no_partitions import NoPartitions
@@ -40,199 +43,173 @@ from pybroker.storage.meta_properties import id_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pybroker.broker.failures import Failures
-    from pybroker.broker.live_config import LiveConfig
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.cluster.settings import ConfigRules
+    from pybroker.controller.death_watch import DeathWatch
     from pybroker.controller.switching_channel import SwitchingChannel
     from pybroker.metadata.publishers import Publisher
     from pybroker.node.controller_access import ControllerAccess
     from pybroker.node.foundation import Foundation
-    from pybroker.security.mutation_quotas import MutationQuotas
-    from pybroker.security.sasl.server import SaslServer
 
 _NETWORK_THREADS = 1
 """Controllers answer in Python; one thread reads and writes for them."""
 
 
-class ControllerPart:
+class ControllerListening(msgspec.Struct, frozen=True, eq=False):
+    """What other nodes connect to."""
+
+    data_plane: DataPlane
+    tls: TlsListeners
+    listeners: tuple[OpenListener, ...]
+
+
+def listen_for_nodes(foundation: Foundation) -> ControllerListening | None:
+    """Open the listeners of controllers, None where there are none; raises ListenError."""
+    config, end = foundation.config, foundation.shut_down.add
+    if not config.controller_endpoints:
+        return None
+    data_plane = DataPlane(build_data_plane_settings(config, foundation.shares, network_threads=_NETWORK_THREADS))
+    end(Stage.CONTROLLER_REQUESTS, data_plane, data_plane.stop_accepting)
+    end(Stage.CONTROLLER_CONNECTIONS, data_plane, lambda: close_connections(data_plane))
+    settings = config.tls_of_listeners()
+    tls = TlsListeners(
+        {one.endpoint.name: settings[one.endpoint.name] for one in config.controller_endpoints if one.is_encrypted},
+        foundation.principal_builder,
+    )
+    listeners = open_listeners(
+        data_plane,
+        config.controller_endpoints,
+        backlog=config.socket_listen_backlog_size,
+        unauthenticated_max_bytes=config.sasl_server_max_receive_size,
+        tls=tls,
+    )
+    tls.start(data_plane)
+    end(Stage.CONTROLLER_REQUESTS, tls, tls.stop)
+    foundation.live.subscribe(lambda changed: tls.reconfigure(changed.tls_of_listeners()))
+    foundation.metrics.add_data_plane(data_plane, tls, ListenerRole.CONTROLLER)
+    return ControllerListening(data_plane, tls, listeners)
+
+
+class ControllerPart(msgspec.Struct, frozen=True, eq=False):
     """One run of a node's controller."""
 
+    foundation: Foundation
+    listening: ControllerListening | None
+    """None without a listener of controllers."""
     controller: Controller
-    data_plane: DataPlane
-
-    def __init__(self, foundation: Foundation) -> None:
-        self._foundation = foundation
-        self.listeners: tuple[OpenListener, ...] = ()
-        self.tls = TlsListeners({})
-        # Whether the metadata log is open: before that there is no quorum and no image.
-        self.is_open = False
-        # None where no listener asks who its clients are.
-        self.sasl: SaslServer | None = None
-
-    @property
-    def config(self) -> BrokerConfig:
-        """The node's settings."""
-        return self._foundation.config
-
-    @property
-    def cluster_id(self) -> str:
-        """The cluster that the node's directories belong to."""
-        return self._foundation.cluster_id
-
-    @property
-    def live(self) -> LiveConfig:
-        """The node's settings in force."""
-        return self._foundation.live
-
-    @property
-    def mutations(self) -> MutationQuotas:
-        """How many partitions clients may have made and deleted, whichever listener they come by."""
-        return self._foundation.mutations
-
-    @property
-    def failures(self) -> Failures:
-        """What the node does not survive."""
-        return self._foundation.failures
-
-    def listen(self) -> None:
-        """Open the listeners of controllers, if there are any; raises ListenError."""
-        config, end = self.config, self._foundation.shut_down.add
-        if not config.controller_endpoints:
-            return
-        settings = build_data_plane_settings(config, self._foundation.shares, network_threads=_NETWORK_THREADS)
-        data_plane = self.data_plane = DataPlane(settings)
-        end(Stage.CONTROLLER_REQUESTS, data_plane, data_plane.stop_accepting)
-        end(Stage.CONTROLLER_CONNECTIONS, data_plane, lambda: close_connections(data_plane))
-        tls = config.tls_of_listeners()
-        self.tls = TlsListeners(
-            {one.endpoint.name: tls[one.endpoint.name] for one in config.controller_endpoints if one.is_encrypted},
-            self._foundation.principal_builder,
-        )
-        self.listeners = open_listeners(
-            data_plane,
-            config.controller_endpoints,
-            backlog=config.socket_listen_backlog_size,
-            unauthenticated_max_bytes=config.sasl_server_max_receive_size,
-            tls=self.tls,
-        )
-        self.tls.start(data_plane)
-        end(Stage.CONTROLLER_REQUESTS, self.tls, self.tls.stop)
-        self.live.subscribe(lambda changed: self.tls.reconfigure(changed.tls_of_listeners()))
-
-    def build(self) -> Controller:
-        """Build the controller, which is not open."""
-        failures, kind = self.failures, Controller
-        if self.config.is_measured:
-            # Its histograms are not imported where nobody reads them.
-            from pybroker.controller.measured import MeasuredController
-
-            kind = MeasuredController
-        self.controller = kind(
-            build_cluster_settings(self.config, self.live),
-            self._quorum_settings(),
-            lambda error: failures.end(f"the metadata log failed: {error}"),
-        )
-        self.death_watch = build_death_watch(
-            self.controller, self.config.inter_broker_listener, self.config.broker_death_grace_ms
-        )
-        self.local = LocalChannel(self.controller, self.death_watch.is_gone)
-        controller = self.controller
-        self.unclean_elections = UncleanElections(lambda: controller.is_leader)
-        return self.controller
+    death_watch: DeathWatch
+    local: LocalChannel
 
     async def start(self, publishers: Iterable[Publisher], access: ControllerAccess) -> None:
         """Open the metadata log, which `publishers` follow, answer other nodes, and take part in elections."""
-        end, controller = self._foundation.shut_down.add, self.controller
-        followers: list[Publisher] = [*publishers, self.unclean_elections, self.local.former_isr]
-        if self.listeners:
-            registration = self._build_registration(access)
+        end, controller = self.foundation.shut_down.add, self.controller
+        elections = UncleanElections(lambda: controller.is_leader)
+        followers: list[Publisher] = [*publishers, elections, self.local.former_isr]
+        if self.listening is not None:
+            registration = self._build_registration(self.listening, access)
             end(Stage.REPORTS, registration, registration.stop)
             followers.append(registration)
         await controller.open(followers)
-        self.is_open = True
+        self.foundation.metrics.add(partial(of_controller, controller, elections))
         end(Stage.METADATA_LOG, controller, controller.stop)
         end(Stage.METADATA_LOG, self.death_watch, self.death_watch.stop)
-        if self.listeners:
-            wall_ms, config = self._foundation.clock.wall_ms, self.config
-            tokens = build_tokens(config, lambda: controller.image, wall_ms)
-            users = Users(lambda: controller.scram, tokens, self._foundation.principal_builder)
-            self.sasl = build_sasl_server(
-                self.live, self.data_plane, users, wall_ms, lambda changed: changed.controller_endpoints
-            )
-            if self.sasl is not None:
-                end(Stage.WORKERS, self.sasl, self.sasl.close)
-            pipeline = self._build_pipeline(access.channel)
+        if self.listening is not None:
+            pipeline = self._build_pipeline(self.listening, access.channel)
             end(Stage.CONTROLLER_REQUESTS, pipeline, lambda: finish_requests(pipeline))
             end(Stage.CONTROLLER_CONNECTIONS, pipeline, pipeline.stop)
             pipeline.start()
         await controller.start()
 
-    def _build_pipeline(self, channel: SwitchingChannel) -> Pipeline:
-        """Return the pipeline of the listeners, not started."""
-        contexts = Contexts(ControllerContext, self._build_services(channel))
-        self.live.subscribe(contexts.reconfigure)
-        watch, sasl = self.death_watch, self.sasl
-        events = EventTable()
-        events.on(LogLine, log_line)
-        events.on(LogDirectoryFailed, lambda event: self.failures.lose_directory(event.directory, event.error))
-        events.on(PeerCertificate, self.tls.name_peer)
-        events.on(ConnectionClosed, lambda event: watch.connection_closed(event.connection))
-        if sasl is not None:
-            events.on(ConnectionClosed, lambda event: sasl.forget(event.connection))
-        names = frozenset(listener.name for listener in self.listeners)
-        dispatch = Dispatch({}, self._foundation.traced(served_apis(ListenerRole.CONTROLLER)), names)
-        return Pipeline(self.data_plane, dispatch, contexts, events, limits_of(self.config))
+    def _build_registration(self, listening: ControllerListening, access: ControllerAccess) -> ControllerRegistration:
+        """Return what makes this controller known to others: where its listeners are (KIP-919)."""
+        listeners = {listener.name: listener.reachable for listener in listening.listeners}
+        reachable = Reachable(listeners, {one.name: one.protocol_number for one in listening.listeners})
+        return ControllerRegistration(self.foundation.config.node_id, access.channel.active, ControllerError, reachable)
 
-    def _build_services(self, channel: SwitchingChannel) -> ControllerServices:
-        controller = self.controller
-        return ControllerServices(
-            config=self.live.current,
-            config_rules=self.live,
-            cluster_id=self.cluster_id,
+    def _build_pipeline(self, listening: ControllerListening, channel: SwitchingChannel) -> Pipeline:
+        """Return the pipeline of the listeners, not started."""
+        foundation, controller, watch = self.foundation, self.controller, self.death_watch
+        config, live, wall_ms = foundation.config, foundation.live, foundation.clock.wall_ms
+        tokens = build_tokens(config, lambda: controller.image, wall_ms)
+        users = Users(lambda: controller.scram, tokens, foundation.principal_builder)
+        sasl = build_sasl_server(
+            live, listening.data_plane, users, wall_ms, lambda changed: changed.controller_endpoints
+        )
+        services = ControllerServices(
+            config=live.current,
+            config_rules=live,
+            cluster_id=foundation.cluster_id,
             image=lambda: controller.image,
             controller=channel,
             publisher=NoPartitions(),
-            advertised=advertised(self.listeners),
+            advertised=advertised(listening.listeners),
             slices=Slices(),
-            mutations=self.mutations,
-            tokens=build_tokens(self.config, lambda: controller.image, SYSTEM_CLOCK.wall_ms),
-            sasl=self.sasl,
-            authorizer=build_authorizer(self.config),
+            mutations=foundation.mutations,
+            tokens=tokens,
+            sasl=sasl,
+            authorizer=build_authorizer(config),
             voter=controller,
-            death_watch=self.death_watch,
+            death_watch=watch,
         )
+        contexts = Contexts(ControllerContext, services)
+        live.subscribe(contexts.reconfigure)
+        events = EventTable()
+        events.on(LogLine, log_line)
+        events.on(LogDirectoryFailed, lambda event: foundation.failures.lose_directory(event.directory, event.error))
+        events.on(PeerCertificate, listening.tls.name_peer)
+        events.on(ConnectionClosed, lambda event: watch.connection_closed(event.connection))
+        if sasl is not None:
+            foundation.shut_down.add(Stage.WORKERS, sasl, sasl.close)
+            forget = sasl.forget
+            events.on(ConnectionClosed, lambda event: forget(event.connection))
+        names = frozenset(listener.name for listener in listening.listeners)
+        dispatch = Dispatch({}, foundation.traced(served_apis(ListenerRole.CONTROLLER)), names)
+        return Pipeline(listening.data_plane, dispatch, contexts, events, limits_of(config))
 
-    def _build_registration(self, access: ControllerAccess) -> ControllerRegistration:
-        """Return what makes this controller known to others: where its listeners are (KIP-919)."""
-        listeners = {listener.name: listener.reachable for listener in self.listeners}
-        reachable = Reachable(listeners, {one.name: one.protocol_number for one in self.listeners})
-        return ControllerRegistration(self.config.node_id, access.channel.active, ControllerError, reachable)
 
-    def _quorum_settings(self) -> QuorumSettings:
-        config, metadata = self.config, self._foundation.directories.metadata
-        addresses = tuple(VoterAddress(voter.node_id, voter.host, voter.port) for voter in config.quorum_voters)
-        return QuorumSettings(
-            metadata.path,
-            self.cluster_id,
-            config.node_id,
-            voters=config.voter_ids,
-            segment_bytes=config.metadata_log_segment_bytes,
-            segment_ms=config.metadata_log_segment_ms,
-            addresses=addresses,
-            directory_id=id_bytes(metadata.meta.directory_id) if metadata.meta is not None else bytes(16),
-            election_timeout_ms=config.controller_quorum_election_timeout_ms,
-            election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
-            fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
-            request_timeout_ms=config.controller_quorum_request_timeout_ms,
-            retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
-            snapshots=build_snapshot_policy(config),
-            death_grace_ms=config.controller_quorum_death_grace_ms,
-            endpoints=tuple(VoterEndpoint(one.name, *one.reachable) for one in self.listeners),
-            bootstrap_servers=config.quorum_bootstrap_servers,
-            auto_join=config.controller_quorum_auto_join_enable,
-            security=self._foundation.outbound.controllers,
-        )
+def build_controller(foundation: Foundation, listening: ControllerListening | None) -> ControllerPart:
+    """Return the controller of a node, which is not open."""
+    config, failures, kind = foundation.config, foundation.failures, Controller
+    if config.is_measured:
+        # Its histograms are not imported where nobody reads them.
+        from pybroker.controller.measured import MeasuredController
+
+        kind = MeasuredController
+    controller = kind(
+        build_cluster_settings(config, foundation.live),
+        _quorum_settings(foundation, listening),
+        lambda error: failures.end(f"the metadata log failed: {error}"),
+    )
+    death_watch = build_death_watch(controller, config.inter_broker_listener, config.broker_death_grace_ms)
+    local = LocalChannel(controller, death_watch.is_gone)
+    return ControllerPart(foundation, listening, controller, death_watch, local)
+
+
+def _quorum_settings(foundation: Foundation, listening: ControllerListening | None) -> QuorumSettings:
+    config, metadata = foundation.config, foundation.directories.metadata
+    listeners = () if listening is None else listening.listeners
+    addresses = tuple(VoterAddress(voter.node_id, voter.host, voter.port) for voter in config.quorum_voters)
+    return QuorumSettings(
+        metadata.path,
+        foundation.cluster_id,
+        config.node_id,
+        voters=config.voter_ids,
+        segment_bytes=config.metadata_log_segment_bytes,
+        segment_ms=config.metadata_log_segment_ms,
+        addresses=addresses,
+        directory_id=id_bytes(metadata.meta.directory_id) if metadata.meta is not None else bytes(16),
+        election_timeout_ms=config.controller_quorum_election_timeout_ms,
+        election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
+        fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
+        request_timeout_ms=config.controller_quorum_request_timeout_ms,
+        retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+        snapshots=build_snapshot_policy(config),
+        death_grace_ms=config.controller_quorum_death_grace_ms,
+        endpoints=tuple(VoterEndpoint(one.name, *one.reachable) for one in listeners),
+        bootstrap_servers=config.quorum_bootstrap_servers,
+        auto_join=config.controller_quorum_auto_join_enable,
+        security=foundation.outbound.controllers,
+    )
 
 
 def build_cluster_settings(config: BrokerConfig, rules: ConfigRules) -> ClusterSettings:

@@ -13,22 +13,12 @@ from typing import TYPE_CHECKING
 from pybroker.broker.shut_down import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pybroker.broker.broker_state import BrokerState
-    from pybroker.node.broker_part import BrokerPart
-    from pybroker.node.controller_part import ControllerPart
     from pybroker.node.foundation import Foundation
 
 log = logging.getLogger("pybroker.admin")
 
 
-def begin_export(
-    foundation: Foundation,
-    broker: BrokerPart | None,
-    controller: ControllerPart | None,
-    state: Callable[[], BrokerState],
-) -> None:
+def begin_export(foundation: Foundation) -> None:
     """Begin to send, until the node ends; nothing where nothing is to be sent."""
     config = foundation.config
     settings = config.export
@@ -36,12 +26,9 @@ def begin_export(
         return
     from pybroker.metrics.opentelemetry import Export, Sender
     from pybroker.net.traced_apis import traced
-    from pybroker.node.measuring import Measuring
 
-    most = {"max_topics": config.metrics_topics_max, "max_clients": config.metrics_clients_max}
-    measuring = Measuring(broker, controller, state=state, **most)
     sender = Sender(settings, cluster_id=foundation.cluster_id, node_id=config.node_id)
-    export = Export(sender, measuring.families, settings.interval_s)
+    export = Export(sender, foundation.metrics.families, settings.interval_s)
     foundation.shut_down.add(Stage.DIRECTORIES, export, lambda: asyncio.to_thread(export.close))
     ratio = settings.traces_ratio
     if ratio > 0:

@@ -13,6 +13,7 @@ from pybroker.broker.live_config import LiveConfig
 from pybroker.broker.shut_down import ShutDown, Stage
 from pybroker.controller.quorum.log_check import check_before_start
 from pybroker.net import descriptors
+from pybroker.node.measuring import MetricSources
 from pybroker.node.outbound import Outbound
 from pybroker.security.mutation_quotas import MutationQuotas
 from pybroker.serving import build_principal_builder
@@ -42,6 +43,7 @@ class Foundation:
         self.outbound = Outbound(config)
         self.live.subscribe(self.outbound.reconfigure)
         self.mutations = MutationQuotas(config.controller_quota_window_num, config.controller_quota_window_size_seconds)
+        self.metrics = MetricSources(config, self.mutations)
         self.principal_builder = build_principal_builder(config)
         self.shares: descriptors.Shares
         self.traced: Callable[[Mapping[int, Api]], Mapping[int, Api]] = lambda apis: apis

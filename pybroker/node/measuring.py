@@ -2,8 +2,8 @@
 
 Owns which value is which metric. Everything here runs on the thread of the admin listener or of the export, beside the
 loop: it reads what is immutable (images, snapshots of the data plane) and copies of dictionaries, changes nothing, and
-stands aside after every slice of a long list, so that the loop waits for it no longer than a slice takes. A part that
-is not built yet has no metrics.
+stands aside after every slice of a long list, so that the loop waits for it no longer than a slice takes. Each part
+registers where it is built, so one that is not built yet has no metrics.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import os
 import resource
 import sys
 import time
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -25,21 +26,28 @@ from pybroker.metrics.client_use import of_clients
 from pybroker.metrics.metric import Histogram, Sample
 from pybroker.net.native import client_uses, partition_states, work_counters
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.listener_role import ListenerRole
 from pybroker.storage.native import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping
 
     from pybroker.broker.broker_state import BrokerState
+    from pybroker.config.broker import BrokerConfig
     from pybroker.controller.service import Controller
+    from pybroker.controller.unclean_elections import UncleanElections
+    from pybroker.coordinator.group.service import GroupCoordinator
+    from pybroker.coordinator.transaction.service import TransactionCoordinator
+    from pybroker.metadata.image import MetadataImage
+    from pybroker.metrics.requests import RequestCounts
     from pybroker.net.native import DataPlane, PartitionStates, WorkCounters
-    from pybroker.node.broker_part import BrokerPart
-    from pybroker.node.controller_access import MetadataSource
-    from pybroker.node.controller_part import ControllerPart
+    from pybroker.net.tls import TlsListeners
+    from pybroker.replica.in_sync import InSyncReplicas
+    from pybroker.replica.publisher import PartitionPublisher
     from pybroker.security.mutation_quotas import MutationQuotas
-    from pybroker.storage.cleaner import CleanerCounts
-
-    Family = tuple[str, Iterable[Sample]]
+    from pybroker.storage.directories import Directories
+    from pybroker.storage.partitions import Partitions
+    from pybroker.storage.upkeep import Upkeep
 
 _SLICE = 500
 """Partitions or topics between two pauses: less than a millisecond's work."""
@@ -68,46 +76,61 @@ def pause() -> None:
     time.sleep(_PAUSE_S)
 
 
-class Measuring:
-    """The metrics of one run of a node."""
+class MeasuredMetadata(Protocol):
+    """Where a node has the metadata from."""
 
-    def __init__(
-        self,
-        broker: BrokerPart | None,
-        controller: ControllerPart | None,
-        *,
-        state: Callable[[], BrokerState],
-        max_topics: int,
-        max_clients: int,
-    ) -> None:
-        """`max_topics` and `max_clients` are how many topics, and users or clients, have series of their own."""
-        self._broker = broker
-        self._controller = controller
-        self._state = state
-        self._max_topics = max_topics
-        self._max_clients = max_clients
+    @property
+    def image(self) -> MetadataImage:
+        """The newest published image."""
+
+    @property
+    def publish_failures(self) -> int:
+        """How many times a part of the node could not put an image in force."""
+
+
+Family = tuple[str, Iterable[Sample]]
+MetricSource = Callable[[], Iterable[Family]]
+"""What a part registers where it is built: it returns the part's metrics. Called from the thread that reads them."""
+
+
+class MetricSources:
+    """The metrics of one run of a node: those of the data planes, and of the parts that registered."""
+
+    def __init__(self, config: BrokerConfig, mutations: MutationQuotas) -> None:
+        self._mutations = mutations
+        self._is_broker = config.is_broker
+        self._max_topics = config.metrics_topics_max
+        self._max_clients = config.metrics_clients_max
+        self._of_brokers: _MeasuredPlane | None = None
+        self._of_controllers: _MeasuredPlane | None = None
+        self._sources: list[MetricSource] = []
         self._names: dict[int, str] = {}
 
+    def add(self, source: MetricSource) -> None:
+        """Register the metrics of a part that is built."""
+        self._sources.append(source)
+
+    def add_data_plane(self, data_plane: DataPlane, tls: TlsListeners, role: ListenerRole) -> None:
+        """Register a data plane, which serves listeners of a role, and the certificates of those listeners."""
+        plane = _MeasuredPlane(data_plane, tls)
+        if role is ListenerRole.BROKER:
+            self._of_brokers = plane
+        else:
+            self._of_controllers = plane
+
     def families(self) -> Iterator[Family]:
-        """Yield every metric that there is now, with its samples."""
-        broker, controller = self._broker, self._controller
-        parts = [part for part in (broker, controller) if part is not None]
-        works = [(part, work_counters(part.data_plane)) for part in parts if hasattr(part, "data_plane")]
-        if works and works[0][0] is parts[0]:
-            yield from self._of_requests(parts[0].data_plane, works[0][1])
-        if broker is not None:
-            yield from self._of_broker(broker, dict(works).get(broker))
-        yield from _of_listeners(parts, [work for _, work in works])
-        yield from self._of_clients(broker, parts[0].mutations)
-        source = getattr(broker, "source", None)
-        if controller is not None and controller.is_open:
-            yield from _of_metadata(controller.controller)
-            yield from _of_quorum(controller.controller)
-            elections = controller.unclean_elections.count
-            yield "kafka_controller_controllerstats_uncleanleaderelections", [Sample(elections)]
-        elif controller is None and source is not None:
-            yield from _of_metadata(source)
-        yield "kafka_server_kafkaserver_brokerstate", [Sample(int(self._state()))]
+        """Yield every metric that there is now, with its samples; a broker's requests are those of its clients."""
+        of_brokers, of_controllers = self._of_brokers, self._of_controllers
+        works = {plane: work_counters(plane.data_plane) for plane in (of_brokers, of_controllers) if plane is not None}
+        main = of_brokers if self._is_broker else of_controllers
+        if main is not None:
+            yield from self._of_requests(main.data_plane, works[main])
+        if of_brokers is not None:
+            yield from self._of_partitions(of_brokers.data_plane, works[of_brokers])
+        yield from _of_listeners(works)
+        yield from self._of_clients(of_brokers)
+        for source in tuple(self._sources):
+            yield from source()
         yield from _of_process()
 
     # ------------------------------------------------------------------------------------------------ data plane
@@ -152,55 +175,11 @@ class Measuring:
             self._names = api_names()
         return self._names.get(api_key, str(api_key))
 
-    # ---------------------------------------------------------------------------------------------------- broker
-
-    def _of_broker(self, broker: BrokerPart, work: WorkCounters | None) -> Iterator[Family]:
-        pipeline = getattr(broker, "pipeline", None)
-        if pipeline is not None:
-            versions = pipeline.counts.all()
-            yield "pybroker_control_requests", [Sample(counts.requests, (api, of)) for api, of, counts in versions]
-            yield (
-                "pybroker_control_request_failures",
-                [Sample(counts.failures, (api, of)) for api, of, counts in versions],
-            )
-        if work is not None:
-            yield from self._of_partitions(broker.data_plane, work)
-        in_sync = getattr(broker, "in_sync", None)
-        if in_sync is not None:
-            yield "kafka_server_replicamanager_isrshrinks", [Sample(in_sync.counts.shrinks)]
-            yield "kafka_server_replicamanager_isrexpands", [Sample(in_sync.counts.expands)]
-            yield "kafka_server_replicamanager_failedisrupdates", [Sample(in_sync.counts.failed)]
-        partitions = getattr(broker, "partitions", None)
-        if partitions is not None:
-            recovered = sum(partitions.recovered_bytes(directory.path) for directory in broker.log_directories)
-            yield "pybroker_log_recovered_bytes", [Sample(recovered)]
-            yield from _of_flushes()
-            yield "kafka_server_replicamanager_offlinereplicacount", [Sample(partitions.lost_count())]
-            offline = sum(directory.offline for directory in broker.log_directories)
-            yield "kafka_log_logmanager_offlinelogdirectorycount", [Sample(offline)]
-        publisher = getattr(broker, "publisher", None)
-        if publisher is not None:
-            left = [(str(directory), left) for directory, left in publisher.recoveries.left()]
-            yield "kafka_log_logmanager_remaininglogstorecover", [Sample(it.logs, (path,)) for path, it in left]
-            yield "pybroker_log_remaining_recovery_bytes", [Sample(it.bytes, (path,)) for path, it in left]
-        upkeep = getattr(broker, "upkeep", None)
-        cleaner = None if upkeep is None else upkeep.cleaner_counts
-        if cleaner is not None:
-            yield from _of_cleaner(cleaner)
-        groups: Any = getattr(broker, "groups", None)
-        if groups is not None:
-            counts = sorted(groups.states().items())
-            yield "kafka_coordinator_group_groupmetadatamanager_numgroups", [Sample(n, kind) for kind, n in counts]
-        transactions: Any = getattr(broker, "transactions", None)
-        if transactions is not None:
-            states = sorted(transactions.states().items())
-            yield "kafka_coordinator_transaction_transactions", [Sample(count, (state,)) for state, count in states]
-
-    def _of_clients(self, broker: BrokerPart | None, mutations: MutationQuotas) -> Iterator[Family]:
+    def _of_clients(self, plane: _MeasuredPlane | None) -> Iterator[Family]:
         most = self._max_clients
-        uses = client_uses(broker.data_plane, most) if broker is not None and hasattr(broker, "data_plane") else None
+        uses = None if plane is None else client_uses(plane.data_plane, most)
         pause()
-        yield from of_clients(uses, mutations.uses(most, time.monotonic()))
+        yield from of_clients(uses, self._mutations.uses(most, time.monotonic()))
 
     def _of_partitions(self, data_plane: DataPlane, work: WorkCounters) -> Iterator[Family]:
         states = partition_states(data_plane)
@@ -227,8 +206,13 @@ class Measuring:
         yield "pybroker_log_group_flush_appends", [Sample(appends)]
 
 
-def _of_listeners(parts: Sequence[BrokerPart | ControllerPart], works: Iterable[WorkCounters]) -> Iterator[Family]:
-    found = [one for work in works for one in work.listeners]
+class _MeasuredPlane(msgspec.Struct, frozen=True, eq=False):
+    data_plane: DataPlane
+    tls: TlsListeners
+
+
+def _of_listeners(works: Mapping[_MeasuredPlane, WorkCounters]) -> Iterator[Family]:
+    found = [one for work in works.values() for one in work.listeners]
     prefix = "kafka_server_socket_server_metrics_connection"
     yield f"{prefix}_count", [Sample(opened, (name,)) for name, opened, *_ in found]
     yield f"{prefix}_creation", [Sample(accepted, (name,)) for name, _, accepted, *_ in found]
@@ -237,11 +221,58 @@ def _of_listeners(parts: Sequence[BrokerPart | ControllerPart], works: Iterable[
     yield prefix.format(""), [Sample(waited_ms / 1000, (name,)) for name, *_, waited_ms, _ in found]
     yield prefix.format("ip_"), [Sample(waited_ms / 1000, (name,)) for name, *_, waited_ms in found]
     now = datetime.now(UTC)
-    ends = [item for part in parts if hasattr(part, "tls") for item in part.tls.expiries().items()]
+    ends = [item for plane in works for item in plane.tls.expiries().items()]
     yield (
         "kafka_server_ssl_certificate_expiry_seconds",
         [Sample((until - now).total_seconds(), (name,)) for name, until in ends],
     )
+
+
+def of_requests_here(counts: RequestCounts) -> Iterator[Family]:
+    """Yield how many requests the control plane has responded to."""
+    versions = counts.all()
+    yield "pybroker_control_requests", [Sample(one.requests, (api, version)) for api, version, one in versions]
+    yield "pybroker_control_request_failures", [Sample(one.failures, (api, version)) for api, version, one in versions]
+
+
+def of_logs(partitions: Partitions, publisher: PartitionPublisher, directories: Directories) -> Iterator[Family]:
+    """Yield the metrics of a broker's logs and log directories."""
+    recovered = sum(partitions.recovered_bytes(directory.path) for directory in directories.logs)
+    yield "pybroker_log_recovered_bytes", [Sample(recovered)]
+    yield from _of_flushes()
+    yield "kafka_server_replicamanager_offlinereplicacount", [Sample(partitions.lost_count())]
+    offline = sum(directory.offline for directory in directories.logs)
+    yield "kafka_log_logmanager_offlinelogdirectorycount", [Sample(offline)]
+    left = [(str(directory), left) for directory, left in publisher.recoveries.left()]
+    yield "kafka_log_logmanager_remaininglogstorecover", [Sample(it.logs, (path,)) for path, it in left]
+    yield "pybroker_log_remaining_recovery_bytes", [Sample(it.bytes, (path,)) for path, it in left]
+
+
+def of_in_sync(in_sync: InSyncReplicas) -> Iterator[Family]:
+    """Yield how often in-sync replicas changed."""
+    yield "kafka_server_replicamanager_isrshrinks", [Sample(in_sync.counts.shrinks)]
+    yield "kafka_server_replicamanager_isrexpands", [Sample(in_sync.counts.expands)]
+    yield "kafka_server_replicamanager_failedisrupdates", [Sample(in_sync.counts.failed)]
+
+
+def of_coordinators(groups: GroupCoordinator, transactions: TransactionCoordinator) -> Iterator[Family]:
+    """Yield how many groups and transactional ids are in which state."""
+    counts = sorted(groups.states().items())
+    yield "kafka_coordinator_group_groupmetadatamanager_numgroups", [Sample(count, kind) for kind, count in counts]
+    states = sorted(transactions.states().items())
+    yield "kafka_coordinator_transaction_transactions", [Sample(count, (state,)) for state, count in states]
+
+
+def of_state(state: BrokerState) -> Iterator[Family]:
+    """Yield where the node is in its life."""
+    yield "kafka_server_kafkaserver_brokerstate", [Sample(int(state))]
+
+
+def of_controller(controller: Controller, elections: UncleanElections) -> Iterator[Family]:
+    """Yield the metrics of a node that votes: of the metadata, of the quorum, of unclean elections."""
+    yield from of_metadata(controller)
+    yield from _of_quorum(controller)
+    yield "kafka_controller_controllerstats_uncleanleaderelections", [Sample(elections.count)]
 
 
 def _labelled(labels: Iterable[str], values: Iterable[int]) -> list[Sample]:
@@ -308,7 +339,11 @@ def _of_flushes() -> Iterator[Family]:
     yield "kafka_log_logflushstats_seconds", [Sample(took_ns / _NANOSECONDS)]
 
 
-def _of_cleaner(counts: CleanerCounts) -> Iterator[Family]:
+def of_cleaner(upkeep: Upkeep) -> Iterator[Family]:
+    """Yield what the cleaner has done; nothing while it does not run."""
+    counts = upkeep.cleaner_counts
+    if counts is None:
+        return
     if counts.looked_ms is not None:
         since = max(0.0, time.time() - counts.looked_ms / 1000)
         yield "kafka_log_logcleanermanager_time_since_last_run_seconds", [Sample(since)]
@@ -322,7 +357,8 @@ def _of_cleaner(counts: CleanerCounts) -> Iterator[Family]:
     yield "pybroker_log_cleaner_written_bytes", [Sample(counts.bytes_written)]
 
 
-def _of_metadata(source: MetadataSource) -> Iterator[Family]:
+def of_metadata(source: MeasuredMetadata) -> Iterator[Family]:
+    """Yield what the newest image has of topics, partitions and brokers."""
     image = source.image
     partitions = offline = imbalanced = 0
     seen = 0

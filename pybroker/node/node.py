@@ -12,6 +12,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pybroker.broker.broker_state import BrokerState
 from pybroker.broker.failures import BrokerFailedError
 from pybroker.broker.life import Life
 from pybroker.broker.registration import RegistrationRefusedError
@@ -24,32 +25,36 @@ from pybroker.metadata.errors import MetadataError
 from pybroker.net import descriptors
 from pybroker.net.listeners import ListenError, OpenListener
 from pybroker.node.admin import build_admin
-from pybroker.node.broker_part import BrokerPart
+from pybroker.node.broker_part import build_broker
 from pybroker.node.controller_access import ControllerAccess
-from pybroker.node.controller_part import ControllerPart
+from pybroker.node.controller_part import build_controller, listen_for_nodes
 from pybroker.node.exporting import begin_export
 from pybroker.node.foundation import Foundation
 from pybroker.node.late_imports import LateImports, late_modules
+from pybroker.node.listening import listen
+from pybroker.node.measuring import of_state
+from pybroker.node.plugins import load_plugins
+from pybroker.node.serving import serve
 from pybroker.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pybroker.admin_http.server import AdminServer
-    from pybroker.broker.broker_state import BrokerState
     from pybroker.broker.failures import Failures
     from pybroker.broker.live_config import Reread
     from pybroker.broker.shut_down import ShutDown
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.cluster.events import ScramUpsertion
-    from pybroker.controller.switching_channel import SwitchingChannel
+    from pybroker.controller.service import Controller
     from pybroker.handlers.context import RequestContext
     from pybroker.machine.clock import Clock
     from pybroker.metadata.publishers import Publisher
     from pybroker.net.native import ControlRequest, DataPlane
     from pybroker.net.tls import TlsListeners
-    from pybroker.node.controller_access import MetadataSource
-    from pybroker.node.observer_part import ObserverPart
+    from pybroker.node.broker_part import BrokerPart
+    from pybroker.node.controller_part import ControllerListening, ControllerPart
+    from pybroker.node.listening import Listening
     from pybroker.telemetry.service import Telemetry
 
 _EXPECTED = (
@@ -95,7 +100,7 @@ class Node:
     @property
     def data_plane(self) -> DataPlane:
         """The data plane of a broker that runs; raises NodeError of one that does not."""
-        return self._running().data_plane
+        return self._running().broker.listening.data_plane
 
     @property
     def admin_address(self) -> tuple[str, int] | None:
@@ -105,7 +110,7 @@ class Node:
     @property
     def tls(self) -> TlsListeners:
         """What the broker's listeners encrypt by; raises NodeError of a broker that does not run."""
-        return self._running().tls
+        return self._running().broker.listening.tls
 
     @property
     def telemetry(self) -> Telemetry | None:
@@ -113,14 +118,14 @@ class Node:
 
         Raises NodeError of a node that does not run, or is no broker.
         """
-        return self._running().telemetry
+        return self._running().broker.plugins.telemetry
 
     async def make_scram_users(self, users: Sequence[ScramUpsertion]) -> None:
         """Give users passwords, one mechanism at a time, as a client with the right to do so would.
 
         Raises NodeError of a broker that does not run, and RuntimeError for what the controller refuses.
         """
-        for altered in await self._running().channel.own().alter_scram_users((), users):
+        for altered in await self._running().broker.access.channel.own().alter_scram_users((), users):
             if altered.error_code:
                 raise RuntimeError(f"user {altered.name!r}: {altered.error_message}")
 
@@ -139,7 +144,6 @@ class Node:
         run = self._running()
         await self._life.stop(run)
         self._run = None
-        run.drop()
 
     def reload(self, config: BrokerConfig) -> Reread:
         """Take what may change while the node runs, and read its certificates again where their files have changed.
@@ -169,15 +173,16 @@ class _Run:
         state: Callable[[], BrokerState],
     ) -> None:
         foundation = self._foundation = Foundation(config, clock)
-        self._controller = ControllerPart(foundation) if config.is_controller else None
-        self._broker = BrokerPart(foundation, intercepted) if config.is_broker else None
+        foundation.metrics.add(lambda: of_state(state()))
+        self._intercepted = intercepted
         self._state = state
+        self._plugins = load_plugins(foundation) if config.is_broker else None
+        # Each is None before its step of the start, and in a node without the role.
         self._admin: AdminServer | None = None
-
-    def drop(self) -> None:
-        """Let go of what has ended: the parts know each other, and files would stay open until garbage is collected."""
-        if self._broker is not None:
-            self._broker.drop()
+        self._for_nodes: ControllerListening | None = None
+        self._for_clients: Listening | None = None
+        self._controller: ControllerPart | None = None
+        self._broker: BrokerPart | None = None
 
     @property
     def shut_down(self) -> ShutDown:
@@ -187,37 +192,16 @@ class _Run:
     @property
     def listeners(self) -> tuple[OpenListener, ...]:
         """Where clients reach the node; of a node that is a controller alone, where other nodes do."""
-        if self._broker is not None:
-            return self._broker.listeners
-        return () if self._controller is None else self._controller.listeners
+        if self._for_clients is not None:
+            return self._for_clients.listeners.all
+        return () if self._for_nodes is None else self._for_nodes.listeners
 
     @property
-    def data_plane(self) -> DataPlane:
-        """The broker's data plane; raises NodeError of a node that is none."""
+    def broker(self) -> BrokerPart:
+        """The node's broker; raises NodeError of a node that is none."""
         if self._broker is None:
             raise NodeError("this node is a controller alone: it has no partitions and no clients")
-        return self._broker.data_plane
-
-    @property
-    def tls(self) -> TlsListeners:
-        """What the broker's listeners encrypt by; raises NodeError of a node that is no broker."""
-        if self._broker is None:
-            raise NodeError("this node is a controller alone: it has no clients")
-        return self._broker.tls
-
-    @property
-    def telemetry(self) -> Telemetry | None:
-        """What takes clients' metrics; raises NodeError of a node that is no broker."""
-        if self._broker is None:
-            raise NodeError("this node is a controller alone: it has no clients")
-        return self._broker.telemetry
-
-    @property
-    def channel(self) -> SwitchingChannel:
-        """The broker's way to the controller; raises NodeError of a node that is no broker."""
-        if self._broker is None:
-            raise NodeError("this node is a controller alone: it has no clients")
-        return self._broker.channel
+        return self._broker
 
     @property
     def failures(self) -> Failures:
@@ -231,46 +215,46 @@ class _Run:
 
     async def listen(self) -> None:
         """Lock the directories, open the listeners, and give the directories an identity that have none."""
-        await self._foundation.lock()
-        self._admin = build_admin(self._foundation, self._broker, self._controller, self._state)
-        for part in (self._controller, self._broker):
-            if part is not None:
-                part.listen()
-        self._foundation.identify()
-        begin_export(self._foundation, self._broker, self._controller, self._state)
+        foundation = self._foundation
+        await foundation.lock()
+        self._admin = build_admin(foundation, self._not_ready)
+        if foundation.config.is_controller:
+            self._for_nodes = listen_for_nodes(foundation)
+        if self._plugins is not None:
+            self._for_clients = listen(foundation, self._plugins.authorizer)
+        foundation.identify()
+        begin_export(foundation)
 
     async def join(self) -> None:
         """Have the metadata, as a voter or an observer, and register; partitions are opened meanwhile."""
-        foundation, controller = self._foundation, self._controller
-        observer: ObserverPart | None = None
-        source: MetadataSource
-        if controller is not None:
-            source = controller.build()
-            access = ControllerAccess(foundation, source, controller.local)
+        foundation = self._foundation
+        if foundation.config.is_controller:
+            part = self._controller = build_controller(foundation, self._for_nodes)
+            access = ControllerAccess(foundation, part.controller, part.local)
+            await part.start(self._build_broker(access, part.controller), access)
         else:
-            from pybroker.node.observer_part import ObserverPart  # what observes has no controller
+            from pybroker.node.observer_part import build_observer, start_observer  # what observes has no controller
 
-            observer = ObserverPart(foundation)
-            source = observer.build()
-            access = ControllerAccess(foundation, source, None)
-        publishers: list[Publisher] = [foundation.live]
-        if access.channels is not None:
-            publishers.append(access.channels)
-        if self._broker is not None:
-            publishers += self._broker.build(source, access)
-            if controller is not None and not foundation.config.is_single:
-                publishers.append(self._broker.suspect(controller.controller))
-        if controller is not None:
-            await controller.start(publishers, access)
-        elif observer is not None:
-            await observer.start(publishers)
+            observer = build_observer(foundation)
+            access = ControllerAccess(foundation, observer, None)
+            await start_observer(foundation, observer, self._build_broker(access, None))
         if self._broker is not None:
             await self._broker.register()
+
+    def _build_broker(self, access: ControllerAccess, controller: Controller | None) -> list[Publisher]:
+        """Build the broker of a node that is one, and return what follows the metadata in its order."""
+        publishers: list[Publisher] = [self._foundation.live]
+        if access.channels is not None:
+            publishers.append(access.channels)
+        if self._plugins is not None and self._for_clients is not None:
+            self._broker = build_broker(self._foundation, self._plugins, self._for_clients, access, controller)
+            publishers += self._broker.publishers
+        return publishers
 
     async def serve(self) -> None:
         """Answer requests."""
         if self._broker is not None:
-            await self._broker.serve()
+            await serve(self._broker, self._intercepted)
         if self._controller is not None:
             # The partitions of lost topics are renamed by now, and another loss needs another decision.
             clear_acceptance(self._foundation.directories.metadata.path / DIRECTORY_NAME)
@@ -281,12 +265,23 @@ class _Run:
     def reload(self, config: BrokerConfig) -> Reread:
         """Take what may change while the node runs; raises ConfigError."""
         reread = self._foundation.live.reread(config)
-        for part in (self._controller, self._broker):
-            if part is not None:
-                part.tls.look(datetime.now(UTC))
+        for listening in (self._for_nodes, self._for_clients):
+            if listening is not None:
+                listening.tls.look(datetime.now(UTC))
         return reread
 
     async def leave(self) -> None:
         """Hand over what others can do, before anything ends."""
         if self._broker is not None:
             await self._broker.leave()
+
+    def _not_ready(self) -> str | None:
+        """Return why the node does not serve, None where it does."""
+        state = self._state()
+        if state is not BrokerState.RUNNING:
+            return f"the node is {state.name.lower().replace('_', ' ')}"
+        if self._broker is not None:
+            return self._broker.not_ready
+        if self._controller is not None and self._controller.controller.leader_id < 0:
+            return "the quorum has no leader"
+        return None

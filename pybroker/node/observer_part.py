@@ -5,10 +5,12 @@ Owns the building of the observer from the node's settings. Must not know what f
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.broker.shut_down import Stage
 from pybroker.controller.quorum.observer import Observer, ObserverSettings
+from pybroker.node.measuring import of_metadata
 from pybroker.node.snapshot_policy import build_snapshot_policy
 from pybroker.storage.meta_properties import id_bytes
 
@@ -19,44 +21,40 @@ if TYPE_CHECKING:
     from pybroker.node.foundation import Foundation
 
 
-class ObserverPart:
-    """One run of a node's observer."""
+def build_observer(foundation: Foundation) -> Observer:
+    """Return the observer, which is not open."""
+    failures = foundation.failures
+    observer = Observer(
+        _settings(foundation),
+        lambda error: failures.end(f"the copy of the metadata log failed: {error}"),
+        clock=foundation.clock,
+    )
+    foundation.metrics.add(partial(of_metadata, observer))
+    return observer
 
-    def __init__(self, foundation: Foundation) -> None:
-        self._foundation = foundation
 
-    def build(self) -> Observer:
-        """Build the observer, which is not open."""
-        failures = self._foundation.failures
-        self.observer = Observer(
-            self._settings(),
-            lambda error: failures.end(f"the copy of the metadata log failed: {error}"),
-            clock=self._foundation.clock,
-        )
-        return self.observer
+async def start_observer(foundation: Foundation, observer: Observer, publishers: Iterable[Publisher]) -> None:
+    """Open the copy of the metadata log, which `publishers` follow, and begin to follow the quorum's leader."""
+    await observer.open(publishers)
+    foundation.shut_down.add(Stage.METADATA_LOG, observer, observer.stop)
+    observer.start()
 
-    async def start(self, publishers: Iterable[Publisher]) -> None:
-        """Open the copy of the metadata log, which `publishers` follow, and begin to follow the quorum's leader."""
-        observer = self.observer
-        await observer.open(publishers)
-        self._foundation.shut_down.add(Stage.METADATA_LOG, observer, observer.stop)
-        observer.start()
 
-    def _settings(self) -> ObserverSettings:
-        config, metadata = self._foundation.config, self._foundation.directories.metadata
-        return ObserverSettings(
-            directory=metadata.path,
-            cluster_id=self._foundation.cluster_id,
-            node_id=config.node_id,
-            directory_id=id_bytes(metadata.meta.directory_id) if metadata.meta is not None else bytes(16),
-            voters=tuple((voter.node_id, voter.host, voter.port) for voter in config.quorum_voters),
-            bootstrap_servers=config.quorum_bootstrap_servers,
-            segment_bytes=config.metadata_log_segment_bytes,
-            segment_ms=config.metadata_log_segment_ms,
-            request_timeout_ms=config.controller_quorum_request_timeout_ms,
-            retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
-            fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
-            snapshot_piece_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
-            snapshots=build_snapshot_policy(config),
-            security=self._foundation.outbound.controllers,
-        )
+def _settings(foundation: Foundation) -> ObserverSettings:
+    config, metadata = foundation.config, foundation.directories.metadata
+    return ObserverSettings(
+        directory=metadata.path,
+        cluster_id=foundation.cluster_id,
+        node_id=config.node_id,
+        directory_id=id_bytes(metadata.meta.directory_id) if metadata.meta is not None else bytes(16),
+        voters=tuple((voter.node_id, voter.host, voter.port) for voter in config.quorum_voters),
+        bootstrap_servers=config.quorum_bootstrap_servers,
+        segment_bytes=config.metadata_log_segment_bytes,
+        segment_ms=config.metadata_log_segment_ms,
+        request_timeout_ms=config.controller_quorum_request_timeout_ms,
+        retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+        fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
+        snapshot_piece_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
+        snapshots=build_snapshot_policy(config),
+        security=foundation.outbound.controllers,
+    )

@@ -1,42 +1,162 @@
-"""How a broker serves requests: the APIs of its listeners, and what the active controller decides of them.
+"""How a broker serves requests: from its APIs to a pipeline that has begun.
 
-Must not decide when a broker begins to serve.
+Owns the order of the last steps of a start. Must not build what requests are served by.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.broker.shut_down import Stage
-from pybroker.handlers.served import served_apis
+from pybroker.handlers.api_versions import encoded_answers
+from pybroker.handlers.context import BrokerContext, BrokerServices, Contexts
+from pybroker.handlers.encoded_topics import EncodedTopics
+from pybroker.handlers.own_requests import OwnRequests
+from pybroker.handlers.served import asked_by_brokers, served_apis
 from pybroker.handlers.telemetry_client import TELEMETRY_KEYS
+from pybroker.machine.slices import Slices
+from pybroker.net import descriptors
+from pybroker.net.closing import finish_requests
+from pybroker.net.dispatch import Dispatch
 from pybroker.net.forwarding import Forwarding
+from pybroker.net.listeners import advertised
+from pybroker.net.native import ConnectionClosed, InterceptedRequest, UnresolvedRequest
+from pybroker.net.pipeline import Pipeline
+from pybroker.node.measuring import of_requests_here
+from pybroker.node.replicas import build_upkeep
 from pybroker.protocol.listener_role import ListenerRole
+from pybroker.replica.missing_records import find_missing_records
+from pybroker.serving import Users, build_sasl_server, build_tokens, build_unresolved, limits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from pybroker.handlers.context import RequestContext
     from pybroker.net.dispatch import Api
-    from pybroker.node.controller_access import ControllerAccess
-    from pybroker.node.foundation import Foundation
-    from pybroker.replica.publisher import PartitionPublisher
+    from pybroker.net.native import ControlRequest
+    from pybroker.net.rights import Verdict
+    from pybroker.node.broker_part import BrokerPart
+    from pybroker.security.delegation_tokens import DelegationTokens
+    from pybroker.security.sasl.server import SaslServer
+    from pybroker.storage.upkeep import Upkeep
 
 
-def build_apis(
-    foundation: Foundation, access: ControllerAccess, publisher: PartitionPublisher, *, offers_telemetry: bool
-) -> Mapping[int, Api]:
-    """Return the APIs of a broker's listeners; requests that the active controller decides are forwarded to it."""
+async def serve(broker: BrokerPart, intercepted: Callable[[ControlRequest, RequestContext], None]) -> None:
+    """Respond to requests, once everything is open that the metadata has here; keep the logs in order.
+
+    `intercepted` decides about the requests of the APIs that `data_plane.intercept` names.
+    """
+    source, publisher, partitions = broker.access.source, broker.replicas.publisher, broker.replicas.partitions
+    apis = _build_apis(broker)
+    broker.listening.quotas.begin(asked_by_brokers())
+    # Its registration is in the image then, and with it all that was committed before.
+    await publisher.published(max(source.image.offset, broker.membership.registration.epoch))
+    unserved = TELEMETRY_KEYS if broker.plugins.telemetry is None else ()
+    broker.api_versions.begin(lambda image: encoded_answers(image, unserved), source.image)
+    partitions.set_aside_strays()
+    upkeep = build_upkeep(broker.foundation, broker.listening, broker.replicas)
+    await upkeep.resume_moves()
+    pipeline = _build_pipeline(broker, apis, upkeep, intercepted)
+    pipeline.start()
+    descriptors.say(broker.foundation.shares, broker.foundation.config, len(partitions.all()))
+    await upkeep.begin()
+    broker.replicas.lag_checks.begin()
+    heartbeats = broker.membership.heartbeats
+    if heartbeats is not None:
+        missing = find_missing_records(partitions.all(), publisher.image_in_force)
+        await broker.membership.registration.report_lost(missing)
+        heartbeats.opened()
+        await heartbeats.unfenced()
+
+
+def _build_pipeline(
+    broker: BrokerPart,
+    apis: Mapping[int, Api],
+    upkeep: Upkeep,
+    intercepted: Callable[[ControlRequest, RequestContext], None],
+) -> Pipeline:
+    foundation, listening, coordinators = broker.foundation, broker.listening, broker.coordinators
+    source, publisher = broker.access.source, broker.replicas.publisher
+    data_plane, events = listening.data_plane, listening.events
+    config, live, end, wall_ms = foundation.config, foundation.live, foundation.shut_down.add, foundation.clock.wall_ms
+    tokens = build_tokens(config, lambda: source.image, wall_ms)
+    users = Users(lambda: source.image.scram, tokens, foundation.principal_builder)
+    sasl = build_sasl_server(live, data_plane, users, wall_ms, lambda changed: changed.broker_endpoints)
+    if sasl is not None:
+        end(Stage.WORKERS, sasl, sasl.close)
+        forget = sasl.forget
+        events.on(ConnectionClosed, lambda event: forget(event.connection))
+    contexts = Contexts(BrokerContext, _build_services(broker, upkeep, tokens, sasl), listening.quotas.time_of)
+    live.subscribe(contexts.reconfigure)
+    coordinators.brokers.serve_here(OwnRequests(apis, contexts).answer)
+    dispatch = Dispatch(foundation.traced(apis))
+    # The last log directory may have failed while the partitions were opened.
+    foundation.failures.check()
+
+    async def decide(request: UnresolvedRequest) -> Verdict:
+        # Topics that the image has are in the table once it is published; for all others the table's word holds.
+        await publisher.published(source.image.offset)
+        return listening.rights.verdict(request, source.image)
+
+    unresolved = build_unresolved(data_plane, decide, coordinators.transactions, coordinators.verification)
+    end(Stage.EVENTS, unresolved, unresolved.stop)
+    events.on(UnresolvedRequest, unresolved.handle)
+    events.on(InterceptedRequest, lambda event: intercepted(event.request, contexts.build(event.request)))
+    pipeline = Pipeline(data_plane, dispatch, contexts, events, limits_of(config))
+    end(Stage.REQUESTS, pipeline, lambda: finish_requests(pipeline))
+    end(Stage.EVENTS, pipeline, pipeline.stop)
+    foundation.metrics.add(partial(of_requests_here, pipeline.counts))
+    return pipeline
+
+
+def _build_services(
+    broker: BrokerPart, upkeep: Upkeep, tokens: DelegationTokens | None, sasl: SaslServer | None
+) -> BrokerServices:
+    foundation, replicas, coordinators = broker.foundation, broker.replicas, broker.coordinators
+    source = broker.access.source
+    return BrokerServices(
+        config=foundation.live.current,
+        config_rules=foundation.live,
+        cluster_id=foundation.cluster_id,
+        image=lambda: source.image,
+        controller=broker.access.channel,
+        publisher=replicas.publisher,
+        advertised=advertised(broker.listening.listeners.all),
+        slices=Slices(),
+        mutations=foundation.mutations,
+        tokens=tokens,
+        sasl=sasl,
+        authorizer=broker.plugins.authorizer,
+        groups=coordinators.groups,
+        transactions=coordinators.transactions,
+        partitions=replicas.partitions,
+        moves=upkeep.moves,
+        producer_ids=coordinators.producer_ids,
+        retention=upkeep.retention,
+        deletions=replicas.deletions,
+        topics=EncodedTopics(),
+        markers=coordinators.markers,
+        verification=coordinators.verification,
+        recent_deaths=broker.recent_deaths,
+        suspects=broker.suspects,
+        telemetry=broker.plugins.telemetry,
+    )
+
+
+def _build_apis(broker: BrokerPart) -> Mapping[int, Api]:
+    """Return the APIs of the listeners; requests that the active controller decides are forwarded to it."""
     apis: Mapping[int, Api] = served_apis(ListenerRole.BROKER)
-    if not offers_telemetry:
+    if broker.plugins.telemetry is None:
         apis = {key: api for key, api in apis.items() if key not in TELEMETRY_KEYS}
-    channels, source = access.channels, access.source
+    channels, source = broker.access.channels, broker.access.source
     if channels is None:
         return apis
     forwarding = Forwarding(
         channels.clients,
         lambda: source.is_leader,
-        publisher.published,
-        max_request_bytes=foundation.config.socket_request_max_bytes,
+        broker.replicas.publisher.published,
+        max_request_bytes=broker.foundation.config.socket_request_max_bytes,
     )
-    foundation.shut_down.add(Stage.PARKED_REQUESTS, forwarding, forwarding.close)
+    broker.foundation.shut_down.add(Stage.PARKED_REQUESTS, forwarding, forwarding.close)
     return forwarding.apply(apis)

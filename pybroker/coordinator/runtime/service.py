@@ -127,6 +127,8 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         if self._closings:
             # A disk that hangs does not hold up the stop.
             await asyncio.wait(self._closings, timeout=self._settings.commit_timeout_ms / 1000)
+        # Kinds and the runtime refer to each other: until a collection found them, the data plane's files stay open.
+        self._open_log = lambda _: None
 
     def _elect_again(self) -> None:
         """Load what could not be loaded because its log was not open, where it is open now."""

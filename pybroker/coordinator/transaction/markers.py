@@ -204,6 +204,7 @@ class TransactionMarkers:
         self._queued.clear()
         self._here.clear()
         self._waiting.clear()
+        self._own = None
         if self._again is not None:
             self._again.cancel()
             self._again = None

@@ -220,6 +220,7 @@ class TransactionCoordinator:
             self._sweep.cancel()
         await self._runtime.close()
         self._markers.close()
+        self._own = None
         for task in self._tasks:
             task.cancel()
         if self._tasks:
