@@ -85,7 +85,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for verb in ("allow", "deny"):
         parser.add_argument(f"--{verb}-principal", action="append", default=[], metavar="User:NAME", help="whom")
         parser.add_argument(f"--{verb}-host", action="append", default=[], metavar="HOST", help="from which host (*)")
-    parser.add_argument("--principal", action="append", default=[], metavar="User:NAME", help="list what is about it")
+    parser.add_argument(
+        "--principal", nargs="?", action="append", default=[], metavar="User:NAME", help="list what is about it, or all"
+    )
     parser.add_argument("--operation", action="append", default=[], metavar="OPERATION", help="what (All)")
     parser.add_argument("--producer", action="store_true", help="what a producer to --topic needs")
     parser.add_argument("--consumer", action="store_true", help="what a consumer of --topic in --group needs")
@@ -99,6 +101,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.list:
         refuse_json(arguments, "--list")
     _check_options(arguments)
+    # As in Kafka's tool, the option without a principal is as none at all.
+    arguments.principal = [one for one in arguments.principal if one is not None]
     try:
         with open_admin(arguments) as admin:
             if arguments.list:

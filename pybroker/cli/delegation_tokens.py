@@ -76,10 +76,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action.add_argument("--expire", action="store_true", help="have a token end")
     action.add_argument("--describe", action="store_true", help="list tokens: of owners, or all that the user may know")
     parser.add_argument(
-        "--owner-principal", action="append", default=[], metavar="User:NAME", help="whose tokens; whom a token is for"
+        "--owner-principal",
+        nargs="?",
+        action="append",
+        default=[],
+        metavar="User:NAME",
+        help="whose tokens; whom a token is for",
     )
     parser.add_argument(
-        "--renewer-principal", action="append", default=[], metavar="User:NAME", help="who may renew the token, too"
+        "--renewer-principal",
+        nargs="?",
+        action="append",
+        default=[],
+        metavar="User:NAME",
+        help="who may renew the token, too",
     )
     parser.add_argument("--max-life-time-period", type=int, metavar="MS", help="its longest life; -1 for the broker's")
     parser.add_argument("--renew-time-period", type=int, metavar="MS", help="its life from now; -1 for the broker's")
@@ -90,6 +100,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Make, renew, end or list, and return 0."""
+    # As in Kafka's tool, an option without its principal is as none at all.
+    arguments.owner_principal = [one for one in arguments.owner_principal if one is not None]
+    arguments.renewer_principal = [one for one in arguments.renewer_principal if one is not None]
     action = next(name for name in _NEEDED if getattr(arguments, name))
     for name in _NEEDED[action]:
         if getattr(arguments, name) is None:

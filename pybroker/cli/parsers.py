@@ -45,12 +45,28 @@ Kafka parses its other tools with argparse4j, which refuses a value that begins 
 """
 
 
+OPTIONAL_VALUES: Mapping[str, frozenset[str]] = {
+    "acls": frozenset(("--command-config",)),
+    "delegation-tokens": frozenset(
+        ("--max-life-time-period", "--renew-time-period", "--expiry-time-period", "--hmac"),
+    ),
+    "reassign-partitions": frozenset(("--bootstrap-server", "--bootstrap-controller")),
+}
+"""By such a command, the options whose value is optional in Kafka's tool and required here.
+
+JOpt Simple takes a word behind them that begins with `-` for another option, unless they take a number and the word is
+one. Options whose value is optional here too are declared with `nargs="?"`.
+"""
+
+
 class CommandParser(argparse.ArgumentParser):
     """A parser that names the nearest option to one that there is not, whatever else is wrong."""
 
     _words: Sequence[str] = ()
     takes_any_word = False
     """Whether the word behind an option with one value is the value, even if the word begins with `-`."""
+    optional_values: frozenset[str] = frozenset()
+    """The options of which that does not hold."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's, which has words that it does not know in its answer."""
@@ -74,7 +90,8 @@ class CommandParser(argparse.ArgumentParser):
         for word in rest:
             if word == "--":
                 return [*joined, word, *rest]
-            if self._has_one_value(word) and (value := next(rest, None)) is not None:
+            takes_any = self._has_one_value(word) and word not in self.optional_values
+            if takes_any and (value := next(rest, None)) is not None:
                 # argparse loses `--` as a value, so that it stays a word of its own.
                 joined += [f"{word}={value}"] if value.startswith("-") and value != "--" else [word, value]
             else:
@@ -83,9 +100,9 @@ class CommandParser(argparse.ArgumentParser):
 
     def _dashed_values(self, known: Sequence[str]) -> Iterator[str]:
         """Yield how to write each value that begins with `-` and is no option, where argparse refuses the value."""
-        if self.takes_any_word:
-            return
         for option, word in zip(self._words, self._words[1:], strict=False):
+            if self.takes_any_word and option not in self.optional_values:
+                continue
             if self._has_one_value(option) and self._is_dashed(word) and word.partition("=")[0] not in known:
                 yield f"write {option}={word} if {word} is the value of {option}"
 
@@ -133,6 +150,7 @@ def build_parser(command: str, module: Any) -> CommandParser:
     """Return the parser of one command."""
     parser = CommandParser(prog=f"pybroker {command}", description=module.DESCRIPTION, allow_abbrev=False)
     parser.takes_any_word = command in TAKE_ANY_WORD
+    parser.optional_values = OPTIONAL_VALUES.get(command, frozenset())
     module.add_arguments(parser)
     return parser
 

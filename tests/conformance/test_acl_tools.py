@@ -55,6 +55,8 @@ def test_entries_are_added_listed_and_removed_as_by_kafkas_tool(server: Server) 
     ours(*at, *role, "--consumer", "--topic", "c", "--group", "*")
     for asked in (
         ("--list",),
+        ("--list", "--principal"),
+        ("--list", "--principal", "--topic", "pq", "--resource-pattern-type", "match"),
         ("--list", "--topic", "pq", "--resource-pattern-type", "match"),
         ("--list", "--principal", "User:bob"),
     ):

@@ -67,7 +67,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--print-metrics", action="store_true", help="Print out the metrics.")
     add("--show-detailed-stats", action="store_true", help="Report each interval as given by --reporting-interval.")
     add(
-        "--timeout", type=int, default=10_000, metavar="MS", help="Most time between returned records (default: 10000)."
+        "--timeout",
+        type=int,
+        nargs="?",
+        default=10_000,
+        const=10_000,
+        metavar="MS",
+        help="Most time between returned records (default: 10000).",
     )
     add("--reporting-interval", type=int, default=5000, metavar="MS", help="Interval of progress info (default: 5000).")
     add("--date-format", default="yyyy-MM-dd HH:mm:ss:SSS", metavar="FORMAT", help="As java.text.SimpleDateFormat.")

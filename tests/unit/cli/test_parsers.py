@@ -57,6 +57,33 @@ def test_the_word_behind_an_option_with_a_value_is_its_value(words: list[str], t
     assert (found.topic, [word for word in others if word != "--"]) == (topic, rest)
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["--hmac", "-x"], None),
+        (["--hmac", "--describe"], None),
+        (["--hmac=-x"], "-x"),
+        (["--hmac", "x"], "x"),
+        (["--period", "-1"], -1),
+    ],
+)
+def test_a_word_with_a_dash_is_no_value_where_kafka_has_the_value_optional(
+    words: list[str], found: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = CommandParser(allow_abbrev=False)
+    parser.takes_any_word = True
+    parser.optional_values = frozenset(("--hmac", "--period"))
+    parser.add_argument("--hmac")
+    parser.add_argument("--period", type=int)
+    if found is None:
+        with pytest.raises(SystemExit):
+            parser.parse_known_args(words)
+        assert "argument --hmac: expected one argument" in capsys.readouterr().err
+    else:
+        parsed, others = parser.parse_known_args(words)
+        assert (found in (parsed.hmac, parsed.period), others) == (True, [])
+
+
 def test_an_option_without_its_value_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["topics", "--bootstrap-server", "x", "--describe", "--topic"])
