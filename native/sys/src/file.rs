@@ -4,14 +4,20 @@
 //! files goes: the tests' fault-injecting layer (`faults`) stands there, and a production build has nothing in its place.
 //! It must not know what the bytes are.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 #[cfg(target_os = "linux")]
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::change::Change;
+
+/// Bytes of a page. A regular file's first page is read at once, so that a read of less than a page ends with the file.
+pub const PAGE: usize = 4096;
+#[cfg(target_os = "linux")]
+const DIRECTORY_CHUNK: usize = 32 << 10;
 
 /// Does `act`, unless the tests' layer has another idea.
 #[inline]
@@ -57,12 +63,58 @@ pub fn open_writable(path: &Path) -> io::Result<File> {
     change(Change::Open(path), || OpenOptions::new().read(true).write(true).open(path))
 }
 
-/// Reads a whole file.
+/// Reads a whole file. One that is smaller than a page costs an open, a read and a close.
 ///
 /// # Errors
 /// Whatever `open` or `read` says.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    change(Change::Open(path), || fs::read(path))
+    change(Change::Open(path), || {
+        let mut file = File::open(path)?;
+        let mut front = [0; PAGE];
+        let read = loop {
+            match file.read(&mut front) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        let mut bytes = front[..read].to_vec();
+        if read == PAGE {
+            file.read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
+    })
+}
+
+/// The names in a directory, in no order.
+///
+/// # Errors
+/// Whatever `open` or `getdents` says.
+pub fn names(directory: &Path) -> io::Result<Vec<OsString>> {
+    change(Change::Open(directory), || list_names(directory))
+}
+
+#[cfg(target_os = "linux")]
+fn list_names(directory: &Path) -> io::Result<Vec<OsString>> {
+    use std::os::unix::ffi::OsStringExt;
+
+    use rustix::fs::{Mode, OFlags, RawDir};
+
+    let opened = rustix::fs::open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut buffer = Vec::with_capacity(DIRECTORY_CHUNK);
+    let mut entries = RawDir::new(opened, buffer.spare_capacity_mut());
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next() {
+        let name = entry?.file_name().to_bytes().to_vec();
+        if name != b"." && name != b".." {
+            names.push(OsString::from_vec(name));
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn list_names(directory: &Path) -> io::Result<Vec<OsString>> {
+    fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name())).collect()
 }
 
 /// Lists a directory.
@@ -262,6 +314,25 @@ impl<'a> Directory<'a> {
     }
 }
 
+fn read_once_at(file: &File, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+    loop {
+        match file.read_at(buffer, position) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
+}
+
+/// Reads the first page of a file; returns the bytes and how long the file is. A file that is smaller costs one call.
+///
+/// # Errors
+/// Whatever `pread` or `fstat` says.
+pub fn read_front<'a>(file: &File, page: &'a mut [u8; PAGE]) -> io::Result<(&'a [u8], u64)> {
+    let read = read_once_at(file, page, 0)?;
+    let len = if read < PAGE { read as u64 } else { file.metadata()?.len() };
+    Ok((&page[..read], len))
+}
+
 /// Reads until `buffer` is full or the file ends; returns the bytes read.
 ///
 /// # Errors
@@ -284,6 +355,35 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
+
+    #[test]
+    fn files_of_any_length_are_read_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        for len in [0, 1, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE + 7] {
+            let bytes: Vec<u8> = (0..len).map(|n| (n * 31 % 251) as u8).collect();
+            fs::write(&path, &bytes).unwrap();
+            assert!(read(&path).unwrap() == bytes, "{len}");
+            let mut page = [0; PAGE];
+            let (front, found) = read_front(&File::open(&path).unwrap(), &mut page).unwrap();
+            assert!((front, found) == (&bytes[..len.min(PAGE)], len as u64), "{len}");
+        }
+        assert_eq!(read(&directory.path().join("absent")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn all_names_of_a_directory_are_listed() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(names(directory.path()).unwrap(), Vec::<OsString>::new());
+        // More than one chunk has.
+        let expected: Vec<OsString> = (0..700).map(|n| format!("{n:0100}").into()).collect();
+        expected.iter().for_each(|name| drop(File::create(directory.path().join(name)).unwrap()));
+        fs::create_dir(directory.path().join("z")).unwrap();
+        let mut listed = names(directory.path()).unwrap();
+        listed.sort();
+        assert_eq!(listed, [expected, vec!["z".into()]].concat());
+        assert_eq!(names(&directory.path().join("absent")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
 
     #[test]
     fn blocks_reserved_beyond_the_end_change_no_length_and_are_given_back() {

@@ -135,8 +135,9 @@ def _unknown_topics(
     The log reaches the newest snapshot. So a lost record is younger than the snapshot, and so is its partition. Older
     partitions may be of topics that were deleted while their directory was offline: such records may be removed.
     """
-    since_ms = 0 if snapshot is None or snapshot.end_offset == 0 else snapshot.timestamp_ms
-    young = [path for path in partitions if _written_ms(path / PARTITION_METADATA) > since_ms]
+    young = partitions
+    if snapshot is not None and snapshot.end_offset > 0:
+        young = [path for path in partitions if _written_ms(path / PARTITION_METADATA) > snapshot.timestamp_ms]
     if not young:
         return None
     ids = read_topic_ids([str(path) for path in young])

@@ -16,7 +16,6 @@ use memmap2::{Advice, MmapOptions, MmapRaw};
 
 use crate::LogError;
 use crate::directory::log_dir::LogHome;
-use crate::directory::log_dir::remove_if_present;
 use pybroker_sys::file;
 
 const PAGE: u64 = 4096;
@@ -197,24 +196,11 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         Ok(true)
     }
 
-    /// Begins to build the index anew, which has no entries yet, where a crash may have left a file. One that was made for
-    /// pushes is taken over with its blocks: to free them and to find new ones is most of what a recovery of many small
-    /// logs would wait for.
-    pub(crate) fn begin_anew(&self) -> Result<(), LogError> {
-        let path = self.path();
-        let size = u64::from(self.capacity) * Self::ENTRY_BYTES;
-        match std::fs::metadata(&path) {
-            Ok(found) if found.len() == size => Ok(()),
-            Ok(_) => remove_if_present(&path),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(LogError::io(&path)(error)),
-        }
-    }
-
-    /// Ends that: what the file held beyond the new entries is gone.
-    pub(crate) fn end_anew(&self) -> Result<(), LogError> {
-        let path = self.path();
-        let Some(map) = self.map.get() else { return remove_if_present(&path) };
+    /// Ends building the index anew, where a crash may have left a file. The file is taken over with its blocks: to free them
+    /// and to find new ones is most of what a recovery of many small logs would wait for. Old entries behind the new ones are
+    /// cleared. A file that no entry was pushed to stays until [`Self::trim`] cuts it: its bytes count for nothing.
+    pub(crate) fn end_anew(&self) {
+        let Some(map) = self.map.get() else { return };
         for index in self.len()..(map.len() as u64 / Self::ENTRY_BYTES) as u32 {
             let words = || (0..WORDS).map(|word| word_at(map, index as usize * WORDS + word));
             if words().all(|word| word.load(Ordering::Relaxed) == 0) {
@@ -222,7 +208,6 @@ impl<const WORDS: usize> IndexMap<WORDS> {
             }
             words().for_each(|word| word.store(0, Ordering::Relaxed));
         }
-        Ok(())
     }
 
     /// Cuts the file to its entries (and creates it when there was none). Further pushes need another reservation.
@@ -411,29 +396,27 @@ mod tests {
     #[test]
     fn what_is_built_anew_takes_the_file_over_and_leaves_nothing_old() {
         let dir = tempfile::tempdir().unwrap();
-        let old = index(&dir, 80);
-        old.reserve(6).unwrap();
-        (1..7).for_each(|n| old.push([n, n]));
-        let new = index(&dir, 80);
-        new.begin_anew().unwrap();
-        assert!(new.path().exists());
-        new.reserve(2).unwrap();
-        new.push([9, 9]);
-        new.end_anew().unwrap();
-        let bytes = std::fs::read(new.path()).unwrap();
-        assert_eq!(
-            (bytes.len(), &bytes[..8], bytes[8..].iter().any(|&byte| byte > 0)),
-            (80, &[0, 0, 0, 9, 0, 0, 0, 9][..], false)
-        );
-        // Of another size, or without an entry in the end: the file goes.
-        let larger = index(&dir, 160);
-        larger.begin_anew().unwrap();
-        assert!(!larger.path().exists());
-        larger.reserve(1).unwrap();
+        for old_entries in [10, 6, 3] {
+            let old = index(&dir, 8 * old_entries);
+            old.reserve(6).unwrap();
+            (1..7).for_each(|n| old.push([n, n]));
+            let new = index(&dir, 80);
+            new.reserve(2).unwrap();
+            new.push([9, 9]);
+            new.end_anew();
+            let bytes = std::fs::read(new.path()).unwrap();
+            assert_eq!(
+                (bytes.len(), &bytes[..8], bytes[8..].iter().any(|&byte| byte > 0)),
+                (80, &[0, 0, 0, 9, 0, 0, 0, 9][..], false),
+                "{old_entries}"
+            );
+        }
+        // Without an entry in the end: the file counts for nothing, and is cut when the segment is sealed.
         let empty = index(&dir, 160);
-        empty.begin_anew().unwrap();
-        empty.end_anew().unwrap();
-        assert!(!empty.path().exists());
+        empty.end_anew();
+        assert_eq!((empty.len(), empty.entries().unwrap().len(), empty.last()), (0, 0, None));
+        empty.trim().unwrap();
+        assert_eq!(std::fs::metadata(empty.path()).unwrap().len(), 0);
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl Loader<'_> {
     pub(super) fn load_closed(&mut self, bases: Range<Offset>, aborted: u64) -> Result<(), LogError> {
         let Offset(base) = bases.start;
         let size = self.log_size(base)?;
-        if let Some(entries) = rebuild::check_index_files(self.home, base, size)? {
+        if let Some(entries) = self.index_entries(base, size)? {
             let segment = Segment::existing(Arc::clone(self.home), base, size, IndexEntries { aborted, ..entries }, 0);
             if let Some(FoundEnd { end, is_whole: true, is_time_sound: true }) = rebuild::find_end(&segment)? {
                 self.check_hole(&bases, &end);

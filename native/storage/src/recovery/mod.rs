@@ -9,6 +9,7 @@
 //! ([`crate::recovery::loss`]). Only a write that did not end, with nothing valid behind it, is cut for good.
 
 mod closed;
+mod found_files;
 mod losses;
 
 pub(crate) mod loss;
@@ -16,6 +17,8 @@ pub(crate) mod rebuild;
 pub(crate) mod recovery_progress;
 pub(crate) mod resync;
 pub(crate) mod set_aside;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::io;
@@ -23,18 +26,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::cleaner::half_done;
 use crate::directory::leader_epochs::LeaderEpochs;
-use crate::directory::log_dir::remove_if_present;
-use crate::directory::log_dir::{
-    DELETED_SUFFIX, LOG_SUFFIX, LogHome, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX,
-    parse_segment_file_name,
-};
+use crate::directory::log_dir::{LOG_SUFFIX, LogHome, TXN_INDEX_SUFFIX, remove_if_present};
 use crate::index::txn_index;
 use crate::log::state::{View, Writer};
 use crate::producer::producer_snapshot;
 use crate::producer::producer_state::ProducerStates;
 use crate::producer::verification::Verifications;
+use crate::recovery::found_files::Files;
 use crate::recovery::loss::{EndBeforeStart, Loss, LossCause};
 use crate::recovery::rebuild::{FoundEnd, SegmentEnd};
 use crate::segment::batch_scan::ScannedBatch;
@@ -109,6 +108,8 @@ pub(crate) fn load(
         producers: ProducerStates::default(),
         snapshot_offset: -1,
         snapshots: std::mem::take(&mut files.snapshots),
+        txn_indexes: std::mem::take(&mut files.txn_indexes),
+        offset_indexes: std::mem::take(&mut files.offset_indexes),
         segments: Vec::with_capacity(files.logs.len().max(1)),
         end: None,
         recovered: Recovered::default(),
@@ -121,57 +122,6 @@ pub(crate) fn load(
     loader.read_epochs(&directory, &files)?;
     loader.load_segments(&files)?;
     loader.finish()
-}
-
-/// The files of a log's directory that matter, ascending.
-struct Files {
-    logs: Vec<i64>,
-    snapshots: Vec<i64>,
-    txn_indexes: Vec<i64>,
-    /// Names of indexes that had no segment, and were removed.
-    orphans: Vec<String>,
-}
-
-impl Files {
-    /// Lists the directory; removes what a crash left half done: files marked as deleted, and indexes without a segment.
-    /// Passes of compaction that were cut short are undone or completed.
-    fn list(directory: &Path) -> Result<Self, LogError> {
-        let (mut logs, mut snapshots, mut txn_indexes, mut indexes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for entry in file::list(directory).map_err(LogError::io(directory))? {
-            let entry = entry.map_err(LogError::io(directory))?;
-            let file_name = entry.file_name();
-            let Some(name) = file_name.to_str() else { continue };
-            let offset = |suffix| parse_segment_file_name(name, suffix);
-            if let Some(base) = offset(LOG_SUFFIX) {
-                logs.push(base);
-            } else if let Some(at) = offset(SNAPSHOT_SUFFIX) {
-                snapshots.push(at);
-            } else if [OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX].into_iter().find_map(offset).is_some()
-            {
-                txn_indexes.extend(offset(TXN_INDEX_SUFFIX));
-                indexes.push(entry.path());
-            } else if name.ends_with(DELETED_SUFFIX) || set_aside::is_unfinished(name) {
-                remove_if_present(&entry.path())?;
-            } else if half_done::is_left_over(name) {
-                half_done::settle(directory)?;
-                return Self::list(directory);
-            }
-        }
-        logs.sort_unstable();
-        snapshots.sort_unstable();
-        txn_indexes.sort_unstable();
-        let has_segment = |path: &Path| {
-            let stem = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
-            stem.is_some_and(|base: i64| logs.binary_search(&base).is_ok())
-        };
-        let mut orphans = Vec::new();
-        for orphan in indexes.iter().filter(|path| !has_segment(path)) {
-            remove_if_present(orphan)?;
-            orphans.extend(orphan.file_name().map(|name| name.to_string_lossy().into_owned()));
-        }
-        orphans.sort_unstable();
-        Ok(Self { logs, snapshots, txn_indexes, orphans })
-    }
 }
 
 struct Loader<'a> {
@@ -187,6 +137,9 @@ struct Loader<'a> {
     snapshot_offset: i64,
     /// Offsets of the snapshots that are there, ascending.
     snapshots: Vec<i64>,
+    /// Base offsets of the indexes of aborted transactions, and of those of offsets, that are there, ascending.
+    txn_indexes: Vec<i64>,
+    offset_indexes: Vec<i64>,
     segments: Vec<Arc<Segment>>,
     /// End of the last segment loaded; known for the active one.
     end: Option<SegmentEnd>,
@@ -197,7 +150,8 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     fn read_epochs(&mut self, directory: &Path, files: &Files) -> Result<(), LogError> {
-        let reason = match LeaderEpochs::read(directory) {
+        let read = if files.has_epochs { LeaderEpochs::read(directory) } else { Ok(None) };
+        let reason = match read {
             Ok(Some(epochs)) => {
                 self.epochs = epochs;
                 return Ok(());
@@ -226,7 +180,7 @@ impl Loader<'_> {
         };
         for (index, &base) in files.logs[..trusted].iter().enumerate() {
             let is_last = index + 1 == files.logs.len();
-            let aborted = match files.txn_indexes.binary_search(&base) {
+            let aborted = match self.txn_indexes.binary_search(&base) {
                 Ok(_) => txn_index::check_file(&self.home.path(), base)?,
                 Err(_) => Some(0),
             };
@@ -256,7 +210,7 @@ impl Loader<'_> {
     /// end in a whole batch.
     fn load_last(&mut self, base: i64, aborted: u64) -> Result<bool, LogError> {
         let size = self.log_size(base)?;
-        if let Some(entries) = rebuild::check_index_files(self.home, base, size)? {
+        if let Some(entries) = self.index_entries(base, size)? {
             let (home, entries) = (Arc::clone(self.home), IndexEntries { aborted, ..entries });
             let segment = Segment::existing(home, base, size, entries, self.config.segment_index_bytes);
             match rebuild::find_end(&segment)? {
@@ -267,6 +221,15 @@ impl Loader<'_> {
         let segment = self.new_segment(base, size, aborted)?;
         let end = self.rebuild_indexes(&segment)?;
         Ok(end.end_position == size && self.take(segment, end))
+    }
+
+    /// What a trusted segment's index files hold, as far as a look at their ends can show that they are sound; `None`
+    /// otherwise. The batches of a log that has no more bytes than the index's interval are all read: its offset index,
+    /// which has no entry, is left as it is.
+    fn index_entries(&self, base: i64, size: u64) -> Result<Option<IndexEntries>, LogError> {
+        let is_small = size <= u64::from(self.config.index_interval_bytes).min(file::PAGE as u64);
+        let unread = is_small && self.offset_indexes.binary_search(&base).is_ok();
+        rebuild::check_index_files(self.home, base, size, unread)
     }
 
     fn take(&mut self, segment: Segment, end: SegmentEnd) -> bool {
@@ -324,7 +287,9 @@ impl Loader<'_> {
         let segment = self.new_segment(base, size, 0)?;
         // First: without a descriptor for it the opening ends here, and another one finds what this one has found.
         segment.file()?;
-        remove_if_present(&self.home.segment_file(base, TXN_INDEX_SUFFIX))?;
+        if self.txn_indexes.binary_search(&base).is_ok() {
+            remove_if_present(&self.home.segment_file(base, TXN_INDEX_SUFFIX))?;
+        }
         let (epochs, producers) = (&mut self.epochs, &mut self.producers);
         let mut epochs_changed = false;
         let mut progress = self.progress.segment(size);

@@ -76,7 +76,7 @@ pub(crate) fn find_end(segment: &Segment) -> Result<Option<FoundEnd>, LogError> 
     }
     if segment.size() > 0 {
         let file = segment.file()?;
-        let mut scan = HeaderScan::new(&file, segment.size());
+        let mut scan = HeaderScan::ahead(&file, segment.size());
         while let Some(header) = scan.header_at(end.end_position).map_err(|error| segment.read_error(error))? {
             if expected_last.take().is_some_and(|last| last != header.last_offset()) {
                 return Ok(None);
@@ -138,8 +138,6 @@ pub(crate) fn scan(
     mut each: impl FnMut(&ScannedBatch<'_>) -> Result<(), LogError>,
 ) -> Result<SegmentEnd, LogError> {
     let mut end = SegmentEnd::before_any_batch(segment);
-    segment.offset_index.map.begin_anew()?;
-    segment.time_index.map.begin_anew()?;
     let file = segment.file()?;
     let mut scan = BatchScan::new(&file, 0, segment.size());
     while let Some(batch) = scan.next().map_err(|error| segment.read_error(error))? {
@@ -160,8 +158,8 @@ pub(crate) fn scan(
         end.add(&header, batch.position);
         each(&batch)?;
     }
-    segment.offset_index.map.end_anew()?;
-    segment.time_index.map.end_anew()?;
+    segment.offset_index.map.end_anew();
+    segment.time_index.map.end_anew();
     Ok(end)
 }
 
@@ -173,7 +171,8 @@ pub(crate) fn marker_of(segment: &Segment, header: &BatchHeader, bytes: &[u8]) -
     })
 }
 
-/// What a segment's index files hold, as far as a look at their ends can show that they are sound; `None` otherwise.
+/// What a segment's index files hold, as far as a look at their ends can show that they are sound; `None` otherwise. With
+/// `without_offsets` the offset index is taken for one without an entry.
 ///
 /// # Errors
 /// `Exhausted` when they cannot be looked at now: that says nothing about them.
@@ -181,12 +180,18 @@ pub(crate) fn check_index_files(
     home: &Arc<LogHome>,
     base_offset: i64,
     log_size: u64,
+    without_offsets: bool,
 ) -> Result<Option<IndexEntries>, LogError> {
     if log_size == 0 {
         // Whatever the files hold: entries are written from the beginning.
         return Ok(Some(IndexEntries::NOTHING));
     }
-    let Some(offsets) = read_held::<2>(home, base_offset, OFFSET_INDEX_SUFFIX)? else { return Ok(None) };
+    let offsets = if without_offsets {
+        Some(Held { settled: true, ..Held::NOTHING })
+    } else {
+        read_held::<2>(home, base_offset, OFFSET_INDEX_SUFFIX)?
+    };
+    let Some(offsets) = offsets else { return Ok(None) };
     let Some(times) = read_held::<3>(home, base_offset, TIME_INDEX_SUFFIX)? else { return Ok(None) };
     // The first batch has no offset entry, so neither half of one is ever zero.
     let [relative, position] = offsets.last;
@@ -223,21 +228,26 @@ fn read_held<const WORDS: usize>(
     }
 }
 
-fn read_end<const WORDS: usize>(file: &File) -> Option<Held<WORDS>> {
+fn read_end<const WORDS: usize>(opened: &File) -> Option<Held<WORDS>> {
     let entry_bytes = WORDS * 4;
-    let len = file.metadata().ok()?.len();
+    let mut page = [0; file::PAGE];
+    let (front, len) = file::read_front(opened, &mut page).ok()?;
     if !len.is_multiple_of(entry_bytes as u64) {
         return None;
     }
     let entries = u32::try_from(len / entry_bytes as u64).ok()?;
     let mut bytes = [0; 24];
-    let last_two = &mut bytes[..entries.min(2) as usize * entry_bytes];
-    let read = read_full_at(file, last_two, len - last_two.len() as u64).ok()?;
+    let count = entries.min(2) as usize * entry_bytes;
+    let last_two = if len == front.len() as u64 {
+        &front[front.len() - count..]
+    } else {
+        let read = read_full_at(opened, &mut bytes[..count], len - count as u64).ok()?;
+        (read == count).then_some(&bytes[..count])?
+    };
     let (before, last) = last_two.split_at(last_two.len().saturating_sub(entry_bytes));
     // Big-endian bytes compare as their numbers do. An entry's last word is not what entries ascend by.
     let key = entry_bytes - 4;
-    let ascend = before.is_empty() || before[..key] < last[..key];
-    (read == last_two.len() && ascend).then(|| Held::settled(entries, last))
+    (before.is_empty() || before[..key] < last[..key]).then(|| Held::settled(entries, last))
 }
 
 /// The newest snapshot at or below `limit` that can be read, and its offset; damaged ones are removed, with a warning.

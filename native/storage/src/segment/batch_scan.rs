@@ -35,6 +35,11 @@ impl<'a> HeaderScan<'a> {
         Self { file, limit, header: [0; HEADER_LEN], buffer: Vec::new(), start: 0, filled: 0, step: HEADER_LEN }
     }
 
+    /// The same, of which a chunk is read at once: for a walk that is to see every batch from its first position on.
+    pub(crate) fn ahead(file: &'a File, limit: u64) -> Self {
+        Self { step: HEADER_CHUNK, ..Self::new(file, limit) }
+    }
+
     /// The header of the batch at `position`; `None` at the limit, or when no whole batch is there.
     pub(crate) fn header_at(&mut self, position: u64) -> io::Result<Option<BatchHeader>> {
         if position.saturating_add(SMALLEST_BATCH as u64) > self.limit {
