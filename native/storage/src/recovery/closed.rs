@@ -24,27 +24,39 @@ impl Loader<'_> {
         let size = self.log_size(base)?;
         if let Some(entries) = self.index_entries(base, size)? {
             let segment = Segment::existing(Arc::clone(self.home), base, size, IndexEntries { aborted, ..entries }, 0);
-            if let Some(FoundEnd { end, is_whole: true, is_time_sound: true }) = rebuild::find_end(&segment)? {
-                self.check_hole(&bases, &end);
-                self.segments.push(Arc::new(segment.at_rest(0)));
-                return Ok(());
+            match rebuild::find_end(&segment)? {
+                Some(FoundEnd { end, is_whole: true, is_time_sound: true }) => {
+                    self.check_hole(&bases, &end);
+                    self.segments.push(Arc::new(segment.at_rest(0)));
+                    return Ok(());
+                }
+                // The indexes lead to the damage: built anew, at each start, they would lead to the same byte.
+                Some(FoundEnd { end, is_whole: false, is_time_sound: true }) if goes_on_behind(&segment, &end)? => {
+                    self.warn_of_damage(&segment, &end);
+                    self.segments.push(Arc::new(segment.at_rest(0)));
+                    return Ok(());
+                }
+                _ => {}
             }
         }
         let segment = self.new_segment(base, size, aborted)?;
         let end = self.rebuild_indexes(&segment)?;
-        let behind = resync::find_batch(&*segment.file()?, end.end_position, size);
         if end.end_position == size {
             self.check_hole(&bases, &end);
-        } else if behind.map_err(|error| segment.read_error(error))?.is_none() {
-            self.cut_closed(&segment, &end, bases.end)?;
+        } else if goes_on_behind(&segment, &end)? {
+            self.warn_of_damage(&segment, &end);
         } else {
-            let (at, path) = (end.end_position, segment.path());
-            self.warn(&format!("{}: there is no valid batch at byte {at} of {size}", path.display()));
+            self.cut_closed(&segment, &end, bases.end)?;
         }
         // The next start will trust the indexes, however this one ends.
         segment.seal_durably()?;
         self.take(segment, end);
         Ok(())
+    }
+
+    fn warn_of_damage(&mut self, segment: &Segment, end: &SegmentEnd) {
+        let (at, size, path) = (end.end_position, segment.size(), segment.path());
+        self.warn(&format!("{}: there is no valid batch at byte {at} of {size}", path.display()));
     }
 
     /// Builds the indexes of offsets and times anew from the batches; returns where they end.
@@ -86,4 +98,10 @@ impl Loader<'_> {
         segment.set_size(from);
         Ok(())
     }
+}
+
+/// Whether a valid batch lies behind the byte where a segment's batches end.
+fn goes_on_behind(segment: &Segment, end: &SegmentEnd) -> Result<bool, LogError> {
+    let behind = resync::find_batch(&*segment.file()?, end.end_position, segment.size());
+    Ok(behind.map_err(|error| segment.read_error(error))?.is_some())
 }

@@ -503,3 +503,47 @@ fn records_that_a_closed_segment_has_lost_are_reported_once_and_passed_over() {
         }
     }
 }
+
+/// Its indexes lead to the damage, or are built anew once and lead to it then: later starts do not scan the segment.
+#[test]
+fn a_closed_segment_that_is_damaged_within_is_not_scanned_at_each_start() {
+    let root = tempfile::tempdir().unwrap();
+    let original = root.path().join("original");
+    let batches = fill(&original);
+    let (log, _) = open(&original, false, 0);
+    log.close().unwrap();
+    drop(log);
+    let middle = "00000000000000000020";
+    // The indexes have an entry of every batch but the first: those of the third case name the damaged one.
+    let cases = [(9, true, 1), (3, true, 1), (9, false, 1), (10, false, 0)];
+    for (damaged, without_indexes, rebuilt) in cases {
+        let home = root.path().join(format!("{damaged}-{without_indexes}"));
+        copy(&original, &home);
+        let at = batches[10..10 + damaged].concat().len() as u64;
+        let path = home.join(format!("{middle}.log"));
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.write_all_at(&[0xff; 30], at).unwrap();
+        // A valid batch is behind the damage.
+        file.write_all_at(&batches[0], fs::metadata(&path).unwrap().len()).unwrap();
+        if without_indexes {
+            fs::remove_file(home.join(format!("{middle}.index"))).unwrap();
+        }
+        let size = fs::metadata(&path).unwrap().len();
+        let warning = format!("{}: there is no valid batch at byte {at} of {size}", path.display());
+        for start in 0..3 {
+            let (log, recovered) = open(&home, true, 60);
+            assert_eq!(recovered.indexes_rebuilt, if start == 0 { rebuilt } else { 0 }, "{damaged} at start {start}");
+            assert_eq!(recovered.warnings.last(), Some(&warning), "{damaged} at start {start}");
+            assert_eq!((recovered.losses, log.log_end_offset()), (vec![], 60));
+            for offset in 0..20 + 2 * damaged as i64 {
+                assert!(log.plan_read(Offset(offset)..Offset::MAX, 1, true).is_ok(), "{offset} of {damaged}");
+            }
+            for offset in 20 + 2 * damaged as i64..40 {
+                let read = log.plan_read(Offset(offset)..Offset::MAX, 1, true);
+                assert!(matches!(read, Err(ReadError::Corrupt { .. })), "{offset} of {damaged}");
+            }
+            assert!(log.plan_read(Offset(40)..Offset::MAX, 1, true).is_ok());
+            log.close().unwrap();
+        }
+    }
+}
