@@ -143,18 +143,20 @@ impl Log {
 }
 
 /// Where a search by time begins: at the batch of a time index entry, or of `log_start` where that is later. The index is a hint. An
-/// entry whose batch does not have the entry's timestamp is damaged, and the whole segment is searched.
+/// entry whose batch does not have the entry's timestamp is damaged, and the whole segment is searched. So is one before time
+/// began, which stands for no entry: its offset means nothing.
 fn start_behind(
     segment: &Segment,
     entry: TimestampOffset,
     Offset(log_start): Offset,
     limit: u64,
 ) -> Result<u64, LogError> {
-    let Some(found) = segment.find_batch(entry.offset, limit)? else { return Ok(0) };
+    let offset = if entry.timestamp < 0 { segment.base_offset() } else { entry.offset };
+    let Some(found) = segment.find_batch(offset, limit)? else { return Ok(0) };
     if entry.timestamp >= 0 && found.header.max_timestamp != entry.timestamp {
         return Ok(0);
     }
-    if log_start <= entry.offset {
+    if log_start <= offset {
         return Ok(found.position);
     }
     Ok(segment.find_batch(log_start, limit)?.map_or(limit, |found| found.position))

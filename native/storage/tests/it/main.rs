@@ -2,6 +2,7 @@
 
 mod log_append;
 mod log_compaction;
+mod log_damaged_files;
 mod log_fixture;
 mod log_formats;
 mod log_lookup;
