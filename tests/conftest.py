@@ -13,6 +13,7 @@ import pytest
 
 from pybroker.broker.loggers import KAFKA_NAMES, LOGGERS, LevelChange
 from tests.support import durations
+from tests.support import process_state as process_states
 from tests.support.repository import ROOT
 
 WAITING_ROOMS = ("spark", "chaos", "cluster", "conformance", "simulation")
@@ -89,10 +90,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
-def logger_levels() -> Iterator[None]:
-    """Put back the levels of loggers, which all brokers of a process share."""
+def process_state() -> Iterator[None]:
+    """Put back what all tests of a process share, as the levels of loggers of all its brokers."""
     root = logging.getLogger()
     before = root.level
-    yield
+    with process_states.restored():
+        yield
     LOGGERS.change([LevelChange(name, None) for name in KAFKA_NAMES.values()])
     root.setLevel(before)

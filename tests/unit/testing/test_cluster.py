@@ -131,6 +131,7 @@ def test_a_secured_cluster_has_users_and_tells_clients_what_they_need() -> None:
                 assert len(admin.describe_cluster().brokers) == 2
         theirs = confluent_kafka.admin.AdminClient(running.client_settings("adam"))
         assert len(theirs.list_topics(timeout=60).brokers) == 2
+        del theirs  # the error below refers to this frame: until both are collected the client would log its attempts
         modes = {
             running.directory.joinpath(f"broker-{broker}", "server.properties").stat().st_mode & 0o777
             for broker in (1, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 from pybroker.client import ClientError, ClosedError, Producer
@@ -30,6 +31,13 @@ def test_a_producer_that_two_threads_close_at_once_is_closed() -> None:
             assert [thread.is_alive() for thread in threads] == [False, False]
 
 
+def is_called(producer: Producer) -> bool:
+    """Whether a call waits in the loop of the transactions."""
+    transactions = producer._transactions
+    assert transactions is not None
+    return transactions._loop is not None and bool(asyncio.all_tasks(transactions._loop))
+
+
 def test_a_call_of_another_thread_ends_with_the_close() -> None:
     producer = Producer("127.0.0.1:1", {"transactional.id": "t", "max.block.ms": 600_000})
     met: list[ClientError] = []
@@ -42,11 +50,7 @@ def test_a_call_of_another_thread_ends_with_the_close() -> None:
 
     thread = threading.Thread(target=begin, daemon=True)
     thread.start()
-    wait_until(
-        lambda: any(one.name == "pybroker-transactions" for one in threading.enumerate()),
-        within=60,
-        what="the call of the other thread",
-    )
+    wait_until(lambda: is_called(producer), within=60, what="the call of the other thread")
     producer.close()
     thread.join(60)
     assert not thread.is_alive()
