@@ -1,4 +1,4 @@
-"""Writes docs/reference, and the index of handlers, from the code: `python docs/generate.py`, `--check` to compare.
+"""Writes docs/reference from the code: `python docs/generate.py`, `--check` to compare.
 
 Owns which page is made from what, and its form. Knows no content: configuration keys come from their declarations, the
 APIs from the handlers' registrations and data sheets, the diagrams from the machines' transition tables.
@@ -31,7 +31,6 @@ from pybroker.config import reference
 from pybroker.handlers import registry
 from pybroker.metrics.metric import Kind
 from pybroker.metrics.registry import METRICS
-from pybroker.security.operations import Operation
 from pybroker.security.requirements import NothingRequired, Requirements
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -244,40 +243,6 @@ def metrics() -> str:
     return "\n".join(lines) + "\n"
 
 
-INDEX_HEAD = '''\
-"""The APIs that this node answers, and all that is known of one without its handler.
-
-Made by `make docs` from what the handlers register; do not edit. `tests/house/test_docs.py` compares them.
-"""
-
-from pybroker.protocol.listener_role import ListenerRole
-
-_BROKER = (ListenerRole.BROKER,)
-_CONTROLLER = (ListenerRole.CONTROLLER,)
-_BOTH = (ListenerRole.BROKER, ListenerRole.CONTROLLER)
-
-APIS: tuple[tuple[int, str, str, int, int, tuple[ListenerRole, ...], bool, bool], ...] = (
-    # key, name, module, oldest and newest version, roles of the listeners, is forwarded, is asked by brokers alone
-'''
-
-
-def index() -> str:
-    """The module `pybroker.handlers.index`."""
-    rows = [
-        f'    ({api.key}, "{api.name}", "{api.module}", {api.min_version}, {api.max_version}, '
-        f"_{api.listeners.name}, {api.forwarded}, {_is_of_brokers(api.requires)}),"
-        for api in registry.every_api()
-    ]
-    return INDEX_HEAD + "\n".join(rows) + "\n)\n"
-
-
-def _is_of_brokers(requires: Requirements) -> bool:
-    """Whether nobody but brokers asks: CLUSTER_ACTION is all that an API needs. No client quota is about such a one."""
-    return not isinstance(requires, NothingRequired) and all(
-        one.operation is Operation.CLUSTER_ACTION for one in requires
-    )
-
-
 PAGES: dict[Path, Callable[[], str]] = {
     REFERENCE / "apis.md": apis,
     REFERENCE / "client-settings.md": client_settings,
@@ -285,7 +250,6 @@ PAGES: dict[Path, Callable[[], str]] = {
     REFERENCE / "configs.md": configs,
     REFERENCE / "metrics.md": metrics,
     REFERENCE / "states.md": states,
-    PACKAGE / "handlers" / "index.py": index,
 }
 
 

@@ -32,6 +32,7 @@ from pybroker.controller.quorum.frames import check_frame
 from pybroker.controller.quorum.guests import Guest
 from pybroker.controller.quorum.replicas import Replicas
 from pybroker.controller.quorum.served_log import ServedLog
+from pybroker.controller.quorum.snapshot_fetch import SnapshotSource, fetch_snapshot
 from pybroker.controller.quorum.snapshots import newest_snapshot, open_snapshot, read_snapshot
 from pybroker.controller.quorum.voter import Committed, SnapshotMark, Voter
 from pybroker.controller.quorum.voter_changes import VoterChanges
@@ -320,9 +321,6 @@ class Controller:
 
         Raises `OSError` and `ControllerError`.
         """
-        # Rare, and the client is much to import: a start does not wait for it.
-        from pybroker.controller.quorum.snapshot_fetch import SnapshotSource, fetch_snapshot
-
         loop = asyncio.get_running_loop()
         source = SnapshotSource(
             f"{address.host}:{address.port}",

@@ -32,8 +32,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.handlers.context import BrokerServices
 from pybroker.handlers.errors import ApiError
-from pybroker.handlers.registry import handles
-from pybroker.handlers.served import served_apis
+from pybroker.handlers.registry import handles, registered_apis
 from pybroker.handlers.telemetry_client import TELEMETRY_KEYS
 from pybroker.metadata.features import KRAFT_VERSION, LEFT_OUT, SUPPORTED_FEATURES
 from pybroker.protocol.codec import encode
@@ -136,6 +135,6 @@ def _build_response(
 def _api_keys(role: ListenerRole, unserved: Collection[int]) -> list[ApiVersion]:
     return [
         ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
-        for api in served_apis(role).values()
+        for api in registered_apis(role).values()
         if api.key not in unserved
     ]

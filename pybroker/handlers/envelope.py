@@ -35,8 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pybroker.controller.errors import NotControllerError
 from pybroker.handlers.context import ControllerContext
 from pybroker.handlers.errors import ApiError
-from pybroker.handlers.registry import handles
-from pybroker.handlers.served import served_apis
+from pybroker.handlers.registry import handles, registered_apis
 from pybroker.protocol.codec import decode, schema_of
 from pybroker.protocol.errors import ErrorCode, ProtocolError
 from pybroker.protocol.header import RequestHeader, flexible, response_prefix, skip_tagged
@@ -50,7 +49,7 @@ from pybroker.security.requirements import of_request
 
 if TYPE_CHECKING:
     from pybroker.handlers.errors import WireError
-    from pybroker.handlers.served import ServedApi
+    from pybroker.handlers.registry import RegisteredApi
 
 _HEADER_VERSION = 1
 """Of the header without its tagged fields, which only some versions of an API have."""
@@ -148,8 +147,8 @@ def _header(data: bytes) -> tuple[RequestHeader, int]:
         raise _invalid(f"The header of the forwarded request: {error}") from None
 
 
-def _api(header: RequestHeader) -> ServedApi:
-    api = served_apis(ListenerRole.CONTROLLER).get(header.request_api_key)
+def _api(header: RequestHeader) -> RegisteredApi:
+    api = registered_apis(ListenerRole.CONTROLLER).get(header.request_api_key)
     if api is None or not api.forwarded:
         raise _invalid(f"API key {header.request_api_key} is not enabled or is not eligible for forwarding")
     version = header.request_api_version
@@ -159,7 +158,7 @@ def _api(header: RequestHeader) -> ServedApi:
     return api
 
 
-async def _message(data: bytes, api: ServedApi, offset: int, context: ControllerContext) -> Any:
+async def _message(data: bytes, api: RegisteredApi, offset: int, context: ControllerContext) -> Any:
     schema, most = schema_of(api.request_type), context.services.config.socket_request_max_elements
     try:
         if flexible(api.key, context.version):

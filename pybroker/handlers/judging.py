@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pybroker.handlers.errors import WireError, denial
 from pybroker.machine.reply import Reply
 from pybroker.protocol.schema import ZERO_UUID
 from pybroker.security import authorizer
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pybroker.handlers.context import RequestContext
-    from pybroker.handlers.errors import WireError
     from pybroker.protocol.errors import ErrorCode
     from pybroker.protocol.schema import Message
     from pybroker.security.requirements import Requirement
@@ -71,8 +71,6 @@ def _refused(
     requirements: tuple[Requirement, ...], request: Any, context: RequestContext
 ) -> dict[ErrorCode, dict[str, set[int]]]:
     """Return which items are refused: by code, then by the list that they are in, their places."""
-    from pybroker.handlers.errors import denial  # errors know more packages than a registration needs
-
     refused: dict[ErrorCode, dict[str, set[int]]] = {}
     known: dict[tuple[Operation, ResourceType, Any], bool] = {}
     taken: set[tuple[str, int]] = set()
@@ -142,8 +140,6 @@ def _divide(
     context: RequestContext,
     refused: dict[ErrorCode, dict[str, set[int]]],
 ) -> Any:
-    from pybroker.handlers.errors import WireError
-
     lists = {name for places in refused.values() for name in places}
     gone: dict[str, set[int]] = {name: set() for name in lists}
     answers = []

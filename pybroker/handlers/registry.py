@@ -1,25 +1,28 @@
 """Registration of APIs: a handler declares its messages and versions, and where it is served, where it is defined.
 
-Owns the tables, one for each role of a listener, that the index (`pybroker.handlers.index`) and the documentation are
-made from. Must not know any particular API.
+Owns the tables, one for each role of a listener, that listeners, ApiVersions, metrics and the documentation read. Must
+not know any particular API.
 """
 
 from __future__ import annotations
 
 import os
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pybroker.handlers
+from pybroker.handlers.errors import WireError, denial, wire_error
+from pybroker.handlers.judging import judged
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.security import authorizer
+from pybroker.security.operations import Operation
 from pybroker.security.requirements import NothingRequired, Scope, actions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pybroker.handlers.context import RequestContext
-    from pybroker.handlers.errors import WireError
     from pybroker.protocol.schema import Message
     from pybroker.security.requirements import Requirement, Requirements
 
@@ -36,14 +39,12 @@ SUPPORT = frozenset(
         "context",
         "encoded_topics",
         "errors",
-        "index",
         "judging",
         "leaders",
         "metadata_log",
         "mutations",
         "own_requests",
         "registry",
-        "served",
         "telemetry_client",
         "token_requests",
         "topic_metadata",
@@ -74,14 +75,19 @@ class RegisteredApi(NamedTuple):
     judge_here: Callable[[Any, RequestContext], Any] | None = None
     """What a broker answers itself of a request that it forwards."""
 
+    @property
+    def is_of_brokers(self) -> bool:
+        """Whether brokers alone send it: CLUSTER_ACTION is all that it needs. No client quota counts such requests."""
+        return not isinstance(self.requires, NothingRequired) and all(
+            one.operation is Operation.CLUSTER_ACTION for one in self.requires
+        )
+
     def prepare(self, request: Any, context: RequestContext) -> Any:
         """Return what is left of a request that is to be forwarded (`pybroker.net.dispatch.Prepared`); None for all."""
         return None if self.judge_here is None else self.judge_here(request, context)
 
     def failed(self, request: Any, context: RequestContext, error: Exception) -> Any:
         """Return the response that reports an exception to the client."""
-        from pybroker.handlers.errors import wire_error  # errors know more packages than a registration needs
-
         return self.answer_failure(request, context.version, wire_error(error))
 
     def unsupported(self, context: RequestContext) -> bytes | None:
@@ -156,8 +162,6 @@ def _declared(requires: Sequence[Requirement] | NothingRequired) -> Requirements
 
 
 def _judged(handle: Callable[[Any, RequestContext], Any], requires: Requirements, failed: Any) -> Any:
-    from pybroker.handlers.judging import judged  # it knows more packages than a registration needs
-
     return handle if isinstance(requires, NothingRequired) else judged(handle, requires, failed)
 
 
@@ -176,8 +180,6 @@ def _authorized(
             return handle(request, context)
         refused = authorizer.denied(context, actions_of(of_whole, request, context.version))
         if refused:
-            from pybroker.handlers.errors import denial  # errors know more packages than a registration needs
-
             raise denial(refused[0].resource_type)
         return handle(request, context)
 
@@ -234,11 +236,12 @@ def handler_modules() -> list[str]:
     return sorted(name for name in names if name not in SUPPORT)
 
 
+@cache
 def registered_apis(role: ListenerRole = ListenerRole.BROKER) -> Mapping[int, RegisteredApi]:
-    """Import every handler and return the APIs that listeners of one role serve, by key."""
+    """Import every handler and return the APIs that listeners of one role serve, by key in ascending order."""
     for name in handler_modules():
         import_module(f"pybroker.handlers.{name}")
-    return _apis[role]
+    return dict(sorted(_apis[role].items()))
 
 
 def definition(module: str) -> RegisteredApi:
@@ -250,3 +253,8 @@ def definition(module: str) -> RegisteredApi:
 def every_api() -> list[RegisteredApi]:
     """Import every handler and return the APIs of all roles, each once, by key."""
     return sorted({api.module: api for role in ListenerRole for api in registered_apis(role).values()}.values())
+
+
+def api_names() -> dict[int, str]:
+    """Return the names of the APIs of all roles, by key."""
+    return {api.key: api.name for api in every_api()}

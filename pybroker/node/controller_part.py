@@ -23,7 +23,7 @@ from pybroker.controller.registration import ControllerRegistration, Reachable
 from pybroker.controller.service import Controller
 from pybroker.controller.unclean_elections import UncleanElections
 from pybroker.handlers.context import Contexts, ControllerContext, ControllerServices
-from pybroker.handlers.served import served_apis
+from pybroker.handlers.registry import registered_apis
 from pybroker.machine.slices import Slices
 from pybroker.net.closing import close_connections, finish_requests
 from pybroker.net.data_plane_settings import build_data_plane_settings
@@ -163,7 +163,7 @@ class ControllerPart(msgspec.Struct, frozen=True, eq=False):
             forget = sasl.forget
             events.on(ConnectionClosed, lambda event: forget(event.connection))
         names = frozenset(listener.name for listener in listening.listeners)
-        dispatch = Dispatch({}, foundation.traced(served_apis(ListenerRole.CONTROLLER)), names)
+        dispatch = Dispatch({}, foundation.traced(registered_apis(ListenerRole.CONTROLLER)), names)
         return Pipeline(listening.data_plane, dispatch, contexts, events, limits_of(config))
 
 

@@ -21,7 +21,7 @@ import msgspec
 
 from pybroker import __version__
 from pybroker.controller.measured import MeasuredController
-from pybroker.handlers.served import api_names
+from pybroker.handlers.registry import api_names
 from pybroker.metrics.client_use import of_clients
 from pybroker.metrics.metric import Histogram, Sample
 from pybroker.net.native import client_uses, partition_states, work_counters

@@ -16,7 +16,6 @@ from pybroker.broker.broker_state import BrokerState
 from pybroker.broker.failures import BrokerFailedError
 from pybroker.broker.life import Life
 from pybroker.broker.registration import RegistrationRefusedError
-from pybroker.broker.shut_down import Stage
 from pybroker.controller.errors import ControllerError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.lost_records import clear_acceptance
@@ -30,7 +29,6 @@ from pybroker.node.controller_access import ControllerAccess
 from pybroker.node.controller_part import build_controller, listen_for_nodes
 from pybroker.node.exporting import begin_export
 from pybroker.node.foundation import Foundation
-from pybroker.node.late_imports import LateImports, late_modules
 from pybroker.node.listening import listen
 from pybroker.node.measuring import of_state
 from pybroker.node.plugins import load_plugins
@@ -258,9 +256,6 @@ class _Run:
         if self._controller is not None:
             # The partitions of lost topics are renamed by now, and another loss needs another decision.
             clear_acceptance(self._foundation.directories.metadata.path / DIRECTORY_NAME)
-        modules = late_modules(broker=self._broker is not None, controller=self._controller is not None)
-        imports = LateImports(modules)
-        self._foundation.shut_down.add(Stage.UPKEEP, imports, imports.end)
 
     def reload(self, config: BrokerConfig) -> Reread:
         """Take what may change while the node runs; raises ConfigError."""

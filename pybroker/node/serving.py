@@ -13,7 +13,7 @@ from pybroker.handlers.api_versions import encoded_answers
 from pybroker.handlers.context import BrokerContext, BrokerServices, Contexts
 from pybroker.handlers.encoded_topics import EncodedTopics
 from pybroker.handlers.own_requests import OwnRequests
-from pybroker.handlers.served import asked_by_brokers, served_apis
+from pybroker.handlers.registry import registered_apis
 from pybroker.handlers.telemetry_client import TELEMETRY_KEYS
 from pybroker.machine.slices import Slices
 from pybroker.net import descriptors
@@ -49,7 +49,7 @@ async def serve(broker: BrokerPart, intercepted: Callable[[ControlRequest, Reque
     """
     source, publisher, partitions = broker.access.source, broker.replicas.publisher, broker.replicas.partitions
     apis = _build_apis(broker)
-    broker.listening.quotas.begin(asked_by_brokers())
+    broker.listening.quotas.begin(frozenset(key for key, api in registered_apis().items() if api.is_of_brokers))
     # Its registration is in the image then, and with it all that was committed before.
     await publisher.published(max(source.image.offset, broker.membership.registration.epoch))
     unserved = TELEMETRY_KEYS if broker.plugins.telemetry is None else ()
@@ -146,7 +146,7 @@ def _build_services(
 
 def _build_apis(broker: BrokerPart) -> Mapping[int, Api]:
     """Return the APIs of the listeners; requests that the active controller decides are forwarded to it."""
-    apis: Mapping[int, Api] = served_apis(ListenerRole.BROKER)
+    apis: Mapping[int, Api] = registered_apis(ListenerRole.BROKER)
     if broker.plugins.telemetry is None:
         apis = {key: api for key, api in apis.items() if key not in TELEMETRY_KEYS}
     channels, source = broker.access.channels, broker.access.source

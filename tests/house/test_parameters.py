@@ -36,7 +36,6 @@ MORE = {
     "pybroker/coordinator/transaction/markers.py:__init__",
     "pybroker/coordinator/transaction/service.py:__init__",
     "pybroker/handlers/registry.py:handles",
-    "pybroker/handlers/served.py:__init__",
     "pybroker/machine/runner.py:__init__",
     "pybroker/protocol/schema.py:__new__",
     "pybroker/security/acls.py:decide",

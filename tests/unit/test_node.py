@@ -66,12 +66,7 @@ def test_a_single_broker_starts_without_what_it_has_no_use_for_yet(tmp_path: Pat
     assert (
         imported
         & {
-            "pybroker.client.connection",
             "pybroker.controller.forwarding_channel",
-            "pybroker.coordinator.group.machine",
-            "pybroker.coordinator.transaction.machine",
-            "pybroker.handlers.create_topics",
-            "pybroker.handlers.offset_commit",
             "pybroker.node.observer_part",
             "pybroker.security.sasl.server",
         }

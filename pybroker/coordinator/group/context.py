@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybroker.coordinator.group.machine import GroupMachine
 from pybroker.coordinator.group.modern.settings import overlay
 from pybroker.coordinator.group.view import TopicInfo, Topics
 from pybroker.metadata.image import EMPTY_IMAGE
@@ -15,7 +16,6 @@ from pybroker.metadata.image import EMPTY_IMAGE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pybroker.coordinator.group.machine import GroupMachine
     from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
     from pybroker.coordinator.group.settings import GroupSettings
     from pybroker.metadata.image import MetadataImage, TopicImage, TopicsImage
@@ -55,9 +55,6 @@ class GroupContext:
 
     def build_machine(self) -> GroupMachine:
         """Make a machine that reads this context."""
-        # A seventh of all that a start would import, and nothing of it is needed before there is a group.
-        from pybroker.coordinator.group.machine import GroupMachine
-
         return GroupMachine(self._settings, self.topics, lambda: self._of_groups)
 
     def topics(self) -> Topics:

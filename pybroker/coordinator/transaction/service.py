@@ -23,6 +23,7 @@ from pybroker.coordinator.runtime.service import CoordinatorRuntime
 from pybroker.coordinator.transaction.errors import ProducerIdNeededError
 from pybroker.coordinator.transaction.events import AbortTimedOut, AddPartitions, VerifyPartitions
 from pybroker.coordinator.transaction.log import TransactionRecordCodec, fault_effect
+from pybroker.coordinator.transaction.machine import TransactionMachine
 from pybroker.coordinator.transaction.markers import TransactionMarkers
 from pybroker.coordinator.transaction.metadata import FIRST_VERSION_WITH_EPOCH_BUMP
 from pybroker.coordinator.transaction.state import TransactionContext
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from pybroker.coordinator.runtime.commits import CommitWaits
     from pybroker.coordinator.runtime.log import PartitionLog
     from pybroker.coordinator.transaction.events import EndTransaction, InitProducerId, ProducerIdentity, TimedOut
-    from pybroker.coordinator.transaction.machine import TransactionMachine
     from pybroker.coordinator.transaction.own_partitions import OwnPartitions
     from pybroker.coordinator.transaction.records import TransactionRecord
     from pybroker.coordinator.transaction.settings import TransactionSettings
@@ -52,8 +52,6 @@ log = logging.getLogger("pybroker.coordinator.transaction")
 
 
 def _build_machine(context: TransactionContext) -> TransactionMachine:
-    from pybroker.coordinator.transaction.machine import TransactionMachine  # no start needs it
-
     return TransactionMachine(context)
 
 

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from pybroker.handlers.registry import every_api, handler_modules, registered_apis
+from pybroker.handlers.registry import api_names, every_api, handler_modules, registered_apis
 from pybroker.protocol.api_keys import ApiKey
 from pybroker.protocol.listener_role import ListenerRole
 
@@ -21,7 +21,17 @@ def test_listeners_of_brokers_and_of_controllers_have_apis_of_their_own() -> Non
     brokers, controllers = registered_apis(ListenerRole.BROKER), registered_apis(ListenerRole.CONTROLLER)
     assert ApiKey.METADATA in brokers.keys() - controllers.keys()
     assert brokers[ApiKey.CREATE_TOPICS] is controllers[ApiKey.CREATE_TOPICS]
-    assert registered_apis() is brokers
+    assert registered_apis() == brokers
+    assert list(brokers) == sorted(brokers)
+
+
+def test_no_client_quota_is_about_what_brokers_alone_ask() -> None:
+    assert [key for key, api in registered_apis().items() if api.is_of_brokers] == [ApiKey.WRITE_TXN_MARKERS]
+
+
+def test_every_key_has_a_name() -> None:
+    assert api_names()[ApiKey.METADATA] == "Metadata"
+    assert api_names()[ApiKey.BROKER_HEARTBEAT] == "BrokerHeartbeat"
 
 
 @pytest.mark.parametrize("module", handler_modules())
