@@ -30,6 +30,10 @@ class BlockingTransactions:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._closing = threading.Lock()
+        # Held while a call is handed to the loop. Invariant: none is handed over once `_is_closed` is true, so the last
+        # one, which ends the others, finds all of them.
+        self._posting = threading.Lock()
+        self._is_closed = False
 
     def init(self, timeout_s: float | None) -> None:
         """As `TransactionDriver.init`."""
@@ -57,11 +61,12 @@ class BlockingTransactions:
     def close(self) -> None:
         """End the connections and the thread. A call of another thread raises ClosedError; another `close` waits."""
         with self._closing:
-            loop, thread = self._loop, self._thread
+            with self._posting:
+                self._is_closed, loop, thread = True, self._loop, self._thread
             if loop is None or thread is None:
                 return
             try:
-                self._run(self._end_calls())
+                asyncio.run_coroutine_threadsafe(self._end_calls(), loop).result()
             finally:
                 self._loop = None
                 loop.call_soon_threadsafe(loop.stop)
@@ -83,11 +88,17 @@ class BlockingTransactions:
         return max(0, round((deadline - time.monotonic()) * 1000))
 
     def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._loop.run_forever, name="pybroker-transactions", daemon=True)
-            self._thread.start()
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        with self._posting:
+            if self._is_closed:
+                work.close()
+                raise ClosedError("the producer is closed")
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=self._loop.run_forever, name="pybroker-transactions", daemon=True
+                )
+                self._thread.start()
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
         except CancelledError:
