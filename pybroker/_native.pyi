@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, Protocol, Self, final
 
 from typing_extensions import Buffer, TypeVar, disjoint_base
 
-from pybroker.client.record_metadata import RecordMetadata
+from pybroker.client.producing.record_metadata import RecordMetadata
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -2094,7 +2094,7 @@ class SimulatedDisk:
     def fail_syncs(self, fails: bool) -> None:
         """Lets every sync of a file fail, or none."""
     def replace_file(self, path: str, content: bytes) -> None:
-        """Replaces a small file whole, durably, as `pybroker.storage.atomic_file` does."""
+        """Replaces a small file whole, durably, as `pybroker.storage.log_dirs.atomic_file` does."""
     def crash(self, how: Literal["process", "losing", "torn"], seed: int, root: str) -> None:
         """Writes below another root what a crash leaves now: all of it where a process ends, what was synced where a
         machine does, or some of the rest as well, by the seed."""

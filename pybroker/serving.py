@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pybroker.broker.transaction_verification import TransactionVerification
     from pybroker.config.broker import BrokerConfig
     from pybroker.config.endpoint import Listener
-    from pybroker.config.sasl import ListenerSasl
+    from pybroker.config.security.sasl import ListenerSasl
     from pybroker.coordinator.transaction.service import TransactionCoordinator
     from pybroker.machine.reply import Reply
     from pybroker.metadata.image import MetadataImage, ScramImage

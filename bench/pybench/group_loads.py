@@ -15,13 +15,13 @@ from collections.abc import Sequence
 
 from pybroker.client import AsyncConsumer, Producer, TopicPartition
 from pybroker.client.assignors import CooperativeStickyAssignor
-from pybroker.client.cluster import Cluster
+from pybroker.client.consuming.topic_watch import TopicWatch
 from pybroker.client.drivers.classic import ClassicDriver
 from pybroker.client.drivers.driver import MembershipDriver
 from pybroker.client.drivers.modern import ModernDriver
 from pybroker.client.membership.modern import ModernMember, ModernRules
+from pybroker.client.network.cluster import Cluster
 from pybroker.client.settings import ConsumerSettings
-from pybroker.client.topic_watch import TopicWatch
 
 _HEARTBEAT_S = 0.25
 _PATIENCE_S = 120.0

@@ -26,7 +26,7 @@ from pybroker.controller.cluster.elections import leads_anything
 from pybroker.controller.cluster.machine import ClusterMachine
 from pybroker.controller.cluster.settings import ClusterSettings
 from pybroker.controller.cluster.whole_requests import whole_creation
-from pybroker.controller.quorum.snapshots import newest_snapshot, read_snapshot, write_snapshot
+from pybroker.controller.quorum.snapshot.snapshots import newest_snapshot, read_snapshot, write_snapshot
 from pybroker.metadata.features import INITIAL_LEVELS, RECORD_VERSIONS, SUPPORTED_FEATURES
 from pybroker.metadata.loader import Loader
 from pybroker.protocol.messages.alter_partition_reassignments import ReassignablePartition

@@ -22,7 +22,7 @@ from pybroker.protocol.schema import Message
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from pybroker.client.connection import Connection
+    from pybroker.client.network.connection import Connection
     from pybroker.client.security.renewed import RenewedSecurity
     from pybroker.config.broker import BrokerConfig
     from pybroker.metadata.image import MetadataImage
@@ -199,7 +199,7 @@ class BrokerChannel:
                 f"{self._name}: broker {node_id} has no listener {self._settings.listener}, only "
                 f"{', '.join(sorted(registered.listeners))}"
             )
-        from pybroker.client.kept_connection import server_name
+        from pybroker.client.network.kept_connection import server_name
 
         return server_name(*endpoint)
 
@@ -229,7 +229,10 @@ class _Peer:
     """What is kept of one broker."""
 
     def __init__(self, settings: BrokerChannelSettings) -> None:
-        from pybroker.client.kept_connection import KeptConnection, settings_of_node  # a single broker asks nobody
+        from pybroker.client.network.kept_connection import (  # a single broker asks nobody
+            KeptConnection,
+            settings_of_node,
+        )
 
         self.kept = KeptConnection(
             settings_of_node(str(settings.node_id), _REQUEST_TIMEOUT_MS),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pybroker.storage.directories import Directories
+    from pybroker.storage.log_dirs.directories import Directories
 
 log = logging.getLogger("pybroker.broker")
 

@@ -17,14 +17,14 @@ import msgspec
 from pybroker.broker.directory_reports import DirectoryReports
 from pybroker.metadata.features import SUPPORTED_FEATURES
 from pybroker.metadata.replica_directories import LOST_DIRECTORY
-from pybroker.storage.meta_properties import id_bytes
+from pybroker.storage.log_dirs.meta_properties import id_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from pybroker.metadata.image import MetadataImage
     from pybroker.protocol.errors import ErrorCode
-    from pybroker.storage.directories import Directories
+    from pybroker.storage.log_dirs.directories import Directories
 
 log = logging.getLogger("pybroker.broker")
 

@@ -12,7 +12,7 @@ from pybroker.cli.cluster_access import add_node_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_output import add_json_option, print_json, refuse_json
 from pybroker.cli.option_rules import refuse_with
-from pybroker.client.acl_admin import Acl, AclFilter, AclPattern
+from pybroker.client.administration.acl_admin import Acl, AclFilter, AclPattern
 from pybroker.client.errors import ClientError
 from pybroker.config.errors import ConfigError
 from pybroker.security.operations import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
-    from pybroker.client.admin import Admin
+    from pybroker.client.administration.admin import Admin
 
 DESCRIPTION = "Add, remove and list access control entries. Options and output are those of kafka-acls."
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from pybroker.client.topics import BrokerDescription
+    from pybroker.client.administration.topics import BrokerDescription
 
 DESCRIPTION = "Show which versions of each API the brokers serve. Options and output are Kafka's."
 

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from pybroker.client.errors import ClientError
-from pybroker.client.retry_budget import is_retriable
+from pybroker.client.network.retry_budget import is_retriable
 from pybroker.client.settings import AdminSettings, ProducerSettings
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class BrokerWatch:
     def _ask(self) -> ClientError | None:
         """Return what asking the cluster fails with, where another try may help."""
         # A producer that has its answers needs no admin.
-        from pybroker.client.admin import Admin
+        from pybroker.client.administration.admin import Admin
 
         try:
             with Admin(self._servers, self._properties) as admin:

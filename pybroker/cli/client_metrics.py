@@ -12,16 +12,16 @@ from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_output import add_json_option, print_json, refuse_json
 from pybroker.cli.kafka_exceptions import java_words
+from pybroker.client.administration.topics import CLIENT_METRICS, DELETE, SET, ConfigChange
 from pybroker.client.errors import BrokerError, ClientError, SettingError
-from pybroker.client.topics import CLIENT_METRICS, DELETE, SET, ConfigChange
 from pybroker.config.client_metrics import ATTRIBUTES
 from pybroker.config.errors import ConfigError
-from pybroker.storage.meta_properties import random_id
+from pybroker.storage.log_dirs.meta_properties import random_id
 
 if TYPE_CHECKING:
     import argparse
 
-    from pybroker.client.admin import Admin
+    from pybroker.client.administration.admin import Admin
 
 DESCRIPTION = (
     "Say which clients push which metrics to the brokers (KIP-714). "

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from pybroker.client.settings import AdminSettings
 from pybroker.config.properties import parse_overrides, read_properties
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
-    from pybroker.client.admin import Admin
-    from pybroker.client.topics import BrokerDescription
+    from pybroker.client.administration.admin import Admin
+    from pybroker.client.administration.topics import BrokerDescription
 
 _WIDTH_WITHOUT_NODES, _WIDTH_WITHOUT_RACKS = 100, 10
 

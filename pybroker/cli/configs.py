@@ -31,8 +31,7 @@ from pybroker.cli.quota_options import (
     quota_documents,
 )
 from pybroker.cli.scram_options import parse_credential
-from pybroker.client.errors import ClientError
-from pybroker.client.topics import (
+from pybroker.client.administration.topics import (
     BROKER,
     BROKER_LOGGER,
     CLIENT_METRICS,
@@ -43,13 +42,14 @@ from pybroker.client.topics import (
     ConfigChange,
     ConfigEntry,
 )
+from pybroker.client.errors import ClientError
 from pybroker.config.errors import ConfigError
 from pybroker.config.properties import read_properties
 
 if TYPE_CHECKING:
     import argparse
 
-    from pybroker.client.admin import Admin
+    from pybroker.client.administration.admin import Admin
 
 DESCRIPTION = (
     "Show and change the settings of topics, brokers, groups and client metrics, and the quotas of users, clients and "

@@ -22,14 +22,14 @@ from pybroker.cli.errors import CommandError
 from pybroker.cli.interrupts import Interrupts
 from pybroker.cli.message_formatters import Formatter, UndecodedError, find_formatter, lay_out
 from pybroker.client.errors import ClientError
-from pybroker.client.retry_budget import is_retriable
+from pybroker.client.network.retry_budget import is_retriable
 from pybroker.config.errors import ConfigError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from pybroker.client.fetcher import Record
+    from pybroker.client.consuming.fetcher import Record
 
 DESCRIPTION = "Read data from topics and write it to standard output. Options are those of kafka-console-consumer."
 

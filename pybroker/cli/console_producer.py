@@ -19,7 +19,7 @@ from pybroker.cli.errors import CommandError
 from pybroker.cli.interrupts import Interrupts
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.client.errors import ClientError, DeliveryError, RecordError
-from pybroker.client.producer import Producer
+from pybroker.client.producing.producer import Producer
 from pybroker.client.text import LineSender
 
 if TYPE_CHECKING:

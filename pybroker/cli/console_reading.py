@@ -14,20 +14,20 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pybroker.cli.errors import CommandError
-from pybroker.client.admin import Admin
-from pybroker.client.consumer import Consumer
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.groups import OffsetAndMetadata
+from pybroker.client.administration.topics import EARLIEST, LATEST, TopicPartition
+from pybroker.client.consuming.consumer import Consumer
+from pybroker.client.consuming.listener import RebalanceListener
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.groups import OffsetAndMetadata
-from pybroker.client.listener import RebalanceListener
 from pybroker.client.settings import AdminSettings, ConsumerSettings
-from pybroker.client.topics import EARLIEST, LATEST, TopicPartition
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pybroker.client.fetcher import Record
+    from pybroker.client.consuming.fetcher import Record
     from pybroker.client.text import FormattedRecords, RecordFormat
 
 _LOOK_AGAIN_S = 1.0

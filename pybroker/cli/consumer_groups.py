@@ -18,8 +18,8 @@ from pybroker.cli.consumer_groups_reset import parse_topics, plan_reset, print_c
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_output import add_json_option, print_json, refuse_json
 from pybroker.cli.kafka_exceptions import java_message, java_text
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.errors import BrokerError, ClientError, SettingError
-from pybroker.client.topics import TopicPartition
 from pybroker.config.errors import ConfigError
 from pybroker.protocol.errors import ErrorCode
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from pybroker.client.admin import Admin
+    from pybroker.client.administration.admin import Admin
 
 DESCRIPTION = (
     "List all consumer groups, describe a consumer group, delete consumer group info, or reset consumer group offsets. "

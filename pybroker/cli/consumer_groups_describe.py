@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_output import print_json
 from pybroker.cli.kafka_exceptions import named
-from pybroker.client.admin import Admin
-from pybroker.client.groups import GroupDescription, MemberDescription, Offsets
-from pybroker.client.topics import LATEST, TopicPartition
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.groups import GroupDescription, MemberDescription, Offsets
+from pybroker.client.administration.topics import LATEST, TopicPartition
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.errors import CommandError
 from pybroker.cli.text_files import read_text
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.groups import Offsets
+from pybroker.client.administration.topics import EARLIEST, LATEST, TopicPartition
 from pybroker.client.errors import BrokerError
-from pybroker.client.groups import Offsets
 from pybroker.client.java.hash_order import HashOrderedSet, partition_hash
 from pybroker.client.settings import parse_duration_ms
-from pybroker.client.topics import EARLIEST, LATEST, TopicPartition
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pybroker.client.admin import Admin
-    from pybroker.client.token_admin import Token
+    from pybroker.client.administration.admin import Admin
+    from pybroker.client.administration.token_admin import Token
 
 DESCRIPTION = (
     "Create, renew, expire and describe delegation tokens. Options and output are those of kafka-delegation-tokens."

@@ -16,8 +16,8 @@ from pybroker.cli.json_files import as_array, as_object, integer_of, long_of, st
 from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.cli.text_files import read_text
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.topics import TopicPartition
 from pybroker.config.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from pybroker.cli.errors import CommandError
 from pybroker.cli.feature_table import LATEST, LEVELS, default_level, needs, parse_release, release_name
 from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.cli.kafka_exceptions import java_text, java_words
+from pybroker.client.administration.quorum import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, FeatureUpdate
 from pybroker.client.errors import ClientError
-from pybroker.client.quorum import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, FeatureUpdate
 from pybroker.config.errors import ConfigError
 from pybroker.metadata.features import METADATA_VERSION
 from pybroker.metadata.metadata_versions import NAMES

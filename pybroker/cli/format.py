@@ -18,13 +18,13 @@ from pybroker.cli.initial_features import plan_levels, recorded
 from pybroker.cli.scram_options import parse_scram_user
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError
-from pybroker.controller.quorum.bootstrap import remove_first_files, write_bootstrap, write_first_voters
+from pybroker.controller.quorum.log.bootstrap import remove_first_files, write_bootstrap, write_first_voters
 from pybroker.metadata.features import METADATA_VERSION
 from pybroker.metadata.metadata_versions import NAMES
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
 from pybroker.storage.errors import DirectoryError, DirectoryFailedError
-from pybroker.storage.log_directory import LogDirectory
-from pybroker.storage.meta_properties import FILE_NAME, MetaProperties, id_bytes, id_text, random_id
+from pybroker.storage.log_dirs.log_directory import LogDirectory
+from pybroker.storage.log_dirs.meta_properties import FILE_NAME, MetaProperties, id_bytes, id_text, random_id
 
 if TYPE_CHECKING:
     import argparse

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_output import add_json_option, print_json
+from pybroker.client.administration.topics import ListedOffset, TopicPartition
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.topics import ListedOffset, TopicPartition
 from pybroker.config.errors import ConfigError
 
 if TYPE_CHECKING:
     import argparse
 
-    from pybroker.client.admin import Admin
+    from pybroker.client.administration.admin import Admin
 
 DESCRIPTION = "Get offsets of partitions. Options and output are those of kafka-get-offsets."
 

@@ -11,8 +11,8 @@ from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.cli.kafka_exceptions import java_text
+from pybroker.client.administration.groups import GroupListing
 from pybroker.client.errors import ClientError, SettingError
-from pybroker.client.groups import GroupListing
 from pybroker.config.errors import ConfigError
 
 if TYPE_CHECKING:

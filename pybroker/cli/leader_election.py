@@ -15,8 +15,8 @@ from pybroker.cli.errors import CommandError
 from pybroker.cli.json_files import as_array, as_object, integer_of, string_of
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.cli.text_files import read_text
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.errors import ClientError
-from pybroker.client.topics import TopicPartition
 from pybroker.config.errors import ConfigError
 from pybroker.protocol.errors import ErrorCode
 

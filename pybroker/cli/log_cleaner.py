@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_output import add_json_option, print_json
-from pybroker.storage.checkpoint import CLEANED_OFFSETS, read_checkpoint
-from pybroker.storage.dirtiness import Segment, bytes_of, first_dirty_offset
+from pybroker.storage.compaction.dirtiness import Segment, bytes_of, first_dirty_offset
+from pybroker.storage.compaction.last_passes import CLEANED, FILE_NAME, LastPass, read_last_passes
 from pybroker.storage.errors import CorruptCheckpointError
-from pybroker.storage.last_passes import CLEANED, FILE_NAME, LastPass, read_last_passes
+from pybroker.storage.log_dirs.checkpoint import CLEANED_OFFSETS, read_checkpoint
 
 if TYPE_CHECKING:
     import argparse

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Mapping
 
-    from pybroker.client.log_dirs import LogDirDescription
+    from pybroker.client.administration.log_dirs import LogDirDescription
 
 DESCRIPTION = (
     "Show what lies in the log directories of brokers (--describe: options and output are those of kafka-log-dirs), "

@@ -15,10 +15,10 @@ from pybroker.cli.errors import CommandError
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError
 from pybroker.storage.errors import DirectoryError
+from pybroker.storage.log_dirs.meta_properties import FILE_NAME
+from pybroker.storage.log_dirs.partition_directory import METADATA_DIRECTORY, find_partitions
 from pybroker.storage.losses import Report, read_reports
-from pybroker.storage.meta_properties import FILE_NAME
 from pybroker.storage.native import set_aside_files
-from pybroker.storage.partition_directory import METADATA_DIRECTORY, find_partitions
 from pybroker.storage.verification import verify_directories
 
 if TYPE_CHECKING:

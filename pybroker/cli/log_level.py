@@ -12,14 +12,14 @@ from pybroker.cli.cluster_access import add_cluster_options, open_admin
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.cli.kafka_exceptions import java_text
+from pybroker.client.administration.topics import BROKER_LOGGER, DELETE, SET, ConfigChange
 from pybroker.client.errors import ClientError
-from pybroker.client.topics import BROKER_LOGGER, DELETE, SET, ConfigChange
 from pybroker.config.errors import ConfigError
 
 if TYPE_CHECKING:
     import argparse
 
-    from pybroker.client.admin import Admin
+    from pybroker.client.administration.admin import Admin
 
 DESCRIPTION = (
     "Show and change the levels of brokers' loggers while they run. A level holds for every logger below its name, "

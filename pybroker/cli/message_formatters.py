@@ -21,7 +21,7 @@ from pybroker.protocol.messages import transaction_records
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pybroker.client.fetcher import Record
+    from pybroker.client.consuming.fetcher import Record
     from pybroker.protocol.schema import Message
 
 _PACKAGES = ("org.apache.kafka.tools.consumer.", "kafka.tools.", "kafka.coordinator.group.GroupMetadataManager$")

@@ -19,13 +19,13 @@ from pybroker.cli.tables import table_lines
 from pybroker.cli.uuids import parse_uuid
 from pybroker.client.errors import ClientError
 from pybroker.config.errors import ConfigError
-from pybroker.storage.meta_properties import id_text
+from pybroker.storage.log_dirs.meta_properties import id_text
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
-    from pybroker.client.quorum import QuorumDescription, QuorumReplica
+    from pybroker.client.administration.quorum import QuorumDescription, QuorumReplica
 
 DESCRIPTION = (
     "Describe the metadata quorum, and change who votes in it. Options and output are those of kafka-metadata-quorum."

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.errors import CommandError
-from pybroker.client.quorum import RaftEndpoint
+from pybroker.client.administration.quorum import RaftEndpoint
 from pybroker.config.endpoint import parse_endpoints
 from pybroker.config.properties import read_properties
 from pybroker.storage.errors import StorageError
-from pybroker.storage.meta_properties import id_bytes, read_meta_properties
+from pybroker.storage.log_dirs.meta_properties import id_bytes, read_meta_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

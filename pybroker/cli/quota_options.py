@@ -10,16 +10,16 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.errors import CommandError
-from pybroker.client.quota_admin import ANY_NAME
-from pybroker.client.topics import DELETE
+from pybroker.client.administration.quota_admin import ANY_NAME
+from pybroker.client.administration.topics import DELETE
 from pybroker.security.scram_mechanisms import SCRAM_BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pybroker.client.admin import Admin
-    from pybroker.client.quota_admin import NameFilter, QuotaEntity
-    from pybroker.client.topics import ConfigChange
+    from pybroker.client.administration.admin import Admin
+    from pybroker.client.administration.quota_admin import NameFilter, QuotaEntity
+    from pybroker.client.administration.topics import ConfigChange
 
 USERS, CLIENTS, IPS = "users", "clients", "ips"
 QUOTA_TYPES = {USERS: "user", CLIENTS: "client-id", IPS: "ip"}

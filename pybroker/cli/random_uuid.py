@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.storage.meta_properties import random_id
+from pybroker.storage.log_dirs.meta_properties import random_id
 
 if TYPE_CHECKING:
     import argparse

@@ -27,9 +27,9 @@ from pybroker.cli.reassignment_throttles import (
     throttle_replication,
 )
 from pybroker.cli.text_files import read_text
+from pybroker.client.administration.log_dirs import Replica
+from pybroker.client.administration.topics import Reassignment, TopicPartition
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.log_dirs import Replica
-from pybroker.client.topics import Reassignment, TopicPartition
 from pybroker.config.errors import ConfigError
 from pybroker.protocol.errors import ErrorCode
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Collection, Iterable, Mapping
 
-    from pybroker.client.admin import Admin
+    from pybroker.client.administration.admin import Admin
 
 DESCRIPTION = (
     "Give partitions other replicas, or replicas another log directory. Options and output are those of "

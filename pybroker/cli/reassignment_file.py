@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_files import as_array, as_object, integer_of, integers_of, string_of, strings_of
-from pybroker.client.log_dirs import Replica
-from pybroker.client.topics import TopicPartition
+from pybroker.client.administration.log_dirs import Replica
+from pybroker.client.administration.topics import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

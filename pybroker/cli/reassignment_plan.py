@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from pybroker.cli.errors import CommandError
 from pybroker.cli.json_files import as_array, as_object, integer_of, string_of
 from pybroker.cli.reassignment_file import build_file
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.errors import BrokerError
-from pybroker.client.topics import TopicPartition
 from pybroker.controller.cluster.placement import place
 from pybroker.metadata.image import BrokerRegistration
 from pybroker.protocol.errors import ErrorCode
@@ -22,7 +22,7 @@ from pybroker.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pybroker.client.admin import Admin
+    from pybroker.client.administration.admin import Admin
 
 _VERSION = 1
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pybroker.client.administration.topics import BROKER, DELETE, SET, TOPIC, ConfigChange, Reassignment, TopicPartition
 from pybroker.client.java.hash_order import HashOrderedSet, string_hash
-from pybroker.client.topics import BROKER, DELETE, SET, TOPIC, ConfigChange, Reassignment, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pybroker.client.admin import Admin
+    from pybroker.client.administration.admin import Admin
 
 MOVE_THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pybroker.client.log_dirs import BatchMark, ReplicaBatches
+    from pybroker.client.administration.log_dirs import BatchMark, ReplicaBatches
 
 
 def differences(replicas: Mapping[str, ReplicaBatches], *, compacted: bool = False) -> Iterator[str]:

@@ -16,17 +16,17 @@ from pybroker.cli.dump_log.native import LogWalk
 from pybroker.cli.errors import CommandError
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.cli.replica_comparison import differences
+from pybroker.client.administration.log_dirs import BatchMark, Replica, ReplicaBatches
+from pybroker.client.administration.topics import EARLIEST, LATEST, TopicPartition
 from pybroker.client.errors import ClientError
-from pybroker.client.log_dirs import BatchMark, Replica, ReplicaBatches
-from pybroker.client.topics import EARLIEST, LATEST, TopicPartition
 from pybroker.config.errors import ConfigError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping
 
-    from pybroker.client.admin import Admin
-    from pybroker.client.topics import PartitionDescription
+    from pybroker.client.administration.admin import Admin
+    from pybroker.client.administration.topics import PartitionDescription
 
 DESCRIPTION = "Compare the replicas of partitions, batch by batch: status 0 where they are the same, else 1."
 

@@ -12,7 +12,7 @@ from base64 import b64decode
 from typing import TYPE_CHECKING
 
 from pybroker.cli.errors import CommandError
-from pybroker.client.user_admin import ScramPassword, fresh_salt
+from pybroker.client.administration.user_admin import ScramPassword, fresh_salt
 from pybroker.protocol.messages.records.user_scram_credential import UserScramCredentialRecord
 from pybroker.security.scram import salted_password, server_key, stored_key
 from pybroker.security.scram_mechanisms import LEAST_ITERATIONS, MOST_ITERATIONS, SCRAM_BY_NAME

@@ -30,12 +30,12 @@ from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
-from pybroker.controller.quorum.log_check import check_metadata_log
-from pybroker.controller.quorum.lost_records import ACCEPT_LOSS
-from pybroker.storage.atomic_file import sync_directory
+from pybroker.controller.quorum.log.log_check import check_metadata_log
+from pybroker.controller.quorum.log.lost_records import ACCEPT_LOSS
 from pybroker.storage.errors import StorageError
-from pybroker.storage.log_directory import CLEAN_SHUTDOWN_NAME, LogDirectory
-from pybroker.storage.meta_properties import FILE_NAME, MetaProperties, read_meta_properties
+from pybroker.storage.log_dirs.atomic_file import sync_directory
+from pybroker.storage.log_dirs.log_directory import CLEAN_SHUTDOWN_NAME, LogDirectory
+from pybroker.storage.log_dirs.meta_properties import FILE_NAME, MetaProperties, read_meta_properties
 
 if TYPE_CHECKING:
     import argparse

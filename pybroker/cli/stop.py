@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pybroker.cli.errors import CommandError
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError
-from pybroker.storage.log_directory import holder_of
+from pybroker.storage.log_dirs.log_directory import holder_of
 
 if TYPE_CHECKING:
     import argparse

@@ -13,7 +13,7 @@ from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError
 from pybroker.storage.errors import ForeignDirectoryError
-from pybroker.storage.meta_properties import FILE_NAME, MetaProperties, read_meta_properties
+from pybroker.storage.log_dirs.meta_properties import FILE_NAME, MetaProperties, read_meta_properties
 
 if TYPE_CHECKING:
     import argparse

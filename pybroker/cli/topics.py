@@ -20,9 +20,7 @@ from pybroker.cli.json_output import add_json_option, print_json, refuse_json
 from pybroker.cli.kafka_exceptions import java_text, java_words
 from pybroker.cli.option_rules import conflict, is_given, refuse_with, require
 from pybroker.cli.uuids import parse_uuid
-from pybroker.client.errors import BrokerError, ClientError, UnservedApiError
-from pybroker.client.java.hash_order import in_hash_order
-from pybroker.client.topics import (
+from pybroker.client.administration.topics import (
     ConfigEntry,
     MorePartitions,
     NewTopic,
@@ -30,6 +28,8 @@ from pybroker.client.topics import (
     Reassignment,
     TopicDescription,
 )
+from pybroker.client.errors import BrokerError, ClientError, UnservedApiError
+from pybroker.client.java.hash_order import in_hash_order
 from pybroker.config.errors import ConfigError
 from pybroker.protocol.errors import ErrorCode
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from pybroker.client.admin import Admin
+    from pybroker.client.administration.admin import Admin
 
 DESCRIPTION = "Create, list, describe, enlarge and delete topics. Options and output are those of kafka-topics."
 

@@ -14,9 +14,9 @@ from pybroker.cli.errors import CommandError
 from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.cli.kafka_exceptions import java_words
 from pybroker.cli.tables import table_lines
+from pybroker.client.administration.topics import TopicPartition
+from pybroker.client.administration.transactions import NOTHING, ProducerState
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.topics import TopicPartition
-from pybroker.client.transactions import NOTHING, ProducerState
 from pybroker.config.errors import ConfigError
 from pybroker.protocol.errors import ErrorCode
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Sequence
 
-    from pybroker.client.admin import Admin
+    from pybroker.client.administration.admin import Admin
 
 DESCRIPTION = (
     "Analyze the transactional state of producers in the cluster: detect hanging transactions, and end them. "

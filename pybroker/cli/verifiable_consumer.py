@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 from pybroker.cli.console_options import read_file
 from pybroker.cli.errors import CommandError
 from pybroker.cli.interrupts import Interrupts
-from pybroker.client.consumer import Consumer
+from pybroker.client.administration.groups import OffsetAndMetadata
+from pybroker.client.administration.topics import TopicPartition
+from pybroker.client.consuming.consumer import Consumer
+from pybroker.client.consuming.listener import RebalanceListener
 from pybroker.client.errors import ClientError
-from pybroker.client.groups import OffsetAndMetadata
-from pybroker.client.listener import RebalanceListener
-from pybroker.client.topics import TopicPartition
 from pybroker.protocol.kafka_json import json_text
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
 
-    from pybroker.client.fetcher import Record
+    from pybroker.client.consuming.fetcher import Record
 
 DESCRIPTION = "Read a topic as a member of a group, and print rebalances, records and commits as events of JSON."
 

@@ -18,14 +18,14 @@ from pybroker.cli.errors import CommandError
 from pybroker.cli.interrupts import Interrupts
 from pybroker.cli.kafka_exceptions import java_class, java_words
 from pybroker.client.errors import BrokerError, ClientError, ClosedError
-from pybroker.client.producer import Producer
+from pybroker.client.producing.producer import Producer
 from pybroker.protocol.kafka_json import json_text
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from pybroker.client.record_metadata import RecordMetadata
+    from pybroker.client.producing.record_metadata import RecordMetadata
 
 DESCRIPTION = "Send increasing numbers to a topic, and print an event of JSON for each that is acknowledged or not."
 

@@ -11,14 +11,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pybroker.client.admin import Admin
-    from pybroker.client.async_admin import AsyncAdmin
-    from pybroker.client.async_consumer import AsyncConsumer
-    from pybroker.client.async_producer import AsyncProducer
+    from pybroker.client.administration.admin import Admin
+    from pybroker.client.administration.async_admin import AsyncAdmin
+    from pybroker.client.administration.groups import OffsetAndMetadata
+    from pybroker.client.administration.log_dirs import LogDirDescription, Replica, ReplicaInfo
+    from pybroker.client.administration.topics import (
+        EARLIEST,
+        LATEST,
+        MAX_TIMESTAMP,
+        ListedOffset,
+        NewTopic,
+        Reassignment,
+        TopicDescription,
+        TopicPartition,
+    )
     from pybroker.client.column_sending import AsyncRowsDelivery
-    from pybroker.client.columns import COLUMNS, SENDABLE_COLUMNS, ColumnFetcher, RecordColumns
     from pybroker.client.consume_transform_produce import ConsumeTransformProduce, Output
-    from pybroker.client.consumer import Consumer
+    from pybroker.client.consuming.async_consumer import AsyncConsumer
+    from pybroker.client.consuming.columns import COLUMNS, SENDABLE_COLUMNS, ColumnFetcher, RecordColumns
+    from pybroker.client.consuming.consumer import Consumer
+    from pybroker.client.consuming.fetcher import AsyncFetcher, Fetcher, Record
+    from pybroker.client.consuming.listener import RebalanceListener
     from pybroker.client.errors import (
         ArgumentError,
         AuthenticationError,
@@ -51,23 +64,10 @@ if TYPE_CHECKING:
         UnsendableError,
         UnservedApiError,
     )
-    from pybroker.client.fetcher import AsyncFetcher, Fetcher, Record
-    from pybroker.client.groups import OffsetAndMetadata
-    from pybroker.client.listener import RebalanceListener
-    from pybroker.client.log_dirs import LogDirDescription, Replica, ReplicaInfo
     from pybroker.client.metrics import MetricValue
     from pybroker.client.native import KeyedStamps, LatencyHistogram, LoadGenerator, Tally
-    from pybroker.client.producer import Continuation, Delivery, Producer, RecordMetadata, RowsDelivery
-    from pybroker.client.topics import (
-        EARLIEST,
-        LATEST,
-        MAX_TIMESTAMP,
-        ListedOffset,
-        NewTopic,
-        Reassignment,
-        TopicDescription,
-        TopicPartition,
-    )
+    from pybroker.client.producing.async_producer import AsyncProducer
+    from pybroker.client.producing.producer import Continuation, Delivery, Producer, RecordMetadata, RowsDelivery
     from pybroker.client.transaction.group_metadata import GroupMetadata
     from pybroker.client.transaction.suspended import SuspendedTransaction
     from pybroker.protocol.errors import ErrorCode
@@ -147,14 +147,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "pybroker.client.admin": ("Admin",),
-    "pybroker.client.async_admin": ("AsyncAdmin",),
-    "pybroker.client.async_consumer": ("AsyncConsumer",),
-    "pybroker.client.async_producer": ("AsyncProducer",),
+    "pybroker.client.administration.admin": ("Admin",),
+    "pybroker.client.administration.async_admin": ("AsyncAdmin",),
+    "pybroker.client.consuming.async_consumer": ("AsyncConsumer",),
+    "pybroker.client.producing.async_producer": ("AsyncProducer",),
     "pybroker.client.column_sending": ("AsyncRowsDelivery",),
-    "pybroker.client.columns": ("COLUMNS", "SENDABLE_COLUMNS", "ColumnFetcher", "RecordColumns"),
+    "pybroker.client.consuming.columns": ("COLUMNS", "SENDABLE_COLUMNS", "ColumnFetcher", "RecordColumns"),
     "pybroker.client.consume_transform_produce": ("ConsumeTransformProduce", "Output"),
-    "pybroker.client.consumer": ("Consumer",),
+    "pybroker.client.consuming.consumer": ("Consumer",),
     "pybroker.client.errors": (
         "ArgumentError",
         "AuthenticationError",
@@ -187,14 +187,14 @@ _HOMES = {
         "UnsendableError",
         "UnservedApiError",
     ),
-    "pybroker.client.fetcher": ("AsyncFetcher", "Fetcher", "Record"),
-    "pybroker.client.groups": ("OffsetAndMetadata",),
-    "pybroker.client.listener": ("RebalanceListener",),
-    "pybroker.client.log_dirs": ("LogDirDescription", "Replica", "ReplicaInfo"),
+    "pybroker.client.consuming.fetcher": ("AsyncFetcher", "Fetcher", "Record"),
+    "pybroker.client.administration.groups": ("OffsetAndMetadata",),
+    "pybroker.client.consuming.listener": ("RebalanceListener",),
+    "pybroker.client.administration.log_dirs": ("LogDirDescription", "Replica", "ReplicaInfo"),
     "pybroker.client.metrics": ("MetricValue",),
     "pybroker.client.native": ("KeyedStamps", "LatencyHistogram", "LoadGenerator", "Tally"),
-    "pybroker.client.producer": ("Continuation", "Delivery", "Producer", "RecordMetadata", "RowsDelivery"),
-    "pybroker.client.topics": (
+    "pybroker.client.producing.producer": ("Continuation", "Delivery", "Producer", "RecordMetadata", "RowsDelivery"),
+    "pybroker.client.administration.topics": (
         "EARLIEST",
         "LATEST",
         "MAX_TIMESTAMP",

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from threading import Event, RLock
 from typing import Any
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.closing import Closing
-from pybroker.client.consumer import Consumer
+from pybroker.client.consuming.consumer import Consumer
+from pybroker.client.consuming.fetcher import Record
 from pybroker.client.errors import (
     ClosedError,
     ProducerFencedError,
     TransactionAbortableError,
     TransactionTimeoutError,
 )
-from pybroker.client.fetcher import Record
 from pybroker.client.one_caller import ThreadCalls, one_caller
-from pybroker.client.producer import Headers, Producer
-from pybroker.client.topics import TopicPartition
+from pybroker.client.producing.producer import Headers, Producer
 
 _log = logging.getLogger("pybroker.client")
 

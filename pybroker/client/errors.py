@@ -40,8 +40,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from pybroker.client.groups import OffsetAndMetadata
-from pybroker.client.topics import TopicPartition
+from pybroker.client.administration.groups import OffsetAndMetadata
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

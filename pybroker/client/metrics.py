@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pybroker.client import native
+from pybroker.client.administration.topics import TopicPartition
+from pybroker.client.consuming.subscription_state import SubscriptionState
 from pybroker.client.settings import ConsumerSettings
-from pybroker.client.subscription_state import SubscriptionState
-from pybroker.client.topics import TopicPartition
 
 PRODUCER_GROUP = "producer-metrics"
 CONSUMER_GROUP = "consumer-metrics"

@@ -12,8 +12,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from pybroker.client.errors import AuthenticationError
-from pybroker.client.retrying import time_left_ms
-from pybroker.client.stream import Stream
+from pybroker.client.network.retrying import time_left_ms
+from pybroker.client.network.stream import Stream
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode, ProtocolError
 from pybroker.protocol.header import RequestHeader

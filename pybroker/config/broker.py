@@ -10,9 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from pybroker.config.admin_keys import AdminKeys, parse_address
 from pybroker.config.connections import ListenerConnections, build_connections, check_per_ip
-from pybroker.config.consumer_group_keys import ConsumerGroupKeys
 from pybroker.config.endpoint import (
     Listener,
     build_listeners,
@@ -21,26 +19,34 @@ from pybroker.config.endpoint import (
     with_controllers,
 )
 from pybroker.config.errors import ConfigError, RefusedError
-from pybroker.config.group_keys import GroupKeys
-from pybroker.config.idle_keys import IdleKeys
 from pybroker.config.key import parse_list
-from pybroker.config.log_keys import LogKeys
-from pybroker.config.network_keys import NetworkKeys
-from pybroker.config.node_keys import NodeKeys
-from pybroker.config.oauth_keys import OAuthKeys
-from pybroker.config.opentelemetry_keys import ExportSettings, OpenTelemetryKeys, build_export
-from pybroker.config.outbound import BETWEEN_BROKERS, TO_CONTROLLERS, Way, build_client_properties, check_mechanism
+from pybroker.config.keys.admin_keys import AdminKeys, parse_address
+from pybroker.config.keys.consumer_group_keys import ConsumerGroupKeys
+from pybroker.config.keys.group_keys import GroupKeys
+from pybroker.config.keys.idle_keys import IdleKeys
+from pybroker.config.keys.log_keys import LogKeys
+from pybroker.config.keys.network_keys import NetworkKeys
+from pybroker.config.keys.node_keys import NodeKeys
+from pybroker.config.keys.oauth_keys import OAuthKeys
+from pybroker.config.keys.opentelemetry_keys import ExportSettings, OpenTelemetryKeys, build_export
+from pybroker.config.keys.quorum_keys import QuorumKeys
+from pybroker.config.keys.security_keys import SecurityKeys
+from pybroker.config.keys.telemetry_keys import TelemetryKeys
+from pybroker.config.keys.token_keys import TokenKeys
+from pybroker.config.keys.topic_keys import TopicKeys
+from pybroker.config.keys.transaction_keys import TransactionKeys
 from pybroker.config.properties import parse_overrides, read_properties
 from pybroker.config.quorum import QuorumVoter, parse_bootstrap_servers, parse_voters
-from pybroker.config.quorum_keys import QuorumKeys
 from pybroker.config.roles import check_required, check_roles
-from pybroker.config.sasl import ListenerSasl, build_sasl
-from pybroker.config.security_keys import SecurityKeys
-from pybroker.config.telemetry_keys import TelemetryKeys
-from pybroker.config.tls import ListenerTls, build_tls
-from pybroker.config.token_keys import TokenKeys
-from pybroker.config.topic_keys import TopicKeys
-from pybroker.config.transaction_keys import TransactionKeys
+from pybroker.config.security.outbound import (
+    BETWEEN_BROKERS,
+    TO_CONTROLLERS,
+    Way,
+    build_client_properties,
+    check_mechanism,
+)
+from pybroker.config.security.sasl import ListenerSasl, build_sasl
+from pybroker.config.security.tls import ListenerTls, build_tls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pybroker.config.connections import MAX, RATE, listener_limit
 from pybroker.config.errors import ConfigError
 from pybroker.config.key import Kind
+from pybroker.config.keys.security_keys import LISTENER_ONLY, SecurityKeys
 from pybroker.config.listening import listener_fault
-from pybroker.config.security_keys import LISTENER_ONLY, SecurityKeys
 from pybroker.config.topic import TopicConfig
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from pybroker.config.broker import BrokerConfig
 from pybroker.config.endpoint import parse_endpoints, parse_protocols
 from pybroker.config.errors import ConfigError
 from pybroker.config.key import parse_list
-from pybroker.config.node_keys import NodeKeys
+from pybroker.config.keys.node_keys import NodeKeys
+from pybroker.config.keys.quorum_keys import QuorumKeys
 from pybroker.config.quorum import parse_bootstrap_servers, parse_voters
-from pybroker.config.quorum_keys import QuorumKeys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -12,7 +12,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pybroker.controller.quorum.voter_set import VoterEndpoint
+    from pybroker.controller.quorum.voters.voter_set import VoterEndpoint
 
 
 class QuorumReplica(msgspec.Struct, frozen=True):

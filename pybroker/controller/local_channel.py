@@ -74,7 +74,7 @@ if TYPE_CHECKING:
         ScramDeletion,
         ScramUpsertion,
     )
-    from pybroker.controller.quorum.voter_set import VoterNode
+    from pybroker.controller.quorum.voters.voter_set import VoterNode
     from pybroker.controller.service import Controller
     from pybroker.metadata.image import AccessControlEntry, DelegationToken
     from pybroker.metadata.in_sync import InSyncChange

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pybroker.client.errors import AuthenticationError, ClientError, UnservedApiError
-from pybroker.client.kept_connection import KeptConnection, server_name, settings_of_node
+from pybroker.client.network.kept_connection import KeptConnection, server_name, settings_of_node
 from pybroker.controller.errors import ControllerTimeoutError, NotControllerError, UnservedByControllerError
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.schema import Message
@@ -24,7 +24,7 @@ from pybroker.protocol.schema import Message
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pybroker.client.connection import Connection
+    from pybroker.client.network.connection import Connection
     from pybroker.client.security.renewed import RenewedSecurity
     from pybroker.config.endpoint import Endpoint
 

@@ -23,21 +23,21 @@ from pybroker.controller.cluster.machine import ClusterMachine, Event
 from pybroker.controller.cluster.periodic import build_timers
 from pybroker.controller.errors import ControllerError, NotControllerError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
-from pybroker.controller.quorum.bootstrap import read_bootstrap
-from pybroker.controller.quorum.checkpointer import Checkpointer
 from pybroker.controller.quorum.driver import Driver, DriverEvents
-from pybroker.controller.quorum.first_records import first_records, first_users
-from pybroker.controller.quorum.foreign_log import check_whole, mark_of
-from pybroker.controller.quorum.frames import check_frame
-from pybroker.controller.quorum.guests import Guest
+from pybroker.controller.quorum.log.bootstrap import read_bootstrap
+from pybroker.controller.quorum.log.first_records import first_records, first_users
+from pybroker.controller.quorum.log.foreign_log import check_whole, mark_of
+from pybroker.controller.quorum.log.served_log import ServedLog
 from pybroker.controller.quorum.replicas import Replicas
-from pybroker.controller.quorum.served_log import ServedLog
-from pybroker.controller.quorum.snapshot_fetch import SnapshotSource, fetch_snapshot
-from pybroker.controller.quorum.snapshots import newest_snapshot, open_snapshot, read_snapshot
+from pybroker.controller.quorum.snapshot.checkpointer import Checkpointer
+from pybroker.controller.quorum.snapshot.snapshot_fetch import SnapshotSource, fetch_snapshot
+from pybroker.controller.quorum.snapshot.snapshots import newest_snapshot, open_snapshot, read_snapshot
+from pybroker.controller.quorum.transport.frames import check_frame
+from pybroker.controller.quorum.transport.guests import Guest
 from pybroker.controller.quorum.voter import Committed, SnapshotMark, Voter
-from pybroker.controller.quorum.voter_changes import VoterChanges
-from pybroker.controller.quorum.voter_set import VoterEndpoint, VoterSet
-from pybroker.controller.quorum.voter_upkeep import VoterUpkeep, supported_kraft_versions
+from pybroker.controller.quorum.voters.voter_changes import VoterChanges
+from pybroker.controller.quorum.voters.voter_set import VoterEndpoint, VoterSet
+from pybroker.controller.quorum.voters.voter_upkeep import VoterUpkeep, supported_kraft_versions
 from pybroker.machine.runner import ClosedError, Runner, UnwritableError
 from pybroker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, RECORD_VERSIONS
 from pybroker.metadata.image import NO_LEADER, ScramImage
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pybroker.controller.cluster.settings import ClusterSettings
-    from pybroker.controller.quorum.peers import PeerAddress
     from pybroker.controller.quorum.settings import QuorumSettings
+    from pybroker.controller.quorum.transport.peers import PeerAddress
     from pybroker.metadata.image import MetadataImage
     from pybroker.metadata.publishers import Publisher
     from pybroker.protocol.messages.raft_messages import RaftMessagesRequest

@@ -28,7 +28,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from pybroker.controller.quorum.snapshots import SnapshotId
+from pybroker.controller.quorum.snapshot.snapshots import SnapshotId
 from pybroker.handlers.metadata_log import endpoint_of, is_foreign, is_metadata_log, leader_error, leader_of
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.controller.quorum.voter_set import NO_DIRECTORY
+from pybroker.controller.quorum.voters.voter_set import NO_DIRECTORY
 from pybroker.handlers.metadata_log import check_cluster, code_of_leader
 from pybroker.handlers.registry import handles
 from pybroker.protocol.listener_role import ListenerRole

@@ -27,7 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.controller.errors import NotControllerError
-from pybroker.controller.quorum.voter_set import NO_DIRECTORY, VoterEndpoint, VoterNode
+from pybroker.controller.quorum.voters.voter_set import NO_DIRECTORY, VoterEndpoint, VoterNode
 from pybroker.handlers.metadata_log import endpoint_of, is_foreign, leader_error, leader_of
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode

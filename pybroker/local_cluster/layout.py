@@ -9,7 +9,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.storage.meta_properties import MetaProperties, random_id, read_meta_properties, write_meta_properties
+from pybroker.storage.log_dirs.meta_properties import (
+    MetaProperties,
+    random_id,
+    read_meta_properties,
+    write_meta_properties,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

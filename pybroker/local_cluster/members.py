@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.local_cluster.process import NodeFailedError
 

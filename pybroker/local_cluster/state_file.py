@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.storage.atomic_file import replace_file
+from pybroker.storage.log_dirs.atomic_file import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -30,7 +30,7 @@ from pybroker.metrics.registry import BY_NAME
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pybroker.config.opentelemetry_keys import ExportSettings
+    from pybroker.config.keys.opentelemetry_keys import ExportSettings
     from pybroker.metrics.metric import Metric, Sample
     from pybroker.metrics.spans import Span
 

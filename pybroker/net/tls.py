@@ -23,7 +23,7 @@ from pybroker.security.principals import Principal
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pybroker.config.tls import ListenerTls
+    from pybroker.config.security.tls import ListenerTls
     from pybroker.net.native import DataPlane, PeerCertificate
     from pybroker.security.native import ServerTls
     from pybroker.security.principal_mapping import Rule

@@ -18,7 +18,7 @@ from pybroker.controller.death_watch import build_death_watch
 from pybroker.controller.errors import ControllerError
 from pybroker.controller.local_channel import LocalChannel
 from pybroker.controller.quorum.settings import QuorumSettings, VoterAddress
-from pybroker.controller.quorum.voter_set import VoterEndpoint
+from pybroker.controller.quorum.voters.voter_set import VoterEndpoint
 from pybroker.controller.registration import ControllerRegistration, Reachable
 from pybroker.controller.service import Controller
 from pybroker.controller.unclean_elections import UncleanElections
@@ -38,7 +38,7 @@ from pybroker.node.snapshot_policy import build_snapshot_policy
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.replica.no_partitions import NoPartitions
 from pybroker.serving import Users, build_authorizer, build_sasl_server, build_tokens, limits_of
-from pybroker.storage.meta_properties import id_bytes
+from pybroker.storage.log_dirs.meta_properties import id_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from pybroker.broker.failures import Failures
 from pybroker.broker.live_config import LiveConfig
 from pybroker.broker.shut_down import ShutDown, Stage
-from pybroker.controller.quorum.log_check import check_before_start
+from pybroker.controller.quorum.log.log_check import check_before_start
 from pybroker.net import descriptors
 from pybroker.node.measuring import MetricSources
 from pybroker.node.outbound import Outbound
 from pybroker.security.mutation_quotas import MutationQuotas
 from pybroker.serving import build_principal_builder
-from pybroker.storage.directories import Directories
+from pybroker.storage.log_dirs.directories import Directories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pybroker.replica.in_sync import InSyncReplicas
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.security.mutation_quotas import MutationQuotas
-    from pybroker.storage.directories import Directories
+    from pybroker.storage.log_dirs.directories import Directories
     from pybroker.storage.partitions import Partitions
     from pybroker.storage.upkeep import Upkeep
 

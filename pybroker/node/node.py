@@ -18,7 +18,7 @@ from pybroker.broker.life import Life
 from pybroker.broker.registration import RegistrationRefusedError
 from pybroker.controller.errors import ControllerError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
-from pybroker.controller.quorum.lost_records import clear_acceptance
+from pybroker.controller.quorum.log.lost_records import clear_acceptance
 from pybroker.machine.clock import SYSTEM_CLOCK
 from pybroker.metadata.errors import MetadataError
 from pybroker.net import descriptors

@@ -12,7 +12,7 @@ from pybroker.broker.shut_down import Stage
 from pybroker.controller.quorum.observer import Observer, ObserverSettings
 from pybroker.node.measuring import of_metadata
 from pybroker.node.snapshot_policy import build_snapshot_policy
-from pybroker.storage.meta_properties import id_bytes
+from pybroker.storage.log_dirs.meta_properties import id_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

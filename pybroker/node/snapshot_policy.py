@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
+from pybroker.controller.quorum.snapshot.snapshot_policy import SnapshotPolicy
 
 if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.config.topic_keys import RACK_AWARE
+from pybroker.config.keys.topic_keys import RACK_AWARE
 
 if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.config.topic_keys import RACK_AWARE
+from pybroker.config.keys.topic_keys import RACK_AWARE
 from pybroker.replica.native import ReplicationSettings
 
 if TYPE_CHECKING:

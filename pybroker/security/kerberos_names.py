@@ -1,6 +1,6 @@
 """`sasl.kerberos.principal.to.local.rules`: from a client's Kerberos principal to the name of a user.
 
-Owns how rules apply (`pybroker.config.kerberos` has their syntax). Must not know tokens.
+Owns how rules apply (`pybroker.config.security.kerberos` has their syntax). Must not know tokens.
 
 Source: Kafka's KerberosName, KerberosRule and KerberosShortNamer. Patterns are those of RE2, which takes linear time
 for whatever name a realm has given.
@@ -16,7 +16,7 @@ from pybroker.security.principal_mapping import expanded
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pybroker.config.kerberos import LocalRule
+    from pybroker.config.security.kerberos import LocalRule
 
 _NAME = re.compile(r"(?P<first>[^/@]*)(?:/(?P<second>[^/@]*))?@(?P<realm>[^/@]*)")
 _REFERENCE = re.compile(r"\$(\d+)")

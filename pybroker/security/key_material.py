@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pybroker.config.tls import ListenerTls, Store
+    from pybroker.config.security.tls import ListenerTls, Store
 
 _JKS = b"\xfe\xed\xfe\xed"
 _PEM = b"-----BEGIN "

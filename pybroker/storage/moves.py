@@ -27,14 +27,14 @@ from pybroker.storage.errors import (
     TopicNameTooLongError,
 )
 from pybroker.storage.exhaustion import is_exhaustion
+from pybroker.storage.log_dirs.partition_directory import belongs, discard, future_name, remove
 from pybroker.storage.native import LogMove, LogMover, prepare_move, read_topic_ids
-from pybroker.storage.partition_directory import belongs, discard, future_name, remove
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pybroker.storage.directories import Directories
-    from pybroker.storage.log_directory import LogDirectory
+    from pybroker.storage.log_dirs.directories import Directories
+    from pybroker.storage.log_dirs.log_directory import LogDirectory
     from pybroker.storage.native import Partition
     from pybroker.storage.partitions import Partitions
 

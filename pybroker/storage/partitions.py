@@ -15,12 +15,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.metadata.replica_directories import LOST_DIRECTORY
-from pybroker.storage.checkpoints import Checkpoints
-from pybroker.storage.claims import id_of, is_elsewhere, settle_found
-from pybroker.storage.clean_stop import CleanStop
 from pybroker.storage.errors import DirectoryOfflineError, StorageError
 from pybroker.storage.exhaustion import is_exhaustion
-from pybroker.storage.last_run import LastOffsets, LastRuns
+from pybroker.storage.log_dirs.checkpoints import Checkpoints
+from pybroker.storage.log_dirs.claims import id_of, is_elsewhere, settle_found
+from pybroker.storage.log_dirs.clean_stop import CleanStop
+from pybroker.storage.log_dirs.last_run import LastOffsets, LastRuns
+from pybroker.storage.log_dirs.partition_directory import (
+    bytes_from,
+    discard,
+    is_deleted,
+    parse_future_name,
+    parse_name,
+    remove,
+    set_aside,
+)
 from pybroker.storage.losses import Losses
 from pybroker.storage.native import (
     LogConfig,
@@ -30,21 +39,12 @@ from pybroker.storage.native import (
     open_logs,
     read_topic_ids,
 )
-from pybroker.storage.partition_directory import (
-    bytes_from,
-    discard,
-    is_deleted,
-    parse_future_name,
-    parse_name,
-    remove,
-    set_aside,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pybroker.storage.directories import Directories
-    from pybroker.storage.log_directory import LogDirectory
+    from pybroker.storage.log_dirs.directories import Directories
+    from pybroker.storage.log_dirs.log_directory import LogDirectory
 
 log = logging.getLogger("pybroker.storage")
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.storage.chores import begin_chores
-from pybroker.storage.cleaner import Cleaner
+from pybroker.storage.compaction.cleaner import Cleaner
 from pybroker.storage.moves import LogMoves
 from pybroker.storage.open_files import OpenFiles
 from pybroker.storage.retention import Retention
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
     from pybroker.config.topic import TopicConfig
     from pybroker.machine.clock import Clock
-    from pybroker.storage.cleaner import CleanerCounts
-    from pybroker.storage.directories import Directories
+    from pybroker.storage.compaction.cleaner import CleanerCounts
+    from pybroker.storage.log_dirs.directories import Directories
     from pybroker.storage.moves import Move
     from pybroker.storage.partitions import Partitions
 

@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.storage.checkpoint import (
+from pybroker.storage.errors import CorruptCheckpointError, DirectoryError, DirectoryLockedError
+from pybroker.storage.log_dirs.checkpoint import (
     CLEANED_OFFSETS,
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
     read_checkpoint,
 )
-from pybroker.storage.errors import CorruptCheckpointError, DirectoryError, DirectoryLockedError
-from pybroker.storage.log_directory import CLEAN_SHUTDOWN_NAME, LOCK_NAME, is_locked_here, pid_in
-from pybroker.storage.meta_properties import FILE_NAME, read_meta_properties
+from pybroker.storage.log_dirs.log_directory import CLEAN_SHUTDOWN_NAME, LOCK_NAME, is_locked_here, pid_in
+from pybroker.storage.log_dirs.meta_properties import FILE_NAME, read_meta_properties
+from pybroker.storage.log_dirs.partition_directory import METADATA_DIRECTORY, is_deleted, parse_future_name, parse_name
 from pybroker.storage.native import verify_log
-from pybroker.storage.partition_directory import METADATA_DIRECTORY, is_deleted, parse_future_name, parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pybroker.storage.meta_properties import MetaProperties
+    from pybroker.storage.log_dirs.meta_properties import MetaProperties
     from pybroker.storage.native import VerifiedLog
 
 DAMAGE, UNREADABLE, NOTE = "damage", "unreadable", "note"

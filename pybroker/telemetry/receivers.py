@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from pybroker.config.errors import ConfigError
-from pybroker.config.telemetry_keys import LAST_VALUES
+from pybroker.config.keys.telemetry_keys import LAST_VALUES
 from pybroker.telemetry.last_values import LastValues
 from pybroker.telemetry.native import decompress
 from pybroker.telemetry.otlp import find_decoder

@@ -21,11 +21,11 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import TopicPartition
+from pybroker.client.administration.user_admin import ScramPassword
 from pybroker.client.errors import BrokerError, ClientError
 from pybroker.client.forking import register
-from pybroker.client.topics import TopicPartition
-from pybroker.client.user_admin import ScramPassword
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.endpoint import Endpoint
 from pybroker.config.errors import UnknownKeyError
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from pybroker.client.topics import PartitionDescription
+    from pybroker.client.administration.topics import PartitionDescription
 
 # pytest ends the traceback of a wrong call at the line of the test.
 __tracebackhide__ = True

@@ -78,7 +78,7 @@ def session_broker(session_broker_settings: dict[str, Any]) -> Iterator[Broker]:
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
     """The name of a new topic, on the broker of the test: `broker`, `async_broker`, or else `session_broker`."""
-    from pybroker.client.admin import Admin
+    from pybroker.client.administration.admin import Admin
 
     own = [name for name in ("broker", "async_broker") if name in request.fixturenames]
     running: Broker | AsyncBroker = request.getfixturevalue(own[0] if own else "session_broker")

@@ -25,7 +25,7 @@ from pybroker.client.errors import AuthenticationError, UnreachableError
 from pybroker.client.settings import AdminSettings
 
 if TYPE_CHECKING:
-    from pybroker.client.token_admin import Token
+    from pybroker.client.administration.token_admin import Token
     from pybroker_spark.load.plan import LoadPlan
 
 _log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from pybroker.client import Admin
-from pybroker.client.topics import NewTopic
+from pybroker.client.administration.topics import NewTopic
 from pybroker.testing import Cluster
 from tests.chaos.copiers import KINDS, Work
 from tests.support import repository

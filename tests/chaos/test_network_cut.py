@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from pybroker.client import Producer
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import NewTopic
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.topics import NewTopic
 from pybroker.local_cluster.cluster import LocalCluster
 from pybroker.local_cluster.layout import NodePorts
 from tests.chaos.network import CLIENTS, Network

@@ -15,9 +15,9 @@ from typing import Any
 
 import confluent_kafka
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import LATEST, TopicPartition
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.topics import LATEST, TopicPartition
 from tests.chaos.history import Commit, EndRead, History, Outcome, Poll, Record, Send, Where
 
 KEYS = 20

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import LATEST, NewTopic, PartitionDescription, TopicPartition
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.topics import LATEST, NewTopic, PartitionDescription, TopicPartition
 from pybroker.local_cluster.cluster import LocalCluster
 from pybroker.local_cluster.layout import NodePorts
 from pybroker.local_cluster.process import NodeFailedError

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from pybroker.client import Admin, NewTopic
-from pybroker.client.connection import Connection
+from pybroker.client.network.connection import Connection
 from pybroker.client.settings import AdminSettings
 from pybroker.metadata.image import BROKER_RESOURCE
 from pybroker.protocol.errors import ErrorCode

@@ -10,8 +10,8 @@ import pyarrow
 import pytest
 
 from pybroker.client import ColumnFetcher, Fetcher, Producer, TopicPartition
+from pybroker.client.consuming.fetcher import Record
 from pybroker.client.errors import LogTruncationError
-from pybroker.client.fetcher import Record
 from pybroker.protocol.messages.produce import ProduceRequest
 from tests.support.conditions import wait_until
 from tests.support.scripted_node import NEWEST, ScriptedNode

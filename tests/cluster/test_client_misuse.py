@@ -41,7 +41,7 @@ SKIPPED = {
     (
         "Producer",
         "AsyncProducer",
-    ): "a wrong type and a wrong time are judged by the engine: tests/unit/client/test_producer.py",
+    ): "a wrong type and a wrong time are judged by the engine: tests/unit/client/producing/test_producer.py",
 }
 CHECKED = sorted(kind for kind in CLIENTS if not any(kind.split()[0] in kinds_ for kinds_ in SKIPPED))
 """The clients whose arguments are compared with their annotations."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pybroker.client.admin import Admin
-from pybroker.client.topics import BROKER, SET, ConfigChange
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import BROKER, SET, ConfigChange
 from pybroker.testing import Broker
 from tests.support.conditions import wait_until
 from tests.support.wire import TIMEOUT_SECONDS, Wire, request

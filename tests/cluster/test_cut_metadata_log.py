@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from pybroker.client.admin import Admin
-from pybroker.storage.meta_properties import id_text
+from pybroker.client.administration.admin import Admin
+from pybroker.storage.log_dirs.meta_properties import id_text
 from pybroker.storage.native import read_topic_ids
 from tests.support.batches import batch_of, read_batches
 from tests.support.processes import BrokerProcess, NotStartedError

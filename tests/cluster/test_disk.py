@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pybroker.client.admin import Admin
-from pybroker.client.producer import Producer
-from pybroker.client.topics import NewTopic
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import NewTopic
+from pybroker.client.producing.producer import Producer
 from pybroker.testing import Broker
 from tests.cluster.conftest import small_file_system
 from tests.support.batches import batch_of, read_batches

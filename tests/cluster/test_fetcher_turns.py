@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pybroker.client import EARLIEST, Admin, Fetcher, NewTopic, Producer, TopicPartition
-from pybroker.client.fetcher import Record
+from pybroker.client.consuming.fetcher import Record
 from pybroker.testing import Cluster
 
 pytestmark = pytest.mark.process

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pybroker.client import Admin, NewTopic
-from pybroker.client.topics import TopicPartition
-from pybroker.storage.meta_properties import MetaProperties, random_id, write_meta_properties
+from pybroker.client.administration.topics import TopicPartition
+from pybroker.storage.log_dirs.meta_properties import MetaProperties, random_id, write_meta_properties
 from pybroker.testing import Cluster
 from tests.cluster.conftest import small_file_system
 from tests.support.batches import batch_of

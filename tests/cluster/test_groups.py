@@ -11,7 +11,7 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
-from pybroker.storage.checkpoint import CLEANED_OFFSETS, read_checkpoint
+from pybroker.storage.log_dirs.checkpoint import CLEANED_OFFSETS, read_checkpoint
 from pybroker.storage.native import PartitionLog
 from pybroker.testing import Broker
 from tests.support.batches import read_batches

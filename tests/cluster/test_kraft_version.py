@@ -7,10 +7,10 @@ import time
 import pytest
 
 from pybroker.client import Admin, NewTopic
+from pybroker.client.administration.quorum import FeatureUpdate, QuorumDescription
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.quorum import FeatureUpdate, QuorumDescription
 from pybroker.metadata.features import KRAFT_VERSION
-from pybroker.storage.meta_properties import id_bytes, read_meta_properties
+from pybroker.storage.log_dirs.meta_properties import id_bytes, read_meta_properties
 from pybroker.testing import Cluster
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, request

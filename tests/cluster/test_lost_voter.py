@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pybroker.storage.meta_properties import MetaProperties, random_id, write_meta_properties
+from pybroker.storage.log_dirs.meta_properties import MetaProperties, random_id, write_meta_properties
 from pybroker.testing import Cluster
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire

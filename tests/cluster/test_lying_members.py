@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pybroker.client.connection import Connection
+from pybroker.client.network.connection import Connection
 from pybroker.client.settings import ConnectionSettings
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import add_raft_voter as add

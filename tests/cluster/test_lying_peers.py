@@ -12,16 +12,16 @@ import confluent_kafka
 import pytest
 
 from pybroker.client import Admin, NewTopic
-from pybroker.client.connection import Connection
+from pybroker.client.administration.topics import LATEST, TopicPartition
+from pybroker.client.network.connection import Connection
 from pybroker.client.settings import AdminSettings
-from pybroker.client.topics import LATEST, TopicPartition
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.header import skip_tagged
 from pybroker.protocol.messages import alter_partition, broker_heartbeat, broker_registration, envelope, fetch
 from pybroker.protocol.messages.default_principal_data import DefaultPrincipalData
 from pybroker.protocol.messages.raft_messages import RaftMessagesRequest, RaftMessagesResponse
-from pybroker.storage.meta_properties import read_meta_properties
+from pybroker.storage.log_dirs.meta_properties import read_meta_properties
 from pybroker.testing import Cluster
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, header

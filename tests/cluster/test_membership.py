@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pybroker.client.administration.topics import NewTopic
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.topics import NewTopic
 from tests.support.conditions import wait_until
 from tests.support.dynamic_cluster import DynamicCluster, dynamic_cluster
 

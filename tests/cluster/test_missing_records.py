@@ -8,7 +8,7 @@ import confluent_kafka
 import pytest
 
 from pybroker.client import Admin, NewTopic
-from pybroker.client.quorum import FeatureUpdate
+from pybroker.client.administration.quorum import FeatureUpdate
 from pybroker.testing import Cluster
 from tests.support.conditions import wait_until
 

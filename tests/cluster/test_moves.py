@@ -12,7 +12,7 @@ import confluent_kafka.admin
 import pytest
 
 from pybroker.client import Admin, Replica, TopicPartition
-from pybroker.client.topics import BROKER, SET, ConfigChange
+from pybroker.client.administration.topics import BROKER, SET, ConfigChange
 from tests.cluster.conftest import small_file_system
 from tests.support.batches import batch_of
 from tests.support.conditions import wait_until

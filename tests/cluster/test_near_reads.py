@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 
 from pybroker.client import Admin, ColumnFetcher, Consumer, Fetcher, NewTopic, Producer, TopicPartition
-from pybroker.config.topic_keys import RACK_AWARE
+from pybroker.config.keys.topic_keys import RACK_AWARE
 from pybroker.testing import Cluster
 from tests.conformance.transactions import READ_COMMITTED, Seen, see
 from tests.support.batches import read_batches

@@ -14,8 +14,8 @@ import pytest
 
 from pybroker.cli.main import main
 from pybroker.client import Admin, NewTopic
-from pybroker.client.topics import BROKER, DELETE, SET, TOPIC, ConfigChange, TopicPartition
-from pybroker.config.topic_keys import RACK_AWARE
+from pybroker.client.administration.topics import BROKER, DELETE, SET, TOPIC, ConfigChange, TopicPartition
+from pybroker.config.keys.topic_keys import RACK_AWARE
 from pybroker.testing import Cluster
 from tests.support.batches import batch_of, read_batches
 from tests.support.conditions import wait_until

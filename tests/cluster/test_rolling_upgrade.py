@@ -14,8 +14,8 @@ import confluent_kafka
 import pytest
 
 from pybroker.client import Admin, NewTopic, TopicPartition
+from pybroker.client.administration.topics import LATEST
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.topics import LATEST
 from pybroker.config.endpoint import Endpoint
 from pybroker.local_cluster.layout import (
     BROKER_LISTENER,

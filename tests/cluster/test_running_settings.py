@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pybroker.client import Admin, Consumer, NewTopic, Producer
+from pybroker.client.administration.topics import BROKER, DELETE, SET, ConfigChange
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.topics import BROKER, DELETE, SET, ConfigChange
 from pybroker.protocol.errors import ErrorCode
 from tests.support import kafka_tools, programs
 from tests.support.certificates import Authority, listener_settings

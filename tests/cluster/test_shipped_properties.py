@@ -11,7 +11,7 @@ from pybroker.cli.main import main
 from pybroker.client import Admin, NewTopic, Producer
 from pybroker.local_cluster.layout import NodeLayout, NodePorts
 from pybroker.local_cluster.process import NodeProcess, wait_ready
-from pybroker.storage.meta_properties import random_id
+from pybroker.storage.log_dirs.meta_properties import random_id
 from tests.support.processes import free_port
 
 pytestmark = pytest.mark.process

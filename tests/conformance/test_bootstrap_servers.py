@@ -7,10 +7,10 @@ from ipaddress import ip_address
 
 import pytest
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from pybroker.client.errors import SettingError
-from pybroker.client.producer import Producer
-from pybroker.client.servers import parse_servers
+from pybroker.client.network.servers import parse_servers
+from pybroker.client.producing.producer import Producer
 from pybroker.testing import Broker
 from tests.support import java_oracle
 

@@ -20,7 +20,7 @@ from opentelemetry.proto.metrics.v1 import metrics_pb2
 
 from pybench.peers import java
 from pybroker.client import Admin, Producer
-from pybroker.client.topics import CLIENT_METRICS, DELETE, SET, ConfigChange
+from pybroker.client.administration.topics import CLIENT_METRICS, DELETE, SET, ConfigChange
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.get_telemetry_subscriptions import (

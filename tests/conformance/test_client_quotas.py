@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.quota_admin import ANY_NAME
 from pybroker.client.errors import BrokerError
-from pybroker.client.quota_admin import ANY_NAME
 from tests.conformance.conftest import Server, Topic
 from tests.conformance.test_config_tools import both_fail, kafkas, ours
 from tests.support.conditions import wait_until

@@ -15,7 +15,7 @@ import confluent_kafka.admin
 import kafka
 import pytest
 
-from pybroker.storage.checkpoint import CLEANED_OFFSETS, read_checkpoint
+from pybroker.storage.log_dirs.checkpoint import CLEANED_OFFSETS, read_checkpoint
 from pybroker.testing import Broker
 from tests.support import kafka_tools, programs
 from tests.support.conditions import wait_until

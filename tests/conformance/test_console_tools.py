@@ -14,7 +14,7 @@ import pytest
 from pybench.peers import java
 from pybroker.cli.main import main
 from pybroker.client import Admin, Consumer, NewTopic, Producer, TopicPartition
-from pybroker.client.fetcher import Record
+from pybroker.client.consuming.fetcher import Record
 from tests.conformance.conftest import AGAINST_KAFKA, Server
 from tests.support import programs
 

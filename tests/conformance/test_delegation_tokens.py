@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pybroker.cli.main import main
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.token_admin import Token
 from pybroker.client.errors import BrokerError
-from pybroker.client.token_admin import Token
 from pybroker.protocol.errors import ErrorCode
 from tests.conformance.conftest import AGAINST_KAFKA
 from tests.conformance.sasl_clients import NONE, SASL_AUTHENTICATION_FAILED, handshake, sasl_server, scram_last, token

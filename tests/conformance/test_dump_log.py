@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import NewTopic as AdminTopic
 
 from pybench.peers.kafka import Kafka
-from pybroker.client.admin import Admin
-from pybroker.client.topics import LATEST, NewTopic, TopicPartition
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import LATEST, NewTopic, TopicPartition
 from pybroker.testing import Broker
 from tests.conformance.dump_tool import Dumped, kafkas, ours
 from tests.support import programs

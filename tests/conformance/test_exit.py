@@ -124,7 +124,7 @@ def show():
         print(len(called), type(error).__name__)
 
 send_all(producer, on_delivery=lambda error, _: called.append(error))
-import atexit, pybroker.client.exiting as exiting
+import atexit, pybroker.client.producing.exiting as exiting
 atexit.unregister(exiting._end_all)
 atexit.register(show)
 atexit.register(exiting._end_all)

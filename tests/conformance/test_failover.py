@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pybroker.client import Admin, Consumer, NewTopic, TopicPartition
-from pybroker.client.topics import LATEST
+from pybroker.client.administration.topics import LATEST
 from pybroker.testing import Cluster
 from tests.support import programs
 from tests.support.conditions import wait_until

@@ -9,9 +9,9 @@ import pytest
 
 from pybroker.cli.main import main
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
-from pybroker.controller.quorum.bootstrap import read_bootstrap
-from pybroker.controller.quorum.snapshots import newest_snapshot
-from pybroker.storage.meta_properties import read_meta_properties
+from pybroker.controller.quorum.log.bootstrap import read_bootstrap
+from pybroker.controller.quorum.snapshot.snapshots import newest_snapshot
+from pybroker.storage.log_dirs.meta_properties import read_meta_properties
 from pybroker.testing import Broker
 from tests.support import kafka_tools
 from tests.support.java_oracle import JavaOracle, running

@@ -13,7 +13,7 @@ import pytest
 from pybench.peers.free_ports import free_ports
 from pybench.peers.java import run_java_tool
 from pybroker.client import Admin, NewTopic, Producer
-from pybroker.client.acl_admin import Acl, AclPattern
+from pybroker.client.administration.acl_admin import Acl, AclPattern
 from pybroker.client.errors import AuthenticationError
 from pybroker.testing import Broker, Cluster
 from tests.conformance.sasl_clients import NONE, SASL_AUTHENTICATION_FAILED, handshake, token

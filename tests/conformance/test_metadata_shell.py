@@ -15,7 +15,7 @@ from pybroker.cli.metadata_shell.shell import Shell
 from pybroker.cli.metadata_shell.source import read_source
 from pybroker.cli.metadata_shell.zookeeper_tree import zookeeper_tree
 from pybroker.controller.cluster.events import ConfigChange, NewTopic
-from pybroker.controller.quorum.snapshots import write_snapshot
+from pybroker.controller.quorum.snapshot.snapshots import write_snapshot
 from pybroker.metadata.image import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from pybroker.controller.cluster.events import ConfigChange, NewTopic
-from pybroker.controller.quorum.bootstrap import read_bootstrap, write_bootstrap
-from pybroker.controller.quorum.snapshots import newest_snapshot, read_image, write_snapshot
+from pybroker.controller.quorum.log.bootstrap import read_bootstrap, write_bootstrap
+from pybroker.controller.quorum.snapshot.snapshots import newest_snapshot, read_image, write_snapshot
 from pybroker.metadata.image import TOPIC_RESOURCE, ConfigResource, MetadataImage
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
 from pybroker.protocol.messages.records.voters import Endpoint, Voter, VotersRecord

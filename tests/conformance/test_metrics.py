@@ -16,12 +16,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from pybroker.cli.top.clients import Client, ask_clients
 from pybroker.client import NewTopic
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from pybroker.config.broker import BrokerConfig
 from pybroker.metrics.registry import BY_NAME
 from pybroker.node import Node
 from pybroker.node.node import NodeError
-from pybroker.storage.log_directory import CLEAN_SHUTDOWN_NAME
+from pybroker.storage.log_dirs.log_directory import CLEAN_SHUTDOWN_NAME
 from tests.support.batches import batch_of
 from tests.support.conditions import wait_until
 from tests.support.gates import Gate

@@ -21,13 +21,13 @@ from pybench.peers.java import run_java_tool
 from pybench.peers.kafka import Kafka
 from pybroker.cli.main import main
 from pybroker.client import Admin, Consumer, NewTopic, OffsetAndMetadata, Producer, SuspendedTransaction, TopicPartition
-from pybroker.client.acl_admin import Acl, AclPattern
-from pybroker.client.topics import BROKER, CLIENT_METRICS, EARLIEST, GROUP, SET, TOPIC, ConfigChange
-from pybroker.client.user_admin import ScramPassword
+from pybroker.client.administration.acl_admin import Acl, AclPattern
+from pybroker.client.administration.topics import BROKER, CLIENT_METRICS, EARLIEST, GROUP, SET, TOPIC, ConfigChange
+from pybroker.client.administration.user_admin import ScramPassword
 from pybroker.config.properties import read_properties
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
-from pybroker.controller.quorum.snapshots import list_snapshots
-from pybroker.storage.meta_properties import random_id
+from pybroker.controller.quorum.snapshot.snapshots import list_snapshots
+from pybroker.storage.log_dirs.meta_properties import random_id
 from tests.support import guides, programs
 from tests.support.batches import batch_of, read_batches
 from tests.support.conditions import wait_until

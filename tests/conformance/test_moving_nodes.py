@@ -19,9 +19,9 @@ import pytest
 
 from pybench.peers.kafka_cluster import KafkaCluster
 from pybroker.client import Admin, Consumer, NewTopic, OffsetAndMetadata, Producer, TopicPartition
-from pybroker.client.topics import BROKER, LATEST, SET, TOPIC, ConfigChange
+from pybroker.client.administration.topics import BROKER, LATEST, SET, TOPIC, ConfigChange
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
-from pybroker.controller.quorum.snapshots import newest_snapshot
+from pybroker.controller.quorum.snapshot.snapshots import newest_snapshot
 from tests.support import programs
 from tests.support.conditions import wait_until
 from tests.support.processes import PROGRAM

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from tests.conformance.conftest import AGAINST_KAFKA, Server
 from tests.support.conditions import wait_until
 from tests.support.wire import Wire, request

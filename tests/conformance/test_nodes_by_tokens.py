@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pybroker.client import LATEST, Admin, NewTopic, Producer, TopicPartition
-from pybroker.config.oauth import UNSECURED_CLASS, UNSECURED_LOGIN_CLASS
+from pybroker.config.security.oauth import UNSECURED_CLASS, UNSECURED_LOGIN_CLASS
 from pybroker.testing import Cluster
 from tests.support.conditions import wait_until
 

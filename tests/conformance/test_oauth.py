@@ -17,11 +17,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 
 from pybench.peers.java import run_java_tool
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from pybroker.client.security.bearer import BearerToken
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.errors import ConfigError
-from pybroker.config.oauth import UNSECURED_CLASS
+from pybroker.config.security.oauth import UNSECURED_CLASS
 from tests.conformance.conftest import AGAINST_KAFKA
 from tests.conformance.sasl_clients import NONE, SASL_AUTHENTICATION_FAILED, handshake, sasl_server, settings, token
 from tests.support import programs

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import pytest
 
 from pybench.peers.kafka import Kafka
-from pybroker.storage.checkpoint import CLEANED_OFFSETS, read_checkpoint
 from pybroker.storage.errors import CorruptCheckpointError
+from pybroker.storage.log_dirs.checkpoint import CLEANED_OFFSETS, read_checkpoint
 from pybroker.testing import Broker
 from tests.conformance.conftest import leads_all
 from tests.conformance.dump_tool import kafkas, ours

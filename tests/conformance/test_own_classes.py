@@ -10,7 +10,7 @@ import confluent_kafka
 import pytest
 
 from pybroker.client import Admin, BrokerError, ErrorCode, Fetcher, NewTopic, TopicPartition
-from pybroker.client.acl_admin import Acl, AclFilter, AclPattern
+from pybroker.client.administration.acl_admin import Acl, AclFilter, AclPattern
 from pybroker.client.errors import AuthenticationError
 from pybroker.testing import Broker
 from tests.support.certificates import Authority, listener_settings

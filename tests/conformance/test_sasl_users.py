@@ -11,8 +11,8 @@ import confluent_kafka
 import kafka
 import pytest
 
-from pybroker.client.admin import Admin
-from pybroker.client.user_admin import ScramPassword
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.user_admin import ScramPassword
 from tests.conformance.conftest import AGAINST_KAFKA
 from tests.conformance.sasl_clients import (
     ILLEGAL_SASL_STATE,

@@ -19,7 +19,7 @@ import pytest
 from pybench.peers.free_ports import free_ports
 from pybroker.cli.main import main
 from pybroker.client import Admin, NewTopic, TopicPartition
-from pybroker.client.acl_admin import Acl, AclPattern
+from pybroker.client.administration.acl_admin import Acl, AclPattern
 from pybroker.local_cluster.cluster import LocalCluster
 from pybroker.local_cluster.layout import NodePorts, build_properties
 from pybroker.testing import Cluster

@@ -22,8 +22,8 @@ from pybench.peers.kafka_cluster import KafkaCluster
 from pybench.peers.pybroker_cluster import PybrokerCluster
 from pybroker.cli.main import main
 from pybroker.client import Admin, NewTopic, Producer
+from pybroker.client.administration.topics import BROKER
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.topics import BROKER
 from pybroker.config.broker import BrokerConfig
 from tests.support import kafka_tools, programs
 from tests.support.conditions import wait_until

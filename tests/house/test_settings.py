@@ -18,7 +18,7 @@ from pybroker.config.topic import TopicConfig
 from tests.support import repository
 
 _OF_LISTENERS = "sasl.oauthbearer."
-"""pybroker/config/oauth.py reads a listener's keys by what follows this."""
+"""pybroker/config/security/oauth.py reads a listener's keys by what follows this."""
 
 
 def subclasses(kind: type[Settings]) -> Iterator[type[Settings]]:

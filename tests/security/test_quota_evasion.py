@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from tests.conformance.sasl_clients import NONE, handshake, token
 from tests.security.test_confused_rights import ALLOW, LITERAL, TOPIC, entries, plain, topics
 from tests.support.batches import batch_of

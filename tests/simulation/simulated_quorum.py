@@ -17,10 +17,11 @@ from typing import Any
 from unittest.mock import patch
 
 from pybroker.controller import service
-from pybroker.controller.quorum import driver, hard_state, metadata_log, voter
-from pybroker.controller.quorum.log_position import LogPosition, PositionFile
-from pybroker.controller.quorum.peers import PeerAddress, PeerEvents
+from pybroker.controller.quorum import driver, voter
+from pybroker.controller.quorum.log import hard_state, metadata_log
+from pybroker.controller.quorum.log.log_position import LogPosition, PositionFile
 from pybroker.controller.quorum.settings import QuorumSettings
+from pybroker.controller.quorum.transport.peers import PeerAddress, PeerEvents
 from pybroker.protocol.messages.raft_messages import RaftMessagesRequest
 from tests.simulation.simulated_loop import SimulatedLoop, living
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pybroker.client import Admin, NewTopic
-from pybroker.client.topics import MorePartitions
+from pybroker.client.administration.topics import MorePartitions
 from pybroker.testing import Broker
 from pybroker_spark.audit.expected import Expected
 from pybroker_spark.sink.ledger import PREFIX

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
 from pybroker.client import Admin, NewTopic, Producer, TopicPartition
+from pybroker.client.administration.topics import MorePartitions
 from pybroker.client.errors import BrokerError
-from pybroker.client.topics import MorePartitions
 from pybroker.testing import Broker
 from pybroker_spark.source.errors import DataLossError, OptionError
 from pybroker_spark.source.options import ReadOptions, parse_read

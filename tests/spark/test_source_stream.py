@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pybroker.client import Admin, Producer, TopicPartition
-from pybroker.client.topics import MorePartitions
+from pybroker.client.administration.topics import MorePartitions
 from pybroker.testing import Broker
 from tests.support.conditions import wait_until
 

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pybroker.cli.main import main
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.quorum import QuorumDescription, RaftEndpoint
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.quorum import QuorumDescription, RaftEndpoint
 from pybroker.local_cluster.layout import NodeLayout, NodePorts
 from pybroker.local_cluster.process import NodeProcess, wait_ready
-from pybroker.storage.meta_properties import id_bytes, id_text, random_id, read_meta_properties
+from pybroker.storage.log_dirs.meta_properties import id_bytes, id_text, random_id, read_meta_properties
 from tests.support.conditions import wait_until
 from tests.support.processes import free_port
 

@@ -21,7 +21,7 @@ import kafka
 
 from pybench.peers import java
 from pybroker.client import Consumer, Producer, TopicPartition
-from pybroker.client.record_metadata import RecordMetadata
+from pybroker.client.producing.record_metadata import RecordMetadata
 from tests.support import programs
 from tests.support.franz import franz_program
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from pybroker.controller.errors import ControllerError
 from pybroker.controller.local_channel import LocalChannel
-from pybroker.controller.quorum.bootstrap import write_first_voters
+from pybroker.controller.quorum.log.bootstrap import write_first_voters
 from pybroker.controller.quorum.settings import QuorumSettings, VoterAddress
-from pybroker.controller.quorum.voter_set import KRAFT_VERSIONS, VoterEndpoint, VoterNode, VoterSet
+from pybroker.controller.quorum.voters.voter_set import KRAFT_VERSIONS, VoterEndpoint, VoterNode, VoterSet
 from pybroker.controller.service import Controller
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.header import skip_tagged

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from pybench.peers.free_ports import free_ports
-from pybroker.client.admin import Admin
-from pybroker.client.user_admin import ScramPassword
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.user_admin import ScramPassword
 from pybroker.testing import Broker
 from tests.support import programs
 from tests.support.certificates import Authority, listener_settings

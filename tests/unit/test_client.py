@@ -38,8 +38,10 @@ def test_another_name_is_an_attribute_error_that_says_which() -> None:
 
 
 def test_what_a_broker_needs_of_clients_imports_no_client() -> None:
-    code = "import sys, pybroker.client.connection; print(sorted(sys.modules))"
+    code = "import sys, pybroker.client.network.connection; print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"pybroker.client.consumer", "pybroker.client.async_admin", "urllib.request"} & set(
-        ast.literal_eval(done.stdout)
-    )
+    assert not {
+        "pybroker.client.consuming.consumer",
+        "pybroker.client.administration.async_admin",
+        "urllib.request",
+    } & set(ast.literal_eval(done.stdout))

@@ -10,17 +10,17 @@ import pytest
 
 from pybroker.broker.broker_state import BrokerState
 from pybroker.broker.directory_reports import DirectoryReports
-from pybroker.client.admin import Admin
-from pybroker.client.producer import Producer
-from pybroker.client.topics import NewTopic
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import NewTopic
+from pybroker.client.producing.producer import Producer
 from pybroker.config.broker import BrokerConfig
 from pybroker.controller.service import Controller
 from pybroker.coordinator.group.service import GroupCoordinator
 from pybroker.node import Node, NodeError
 from pybroker.replica.publisher import PartitionPublisher
-from pybroker.storage.cleaner import Cleaner
-from pybroker.storage.directories import Directories
-from pybroker.storage.meta_properties import read_meta_properties
+from pybroker.storage.compaction.cleaner import Cleaner
+from pybroker.storage.log_dirs.directories import Directories
+from pybroker.storage.log_dirs.meta_properties import read_meta_properties
 from pybroker.storage.moves import LogMoves
 from pybroker.storage.partitions import Partitions
 from pybroker.testing import Broker

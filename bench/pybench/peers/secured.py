@@ -17,9 +17,9 @@ from pybench.peers.free_ports import free_ports
 from pybench.peers.kafka import Kafka
 from pybench.peers.pybroker import Pybroker
 from pybroker.client import Admin
-from pybroker.client.acl_admin import Acl, AclPattern
+from pybroker.client.administration.acl_admin import Acl, AclPattern
+from pybroker.client.administration.user_admin import ScramPassword
 from pybroker.client.errors import BrokerError
-from pybroker.client.user_admin import ScramPassword
 from pybroker.testing.certificates import Authority
 
 TLS = "tls"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.doctor.finding import FAIL, OK, WARN, Finding
 from pybroker.storage.errors import StorageError
-from pybroker.storage.log_directory import CLEAN_SHUTDOWN_NAME, holder_of
-from pybroker.storage.meta_properties import read_meta_properties
-from pybroker.storage.partition_directory import find_partitions
+from pybroker.storage.log_dirs.log_directory import CLEAN_SHUTDOWN_NAME, holder_of
+from pybroker.storage.log_dirs.meta_properties import read_meta_properties
+from pybroker.storage.log_dirs.partition_directory import find_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

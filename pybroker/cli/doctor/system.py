@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pybroker
 from pybroker.cli.doctor.finding import FAIL, OK, WARN, Finding
 from pybroker.net.descriptors import TooFewDescriptorsError, connections_allowed, divide
-from pybroker.storage.meta_properties import FILE_NAME
+from pybroker.storage.log_dirs.meta_properties import FILE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,7 +22,7 @@ from pybroker.security.operations import (
     RESOURCE_NAMES,
     name_of,
 )
-from pybroker.storage.meta_properties import id_text
+from pybroker.storage.log_dirs.meta_properties import id_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

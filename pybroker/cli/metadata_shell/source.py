@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pybroker.cli.errors import CommandError
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.native import parse_metadata_batches
-from pybroker.controller.quorum.snapshots import SUFFIX, newest_snapshot, read_image
+from pybroker.controller.quorum.snapshot.snapshots import SUFFIX, newest_snapshot, read_image
 from pybroker.metadata.errors import MetadataError
 from pybroker.metadata.image import EMPTY_IMAGE
 from pybroker.metadata.loader import Loader

@@ -22,7 +22,7 @@ from pybroker.cli.perf.options import (
 )
 from pybroker.cli.perf.progress import ProgressBar
 from pybroker.client import LATEST, Admin, BrokerError, Fetcher, NewTopic, Producer, TopicPartition
-from pybroker.client.fetcher import Record
+from pybroker.client.consuming.fetcher import Record
 from pybroker.client.settings import AdminSettings, ProducerSettings
 from pybroker.protocol.errors import ErrorCode
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pybroker.cli.errors import CommandError
-from pybroker.storage.atomic_file import replace_file
+from pybroker.storage.log_dirs.atomic_file import replace_file
 
 
 class PidFile:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import argparse
 
     from pybroker.cli.top.sampling import Sample
-    from pybroker.client.admin import Admin
+    from pybroker.client.administration.admin import Admin
 
 DESCRIPTION = (
     "Show what a cluster is doing now: topics and partitions by records a second, groups by lag, and with --metrics "

@@ -12,7 +12,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.errors import CommandError
-from pybroker.config.admin_keys import parse_address
+from pybroker.config.keys.admin_keys import parse_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

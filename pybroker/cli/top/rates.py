@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pybroker.cli.top.clients import Client, ClientUse
     from pybroker.cli.top.sampling import Sample
-    from pybroker.client.topics import TopicPartition
+    from pybroker.client.administration.topics import TopicPartition
 
 TOPIC_HEAD = ("TOPIC", "PARTITIONS", "RECORDS/S", "RECORDS")
 PARTITION_HEAD = ("TOPIC", "PARTITION", "LEADER", "RECORDS/S", "END-OFFSET")

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pybroker.client.administration.topics import LATEST, TopicPartition
 from pybroker.client.errors import BrokerError
-from pybroker.client.topics import LATEST, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pybroker.cli.top.clients import Client, ClientUse
-    from pybroker.client.admin import Admin
+    from pybroker.client.administration.admin import Admin
 
 
 class GroupSample(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from pybroker.client.topics import TopicPartition
+from pybroker.client.administration.topics import TopicPartition
 
 Assignment = dict[str, list[TopicPartition]]
 """By member id."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.assignors.assignor import Assignment
 from pybroker.client.assignors.holdings import Holdings
 from pybroker.client.assignors.racks import Nearness
-from pybroker.client.topics import TopicPartition
 
 Transfers = dict[TopicPartition, str]
 """Partitions that go from one member to another, and to whom; in a cooperative group they go one rebalance later."""

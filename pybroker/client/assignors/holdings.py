@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.assignors.assignor import GroupMember
 from pybroker.client.java.hash_order import in_hash_order
-from pybroker.client.topics import TopicPartition
 
 NO_GENERATION = -1
 

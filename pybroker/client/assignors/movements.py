@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.java.hash_order import HashOrderedSet, partition_hash
-from pybroker.client.topics import TopicPartition
 
 
 class _Way(NamedTuple):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.assignors.assignor import GroupMember, Racks
-from pybroker.client.topics import TopicPartition
 
 NO_RACKS: Racks = {}
 

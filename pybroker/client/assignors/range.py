@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.assignors.assignor import Assignment, GroupMember, Racks, StatelessAssignor, by_instance
 from pybroker.client.assignors.racks import NO_RACKS, racks_matter
-from pybroker.client.topics import TopicPartition
 
 
 class RangeAssignor(StatelessAssignor):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.assignors.assignor import Assignment, GroupMember, StatelessAssignor, by_instance
-from pybroker.client.topics import TopicPartition
 
 
 class RoundRobinAssignor(StatelessAssignor):

@@ -10,12 +10,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.assignors.assignor import Assignment, GroupMember, Racks
 from pybroker.client.assignors.equal_wishes import Transfers, assign_equal
 from pybroker.client.assignors.holdings import NO_GENERATION, Claim, Holdings
 from pybroker.client.assignors.racks import NO_RACKS, Nearness
 from pybroker.client.assignors.unequal_wishes import assign_unequal
-from pybroker.client.topics import TopicPartition
 
 
 class StickyAssignor:

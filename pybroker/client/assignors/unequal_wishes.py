@@ -11,11 +11,11 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.assignors.assignor import Assignment, GroupMember
 from pybroker.client.assignors.holdings import NO_GENERATION, Holdings
 from pybroker.client.assignors.movements import Movements
 from pybroker.client.assignors.racks import Nearness
-from pybroker.client.topics import TopicPartition
 
 
 class _Balance:

@@ -10,19 +10,19 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.assignors import Assignor, GroupMember, RackAware
-from pybroker.client.cluster import Cluster
-from pybroker.client.connection import Connection
+from pybroker.client.consuming.group_offsets import by_topic
+from pybroker.client.consuming.topic_watch import TopicWatch
 from pybroker.client.drivers.driver import Identity, MembershipDriver
 from pybroker.client.errors import ClientError, SettingError
-from pybroker.client.group_offsets import by_topic
 from pybroker.client.membership import classic_events as events
 from pybroker.client.membership.classic import ClassicMember, ClassicRules, ClassicState
 from pybroker.client.membership.events import Left, Polled
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
+from pybroker.client.network.cluster import Cluster
+from pybroker.client.network.connection import Connection
 from pybroker.client.settings import ConsumerSettings
-from pybroker.client.topic_watch import TopicWatch
-from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import consumer_protocol_assignment as assignments
 from pybroker.protocol.messages import consumer_protocol_subscription as subscriptions

@@ -12,18 +12,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from pybroker.client.cluster import Cluster
-from pybroker.client.connection import Connection
+from pybroker.client.administration.topics import TopicPartition
+from pybroker.client.consuming.topic_watch import TopicWatch
 from pybroker.client.errors import BrokerError, ConnectionLostError, UnreachableError
 from pybroker.client.membership.events import CommitRefused
 from pybroker.client.membership.machine import MemberMachine
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.client.metrics import GroupSensors
-from pybroker.client.retry_budget import Backoff
-from pybroker.client.retrying import draw_jitter
+from pybroker.client.network.cluster import Cluster
+from pybroker.client.network.connection import Connection
+from pybroker.client.network.retry_budget import Backoff
+from pybroker.client.network.retrying import draw_jitter
 from pybroker.client.settings import ConsumerSettings
-from pybroker.client.topic_watch import TopicWatch
-from pybroker.client.topics import TopicPartition
 from pybroker.protocol.errors import ErrorCode
 
 Identity = tuple[str, int, str | None]

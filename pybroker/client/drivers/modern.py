@@ -10,8 +10,8 @@ import contextlib
 import uuid
 from collections.abc import Awaitable, Callable
 
-from pybroker.client.cluster import Cluster
-from pybroker.client.connection import Connection
+from pybroker.client.administration.topics import TopicPartition
+from pybroker.client.consuming.topic_watch import TopicWatch
 from pybroker.client.drivers.driver import Identity, MembershipDriver
 from pybroker.client.errors import BrokerError, ClientError, ConnectionLostError
 from pybroker.client.membership import modern_events as events
@@ -19,9 +19,9 @@ from pybroker.client.membership.events import Left, Polled
 from pybroker.client.membership.modern import JOIN_EPOCH, ModernMember, ModernRules, ModernState
 from pybroker.client.membership.modern_events import Wishes
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
+from pybroker.client.network.cluster import Cluster
+from pybroker.client.network.connection import Connection
 from pybroker.client.settings import ConsumerSettings
-from pybroker.client.topic_watch import TopicWatch
-from pybroker.client.topics import TopicPartition
 from pybroker.protocol.messages.consumer_group_heartbeat import (
     FIRST_VERSION_WITH_MEMBERS_OWN_ID,
     ConsumerGroupHeartbeatRequest,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from pybroker.client.topics import TopicPartition
+from pybroker.client.administration.topics import TopicPartition
 
 Key = TypeVar("Key")
 

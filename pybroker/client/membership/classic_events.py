@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.membership.rebalance_step import RebalanceStep
-from pybroker.client.topics import TopicPartition
 
 Partitions: TypeAlias = frozenset[TopicPartition]
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.membership.events import CommitRefused, Left, Polled
 from pybroker.client.membership.machine import Outcome
 from pybroker.client.membership.modern_events import (
@@ -27,7 +28,6 @@ from pybroker.client.membership.modern_events import (
     Wishes,
 )
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
-from pybroker.client.topics import TopicPartition
 from pybroker.machine.transitions import Transitions
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.consumer_group_heartbeat import (

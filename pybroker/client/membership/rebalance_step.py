@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pybroker.client.topics import TopicPartition
+from pybroker.client.administration.topics import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from pybroker.client.errors import ClientError
 from pybroker.client.security import open_security
 from pybroker.client.settings.security import SecuritySettings
 from pybroker.config.errors import ConfigError, RefusedError
-from pybroker.config.oauth import TOKEN_URL
+from pybroker.config.security.oauth import TOKEN_URL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from pybroker.client import native
 from pybroker.client.errors import SettingError
 from pybroker.client.security import kerberos
 from pybroker.client.security.bearer import open_bearer
-from pybroker.config.jaas import JaasError, parse_jaas
+from pybroker.config.security.jaas import JaasError, parse_jaas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

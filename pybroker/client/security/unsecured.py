@@ -1,7 +1,8 @@
 """Tokens of OAUTHBEARER that a client makes itself and nobody signs, of a login module's options `unsecuredLogin*`.
 
-Owns those options and their rules. Such a token says what its bearer likes: listeners take it only where their settings
-name the class that does (`pybroker/config/oauth.py`), which is for tests and for networks that others cannot reach.
+Owns those options and their rules. Such a token says what its bearer likes: listeners take it only where their
+settings name the class that does (`pybroker/config/security/oauth.py`), which is for tests and for networks that
+others cannot reach.
 
 Source: Kafka's OAuthBearerUnsecuredLoginCallbackHandler.
 """
@@ -14,7 +15,7 @@ from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Any
 
 from pybroker.client.errors import SettingError
-from pybroker.config.oauth import UNSECURED_LOGIN
+from pybroker.config.security.oauth import UNSECURED_LOGIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 from pybroker.client.errors import SettingError
-from pybroker.client.servers import parse_servers
+from pybroker.client.network.servers import parse_servers
 from pybroker.client.settings.librdkafka_names import KAFKAS_NAMES
 from pybroker.config.errors import ConfigError
 from pybroker.config.key import string

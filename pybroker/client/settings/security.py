@@ -26,7 +26,7 @@ from pybroker.config.key import (
     short,
     string,
 )
-from pybroker.config.oauth import LOGIN_HANDLERS
+from pybroker.config.security.oauth import LOGIN_HANDLERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from pybroker.client.administration.groups import OffsetAndMetadata, Offsets
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.errors import SettingError
-from pybroker.client.groups import OffsetAndMetadata, Offsets
 from pybroker.client.settings import ConsumerSettings
-from pybroker.client.topics import TopicPartition
 from pybroker.client.transaction.group_metadata import GroupMetadata
 
 GivenOffsets = Mapping[TopicPartition, OffsetAndMetadata | int]

@@ -15,8 +15,9 @@ from dataclasses import astuple
 from typing import Any, TypeVar
 
 from pybroker.client import native
-from pybroker.client.cluster import Cluster
-from pybroker.client.connection import Connection
+from pybroker.client.administration.groups import OffsetAndMetadata
+from pybroker.client.administration.topics import TopicPartition
+from pybroker.client.consuming.group_offsets import by_topic
 from pybroker.client.errors import (
     BrokerError,
     ClientError,
@@ -28,12 +29,11 @@ from pybroker.client.errors import (
     TransactionTimeoutError,
     UnreachableError,
 )
-from pybroker.client.group_offsets import by_topic
-from pybroker.client.groups import OffsetAndMetadata
-from pybroker.client.retry_budget import Backoff
-from pybroker.client.retrying import retry
+from pybroker.client.network.cluster import Cluster
+from pybroker.client.network.connection import Connection
+from pybroker.client.network.retry_budget import Backoff
+from pybroker.client.network.retrying import retry
 from pybroker.client.settings import ProducerSettings
-from pybroker.client.topics import TopicPartition
 from pybroker.client.transaction import events
 from pybroker.client.transaction.consumed import Consumed
 from pybroker.client.transaction.group_metadata import GroupMetadata

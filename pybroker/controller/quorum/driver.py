@@ -22,19 +22,19 @@ import msgspec
 
 from pybroker.controller.errors import ControllerError, NotControllerError
 from pybroker.controller.quorum.election_times import election_pause_s, tick_seconds
-from pybroker.controller.quorum.guests import Guest, Guests
-from pybroker.controller.quorum.peers import PeerAddress, PeerEvents, Peers
+from pybroker.controller.quorum.transport.guests import Guest, Guests
+from pybroker.controller.quorum.transport.peers import PeerAddress, PeerEvents, Peers
 from pybroker.controller.quorum.voter import Committed, SnapshotMark, Voter, read_entries
-from pybroker.controller.quorum.voter_set import node_of
+from pybroker.controller.quorum.voters.voter_set import node_of
 from pybroker.metadata.errors import MetadataError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from concurrent.futures import Executor
 
-    from pybroker.controller.quorum.metadata_log import Writing
+    from pybroker.controller.quorum.log.metadata_log import Writing
     from pybroker.controller.quorum.settings import QuorumSettings
-    from pybroker.controller.quorum.voter_set import VoterSet
+    from pybroker.controller.quorum.voters.voter_set import VoterSet
 
 log = logging.getLogger("pybroker.controller")
 

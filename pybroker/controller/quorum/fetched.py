@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pybroker.controller.errors import MetadataLogError
-from pybroker.controller.quorum.control_records import kraft_versions
 from pybroker.controller.quorum.native import parse_metadata_batches
-from pybroker.controller.quorum.snapshots import SnapshotId
+from pybroker.controller.quorum.snapshot.snapshots import SnapshotId
+from pybroker.controller.quorum.voters.control_records import kraft_versions
 from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -17,18 +17,18 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from pybroker.client.connection import Connection
 from pybroker.client.errors import ClientError
+from pybroker.client.network.connection import Connection
 from pybroker.client.settings import ConnectionSettings
 from pybroker.controller.errors import ControllerError, MetadataLogError
 from pybroker.controller.quorum.batches import TOPIC_NAME
-from pybroker.controller.quorum.checkpointer import Checkpointer
 from pybroker.controller.quorum.fetched import Position, read_answer
-from pybroker.controller.quorum.metadata_copy import MetadataCopy
-from pybroker.controller.quorum.snapshot_fetch import SnapshotSource, code_name, fetch_snapshot
-from pybroker.controller.quorum.snapshot_header import UNKNOWN
-from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
-from pybroker.controller.quorum.snapshots import open_snapshot
+from pybroker.controller.quorum.log.metadata_copy import MetadataCopy
+from pybroker.controller.quorum.snapshot.checkpointer import Checkpointer
+from pybroker.controller.quorum.snapshot.snapshot_fetch import SnapshotSource, code_name, fetch_snapshot
+from pybroker.controller.quorum.snapshot.snapshot_header import UNKNOWN
+from pybroker.controller.quorum.snapshot.snapshot_policy import SnapshotPolicy
+from pybroker.controller.quorum.snapshot.snapshots import open_snapshot
 from pybroker.machine.clock import SYSTEM_CLOCK
 from pybroker.metadata.errors import MetadataError
 from pybroker.metadata.loader import Loader
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
     from pybroker.client.security.renewed import RenewedSecurity
     from pybroker.controller.quorum.fetched import Fetched, FetchedBatch, Leader
-    from pybroker.controller.quorum.metadata_copy import Restored
-    from pybroker.controller.quorum.snapshots import SnapshotId
+    from pybroker.controller.quorum.log.metadata_copy import Restored
+    from pybroker.controller.quorum.snapshot.snapshots import SnapshotId
     from pybroker.machine.clock import Clock
     from pybroker.metadata.image import MetadataImage
     from pybroker.metadata.publishers import Publisher

@@ -13,8 +13,8 @@ from pybroker.controller.channel import QuorumReplica
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pybroker.controller.quorum.guests import Guest
-    from pybroker.controller.quorum.voter_set import VoterSet
+    from pybroker.controller.quorum.transport.guests import Guest
+    from pybroker.controller.quorum.voters.voter_set import VoterSet
 
 FORGET_MS = 300_000
 _MOST_OBSERVERS = 10_000

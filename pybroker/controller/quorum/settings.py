@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
-from pybroker.controller.quorum.voter_set import VoterEndpoint, VoterNode, VoterSet
+from pybroker.controller.quorum.snapshot.snapshot_policy import SnapshotPolicy
+from pybroker.controller.quorum.voters.voter_set import VoterEndpoint, VoterNode, VoterSet
 
 if TYPE_CHECKING:
     from pathlib import Path

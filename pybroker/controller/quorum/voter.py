@@ -24,23 +24,23 @@ import msgspec
 
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.batches import Batch
-from pybroker.controller.quorum.control_records import build_voters, read_voters
-from pybroker.controller.quorum.hard_state import HardState
-from pybroker.controller.quorum.log_position import LogPosition, read_position
-from pybroker.controller.quorum.losses import Losses, find_lost
-from pybroker.controller.quorum.metadata_log import MetadataLog, Writing, split
+from pybroker.controller.quorum.log.hard_state import HardState
+from pybroker.controller.quorum.log.log_position import LogPosition, read_position
+from pybroker.controller.quorum.log.losses import Losses, find_lost
+from pybroker.controller.quorum.log.metadata_log import MetadataLog, Writing, split
 from pybroker.controller.quorum.native import Quorum, build_record_batch, parse_metadata_batches
-from pybroker.controller.quorum.snapshot_place import continues
-from pybroker.controller.quorum.snapshots import SnapshotId
-from pybroker.controller.quorum.voter_set import key_of, node_of
+from pybroker.controller.quorum.snapshot.snapshot_place import continues
+from pybroker.controller.quorum.snapshot.snapshots import SnapshotId
+from pybroker.controller.quorum.voters.control_records import build_voters, read_voters
+from pybroker.controller.quorum.voters.voter_set import key_of, node_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pybroker.controller.quorum.metadata_log import StoredBatch
+    from pybroker.controller.quorum.log.metadata_log import StoredBatch
     from pybroker.controller.quorum.native import QuorumReady
     from pybroker.controller.quorum.settings import QuorumSettings
-    from pybroker.controller.quorum.voter_set import VoterSet
+    from pybroker.controller.quorum.voters.voter_set import VoterSet
 
 log = logging.getLogger("pybroker.controller")
 

@@ -21,7 +21,7 @@ from pybroker.security.sasl.steps import Challenge, Proved, Refused, Work
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pybroker.config.kerberos import LocalRule
+    from pybroker.config.security.kerberos import LocalRule
     from pybroker.security.sasl.steps import Outcome, Step
 
 _NO_LAYER = 1

@@ -12,7 +12,7 @@ from pybroker.security.kerberos_library import LibraryContext, in_one_line
 from pybroker.security.sasl.kerberos import ContextError
 
 if TYPE_CHECKING:
-    from pybroker.config.kerberos import KerberosSettings
+    from pybroker.config.security.kerberos import KerberosSettings
 
 
 class AcceptedContext(LibraryContext):

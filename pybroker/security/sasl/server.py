@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
-from pybroker.config.kerberos import GSSAPI
-from pybroker.config.oauth import OAUTHBEARER
-from pybroker.config.sasl import PLAIN
+from pybroker.config.security.kerberos import GSSAPI
+from pybroker.config.security.oauth import OAUTHBEARER
+from pybroker.config.security.sasl import PLAIN
 from pybroker.protocol.errors import ErrorCode
 from pybroker.security.principal_builder import BuilderError, Proof
 from pybroker.security.principals import Principal
@@ -36,8 +36,8 @@ from pybroker.security.scram_mechanisms import SCRAM_BY_NAME
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-    from pybroker.config.oauth import BearerSettings
-    from pybroker.config.sasl import ListenerSasl
+    from pybroker.config.security.oauth import BearerSettings
+    from pybroker.config.security.sasl import ListenerSasl
     from pybroker.metadata.image import ScramImage
     from pybroker.security.sasl.scram import TokenLogins
     from pybroker.security.sasl.steps import Exchange, Outcome

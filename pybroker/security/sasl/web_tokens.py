@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlsplit
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pybroker.config.oauth import BearerSettings, KeySource
+    from pybroker.config.security.oauth import BearerSettings, KeySource
 
 log = logging.getLogger("pybroker.security")
 

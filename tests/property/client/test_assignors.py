@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from pybench.peers import java
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.assignors import Assignor, GroupMember, RackAware, make_assignors
 from pybroker.client.assignors.sticky import encode_claim
-from pybroker.client.topics import TopicPartition
 from tests.support import java_oracle, programs
 
 pytestmark = pytest.mark.java

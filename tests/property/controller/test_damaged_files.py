@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pybroker.controller.errors import QuorumStateError
-from pybroker.controller.quorum.epoch_checkpoint import EPOCHS_NAME, NO_EPOCH, read_last_epoch
-from pybroker.controller.quorum.hard_state import FILE_NAME, HardState, read_hard_state
-from pybroker.controller.quorum.log_position import POSITION_NAME, LogPosition, PositionFile, read_position
+from pybroker.controller.quorum.log.epoch_checkpoint import EPOCHS_NAME, NO_EPOCH, read_last_epoch
+from pybroker.controller.quorum.log.hard_state import FILE_NAME, HardState, read_hard_state
+from pybroker.controller.quorum.log.log_position import POSITION_NAME, LogPosition, PositionFile, read_position
 
 numbers = st.integers(0, 2**63 - 1)
 positions = st.builds(LogPosition, numbers, numbers, numbers, numbers)

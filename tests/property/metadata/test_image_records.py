@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pybroker.controller.quorum.snapshots import open_snapshot, read_snapshot, write_snapshot
+from pybroker.controller.quorum.snapshot.snapshots import open_snapshot, read_snapshot, write_snapshot
 from pybroker.metadata.delta import MetadataDelta
 from pybroker.metadata.image import (
     AccessControlEntry,

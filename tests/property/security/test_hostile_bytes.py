@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pybroker.config.jaas import JaasError, parse_jaas
+from pybroker.config.security.jaas import JaasError, parse_jaas
 from pybroker.metadata.image import ScramCredential
 from pybroker.security.distinguished_name import CertificateError, subject_of, valid_until
 from pybroker.security.principal_mapping import MappingError, NoRuleError, map_name, parse_rules

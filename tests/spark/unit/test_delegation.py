@@ -9,7 +9,7 @@ from typing import Self
 import pytest
 
 from pybroker.client import ClientError
-from pybroker.client.token_admin import Token
+from pybroker.client.administration.token_admin import Token
 from pybroker_spark import delegation
 
 

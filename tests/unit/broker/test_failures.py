@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pybroker.broker.failures import BrokerFailedError, Failures
-from pybroker.storage.directories import Directories
+from pybroker.storage.log_dirs.directories import Directories
 
 
 class Run:

@@ -11,7 +11,7 @@ from pybroker.broker.heartbeat import Heartbeats
 from pybroker.broker.lifecycle import LifecycleSettings, Membership
 from pybroker.broker.registration import Endpoints, Registration, RegistrationRefusedError, Unreported
 from pybroker.protocol.errors import ErrorCode
-from pybroker.storage.directories import Directories
+from pybroker.storage.log_dirs.directories import Directories
 
 ENDPOINTS = Endpoints({"PLAINTEXT": ("h", 9092)}, {}, rack=None)
 NODE, EPOCH = 3, 42

@@ -11,8 +11,8 @@ import pytest
 from pybroker.broker.registration import Endpoints, Registration, RegistrationRefusedError, Unreported
 from pybroker.metadata.image import EMPTY_IMAGE, BrokerRegistration, ClusterImage, MetadataImage
 from pybroker.protocol.errors import ErrorCode
-from pybroker.storage.directories import Directories
-from pybroker.storage.meta_properties import id_bytes
+from pybroker.storage.log_dirs.directories import Directories
+from pybroker.storage.log_dirs.meta_properties import id_bytes
 
 ENDPOINTS = Endpoints({"INTERNAL": ("h", 9092)}, {"INTERNAL": 3}, rack="r")
 TOPIC_ID = b"t" * 16

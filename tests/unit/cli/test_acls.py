@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from pybroker.cli.main import main
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from pybroker.security.operations import OPERATION_NAMES, PERMISSION_NAMES, RESOURCE_NAMES
 from pybroker.testing import Broker
 

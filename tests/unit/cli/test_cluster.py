@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.process

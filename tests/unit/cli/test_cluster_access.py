@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pybroker.cli.cluster_access import add_cluster_options, open_admin
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from pybroker.config.errors import ConfigError
 
 

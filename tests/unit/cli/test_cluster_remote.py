@@ -6,7 +6,7 @@ import pytest
 
 from pybroker.cli.cluster_remote import endpoint_lines
 from pybroker.cli.main import main
-from pybroker.client.topics import BrokerDescription
+from pybroker.client.administration.topics import BrokerDescription
 from pybroker.testing import Broker
 
 

@@ -8,7 +8,7 @@ import pytest
 from pybroker.cli.configs import parse_added
 from pybroker.cli.errors import CommandError
 from pybroker.cli.main import main
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from pybroker.testing import Broker
 
 Configs = Callable[..., int]

@@ -6,9 +6,9 @@ import pytest
 
 from pybroker.cli import console_reading
 from pybroker.cli.console_reading import Reading, Written
+from pybroker.client.administration.groups import OffsetAndMetadata
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.errors import ClientError
-from pybroker.client.groups import OffsetAndMetadata
-from pybroker.client.topics import TopicPartition
 
 ONE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -8,7 +8,7 @@ import pytest
 
 from pybroker.cli.consumer_groups_reset import read_plan
 from pybroker.cli.errors import CommandError
-from pybroker.client.topics import TopicPartition
+from pybroker.client.administration.topics import TopicPartition
 
 
 def test_rows_name_offsets_and_may_leave_out_the_only_group(tmp_path: Path) -> None:

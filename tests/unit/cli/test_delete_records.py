@@ -10,9 +10,9 @@ import pytest
 from pybroker.cli.delete_records import parse_offsets
 from pybroker.cli.errors import CommandError
 from pybroker.cli.main import main
-from pybroker.client.admin import Admin
-from pybroker.client.producer import Producer
-from pybroker.client.topics import NewTopic, TopicPartition
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import NewTopic, TopicPartition
+from pybroker.client.producing.producer import Producer
 from pybroker.testing import Broker
 
 

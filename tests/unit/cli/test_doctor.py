@@ -11,7 +11,7 @@ from pybroker.cli.doctor import JSON, examine
 from pybroker.cli.doctor.finding import FAIL, OK, WARN, Finding
 from pybroker.cli.doctor.machine import Machine
 from pybroker.cli.main import main
-from pybroker.storage.meta_properties import MetaProperties, write_meta_properties
+from pybroker.storage.log_dirs.meta_properties import MetaProperties, write_meta_properties
 from tests.support.json_shapes import shape_fault
 
 KERNEL = {

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from pybroker.cli.main import main
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
-from pybroker.controller.quorum.bootstrap import read_bootstrap
-from pybroker.controller.quorum.snapshots import newest_snapshot
+from pybroker.controller.quorum.log.bootstrap import read_bootstrap
+from pybroker.controller.quorum.snapshot.snapshots import newest_snapshot
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
 from pybroker.protocol.messages.records.user_scram_credential import UserScramCredentialRecord
-from pybroker.storage.meta_properties import MetaProperties, id_bytes, read_meta_properties
+from pybroker.storage.log_dirs.meta_properties import MetaProperties, id_bytes, read_meta_properties
 from pybroker.testing import Broker
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -237,7 +237,7 @@ def test_a_failed_write_leaves_the_directory_unformatted(files: Files, monkeypat
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pybroker.storage.log_directory.write_meta_properties", refuse)
+    monkeypatch.setattr("pybroker.storage.log_dirs.log_directory.write_meta_properties", refuse)
     status, _, err = files.format(BOTH, "-s")
     assert status == 1
     assert f"Error while writing meta.properties file {files.first}: " in err

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from pybroker.cli.main import main
-from pybroker.client.admin import Admin
-from pybroker.client.producer import Producer
-from pybroker.client.topics import NewTopic
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import NewTopic
+from pybroker.client.producing.producer import Producer
 from pybroker.testing import Broker
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pybroker.cli.main import COMMANDS, main
-from pybroker.client.admin import Admin
-from pybroker.client.producer import Producer
-from pybroker.client.topics import TopicPartition
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import TopicPartition
+from pybroker.client.producing.producer import Producer
 from pybroker.testing import Broker
 from tests.support.json_shapes import shape_fault
 

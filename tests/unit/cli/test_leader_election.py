@@ -10,8 +10,8 @@ import pytest
 from pybroker.cli.errors import CommandError
 from pybroker.cli.leader_election import parse_partitions
 from pybroker.cli.main import main
-from pybroker.client.admin import Admin
-from pybroker.client.topics import NewTopic, TopicPartition
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import NewTopic, TopicPartition
 from pybroker.testing import Broker
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pybroker.cli.main import main
-from pybroker.storage.checkpoint import CLEANED_OFFSETS, write_checkpoint
-from pybroker.storage.last_passes import CLEANED, FILE_NAME, UNCLEANABLE, LastPass, write_last_passes
+from pybroker.storage.compaction.last_passes import CLEANED, FILE_NAME, UNCLEANABLE, LastPass, write_last_passes
+from pybroker.storage.log_dirs.checkpoint import CLEANED_OFFSETS, write_checkpoint
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pybroker.cli.errors import CommandError
 from pybroker.cli.main import main
 from pybroker.cli.metadata_quorum import replication_lines, status_lines
 from pybroker.cli.new_controller import read_new_controller
-from pybroker.client.quorum import QuorumDescription, QuorumReplica, RaftEndpoint
-from pybroker.storage.meta_properties import MetaProperties, id_bytes, random_id, write_meta_properties
+from pybroker.client.administration.quorum import QuorumDescription, QuorumReplica, RaftEndpoint
+from pybroker.storage.log_dirs.meta_properties import MetaProperties, id_bytes, random_id, write_meta_properties
 
 LEADER = QuorumReplica(1, bytes(16), 100, 50, 60)
 FOLLOWER = QuorumReplica(2, bytes(15) + b"\1", 90, 40, 55)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pybroker.cli.quota_options import QuotaOwner, java_double
-from pybroker.client.quota_admin import ANY_NAME
+from pybroker.client.administration.quota_admin import ANY_NAME
 
 
 @pytest.mark.parametrize(

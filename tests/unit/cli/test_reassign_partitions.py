@@ -11,9 +11,9 @@ from pybroker.cli.errors import CommandError
 from pybroker.cli.main import main
 from pybroker.cli.reassign_partitions import listed
 from pybroker.cli.reassignment_file import build_file, check_executable, parse_plan
-from pybroker.client.admin import Admin
-from pybroker.client.log_dirs import Replica
-from pybroker.client.topics import BROKER, TOPIC, NewTopic, Reassignment, TopicPartition
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.log_dirs import Replica
+from pybroker.client.administration.topics import BROKER, TOPIC, NewTopic, Reassignment, TopicPartition
 from pybroker.testing import Broker
 
 ORDERS = TopicPartition("orders", 0)

@@ -11,8 +11,8 @@ from pybroker.cli.errors import CommandError
 from pybroker.cli.main import main
 from pybroker.cli.reassignment_plan import parse_broker_list, parse_topics, propose
 from pybroker.cli.reassignment_throttles import moves, topic_throttles
-from pybroker.client.admin import Admin
-from pybroker.client.topics import BROKER, TOPIC, NewTopic, Reassignment, TopicPartition
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import BROKER, TOPIC, NewTopic, Reassignment, TopicPartition
 from pybroker.testing import Broker
 
 ORDERS = [TopicPartition("orders", index) for index in range(6)]

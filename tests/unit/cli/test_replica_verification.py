@@ -7,11 +7,11 @@ import pytest
 
 from pybroker.cli.main import main
 from pybroker.cli.replica_comparison import differences
-from pybroker.client.admin import Admin
-from pybroker.client.log_dirs import BatchMark, Replica, ReplicaBatches
-from pybroker.client.producer import Producer
-from pybroker.client.replica_admin import parse_marks
-from pybroker.client.topics import NewTopic, TopicPartition
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.log_dirs import BatchMark, Replica, ReplicaBatches
+from pybroker.client.administration.replica_admin import parse_marks
+from pybroker.client.administration.topics import NewTopic, TopicPartition
+from pybroker.client.producing.producer import Producer
 from pybroker.testing import Broker
 from tests.support.batches import batch_of
 

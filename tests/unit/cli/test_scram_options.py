@@ -6,7 +6,7 @@ import pytest
 
 from pybroker.cli.errors import CommandError
 from pybroker.cli.scram_options import parse_credential, parse_scram_user
-from pybroker.client.user_admin import ScramPassword
+from pybroker.client.administration.user_admin import ScramPassword
 from pybroker.security.scram import salted_password, server_key, stored_key
 from pybroker.security.scram_mechanisms import SCRAM_SHA_256
 

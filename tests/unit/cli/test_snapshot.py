@@ -9,7 +9,7 @@ import pytest
 
 from pybroker.cli.main import main
 from pybroker.cli.snapshot import JSON
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from pybroker.testing import Broker
 from tests.support.json_shapes import shape_fault
 

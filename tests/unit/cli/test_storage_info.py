@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pybroker.cli.main import main
-from pybroker.storage.meta_properties import MetaProperties, write_meta_properties
+from pybroker.storage.log_dirs.meta_properties import MetaProperties, write_meta_properties
 
 
 @pytest.fixture

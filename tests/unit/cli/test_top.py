@@ -12,9 +12,9 @@ from pybroker.cli.main import main
 from pybroker.cli.top import JSON
 from pybroker.cli.top.sampling import Sample
 from pybroker.cli.top.screen import show_live
-from pybroker.client.admin import Admin
-from pybroker.client.producer import Producer
-from pybroker.client.topics import TopicPartition
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import TopicPartition
+from pybroker.client.producing.producer import Producer
 from pybroker.testing import Broker
 from tests.support.json_shapes import shape_fault
 

@@ -8,7 +8,7 @@ import pytest
 
 from pybroker.cli.main import main
 from pybroker.cli.topics import _Described, _partition_line, _topic_line
-from pybroker.client.topics import PartitionDescription, Reassignment, TopicDescription
+from pybroker.client.administration.topics import PartitionDescription, Reassignment, TopicDescription
 from pybroker.testing import Broker
 
 Topics = Callable[..., int]

@@ -12,10 +12,10 @@ import pytest
 
 import pybroker._native as extension
 from pybroker.client import KeyedStamps, LoadGenerator, native
+from pybroker.client.administration.topics import EARLIEST, TopicPartition
+from pybroker.client.consuming.fetcher import Fetcher
 from pybroker.client.errors import LoadUnavailableError, UnservedApiError
-from pybroker.client.fetcher import Fetcher
-from pybroker.client.producer import Producer
-from pybroker.client.topics import EARLIEST, TopicPartition
+from pybroker.client.producing.producer import Producer
 from tests.support.scripted_broker import SERVED, ScriptedBroker
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, INIT_PRODUCER_ID = 0, 1, 2, 3, 18, 22

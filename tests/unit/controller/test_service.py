@@ -11,8 +11,8 @@ import pytest
 
 from pybroker.controller.cluster.events import ConfigChange, FeatureUpdate, NewTopic, UpgradeType
 from pybroker.controller.errors import NotControllerError
-from pybroker.controller.quorum import first_records
-from pybroker.controller.quorum.bootstrap import write_bootstrap
+from pybroker.controller.quorum.log import first_records
+from pybroker.controller.quorum.log.bootstrap import write_bootstrap
 from pybroker.machine.runner import UnwritableError
 from pybroker.metadata.features import INITIAL_LEVELS
 from pybroker.metadata.image import CLIENT_METRICS_RESOURCE, TOPIC_RESOURCE, ConfigResource, MetadataImage

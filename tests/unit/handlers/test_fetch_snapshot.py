@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pybroker.config.quorum import QuorumVoter
-from pybroker.controller.quorum.snapshots import newest_snapshot
+from pybroker.controller.quorum.snapshot.snapshots import newest_snapshot
 from pybroker.handlers.registry import registered_apis
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode

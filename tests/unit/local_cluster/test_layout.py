@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pybroker.config.properties import read_properties
 from pybroker.local_cluster.layout import NodePorts, build_layout, build_properties, lay_out
-from pybroker.storage.meta_properties import read_meta_properties
+from pybroker.storage.log_dirs.meta_properties import read_meta_properties
 
 PORTS = [NodePorts(9092 + index, 19092 + index) for index in range(4)]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pybroker.config.opentelemetry_keys import ExportSettings
+from pybroker.config.keys.opentelemetry_keys import ExportSettings
 from pybroker.metrics import opentelemetry
 from pybroker.metrics.metric import Sample
 from pybroker.metrics.opentelemetry import Export, Sender

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from pybroker.config.broker import BrokerConfig
 from pybroker.node import Node
 from tests.support.batches import batch_of

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from pybroker.config.errors import ConfigError
-from pybroker.config.tls import build_tls
+from pybroker.config.security.tls import build_tls
 from pybroker.net.native import DataPlane, PeerCertificate
 from pybroker.net.tls import TlsListeners
 from pybroker.security.distinguished_name import valid_until

@@ -30,7 +30,7 @@ from pybroker.net.tls import TlsListeners
 from pybroker.replica import publisher as publisher_module
 from pybroker.replica.publisher import PartitionPublisher
 from pybroker.storage import partitions as partitions_module
-from pybroker.storage.directories import Directories
+from pybroker.storage.log_dirs.directories import Directories
 from pybroker.storage.native import LogOpening
 from pybroker.storage.partitions import Partitions
 from tests.support.batches import batch_of

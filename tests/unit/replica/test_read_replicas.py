@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from pybroker.config.broker import BrokerConfig
-from pybroker.config.topic_keys import RACK_AWARE, REPLICA_SELECTORS
+from pybroker.config.keys.topic_keys import RACK_AWARE, REPLICA_SELECTORS
 from pybroker.metadata.image import BrokerRegistration, ClusterImage
 from pybroker.replica.read_replicas import plan_read_replicas
 

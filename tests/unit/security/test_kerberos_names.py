@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pybroker.config.kerberos import parse_local_rules
+from pybroker.config.security.kerberos import parse_local_rules
 from pybroker.security.kerberos_names import NoLocalNameError, local_name
 
 REALM = "REALM.COM"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pybroker.config.errors import ConfigError
-from pybroker.config.tls import ListenerTls, Store, build_tls
+from pybroker.config.security.tls import ListenerTls, Store, build_tls
 from pybroker.security.key_material import build_server_tls, read_keys, read_trusted
 from tests.support.certificates import Authority, Identity, listener_settings
 

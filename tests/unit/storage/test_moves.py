@@ -12,8 +12,6 @@ import pytest
 
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.topic import TopicConfig
-from pybroker.storage.checkpoint import LOG_STARTS, RECOVERY_POINTS, read_checkpoint
-from pybroker.storage.directories import Directories
 from pybroker.storage.errors import (
     DirectoryOfflineError,
     LogDirectoryNotFoundError,
@@ -21,6 +19,8 @@ from pybroker.storage.errors import (
     TopicNameTooLongError,
 )
 from pybroker.storage.log_config import build_log_config
+from pybroker.storage.log_dirs.checkpoint import LOG_STARTS, RECOVERY_POINTS, read_checkpoint
+from pybroker.storage.log_dirs.directories import Directories
 from pybroker.storage.moves import LogMoves, Move
 from pybroker.storage.native import Partition, advance_log_start, move_count, prepare_move
 from pybroker.storage.partitions import Partitions

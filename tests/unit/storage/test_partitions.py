@@ -11,11 +11,11 @@ import pytest
 
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.topic import TopicConfig
-from pybroker.storage.checkpoint import HIGH_WATERMARKS, RECOVERY_POINTS, read_checkpoint
-from pybroker.storage.directories import Directories
 from pybroker.storage.errors import DirectoryError, DirectoryOfflineError
 from pybroker.storage.log_config import build_log_config
-from pybroker.storage.log_directory import LogDirectory
+from pybroker.storage.log_dirs.checkpoint import HIGH_WATERMARKS, RECOVERY_POINTS, read_checkpoint
+from pybroker.storage.log_dirs.directories import Directories
+from pybroker.storage.log_dirs.log_directory import LogDirectory
 from pybroker.storage.native import Partition
 from pybroker.storage.partitions import Opening, Partitions
 from tests.support.partitions import open_one

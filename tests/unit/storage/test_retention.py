@@ -8,8 +8,8 @@ import pytest
 
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.topic import TopicConfig
-from pybroker.storage.directories import Directories
 from pybroker.storage.log_config import build_log_config
+from pybroker.storage.log_dirs.directories import Directories
 from pybroker.storage.native import Partition
 from pybroker.storage.partitions import Partitions
 from pybroker.storage.retention import Limits, Retention, limits_of
@@ -117,7 +117,7 @@ def test_files_are_removed_when_their_delay_is_over(tmp_path: Path) -> None:
 
 
 def topic_id(directory: Path) -> bytes:
-    from pybroker.storage.meta_properties import id_bytes
+    from pybroker.storage.log_dirs.meta_properties import id_bytes
 
     text = (directory / "partition.metadata").read_text()
     return id_bytes(text.rsplit(": ", 1)[1].strip())

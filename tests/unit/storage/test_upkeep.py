@@ -12,8 +12,8 @@ import pytest
 from pybroker.config.broker import BrokerConfig
 from pybroker.config.topic import TopicConfig
 from pybroker.machine.clock import SYSTEM_CLOCK
-from pybroker.storage.directories import Directories
 from pybroker.storage.log_config import build_log_config
+from pybroker.storage.log_dirs.directories import Directories
 from pybroker.storage.partitions import Partitions
 from pybroker.storage.upkeep import Upkeep
 from tests.support.partitions import open_one

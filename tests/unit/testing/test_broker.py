@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from pybroker.client.admin import Admin
-from pybroker.client.async_admin import AsyncAdmin
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.async_admin import AsyncAdmin
 from pybroker.config.errors import ConfigError
 from pybroker.node import NodeError
 from pybroker.testing import Broker

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from pybroker.testing import Broker
 from tests.support.batches import batch_of
 from tests.support.conditions import wait_until

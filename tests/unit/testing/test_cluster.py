@@ -10,9 +10,9 @@ from pathlib import Path
 import confluent_kafka.admin
 import pytest
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import NewTopic
 from pybroker.client.errors import AuthenticationError
-from pybroker.client.topics import NewTopic
 from pybroker.config.errors import ConfigError, UnknownKeyError
 from pybroker.testing import Cluster
 from tests.support.conditions import wait_until

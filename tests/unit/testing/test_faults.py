@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pybroker.testing import Broker, Outcome, Request

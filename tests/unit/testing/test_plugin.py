@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pybroker.client.admin import Admin
-from pybroker.client.async_admin import AsyncAdmin
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.async_admin import AsyncAdmin
 from pybroker.testing import AsyncBroker, Broker
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from pybroker.handlers.registry import registered_apis
 from pybroker.testing import Broker
 from pybroker.testing.requests import names_groups, names_topics

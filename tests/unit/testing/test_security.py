@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from pybroker.client.admin import Admin
+from pybroker.client.administration.admin import Admin
 from pybroker.client.errors import ClientError
 from pybroker.testing import AsyncBroker, Broker
 from pybroker.testing.security import MECHANISMS, Security

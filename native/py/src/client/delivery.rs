@@ -84,7 +84,7 @@ impl Delivery {
     fn result<'py>(&self, py: Python<'py>, timeout_s: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         let (written, ticket) = (self.take(py, timeout_s)?.map_err(client_error)?, &self.ticket);
         let row = row(self.topic.bind(py).clone(), ticket.partition, (ticket.index, ticket.timestamp_ms), written);
-        RECORD_METADATA.import(py, "pybroker.client.record_metadata", "RecordMetadata")?.call1(row)
+        RECORD_METADATA.import(py, "pybroker.client.producing.record_metadata", "RecordMetadata")?.call1(row)
     }
 
     /// Waits until the fate is known: what the record was given up for, or `None`.

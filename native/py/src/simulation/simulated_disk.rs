@@ -102,7 +102,7 @@ impl PySimulatedDisk {
     }
 }
 
-/// Replaces a small file whole, as `pybroker/storage/atomic_file.py` does, under the layer.
+/// Replaces a small file whole, as `pybroker/storage/log_dirs/atomic_file.py` does, under the layer.
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("tmp");
     let made = file::create(&temporary)?;

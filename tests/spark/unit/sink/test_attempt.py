@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pybroker.client import EARLIEST, LATEST, Admin, Continuation, Fetcher, NewTopic, Producer, TopicPartition
-from pybroker.client.topics import MorePartitions
+from pybroker.client.administration.topics import MorePartitions
 from pybroker.testing import Broker
 from pybroker_spark.sink.attempt import Attempt, Outcome, Share
 from pybroker_spark.sink.entries import Begun, Done

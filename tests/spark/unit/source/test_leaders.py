@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pybroker.client import TopicDescription
-from pybroker.client.topics import PartitionDescription
+from pybroker.client.administration.topics import PartitionDescription
 from pybroker_spark.source.leaders import LeaderWatch
 
 

@@ -8,9 +8,9 @@ import pytest
 from pybroker.cli.errors import CommandError
 from pybroker.cli.main import main
 from pybroker.cli.metadata_shell.source import read_source
-from pybroker.client.admin import Admin
-from pybroker.client.topics import NewTopic
-from pybroker.controller.quorum.snapshots import write_snapshot
+from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import NewTopic
+from pybroker.controller.quorum.snapshot.snapshots import write_snapshot
 from pybroker.testing import Broker
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from pybroker.cli.top.rates import build_view, rate_text, summary
 from pybroker.cli.top.sampling import GroupSample, Sample
-from pybroker.client.topics import TopicPartition
+from pybroker.client.administration.topics import TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.assignors import CooperativeStickyAssignor, GroupMember
-from pybroker.client.topics import TopicPartition
 
 
 def partitions(*indexes: int) -> tuple[TopicPartition, ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.assignors import GroupMember, StickyAssignor
 from pybroker.client.assignors.assignor import Assignment
 from pybroker.client.assignors.holdings import Claim
 from pybroker.client.assignors.sticky import decode_claim, encode_claim
-from pybroker.client.topics import TopicPartition
 
 EVERY = ("t0", "t1", "t2", "t3")
 

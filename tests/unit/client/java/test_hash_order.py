@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.java.hash_order import HashOrderedSet, in_hash_order, partition_hash, string_hash
-from pybroker.client.topics import TopicPartition
 
 
 def test_strings_hash_as_in_java() -> None:

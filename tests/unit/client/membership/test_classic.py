@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.membership.classic import (
     NO_GENERATION,
     TRANSITIONS,
@@ -27,7 +28,6 @@ from pybroker.client.membership.classic_events import (
 )
 from pybroker.client.membership.events import CommitRefused, Left, Polled
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
-from pybroker.client.topics import TopicPartition
 from pybroker.machine.transitions import TransitionError, Transitions
 from pybroker.protocol.errors import ErrorCode
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.membership.events import CommitRefused, Left, Polled
 from pybroker.client.membership.modern import TRANSITIONS, ModernMember, ModernRules, ModernState, ModernTrigger
 from pybroker.client.membership.modern_events import (
@@ -21,7 +22,6 @@ from pybroker.client.membership.modern_events import (
     Wishes,
 )
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
-from pybroker.client.topics import TopicPartition
 from pybroker.machine.transitions import TransitionError, Transitions
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.consumer_group_heartbeat import (

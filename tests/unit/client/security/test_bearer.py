@@ -16,7 +16,7 @@ from pybroker.client import native
 from pybroker.client.errors import AuthenticationError, SettingError
 from pybroker.client.security import BearerToken, open_security
 from pybroker.client.settings import AdminSettings
-from pybroker.config.oauth import BearerSettings
+from pybroker.config.security.oauth import BearerSettings
 from pybroker.security.sasl.web_tokens import Validator
 from tests.support.conditions import wait_until
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from pybroker.client.administration.groups import OffsetAndMetadata
+from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.errors import SettingError
-from pybroker.client.groups import OffsetAndMetadata
 from pybroker.client.settings import ConsumerSettings
-from pybroker.client.topics import TopicPartition
 from pybroker.client.transaction.consumed import Consumed, consumed_by, offsets_of
 from pybroker.client.transaction.group_metadata import GroupMetadata
 

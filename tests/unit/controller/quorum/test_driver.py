@@ -12,11 +12,12 @@ import pytest
 from pybroker.controller import service
 from pybroker.controller.cluster.events import NewTopic
 from pybroker.controller.errors import NotControllerError
-from pybroker.controller.quorum import driver, first_records
+from pybroker.controller.quorum import driver
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
-from pybroker.controller.quorum.hard_state import FILE_NAME
-from pybroker.controller.quorum.peers import PeerAddress
-from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
+from pybroker.controller.quorum.log import first_records
+from pybroker.controller.quorum.log.hard_state import FILE_NAME
+from pybroker.controller.quorum.snapshot.snapshot_policy import SnapshotPolicy
+from pybroker.controller.quorum.transport.peers import PeerAddress
 from pybroker.controller.quorum.voter import SnapshotMark
 from pybroker.metadata.features import INITIAL_LEVELS, SUPPORTED_FEATURES, TRANSACTION_VERSION
 from pybroker.protocol.errors import ErrorCode

@@ -15,8 +15,8 @@ from pybroker.controller.cluster.events import NewTopic
 from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.controller.quorum.native import build_record_batch
 from pybroker.controller.quorum.observer import Observer, ObserverSettings
-from pybroker.controller.quorum.snapshot_policy import SnapshotPolicy
-from pybroker.controller.quorum.snapshots import list_snapshots
+from pybroker.controller.quorum.snapshot.snapshot_policy import SnapshotPolicy
+from pybroker.controller.quorum.snapshot.snapshots import list_snapshots
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.fetch import (
     EpochEndOffset,

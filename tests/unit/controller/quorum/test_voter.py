@@ -9,10 +9,10 @@ import pytest
 
 from pybroker.controller.errors import ControllerError, MetadataLogError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
-from pybroker.controller.quorum.hard_state import FILE_NAME, HardState, read_hard_state, write_hard_state
+from pybroker.controller.quorum.log.hard_state import FILE_NAME, HardState, read_hard_state, write_hard_state
 from pybroker.controller.quorum.native import parse_metadata_batches
 from pybroker.controller.quorum.settings import QuorumSettings
-from pybroker.controller.quorum.snapshots import SnapshotId
+from pybroker.controller.quorum.snapshot.snapshots import SnapshotId
 from pybroker.controller.quorum.voter import SnapshotMark, Voter
 
 LOG = "00000000000000000000.log"

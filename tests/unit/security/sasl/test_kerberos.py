@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pybroker.config.kerberos import LocalRule, parse_local_rules
+from pybroker.config.security.kerberos import LocalRule, parse_local_rules
 from pybroker.security.sasl.kerberos import Context, ContextError, GssapiExchange
 from pybroker.security.sasl.steps import Challenge, Outcome, Proved, Refused, Work
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pybroker.config.sasl import ListenerSasl
+from pybroker.config.security.sasl import ListenerSasl
 from pybroker.metadata.image import ScramImage
 from pybroker.protocol.errors import ErrorCode
 from pybroker.security.principal_builder import BuilderError, Proof

@@ -16,7 +16,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from pybroker.config.oauth import BearerSettings, KeySource
+from pybroker.config.security.oauth import BearerSettings, KeySource
 from pybroker.security.sasl import web_tokens
 from pybroker.security.sasl.web_tokens import Keys, TokenError, Validator
 from pybroker.testing.certificates import Authority

@@ -1,0 +1,228 @@
+"""Admin's calls about settings of topics, brokers and groups, more partitions, other leaders, and records to delete.
+
+Owns which node is asked: a broker for its own settings, a leader for its records, the controller for all else.
+`AsyncAdmin` has these calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+
+from pybroker.client.administration.topics import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    TOPIC,
+    ConfigChange,
+    ConfigEntry,
+    ConfigSynonym,
+    MorePartitions,
+    TopicPartition,
+)
+from pybroker.client.consuming.group_offsets import by_topic
+from pybroker.client.errors import BrokerError
+from pybroker.client.network.cluster import Cluster, partition_refusal, raise_first, raise_refused, retried
+from pybroker.client.network.connection import Connection
+from pybroker.client.network.leaders import find_leaders
+from pybroker.client.network.retry_budget import is_retriable
+from pybroker.client.network.retrying import retry
+from pybroker.protocol.messages import create_partitions as create
+from pybroker.protocol.messages import delete_records as delete
+from pybroker.protocol.messages import describe_configs as describe
+from pybroker.protocol.messages import elect_leaders as election
+from pybroker.protocol.messages import incremental_alter_configs as alter
+from pybroker.protocol.messages import list_config_resources as listing
+
+FIRST_VERSION_WITH_TYPES = 1
+"""Of ListConfigResources (KIP-1142): before that it is ListClientMetricsResources, which knows one type."""
+
+
+class ConfigCalls:
+    """The calls about settings, partitions and records over one cluster."""
+
+    cluster: Cluster
+
+    @retried
+    async def describe_configs(
+        self, name: str, resource_type: int = TOPIC, *, synonyms: bool = False
+    ) -> dict[str, ConfigEntry]:
+        """The settings of a topic, of a group (`GROUP`), of a subscription to clients' metrics (`CLIENT_METRICS`) or of
+        the node with that id (`BROKER`), by name; of `BROKER` without a name what was changed for all nodes; of
+        `BROKER_LOGGER` the levels of a node's loggers. Raises BrokerError."""
+        resource = describe.DescribeConfigsResource(
+            resource_type=resource_type, resource_name=name, configuration_keys=None
+        )
+        request = describe.DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms)
+        async with self._config_node(name, resource_type) as connection:
+            answer = await connection.ask(request, describe.DescribeConfigsResponse)
+            results = ((f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in answer.results)
+            raise_refused(connection.server, results)
+        return {entry.name: _entry(entry) for result in answer.results for entry in result.configs}
+
+    @retried
+    async def alter_configs(
+        self, name: str, changes: Sequence[ConfigChange], resource_type: int = TOPIC, *, validate_only: bool = False
+    ) -> None:
+        """Change settings, all or none, of what `describe_configs` shows: of `BROKER` without a name, of all nodes.
+        Raises BrokerError."""
+        resource = alter.AlterConfigsResource(
+            resource_type=resource_type,
+            resource_name=name,
+            configs=[
+                alter.AlterableConfig(name=change.name, config_operation=change.operation, value=change.value)
+                for change in changes
+            ],
+        )
+        request = alter.IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+        async with self._config_node(name, resource_type) as connection:
+            answer = await connection.ask(request, alter.IncrementalAlterConfigsResponse)
+            results = (
+                (f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in answer.responses
+            )
+            raise_refused(connection.server, results)
+
+    @retried
+    async def list_config_resources(self, resource_type: int) -> list[str]:
+        """The names of what has settings, of one type; groups that have none of their own are left out."""
+        request = listing.ListConfigResourcesRequest(resource_types=[resource_type])
+        async with self.cluster.controller() as connection:
+            if resource_type == CLIENT_METRICS and connection.version_of(request) < FIRST_VERSION_WITH_TYPES:
+                request.resource_types = []
+            answer = await connection.ask(request, listing.ListConfigResourcesResponse)
+            raise_refused(connection.server, [("configurations", answer.error_code, None)], again=None)
+        return [resource.resource_name for resource in answer.config_resources]
+
+    @retried
+    async def create_partitions(
+        self, topics: Mapping[str, MorePartitions], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> None:
+        """Give topics more partitions. Raises BrokerError for the first that was refused."""
+        asked = [
+            create.CreatePartitionsTopic(name=name, count=more.total, assignments=_assignments(more))
+            for name, more in topics.items()
+        ]
+        request = create.CreatePartitionsRequest(
+            topics=asked, timeout_ms=self.cluster.server_timeout_ms(timeout_ms), validate_only=validate_only
+        )
+        async with self.cluster.controller() as connection:
+            answer = await connection.ask(request, create.CreatePartitionsResponse)
+            results = ((f"topic {r.name!r}", r.error_code, r.error_message) for r in answer.results)
+            raise_refused(connection.server, results)
+
+    @retried
+    async def elect_leaders(
+        self, partitions: Iterable[TopicPartition] | None, *, unclean: bool = False, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """Give partitions (None: all) their preferred leader, or with `unclean` any leader where they have none.
+
+        Returns of each partition why its leader stays, None where it was elected; of all partitions those whose
+        leader is the wanted one already are left out. Raises BrokerError where nothing was looked at.
+        """
+        grouped = by_topic(partitions or ())
+        topics = [election.TopicPartitions(topic=name, partitions=indexes) for name, indexes in grouped.items()]
+        request = election.ElectLeadersRequest(
+            election_type=int(unclean),
+            topic_partitions=None if partitions is None else topics,
+            timeout_ms=self.cluster.server_timeout_ms(timeout_ms),
+        )
+        async with self.cluster.controller() as connection:
+            answer = await connection.ask(request, election.ElectLeadersResponse)
+            raise_refused(connection.server, [("leader election", answer.error_code, None)])
+        results = {
+            TopicPartition(topic.topic, result.partition_id): result
+            for topic in answer.replica_election_results
+            for result in topic.partition_result
+        }
+        return {
+            partition: partition_refusal(connection.server, partition, result.error_code, result.error_message)
+            for partition, result in results.items()
+        }
+
+    async def delete_records(
+        self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int | BrokerError]:
+        """Delete the records below an offset of each partition, `HIGH_WATERMARK` for all that are committed.
+
+        Returns the first offset that is left, or why nothing was deleted, of each partition: one that is refused does
+        not keep the others from it.
+        """
+        outcomes: dict[TopicPartition, int | BrokerError] = {}
+
+        async def attempt() -> None:
+            waiting = [partition for partition in offsets if _may_change(outcomes.get(partition))]
+            leaders = await find_leaders(self.cluster, waiting)
+            outcomes.update(leaders.refused)
+            for leader, partitions in leaders.by_node.items():
+                wanted = {partition: offsets[partition] for partition in partitions}
+                outcomes.update(await self._delete_records_of(leader, wanted))
+            refused = (outcome for outcome in outcomes.values() if isinstance(outcome, BrokerError))
+            raise_first(refusal for refusal in refused if is_retriable(refusal))
+
+        with contextlib.suppress(BrokerError):  # it is among the outcomes
+            await retry(self.cluster.settings, attempt, timeout_ms=timeout_ms)
+        return outcomes
+
+    async def _delete_records_of(
+        self, leader: int, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int | BrokerError]:
+        request = delete.DeleteRecordsRequest(
+            topics=_deletions(offsets), timeout_ms=self.cluster.server_timeout_ms(None)
+        )
+        async with self.cluster.node(leader) as connection:
+            answer = await connection.ask(request, delete.DeleteRecordsResponse)
+            results = {
+                TopicPartition(t.name, result.partition_index): result for t in answer.topics for result in t.partitions
+            }
+            return {
+                partition: _low_watermark(connection.server, partition, result) for partition, result in results.items()
+            }
+
+    @contextlib.asynccontextmanager
+    async def _config_node(self, name: str, resource_type: int) -> AsyncIterator[Connection]:
+        """A connection to the node that knows a resource's settings: a broker for its own, else the controller.
+
+        Where controllers are asked, the active one knows the settings of all.
+        """
+        if resource_type in (BROKER, BROKER_LOGGER) and name and not self.cluster.asks_controllers:
+            async with self.cluster.broker(int(name)) as connection:
+                yield connection
+        else:
+            async with self.cluster.controller() as connection:
+                yield connection
+
+
+def _entry(entry: describe.DescribeConfigsResourceResult) -> ConfigEntry:
+    synonyms = (ConfigSynonym(one.name, one.value, one.source) for one in entry.synonyms)
+    return ConfigEntry(
+        entry.name, entry.value, entry.read_only, entry.config_source, entry.is_sensitive, tuple(synonyms)
+    )
+
+
+def _assignments(more: MorePartitions) -> list[create.CreatePartitionsAssignment] | None:
+    if more.assignments is None:
+        return None
+    return [create.CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in more.assignments]
+
+
+def _deletions(offsets: Mapping[TopicPartition, int]) -> list[delete.DeleteRecordsTopic]:
+    return [
+        delete.DeleteRecordsTopic(
+            name=name,
+            partitions=[
+                delete.DeleteRecordsPartition(partition_index=index, offset=offsets[TopicPartition(name, index)])
+                for index in indexes
+            ],
+        )
+        for name, indexes in by_topic(offsets).items()
+    ]
+
+
+def _may_change(outcome: int | BrokerError | None) -> bool:
+    return outcome is None or (isinstance(outcome, BrokerError) and is_retriable(outcome))
+
+
+def _low_watermark(
+    server: str, partition: TopicPartition, result: delete.DeleteRecordsPartitionResult
+) -> int | BrokerError:
+    return partition_refusal(server, partition, result.error_code) or result.low_watermark

@@ -1,0 +1,91 @@
+"""Admin's calls about reassignments: other replicas for partitions, and which are on their way to them (KIP-455).
+
+The controller is asked. `AsyncAdmin` has these calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pybroker.client.administration.topics import Reassignment, TopicPartition
+from pybroker.client.consuming.group_offsets import by_topic
+from pybroker.client.errors import BrokerError
+from pybroker.client.network.cluster import Cluster, partition_refusal, raise_refused, retried
+from pybroker.protocol.messages import alter_partition_reassignments as alter
+from pybroker.protocol.messages import list_partition_reassignments as listing
+
+
+class ReassignmentCalls:
+    """The calls about reassignments over one cluster."""
+
+    cluster: Cluster
+
+    @retried
+    async def alter_partition_reassignments(
+        self,
+        targets: Mapping[TopicPartition, Sequence[int] | None],
+        *,
+        allow_replication_factor_change: bool = True,
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """Give partitions other replicas, the preferred leader first; None cancels what is on its way.
+
+        Returns why it was refused of each partition, None where it was taken; `list_partition_reassignments` shows when
+        it is done. With `allow_replication_factor_change=False` another number of replicas than there is is refused
+        (KIP-860). Raises BrokerError where nothing was looked at.
+        """
+        request = alter.AlterPartitionReassignmentsRequest(
+            timeout_ms=self.cluster.server_timeout_ms(timeout_ms),
+            allow_replication_factor_change=allow_replication_factor_change,
+            topics=[
+                alter.ReassignableTopic(
+                    name=name,
+                    partitions=[
+                        alter.ReassignablePartition(
+                            partition_index=index, replicas=_listed(targets[TopicPartition(name, index)])
+                        )
+                        for index in indexes
+                    ],
+                )
+                for name, indexes in by_topic(targets).items()
+            ],
+        )
+        async with self.cluster.controller() as connection:
+            answer = await connection.ask(request, alter.AlterPartitionReassignmentsResponse)
+            raise_refused(connection.server, [("reassignments", answer.error_code, answer.error_message)])
+        results = {
+            TopicPartition(topic.name, result.partition_index): result
+            for topic in answer.responses
+            for result in topic.partitions
+        }
+        return {
+            partition: partition_refusal(connection.server, partition, result.error_code, result.error_message)
+            for partition, result in results.items()
+        }
+
+    @retried
+    async def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        """The reassignments in progress of these partitions, None for all. Raises BrokerError."""
+        topics = [
+            listing.ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)
+            for name, indexes in by_topic(partitions or ()).items()
+        ]
+        request = listing.ListPartitionReassignmentsRequest(
+            timeout_ms=self.cluster.server_timeout_ms(timeout_ms), topics=None if partitions is None else topics
+        )
+        async with self.cluster.controller() as connection:
+            answer = await connection.ask(request, listing.ListPartitionReassignmentsResponse)
+            raise_refused(connection.server, [("reassignments", answer.error_code, answer.error_message)])
+        return {
+            TopicPartition(topic.name, part.partition_index): Reassignment(
+                tuple(part.replicas), tuple(part.adding_replicas), tuple(part.removing_replicas)
+            )
+            for topic in answer.topics
+            for part in topic.partitions
+        }
+
+
+def _listed(replicas: Sequence[int] | None) -> list[int] | None:
+    return None if replicas is None else list(replicas)

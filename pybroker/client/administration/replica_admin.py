@@ -1,0 +1,98 @@
+"""Admin's call about one replica: which batches it has, without their records.
+
+Owns the fetch of a replica that need not lead (KIP-392), and what of a batch's header distinguishes it from others.
+`AsyncAdmin` has this call.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from pybroker.client.administration.log_dirs import BatchMark, Replica, ReplicaBatches
+from pybroker.client.errors import ClientError
+from pybroker.client.network.cluster import Cluster, partition_refusal, raise_first, retried
+from pybroker.client.network.connection import Connection
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages import fetch
+
+_LAST_VERSION_WITH_NAMES = 12
+_FETCH_BYTES = 1 << 20
+_MAX_WAIT_MS = 500
+_FETCHES_WITHOUT_RECORDS = 20
+"""A follower may lag behind the leader: after so many empty answers it is taken at what it has."""
+_HEAD = struct.Struct(">qiiBI")
+"""Base offset, length of what follows these two, leader epoch, format, checksum, of format 2."""
+_OLD_HEAD = struct.Struct(">qiIB")
+"""Offset, length, checksum, format, of formats 0 and 1."""
+_MAGIC_AT = 16
+_LENGTH_COUNTS_FROM = 12
+_LAST_DELTA = struct.Struct(">i")
+_LAST_DELTA_AT = 23
+
+
+class ReplicaCalls:
+    """The call about one replica over one cluster."""
+
+    cluster: Cluster
+
+    @retried
+    async def read_batches(self, replica: Replica, first: int, end: int) -> ReplicaBatches:
+        """Which batches a replica has from offset `first` up to `end`; fewer where it lacks some at the end.
+
+        The replica may be a follower, which returns no more than it knows to be committed. What lies before its log's
+        start is passed over. Raises BrokerError.
+        """
+        position, empty = first, 0
+        marks: list[BatchMark] = []
+        async with self.cluster.broker(replica.broker) as connection:
+            while position < end and empty < _FETCHES_WITHOUT_RECORDS:
+                answer = await _fetch(connection, replica, position)
+                if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and answer.log_start_offset > position:
+                    position = first = answer.log_start_offset
+                    marks.clear()
+                    continue
+                refusal = partition_refusal(connection.server, replica.partition, answer.error_code)
+                raise_first([] if refusal is None else [refusal])
+                found = [mark for mark in parse_marks(answer.records or b"") if mark.last_offset >= position]
+                marks += found
+                empty = 0 if found else empty + 1
+                position = found[-1].last_offset + 1 if found else position
+        return ReplicaBatches(first, position, tuple(mark for mark in marks if mark.base_offset < end))
+
+
+async def _fetch(connection: Connection, replica: Replica, offset: int) -> fetch.PartitionData:
+    asked = fetch.FetchPartition(
+        partition=replica.partition.partition, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES
+    )
+    request = fetch.FetchRequest(
+        max_wait_ms=_MAX_WAIT_MS,
+        min_bytes=1,
+        max_bytes=_FETCH_BYTES,
+        session_epoch=-1,
+        topics=[fetch.FetchTopic(topic=replica.partition.topic, partitions=[asked])],
+    )
+    answer = await connection.ask(request, fetch.FetchResponse, _LAST_VERSION_WITH_NAMES)
+    found = [partition for topic in answer.responses for partition in topic.partitions]
+    if len(found) != 1:
+        raise ClientError(f"{connection.server} answered about {len(found)} partitions, expected 1")
+    return found[0]
+
+
+def parse_marks(records: bytes) -> Iterator[BatchMark]:
+    """Return the marks of the batches that are whole; raises ClientError for a length that makes no sense."""
+    position = 0
+    while len(records) - position > _LAST_DELTA_AT + _LAST_DELTA.size:
+        base, length = struct.unpack_from(">qi", records, position)
+        if length < _MAGIC_AT + 1 - _LENGTH_COUNTS_FROM:
+            raise ClientError(f"a batch at offset {base} claims a length of {length}")
+        if position + _LENGTH_COUNTS_FROM + length > len(records):
+            return
+        if records[position + _MAGIC_AT] < 2:
+            _, _, checksum, _ = _OLD_HEAD.unpack_from(records, position)
+            yield BatchMark(base, base, -1, checksum)
+        else:
+            _, _, epoch, _, checksum = _HEAD.unpack_from(records, position)
+            (delta,) = _LAST_DELTA.unpack_from(records, position + _LAST_DELTA_AT)
+            yield BatchMark(base, base + delta, epoch, checksum)
+        position += _LENGTH_COUNTS_FROM + length

@@ -1,0 +1,223 @@
+"""Admin's calls about transactions (KIP-664): found, described, aborted, and their producers fenced.
+
+Owns who is asked: the coordinator of a transactional id, a partition's leader, or every broker. `AsyncAdmin` has these
+calls.
+
+Source: Kafka's DescribeTransactionsHandler, ListTransactionsHandler, DescribeProducersHandler, AbortTransactionHandler
+and FenceProducersHandler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+
+from pybroker.client.administration.topics import TopicPartition
+from pybroker.client.administration.transactions import (
+    NOTHING,
+    ProducerState,
+    TransactionDescription,
+    TransactionListing,
+)
+from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.network.cluster import ASK_AGAIN, Cluster, partition_refusal, raise_first, raise_refused, retried
+from pybroker.client.network.connection import Connection
+from pybroker.client.network.leaders import find_leaders
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages import describe_producers as producers
+from pybroker.protocol.messages import describe_transactions as describe
+from pybroker.protocol.messages import list_transactions as listing
+from pybroker.protocol.messages import write_txn_markers as markers
+from pybroker.protocol.messages.find_coordinator import TRANSACTION
+from pybroker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+_FENCES_AGAIN = ASK_AGAIN | {ErrorCode.CONCURRENT_TRANSACTIONS}
+"""A transaction that is open is aborted first; the coordinator is asked until that is over."""
+
+
+class TransactionCalls:
+    """The calls about transactions."""
+
+    cluster: Cluster
+
+    @retried
+    async def list_transactions(
+        self,
+        *,
+        states: Collection[str] = (),
+        producer_ids: Collection[int] = (),
+        longer_than_ms: int = NOTHING,
+        pattern: str | None = None,
+    ) -> list[TransactionListing]:
+        """Return the transactional ids that all brokers coordinate: those in `states`, of `producer_ids`, with a
+        transaction that has been open for longer than a time (KIP-994), whose ids match a regular expression of RE2
+        (KIP-1152). Without a filter: all that the client may describe.
+
+        Raises BrokerError, ClientError for a state that Kafka has not; UnsendableError where a broker knows no filter
+        of that kind.
+        """
+        _, cluster = await self.cluster.metadata(())
+        request = listing.ListTransactionsRequest(
+            state_filters=list(states),
+            producer_id_filters=list(producer_ids),
+            duration_filter=longer_than_ms,
+            transactional_id_pattern=pattern,
+        )
+        asked = (self._list_of(node.node_id, request) for node in cluster.brokers)
+        return [one for found in await asyncio.gather(*asked) for one in found]
+
+    async def _list_of(self, node_id: int, request: listing.ListTransactionsRequest) -> list[TransactionListing]:
+        async with self.cluster.node(node_id) as connection:
+            answer = await connection.ask(request, listing.ListTransactionsResponse)
+            raise_refused(connection.server, [("transactions", answer.error_code, None)], again=None)
+        if answer.unknown_state_filters:
+            raise ClientError(f"no transaction is ever in the state {', '.join(answer.unknown_state_filters)}")
+        return [
+            TransactionListing(one.transactional_id, one.producer_id, one.transaction_state, node_id)
+            for one in answer.transaction_states
+        ]
+
+    async def describe_transactions(self, transactional_ids: Sequence[str]) -> dict[str, TransactionDescription]:
+        """Return what the coordinators know of transactional ids. Raises BrokerError (TRANSACTIONAL_ID_NOT_FOUND)."""
+        asked = (self._describe(one) for one in transactional_ids)
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        raise_first(one for one in found if isinstance(one, BrokerError))
+        described = {}
+        for one in found:
+            if isinstance(one, BaseException):
+                raise one
+            described[one.transactional_id] = one
+        return described
+
+    async def _describe(self, transactional_id: str) -> TransactionDescription:
+        async def ask(connection: Connection) -> tuple[tuple[Connection, describe.TransactionState], int]:
+            request = describe.DescribeTransactionsRequest(transactional_ids=[transactional_id])
+            answer = await connection.ask(request, describe.DescribeTransactionsResponse)
+            (state,) = answer.transaction_states
+            return (connection, state), state.error_code
+
+        connection, state = await self.cluster.ask_coordinator(transactional_id, ask, kind=TRANSACTION)
+        raise_refused(connection.server, [(f"transactional id {transactional_id!r}", state.error_code, None)])
+        began_ms = state.transaction_start_time_ms
+        return TransactionDescription(
+            transactional_id,
+            self.cluster.node_at(connection.server),
+            state.transaction_state,
+            state.producer_id,
+            state.producer_epoch,
+            state.transaction_timeout_ms,
+            None if began_ms < 0 else began_ms,
+            tuple(TopicPartition(topic.topic, index) for topic in state.topics for index in topic.partitions),
+        )
+
+    @retried
+    async def describe_producers(
+        self, partitions: Iterable[TopicPartition], *, broker: int | None = None
+    ) -> dict[TopicPartition, list[ProducerState]]:
+        """Return the producers that partitions remember: as their leaders do, or as the replicas of one `broker` do.
+
+        Raises BrokerError for the first partition that was refused, with the others' errors as notes.
+        """
+        wanted = list(partitions)
+        if broker is None:
+            leaders = await find_leaders(self.cluster, wanted)
+            raise_first(leaders.refused.values())
+            by_node = leaders.by_node
+        else:
+            by_node = {broker: wanted}
+        find = self.cluster.node if broker is None else self.cluster.broker
+        found: dict[TopicPartition, list[ProducerState]] = {}
+        for node_id, asked in by_node.items():
+            async with find(node_id) as connection:
+                found |= await self._producers_at(connection, asked)
+        return {partition: found[partition] for partition in wanted}
+
+    async def _producers_at(
+        self, connection: Connection, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, list[ProducerState]]:
+        topics: dict[str, list[int]] = {}
+        for partition in partitions:
+            topics.setdefault(partition.topic, []).append(partition.partition)
+        request = producers.DescribeProducersRequest(
+            topics=[producers.TopicRequest(name=name, partition_indexes=indexes) for name, indexes in topics.items()]
+        )
+        answer = await connection.ask(request, producers.DescribeProducersResponse)
+        flat = [(TopicPartition(t.name, p.partition_index), p) for t in answer.topics for p in t.partitions]
+        refusals = (
+            partition_refusal(connection.server, partition, said.error_code, said.error_message)
+            for partition, said in flat
+        )
+        raise_first(refusal for refusal in refusals if refusal is not None)
+        return {partition: [_producer(one) for one in said.active_producers] for partition, said in flat}
+
+    @retried
+    async def abort_transaction(
+        self, partition: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
+    ) -> None:
+        """End a transaction that no coordinator will end, in one partition: write a marker that aborts it.
+
+        For one that hangs; `describe_producers` shows the three numbers. A `coordinator_epoch` below 0 stands for 0:
+        the producer has no marker yet. Raises BrokerError.
+        """
+        leaders = await find_leaders(self.cluster, [partition])
+        raise_first(leaders.refused.values())
+        ((leader, _),) = leaders.by_node.items()
+        marker = markers.WritableTxnMarker(
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=max(coordinator_epoch, 0),
+            transaction_result=False,
+            topics=[markers.WritableTxnMarkerTopic(name=partition.topic, partition_indexes=[partition.partition])],
+        )
+        async with self.cluster.node(leader) as connection:
+            answer = await connection.ask(
+                markers.WriteTxnMarkersRequest(markers=[marker]), markers.WriteTxnMarkersResponse
+            )
+            codes = [one.error_code for it in answer.markers for topic in it.topics for one in topic.partitions]
+            refusals = (partition_refusal(connection.server, partition, code) for code in codes)
+            raise_first(refusal for refusal in refusals if refusal is not None)
+
+    async def fence_producers(self, transactional_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """Keep the producers of transactional ids from writing: return the id and epoch that are in force then.
+
+        A transaction that is open is aborted. Raises BrokerError.
+        """
+        asked = (self._fence(one) for one in transactional_ids)
+        fenced = await asyncio.gather(*asked, return_exceptions=True)
+        raise_first(one for one in fenced if isinstance(one, BrokerError))
+        in_force = {}
+        for transactional_id, one in zip(transactional_ids, fenced, strict=True):
+            if isinstance(one, BaseException):
+                raise one
+            in_force[transactional_id] = one
+        return in_force
+
+    async def force_terminate_transaction(self, transactional_id: str) -> None:
+        """Abort the open transaction of a transactional id, and fence its producer (KIP-939). Raises BrokerError."""
+        await self.fence_producers([transactional_id])
+
+    async def _fence(self, transactional_id: str) -> tuple[int, int]:
+        async def ask(connection: Connection) -> tuple[tuple[Connection, InitProducerIdResponse], int]:
+            # Nobody writes by what comes back, so that the time of a transaction is of no meaning.
+            request = InitProducerIdRequest(
+                transactional_id=transactional_id, transaction_timeout_ms=self.cluster.settings.request_timeout_ms
+            )
+            answer = await connection.ask(request, InitProducerIdResponse)
+            return (connection, answer), answer.error_code
+
+        connection, answer = await self.cluster.ask_coordinator(
+            transactional_id, ask, again=_FENCES_AGAIN, kind=TRANSACTION
+        )
+        raise_refused(connection.server, [(f"transactional id {transactional_id!r}", answer.error_code, None)])
+        return answer.producer_id, answer.producer_epoch
+
+
+def _producer(one: producers.ProducerState) -> ProducerState:
+    return ProducerState(
+        one.producer_id,
+        one.producer_epoch,
+        one.last_sequence,
+        one.last_timestamp,
+        one.coordinator_epoch,
+        one.current_txn_start_offset,
+    )

@@ -1,0 +1,109 @@
+"""Admin's calls about users that log in by SCRAM (KIP-554). `AsyncAdmin` has these calls.
+
+A password leaves as the hash that SCRAM makes of it; the broker keeps what it can check one by.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from pybroker.client.errors import ClientError
+from pybroker.client.network.cluster import ANY, Cluster, raise_refused, retried
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages import alter_user_scram_credentials as alter
+from pybroker.protocol.messages import describe_user_scram_credentials as describe
+from pybroker.security.scram_mechanisms import LEAST_ITERATIONS, SCRAM_BY_NAME, SCRAM_BY_NUMBER
+
+_SALT_CHARACTERS = 26
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class ScramPassword(Struct, frozen=True):
+    """A password that a user is to log in with by one mechanism."""
+
+    mechanism: str
+    """SCRAM-SHA-256 or SCRAM-SHA-512."""
+    password: str
+    iterations: int = LEAST_ITERATIONS
+
+    def __repr__(self) -> str:
+        return f"ScramPassword({self.mechanism!r}, [hidden], {self.iterations})"
+
+
+class UserCalls:
+    """The calls about users."""
+
+    cluster: Cluster
+
+    @retried
+    async def describe_scram_users(self, users: Sequence[str] | None = None) -> dict[str, dict[str, int]]:
+        """Return the iterations of each user by mechanism, of all with None; one that there is not is left out."""
+        request = describe.DescribeUserScramCredentialsRequest(
+            users=None if users is None else [describe.UserName(name=name) for name in users]
+        )
+        async with self.cluster.node(ANY) as connection:
+            answer = await connection.ask(request, describe.DescribeUserScramCredentialsResponse)
+            raise_refused(connection.server, [("SCRAM users", answer.error_code, answer.error_message)])
+            there = [result for result in answer.results if result.error_code != ErrorCode.RESOURCE_NOT_FOUND]
+            raise_refused(
+                connection.server, [(f"user {one.user!r}", one.error_code, one.error_message) for one in there]
+            )
+        return {
+            result.user: {
+                SCRAM_BY_NUMBER[info.mechanism].name: info.iterations
+                for info in result.credential_infos
+                if info.mechanism in SCRAM_BY_NUMBER
+            }
+            for result in there
+        }
+
+    async def alter_scram_user(
+        self, user: str, *, give: ScramPassword | None = None, take_away: str | None = None
+    ) -> None:
+        """Give a user a password, or take the mechanism named `take_away` from it."""
+        for name in [] if take_away is None else [take_away]:
+            if name not in SCRAM_BY_NAME:
+                raise ClientError(f"{name}: expected one of {', '.join(SCRAM_BY_NAME)}")
+        upsertions = [] if give is None else [await asyncio.to_thread(_upsertion, user, give)]
+        deletions = (
+            []
+            if take_away is None
+            else [alter.ScramCredentialDeletion(name=user, mechanism=SCRAM_BY_NAME[take_away].number)]
+        )
+        await self._alter_scram_users(
+            alter.AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions)
+        )
+
+    @retried
+    async def _alter_scram_users(self, request: alter.AlterUserScramCredentialsRequest) -> None:
+        async with self.cluster.controller() as connection:
+            answer = await connection.ask(request, alter.AlterUserScramCredentialsResponse)
+            raise_refused(
+                connection.server, [(f"user {one.user!r}", one.error_code, one.error_message) for one in answer.results]
+            )
+
+
+def _upsertion(user: str, given: ScramPassword) -> alter.ScramCredentialUpsertion:
+    mechanism = SCRAM_BY_NAME.get(given.mechanism)
+    if mechanism is None:
+        raise ClientError(f"{given.mechanism}: expected one of {', '.join(SCRAM_BY_NAME)}")
+    from pybroker.security.scram import salted_password  # it loads the system's hashes
+
+    salt = fresh_salt()
+    return alter.ScramCredentialUpsertion(
+        name=user,
+        mechanism=mechanism.number,
+        iterations=given.iterations,
+        salt=salt,
+        salted_password=salted_password(mechanism, given.password, salt, given.iterations),
+    )
+
+
+def fresh_salt() -> bytes:
+    """Return random letters and digits, as Kafka's tools make a salt."""
+    import secrets  # as above
+
+    return "".join(secrets.choice(_ALPHABET) for _ in range(_SALT_CHARACTERS)).encode()

@@ -1,0 +1,1 @@
+"""Consumers and fetchers: positions, commits, and records as objects, text or columns."""

@@ -1,0 +1,132 @@
+"""Committed offsets as requests carry them: OffsetCommit, OffsetFetch and OffsetDelete in every version.
+
+Owns the grouping by topic and the two forms of OffsetFetch. Admin commits and reads with it from outside of a group, a
+consumer as a member. Topics are named, not given by id, so that no id has to be looked up first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pybroker.client.administration.groups import OffsetAndMetadata, Offsets
+from pybroker.client.administration.topics import TopicPartition
+from pybroker.client.network.connection import Connection
+from pybroker.protocol.messages import offset_commit as commit
+from pybroker.protocol.messages import offset_delete as delete
+from pybroker.protocol.messages import offset_fetch as fetch
+
+LAST_VERSION_WITH_TOPIC_NAMES = 9
+"""From version 10 on OffsetCommit and OffsetFetch carry topic ids."""
+_FIRST_VERSION_WITH_REQUIRE_STABLE = 7
+
+Outcome = dict[TopicPartition, int]
+"""Error code by partition."""
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Group partitions by topic, in the order of their first."""
+    grouped: dict[str, list[int]] = {}
+    for partition in partitions:
+        grouped.setdefault(partition.topic, []).append(partition.partition)
+    return grouped
+
+
+async def commit_offsets(
+    connection: Connection,
+    group: str,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    member: tuple[str, int, str | None] = ("", -1, None),
+) -> Outcome:
+    """Commit; `member` is (member id, generation or epoch, instance id) of a member of the group."""
+    request = commit.OffsetCommitRequest(
+        group_id=group,
+        member_id=member[0],
+        generation_id_or_member_epoch=member[1],
+        group_instance_id=member[2],
+        topics=[
+            commit.OffsetCommitRequestTopic(
+                name=topic, partitions=[_partition(i, offsets[TopicPartition(topic, i)]) for i in indexes]
+            )
+            for topic, indexes in by_topic(offsets).items()
+        ],
+    )
+    answer = await connection.ask(request, commit.OffsetCommitResponse, LAST_VERSION_WITH_TOPIC_NAMES)
+    return {TopicPartition(t.name, p.partition_index): p.error_code for t in answer.topics for p in t.partitions}
+
+
+def _partition(index: int, offset: OffsetAndMetadata) -> commit.OffsetCommitRequestPartition:
+    return commit.OffsetCommitRequestPartition(
+        partition_index=index,
+        committed_offset=offset.offset,
+        committed_leader_epoch=offset.leader_epoch,
+        committed_metadata=offset.metadata,
+    )
+
+
+async def fetch_offsets(
+    connection: Connection,
+    group: str,
+    partitions: Iterable[TopicPartition] | None,
+    *,
+    member: tuple[str, int] = ("", -1),
+    stable: bool = False,
+) -> tuple[Offsets, Outcome, int]:
+    """Read the offsets of some partitions, or of all (None): (offsets, error by partition, error of the group).
+
+    `member` is (member id, epoch) in a group of KIP-848. With `stable` the broker refuses offsets that a transaction
+    may still change.
+    """
+    wanted = None if partitions is None else by_topic(partitions)
+    request = fetch.OffsetFetchRequest(require_stable=stable)
+    version = min(connection.version_of(request), LAST_VERSION_WITH_TOPIC_NAMES)
+    if version < _FIRST_VERSION_WITH_REQUIRE_STABLE:
+        request.require_stable = False
+    if version >= fetch.FIRST_VERSION_WITH_MANY_GROUPS:
+        topics = (
+            None
+            if wanted is None
+            else [fetch.OffsetFetchRequestTopics(name=t, partition_indexes=i) for t, i in wanted.items()]
+        )
+        asked = fetch.OffsetFetchRequestGroup(group_id=group, topics=topics)
+        if member[1] >= 0:
+            asked.member_id, asked.member_epoch = member
+        request.groups = [asked]
+    else:
+        request.group_id = group
+        request.topics = (
+            None
+            if wanted is None
+            else [fetch.OffsetFetchRequestTopic(name=t, partition_indexes=i) for t, i in wanted.items()]
+        )
+    answer = await connection.ask(request, fetch.OffsetFetchResponse, LAST_VERSION_WITH_TOPIC_NAMES)
+    found = answer.groups[0] if version >= fetch.FIRST_VERSION_WITH_MANY_GROUPS else answer
+    offsets: Offsets = {}
+    errors: Outcome = {}
+    for topic in found.topics:
+        for part in topic.partitions:
+            partition = TopicPartition(topic.name, part.partition_index)
+            if part.error_code:
+                errors[partition] = part.error_code
+            elif part.committed_offset >= 0:
+                offsets[partition] = OffsetAndMetadata(
+                    part.committed_offset, part.metadata or "", part.committed_leader_epoch
+                )
+    return offsets, errors, found.error_code
+
+
+async def delete_offsets(
+    connection: Connection, group: str, partitions: Iterable[TopicPartition]
+) -> tuple[Outcome, int]:
+    """Forget offsets: (error by partition, error of the group)."""
+    request = delete.OffsetDeleteRequest(
+        group_id=group,
+        topics=[
+            delete.OffsetDeleteRequestTopic(
+                name=topic, partitions=[delete.OffsetDeleteRequestPartition(partition_index=i) for i in indexes]
+            )
+            for topic, indexes in by_topic(partitions).items()
+        ],
+    )
+    answer = await connection.ask(request, delete.OffsetDeleteResponse)
+    errors = {TopicPartition(t.name, p.partition_index): p.error_code for t in answer.topics for p in t.partitions}
+    return errors, answer.error_code

@@ -1,0 +1,134 @@
+"""Whether what a consumer has read is in the log still: positions against the log's leader epochs (KIP-320).
+
+A new leader may lack what the old one had given out. The epoch in which a position's last record was written ends, in
+the leader's log, at or after the position, or else what lies between was cut. Owns the question (OffsetForLeaderEpoch)
+and what follows from the answer, as Kafka's consumer has it: with an `auto.offset.reset` reading goes on where the logs
+part, without one the program gets LogTruncationError. Knows neither records nor groups.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pybroker.client.administration.groups import OffsetAndMetadata, Offsets
+from pybroker.client.administration.topics import TopicPartition
+from pybroker.client.consuming.group_offsets import by_topic
+from pybroker.client.errors import BrokerError, ConnectionLostError, UnreachableError
+from pybroker.client.network.cluster import Cluster
+from pybroker.client.network.connection import Connection
+from pybroker.client.network.leaders import find_leaders
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages import offset_for_leader_epoch as epochs
+
+log = logging.getLogger("pybroker.client")
+
+_API_KEY = 23
+_FIRST_VERSION_FOR_CONSUMERS = 3
+"""From this version on reading a topic is right enough to ask."""
+_CONSUMER = -1
+_UNKNOWN = -1
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What is to become of positions."""
+
+    begin: Offsets = field(default_factory=dict)
+    """Where reading goes on: as it was, or where the logs part."""
+    reset: list[TopicPartition] = field(default_factory=list)
+    """The log knows nothing of the epoch: `auto.offset.reset` says where."""
+    later: set[TopicPartition] = field(default_factory=set)
+    """Not known yet."""
+    truncated: dict[TopicPartition, tuple[OffsetAndMetadata, OffsetAndMetadata | None]] = field(default_factory=dict)
+    """By partition, the position and where the logs part (None: not known), where no reset may be."""
+
+
+async def check_positions(cluster: Cluster, positions: Offsets, *, resets: bool) -> Verdict:
+    """Ask the leaders about positions that have an epoch; others stand as they are. Raises BrokerError."""
+    verdict = Verdict(begin={p: at for p, at in positions.items() if at.leader_epoch < 0})
+    asked = {partition: at for partition, at in positions.items() if at.leader_epoch >= 0}
+    if not asked:
+        return verdict
+    try:
+        leaders = await find_leaders(cluster, asked)
+        verdict.later.update(leaders.refused)
+        for node, partitions in sorted(leaders.by_node.items()):
+            of_node = {partition: (asked[partition], leaders.epochs[partition]) for partition in partitions}
+            async with cluster.node(node) as connection:
+                await _ask(connection, of_node, verdict, resets)
+    except (ConnectionLostError, UnreachableError):
+        verdict.later.update(asked.keys() - verdict.begin.keys() - verdict.truncated.keys() - set(verdict.reset))
+    return verdict
+
+
+async def _ask(
+    connection: Connection,
+    asked: Mapping[TopicPartition, tuple[OffsetAndMetadata, int]],
+    verdict: Verdict,
+    resets: bool,
+) -> None:
+    if not connection.serves(_API_KEY, _FIRST_VERSION_FOR_CONSUMERS):
+        verdict.begin.update({partition: at for partition, (at, _) in asked.items()})
+        return
+    request = epochs.OffsetForLeaderEpochRequest(
+        replica_id=_CONSUMER,
+        topics=[
+            epochs.OffsetForLeaderTopic(
+                topic=topic, partitions=[_question(index, *asked[TopicPartition(topic, index)]) for index in indexes]
+            )
+            for topic, indexes in by_topic(asked).items()
+        ],
+    )
+    answer = await connection.ask(request, epochs.OffsetForLeaderEpochResponse)
+    ends = {TopicPartition(t.topic, end.partition): end for t in answer.topics for end in t.partitions}
+    for partition, (at, _) in asked.items():
+        end = ends.get(partition)
+        if end is None or end.error_code:
+            _put_off(connection, partition, end, verdict)
+        else:
+            judge(verdict, partition, at, end, resets)
+
+
+def judge(
+    verdict: Verdict, partition: TopicPartition, at: OffsetAndMetadata, end: epochs.EpochEndOffset, resets: bool
+) -> None:
+    """Add what an answer says of one position."""
+    if _UNKNOWN in (end.end_offset, end.leader_epoch):
+        if resets:
+            verdict.reset.append(partition)
+        else:
+            verdict.truncated[partition] = at, None
+    elif end.end_offset >= at.offset:
+        verdict.begin[partition] = at
+    else:
+        parts = OffsetAndMetadata(end.end_offset, leader_epoch=end.leader_epoch)
+        if resets:
+            log.warning(
+                "Truncation detected for %s-%d at offset %d (leader epoch %d): continuing at offset %d (epoch %d)",
+                partition.topic,
+                partition.partition,
+                at.offset,
+                at.leader_epoch,
+                parts.offset,
+                parts.leader_epoch,
+            )
+            verdict.begin[partition] = parts
+        else:
+            verdict.truncated[partition] = at, parts
+
+
+def _question(index: int, at: OffsetAndMetadata, current_epoch: int) -> epochs.OffsetForLeaderPartition:
+    return epochs.OffsetForLeaderPartition(
+        partition=index, current_leader_epoch=current_epoch, leader_epoch=at.leader_epoch
+    )
+
+
+def _put_off(
+    connection: Connection, partition: TopicPartition, end: epochs.EpochEndOffset | None, verdict: Verdict
+) -> None:
+    if end is not None and not ErrorCode(end.error_code).retriable:
+        what = f"end of the leader epoch of {partition}"
+        raise BrokerError.of(connection.server, what, end.error_code, None)
+    verdict.later.add(partition)

@@ -1,0 +1,1 @@
+"""Connections to brokers, and when a call is tried again."""

@@ -1,0 +1,342 @@
+"""The cluster as a client of the declared protocol sees it: its brokers, their addresses, who coordinates which group.
+
+Owns the connections that Admin and Consumer ask over, and the search for the broker that must be asked. Knows no
+records: the native engine has connections of its own for Produce and Fetch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from pybroker.client.administration.topics import TopicPartition
+from pybroker.client.consuming.coordinator_watch import CoordinatorWatch
+from pybroker.client.errors import (
+    BrokerError,
+    ClientError,
+    ClosedError,
+    ConnectionLostError,
+    ControllersAskedError,
+    UnknownBrokerError,
+    UnreachableError,
+)
+from pybroker.client.mismatches import refuse_mismatch
+from pybroker.client.network.connection import Connection
+from pybroker.client.network.retry_budget import is_retriable
+from pybroker.client.network.retrying import retry, time_left_ms
+from pybroker.client.network.server_list import ServerList
+from pybroker.client.security import open_security
+from pybroker.client.settings import ConnectionSettings
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages.describe_cluster import (
+    BROKERS,
+    CONTROLLERS,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from pybroker.protocol.messages.find_coordinator import (
+    FIRST_VERSION_WITH_MANY_KEYS,
+    GROUP,
+    TRANSACTION,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from pybroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+Answer = TypeVar("Answer")
+Arguments = ParamSpec("Arguments")
+
+ANY = -1
+"""In place of a node id: whichever broker answers."""
+SEARCH_AGAIN = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+"""Answers after which the coordinator is looked for anew."""
+NOT_CONTROLLER = ErrorCode.NOT_CONTROLLER
+"""The one answer to a change of metadata after which Kafka's AdminClient asks again."""
+ASK_AGAIN = SEARCH_AGAIN | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+"""Answers of a coordinator that may be another one in a moment."""
+
+_KINDS = {GROUP: "group", TRANSACTION: "transactional id"}
+"""What a coordinator is asked about, for messages."""
+
+
+class Cluster:
+    """One client's view of a cluster; for one event loop."""
+
+    def __init__(self, settings: ConnectionSettings, *, asks_controllers: bool = False) -> None:
+        open_security(settings)
+        self.settings = settings
+        self.asks_controllers = asks_controllers
+        """Whether the servers are controllers (KIP-919), which know no topic's leader."""
+        self._connections: dict[tuple[str, bool], Connection] = {}
+        """By server, and whether it is for coordinators: a JoinGroup waits long, and others must not."""
+        self._opening: dict[tuple[str, bool], asyncio.Lock] = {}
+        """Two that need the same connection at once share it."""
+        self._suspected: set[str] = set()
+        """Servers that may expect SASL, by how a connection has ended: the next one is preceded by a probe."""
+        self._servers = ServerList(settings)
+        self._coordinators: dict[tuple[int, str], str] = {}
+        self._watches: dict[tuple[int, str], CoordinatorWatch] = {}
+        """By kind and key."""
+        self._closed = False
+
+    async def close(self) -> None:
+        """Close every connection."""
+        self._closed = True
+        for watch in self._watches.values():
+            watch.stop()
+        connections, self._connections = list(self._connections.values()), {}
+        for connection in connections:
+            await connection.close()
+
+    async def metadata(
+        self, names: Sequence[str] | None, *, ids: Sequence[bytes] = (), create: bool = False
+    ) -> tuple[str, MetadataResponse]:
+        """Ask any broker about topics by name and by id, about none (both empty) or about all (None).
+
+        A topic that is missing is made only where `create` says so, and the broker allows it. Raises
+        ControllersAskedError.
+        """
+        if self.asks_controllers:
+            raise ControllersAskedError
+        topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+        if topics is not None:
+            topics += [MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids]
+        if self._servers.is_rebootstrap_due(asyncio.get_running_loop().time()):
+            await self._rebootstrap()
+        async with self.node(ANY) as connection:
+            request = MetadataRequest(topics=topics, allow_auto_topic_creation=create)
+            answer = await connection.ask(request, MetadataResponse)
+            if answer.error_code == ErrorCode.REBOOTSTRAP_REQUIRED and await self._rebootstrap():
+                raise ConnectionLostError(f"{connection.server} answered REBOOTSTRAP_REQUIRED")
+            self._servers.learn({b.node_id: f"{b.host}:{b.port}" for b in answer.brokers})
+            return connection.server, answer
+
+    async def _rebootstrap(self) -> bool:
+        """Begin at the bootstrap servers again (KIP-1102); false where metadata.recovery.strategy says not to."""
+        if not self._servers.rebootstrap():
+            return False
+        self._coordinators.clear()
+        connections, self._connections = list(self._connections.values()), {}
+        for connection in connections:
+            await connection.close()
+        return True
+
+    @contextlib.asynccontextmanager
+    async def controller(self) -> AsyncIterator[Connection]:
+        """A connection to the node that changes metadata: with KRaft any broker forwards to the active controller."""
+        controller_id = (
+            await self._find_controller() if self.asks_controllers else (await self.metadata(()))[1].controller_id
+        )
+        async with self.node(controller_id if controller_id in self._servers else ANY) as connection:
+            yield connection
+
+    @property
+    def endpoint_type(self) -> int:
+        """What DescribeCluster calls the kind of nodes that are asked."""
+        return CONTROLLERS if self.asks_controllers else BROKERS
+
+    async def _find_controller(self) -> int:
+        """Ask a controller who is active, and where the others are; -1 where nobody is."""
+        async with self.node(ANY) as connection:
+            request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
+            answer = await connection.ask(request, DescribeClusterResponse)
+            raise_refused(connection.server, [("controllers", answer.error_code, answer.error_message)])
+            self._servers.learn({node.broker_id: f"{node.host}:{node.port}" for node in answer.brokers})
+            return answer.controller_id
+
+    @contextlib.asynccontextmanager
+    async def node(self, node_id: int) -> AsyncIterator[Connection]:
+        """A usable connection to a node; `ANY` takes one that is open, or the first server that answers."""
+        yield await self._connect([self._servers[node_id]] if node_id in self._servers else self._any_servers())
+
+    @contextlib.asynccontextmanager
+    async def broker(self, broker_id: int) -> AsyncIterator[Connection]:
+        """A usable connection to a broker that a caller has named; raises UnknownBrokerError."""
+        _, answer = await self.metadata(())
+        known = sorted(broker.node_id for broker in answer.brokers)
+        if broker_id not in known:
+            ids = ", ".join(map(str, known))
+            raise UnknownBrokerError(f"there is no broker {broker_id} in the cluster now; those that run are {ids}")
+        async with self.node(broker_id) as connection:
+            yield connection
+
+    def node_at(self, server: str) -> int:
+        """Return the id of the node at an address, -1 for one that no answer has named."""
+        return self._servers.node_at(server)
+
+    def server_timeout_ms(self, timeout_ms: int | None) -> int:
+        """Return how long the broker may take for a request of a call with a timeout: request.timeout.ms at most."""
+        longest_ms = self.settings.request_timeout_ms
+        return time_left_ms(longest_ms if timeout_ms is None else min(longest_ms, timeout_ms))
+
+    async def coordinator(self, key: str, kind: int = GROUP) -> Connection:
+        """A connection to a group's coordinator, or a transactional id's; looked for once and then remembered.
+
+        Raises BrokerError.
+        """
+        place = kind, key
+        if place not in self._coordinators:
+            self._coordinators[place] = await self._find_coordinator(key, kind)
+        connection = await self._connect([self._coordinators[place]], for_groups=True)
+        if place not in self._watches:
+            patience_s = self.settings.retry_backoff_max_ms / 1000
+            self._watches[place] = CoordinatorWatch(functools.partial(self._find_coordinator, key, kind), patience_s)
+        self._watches[place].watch(connection)
+        return connection
+
+    def known_coordinator(self, key: str, kind: int = GROUP) -> str:
+        """Return the address of the coordinator that was asked last; for messages."""
+        return self._coordinators.get((kind, key), "the coordinator")
+
+    def forget_coordinator(self, key: str, kind: int = GROUP) -> None:
+        """Look for the coordinator again before the next request."""
+        self._coordinators.pop((kind, key), None)
+
+    async def ask_coordinator(
+        self,
+        key: str,
+        ask: Callable[[Connection], Awaitable[tuple[Answer, int]]],
+        again: Collection[int] = ASK_AGAIN,
+        kind: int = GROUP,
+    ) -> Answer:
+        """Ask a coordinator until it is there and has loaded its state, for at most default.api.timeout.ms.
+
+        `ask` returns the answer and the error code by which the coordinator refuses, or 0; those in `again` are asked
+        about again. Raises what the last try met: BrokerError for a refusal, UnreachableError.
+        """
+
+        async def attempt() -> Answer:
+            try:
+                connection = await self.coordinator(key, kind)
+                answer, code = await ask(connection)
+            except (ConnectionLostError, UnreachableError):
+                self.forget_coordinator(key, kind)
+                raise
+            if code in SEARCH_AGAIN:
+                self.forget_coordinator(key, kind)
+            if code in again:
+                raise BrokerError.of(connection.server, f"{_KINDS[kind]} {key!r}", code, None)
+            return answer
+
+        def passes(failure: ClientError) -> bool:
+            return failure.code in again if isinstance(failure, BrokerError) else is_retriable(failure)
+
+        return await retry(self.settings, attempt, again=passes)
+
+    async def _find_coordinator(self, key: str, kind: int) -> str:
+        async with self.node(ANY) as connection:
+            request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
+            if connection.version_of(request) >= FIRST_VERSION_WITH_MANY_KEYS:
+                request.key = ""
+            else:
+                request.coordinator_keys = []
+            answer = await connection.ask(request, FindCoordinatorResponse)
+            found = answer.coordinators[0] if answer.coordinators else answer
+            if found.error_code:
+                raise BrokerError.of(
+                    connection.server, f"coordinator of {_KINDS[kind]} {key!r}", found.error_code, found.error_message
+                )
+            self._servers.add(found.node_id, f"{found.host}:{found.port}")
+            return self._servers[found.node_id]
+
+    async def _connect(self, servers: Sequence[str], *, for_groups: bool = False) -> Connection:
+        if self._closed:
+            raise ClosedError("the client is closed")
+        failures = []
+        for server in servers:
+            try:
+                return await self._connect_to(server, for_groups)
+            except ConnectionLostError as failure:
+                self._servers.failed(server)
+                node_id = self._servers.node_at(server)
+                failures.append(str(failure) if node_id < 0 else f"broker {node_id} at {failure}")
+        raise UnreachableError(f"no broker answered: {'; '.join(failures)}")
+
+    async def _connect_to(self, server: str, for_groups: bool) -> Connection:
+        key = (server, for_groups)
+        async with self._opening.setdefault(key, asyncio.Lock()):
+            connection = self._connections.get(key)
+            if connection is None or not connection.usable:
+                if connection is not None:
+                    self._note_ended(connection)
+                if server in self._suspected:
+                    await refuse_mismatch(server, self.settings, without_tls=False)
+                    self._suspected.discard(server)
+                connection = await Connection.open(server, self.settings)
+                if self._closed:
+                    await connection.close()
+                    raise ClosedError("the client is closed")
+                self._connections[key] = connection
+                self._servers.connected(server)
+            return connection
+
+    def _note_ended(self, connection: Connection) -> None:
+        if connection.may_expect_sasl:
+            self._suspected.add(connection.server)
+
+    def _any_servers(self) -> list[str]:
+        now = asyncio.get_running_loop().time()
+        for key in [key for key, connection in self._connections.items() if not connection.usable]:
+            self._note_ended(self._connections.pop(key))
+            self._servers.failed(key[0])
+        usable = [(key[0], connection) for key, connection in self._connections.items() if connection.usable]
+        silent = dict.fromkeys(server for server, connection in usable if connection.is_silent(now))
+        return self._servers.in_order([server for server, _ in usable], silent)
+
+
+class Caller(Protocol):
+    """What has calls that are tried again."""
+
+    cluster: Cluster
+
+
+Self_ = TypeVar("Self_", bound=Caller)
+
+
+def retried(
+    call: Callable[Concatenate[Self_, Arguments], Awaitable[Answer]],
+) -> Callable[Concatenate[Self_, Arguments], Coroutine[Any, Any, Answer]]:
+    """Have a method try again within its `timeout_ms`, or within default.api.timeout.ms where it has none."""
+
+    async def within_budget(self: Self_, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        timeout_ms = kwargs.get("timeout_ms")
+        assert timeout_ms is None or isinstance(timeout_ms, int)
+        return await retry(self.cluster.settings, lambda: call(self, *args, **kwargs), timeout_ms=timeout_ms)
+
+    functools.update_wrapper(within_budget, call)
+    return within_budget
+
+
+def raise_refused(
+    server: str, outcomes: Iterable[tuple[str, int, str | None]], *, again: Collection[int] | None = (NOT_CONTROLLER,)
+) -> None:
+    """Raise the first refusal as BrokerError, the others as its notes.
+
+    `again` are the codes after which the whole call is tried again, as far as Kafka calls them retriable; None: all.
+    """
+    refusals = [BrokerError.of(server, what, code, message) for what, code, message in outcomes if code]
+    for refusal in refusals:
+        refusal.final = again is not None and refusal.code not in again
+    raise_first(refusals)
+
+
+def partition_refusal(
+    server: str, partition: TopicPartition, code: int, message: str | None = None
+) -> BrokerError | None:
+    """Return what a server answered about one partition, None where that is no error."""
+    if not code:
+        return None
+    return BrokerError.of(server, f"topic {partition.topic!r} partition {partition.partition}", code, message)
+
+
+def raise_first(refusals: Iterable[BrokerError]) -> None:
+    """Raise the first, where there is one, the others as its notes."""
+    refused = list(refusals)
+    if refused:
+        first, *others = refused
+        for other in others:
+            first.add_note(str(other))
+        raise first

@@ -1,0 +1,1 @@
+"""Producers: records into batches, and what became of them."""

@@ -1,0 +1,47 @@
+"""The functions that a program gives a producer for its records: serializers, a partitioner, a delivery callback.
+
+Owns their types and the refusal of what cannot be called. The engine calls them (`native/py/src/client/draft.rs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pybroker.client.errors import SettingError
+from pybroker.client.producing.delivery_callbacks import OnDelivery
+
+if TYPE_CHECKING:
+    # The default (PEP 696) is known to type checkers before Python 3.13.
+    from typing_extensions import TypeVar
+
+    Key = TypeVar("Key", default=bytes | bytearray)
+    Value = TypeVar("Value", default=bytes | bytearray)
+else:
+    from typing import TypeVar
+
+    Key, Value = TypeVar("Key"), TypeVar("Value")
+
+Serializer = Callable[[Any], bytes | bytearray | None]
+"""From a key or value of the program's to bytes. None is not given to it: it is a missing key, or a tombstone."""
+Partitioner = Callable[[bytes | None, Sequence[int], Sequence[int]], int]
+"""From a serialized key, all partitions and those that have a leader to one of them; as aiokafka's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """What a program's records go through on their way into the engine."""
+
+    key_serializer: Serializer | None = None
+    value_serializer: Serializer | None = None
+    partitioner: Partitioner | str | None = None
+    """A function, or a name: see `ProducerSettings.partitioner`."""
+    on_delivery: OnDelivery | None = None
+
+    def __post_init__(self) -> None:
+        """Raise SettingError for what cannot be called."""
+        for name in ("key_serializer", "value_serializer", "partitioner", "on_delivery"):
+            value = getattr(self, name)
+            if value is not None and not callable(value) and not (name == "partitioner" and isinstance(value, str)):
+                raise SettingError(f"{name}={value!r}: must be a function")

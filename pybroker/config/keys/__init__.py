@@ -1,0 +1,1 @@
+"""The keys of a node, declared by subject."""

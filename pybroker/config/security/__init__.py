@@ -1,0 +1,1 @@
+"""Settings of security as values: TLS, SASL, tokens and tickets of listeners, and of connections to other nodes."""

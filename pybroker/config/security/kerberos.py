@@ -1,0 +1,151 @@
+"""What a listener accepts Kerberos with (GSSAPI): its key table and principal, and the rules from principals to users.
+
+Owns the options of Java's Krb5LoginModule that act here, the syntax of `sasl.kerberos.principal.to.local.rules`, and
+that a listener is refused which would need a package that is not here. Must not know tokens, nor apply a rule.
+
+Source: Kafka's KerberosLogin and KerberosShortNamer.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pybroker.config.errors import ConfigError
+from pybroker.config.extras import install_command
+from pybroker.config.key import parse_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pybroker.config.security.oauth import Texts
+
+GSSAPI = "GSSAPI"
+SERVICE = "sasl.kerberos.service.name"
+RULES = "sasl.kerberos.principal.to.local.rules"
+_LACKING = (
+    f"the package that speaks Kerberos ({install_command('gssapi')}), or another mechanism, as in "
+    "sasl.enabled.mechanisms=SCRAM-SHA-512"
+)
+_JAAS_EXAMPLE = (
+    "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true "
+    'keyTab="/etc/kafka.keytab" principal="kafka/host@REALM";'
+)
+_RULE = re.compile(
+    r"(?P<default>DEFAULT)|RULE:\[(?P<parts>\d+):(?P<format>[^\]]*)\](?:\((?P<match>[^)]*)\))?"
+    r"(?:s/(?P<pattern>[^/]*)/(?P<new>[^/]*)/(?P<all>g)?)?/?(?P<case>[LU])?"
+)
+_REFERENCE = re.compile(r"\$(\d*)")
+
+
+class LocalRule(msgspec.Struct, frozen=True):
+    """A rule from a Kerberos principal to a user; without `format` it is DEFAULT."""
+
+    text: str
+    """As it is written."""
+    format: str | None = None
+    """With `$0` for the realm, `$1` and `$2` for the parts before it."""
+    parts: int = 0
+    """The rule is for principals of so many parts before the realm."""
+    match: str | None = None
+    """A pattern of RE2 that all of the filled format has to match; None: whatever it is."""
+    pattern: str | None = None
+    """What of it is replaced; None: nothing."""
+    replacement: str = ""
+    repeats: bool = False
+    """Whether every match is replaced, not the first alone."""
+    case: str = ""
+    """`L` for small letters, `U` for capital ones."""
+
+
+class KerberosSettings(msgspec.Struct, frozen=True):
+    """Who a listener is to Kerberos, and who its clients are here."""
+
+    principal: str
+    """`kafka/broker.example.com@EXAMPLE.COM`."""
+    key_table: str | None = None
+    """The file of its keys; None for the system's."""
+    rules: tuple[LocalRule, ...] = (LocalRule("DEFAULT"),)
+
+
+def build_kerberos(listener: str, texts: Texts, options: Mapping[str, str] | None) -> KerberosSettings:
+    """Return what a listener accepts Kerberos with; `options` are those of its login module. Raises ConfigError."""
+    if find_spec("gssapi") is None:
+        raise ConfigError(f"{listener} (SASL): sasl.enabled.mechanisms", GSSAPI, _LACKING)
+    jaas = f"listener.name.{listener.lower()}.gssapi.sasl.jaas.config"
+    if options is None:
+        raise ConfigError(jaas, "", f"a login module with the broker's key, as in {_JAAS_EXAMPLE}")
+    for name, because in (("useKeyTab", "the keys are those of a key table"), ("storeKey", "keys are kept")):
+        if options.get(name, "").lower() != "true":
+            raise ConfigError(f"{jaas}: {name}", options.get(name, ""), f"true: {because}")
+    principal = options.get("principal", "")
+    if not re.fullmatch(r"[^/@]+(?:/[^/@]+)?(?:@[^/@]+)?", principal):
+        raise ConfigError(f"{jaas}: principal", principal, "the broker's principal, as in kafka/host@REALM")
+    key_table = options.get("keyTab", "").removeprefix("file:") or None
+    if key_table is not None and not (os.path.isfile(key_table) and os.access(key_table, os.R_OK)):
+        raise ConfigError(f"{jaas}: keyTab", key_table, "a file of keys that this process can read")
+    _check_service(listener, texts, options.get("serviceName"))
+    found = texts.get(RULES)
+    try:
+        rules = parse_local_rules(("DEFAULT",) if found is None else parse_list(found[1]))
+    except ValueError as error:
+        raise ConfigError(f"{listener} (SASL): {RULES}", "" if found is None else found[1], str(error)) from None
+    return KerberosSettings(principal, key_table, rules)
+
+
+def _check_service(listener: str, texts: Texts, of_module: str | None) -> None:
+    """Raise ConfigError where nothing says the service's name, as Kafka does, or two things say two."""
+    found = texts.get(SERVICE)
+    given = None if found is None else found[1].strip() or None
+    shown = f"{listener} (SASL): {SERVICE}"
+    if given is None and of_module is None:
+        raise ConfigError(shown, "", "the first part of the broker's principal, by which clients ask for it: kafka")
+    if None not in (given, of_module) and given != of_module:
+        raise ConfigError(shown, given, f"{of_module}, which the login module's serviceName says, or only one of both")
+
+
+def parse_local_rules(texts: Iterable[str]) -> tuple[LocalRule, ...]:
+    """Return the rules: `DEFAULT`, or `RULE:[n:format](match)s/pattern/replacement/g` and then `/L` or `/U`.
+
+    Raises ValueError; its text says what would be right.
+    """
+    return tuple(_parse_rule(text) for text in texts)
+
+
+def _parse_rule(text: str) -> LocalRule:
+    found = _RULE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"DEFAULT or RULE:[n:format](match)s/pattern/replacement/g/L, which {text!r} is not")
+    if found["default"]:
+        return LocalRule(text)
+    parts = int(found["parts"])
+    for reference in _REFERENCE.findall(found["format"]):
+        if not reference or int(reference) > parts:
+            raise ValueError(f"references from $0 to ${parts} in {text!r}, which has ${reference}")
+    for pattern in (found["match"], found["pattern"]):
+        _check_pattern(pattern, text)
+    return LocalRule(
+        text,
+        found["format"],
+        parts,
+        found["match"],
+        found["pattern"],
+        found["new"] or "",
+        repeats=found["all"] is not None,
+        case=found["case"] or "",
+    )
+
+
+def _check_pattern(pattern: str | None, text: str) -> None:
+    if pattern is None:
+        return
+    import re2
+
+    try:
+        re2.compile(pattern)
+    except re2.error as error:
+        raise ValueError(f"patterns of RE2, which {pattern!r} in {text!r} is not: {error}") from None

@@ -1,0 +1,169 @@
+"""How a node's connections to other nodes are secured: the settings of a listener, seen from the side that connects.
+
+Owns which key speaks: those of the listener that is connected to, as Kafka has it, so that one key store is what a node
+shows to both sides, and that a mechanism is refused by which this node could not say who it is. The result are the
+keys of Kafka's clients. Must not read a file.
+
+Source: Kafka's ChannelBuilders and JaasContext (`JaasContext.Type.SERVER`), KafkaConfig's rules of mechanisms.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pybroker.config.errors import ConfigError, RefusedError
+from pybroker.config.security.kerberos import GSSAPI, SERVICE
+from pybroker.config.security.oauth import (
+    LOGIN_CLASS,
+    LOGIN_HANDLER,
+    OAUTHBEARER,
+    TOKEN_URL,
+    UNSECURED_LOGIN,
+    UNSECURED_LOGIN_CLASS,
+)
+from pybroker.config.security.sasl import JAAS_KEY, PLAIN, SUPPORTED, ListenerTexts, login_module
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pybroker.config.security.jaas import LoginModule
+    from pybroker.config.security.sasl import ListenerSasl
+
+BETWEEN_BROKERS = "sasl.mechanism.inter.broker.protocol"
+TO_CONTROLLERS = "sasl.mechanism.controller.protocol"
+_DEFAULT_MECHANISM = GSSAPI
+_PACKAGE = "org.apache.kafka.common.security"
+_OF_TOKENS = (
+    TOKEN_URL,
+    "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.header.urlencode",
+    "sasl.login.connect.timeout.ms",
+    "sasl.login.read.timeout.ms",
+    "sasl.login.retry.backoff.ms",
+    "sasl.login.retry.backoff.max.ms",
+    "sasl.login.refresh.buffer.seconds",
+    "sasl.login.refresh.min.period.seconds",
+    "sasl.login.refresh.window.factor",
+    "sasl.login.refresh.window.jitter",
+)
+"""What says where a token comes from, and when it is renewed."""
+_STORES = (
+    "ssl.keystore.type",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.certificate.chain",
+    "ssl.keystore.key",
+    "ssl.key.password",
+    "ssl.truststore.type",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.certificates",
+    "ssl.enabled.protocols",
+    "ssl.cipher.suites",
+)
+_CHECKS_NAMES = "ssl.endpoint.identification.algorithm"
+
+
+class Way(msgspec.Struct, frozen=True):
+    """Where connections go."""
+
+    listener: str
+    """The name of the listener that is connected to."""
+    protocol: str
+    """Its security protocol."""
+    mechanism_key: str
+    """The key that names the mechanism of SASL."""
+
+
+def build_client_properties(way: Way, texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a client that connects that way, from texts by full key; raises ConfigError."""
+    found = {"security.protocol": way.protocol}
+    of_listener = ListenerTexts(texts, way.listener)
+    if way.protocol.endswith("SSL"):
+        for key in _STORES:
+            said = of_listener.get(key)
+            if said is not None and said[1].strip():
+                found[key] = said[1]
+        checks = of_listener.get(_CHECKS_NAMES)
+        if checks is not None:  # Empty is a word: names are not compared.
+            found[_CHECKS_NAMES] = checks[1].strip()
+    if way.protocol.startswith("SASL_"):
+        mechanism = texts.get(way.mechanism_key, _DEFAULT_MECHANISM).strip()
+        if mechanism not in SUPPORTED:
+            raise ConfigError(way.mechanism_key, mechanism, f"one of {', '.join(SUPPORTED)}")
+        found["sasl.mechanism"] = mechanism
+        found |= _login(way, of_listener, mechanism, is_default=way.mechanism_key not in texts)
+    return found
+
+
+def check_mechanism(way: Way, texts: Mapping[str, str], offered: Mapping[str, ListenerSasl]) -> None:
+    """Check that the listener, where it is this node's, takes the mechanism of its nodes; raises ConfigError."""
+    listener = offered.get(way.listener)
+    if listener is None or not way.protocol.startswith("SASL_"):
+        return
+    mechanism = texts.get(way.mechanism_key, _DEFAULT_MECHANISM).strip()
+    if mechanism not in listener.mechanisms:
+        what = "inter-broker" if way.mechanism_key == BETWEEN_BROKERS else "controller"
+        sentence = (
+            f"{way.mechanism_key} ({mechanism}) must be included in sasl.enabled.mechanisms "
+            f"({','.join(listener.mechanisms)}) when SASL is used for {what} communication"
+        )
+        raise RefusedError(way.mechanism_key, mechanism, sentence)
+
+
+def _login(way: Way, texts: ListenerTexts, mechanism: str, *, is_default: bool) -> dict[str, str]:
+    """Return what says who this node is: the JAAS text, and what a mechanism has beside it; raises ConfigError."""
+    module = login_module(way.listener, texts, mechanism)
+    found = {} if module is None else {JAAS_KEY: _text(texts, JAAS_KEY, mechanism)}
+    name = f"listener.name.{way.listener.lower()}.{mechanism.lower()}.{JAAS_KEY}"
+    if mechanism == OAUTHBEARER:
+        return found | _token_source(name, texts, {} if module is None else module.options)
+    if mechanism == GSSAPI:
+        if module is None and is_default:
+            words = f"one of {', '.join(SUPPORTED)}; GSSAPI, the default, wants this node's key in {name}"
+            raise ConfigError(way.mechanism_key, mechanism, words)
+        return found | _kerberos_service(name, texts, module)
+    if module is None or not module.options.get("username") or "password" not in module.options:
+        kind = "plain.PlainLoginModule" if mechanism == PLAIN else "scram.ScramLoginModule"
+        example = f'{_PACKAGE}.{kind} required username="broker" password="secret";'
+        words = f"the user that this node is for others, as in {example}"
+        raise ConfigError(name, "" if module is None else "[hidden]", words)
+    return found
+
+
+def _token_source(name: str, texts: ListenerTexts, options: Mapping[str, str]) -> dict[str, str]:
+    """Return where this node's tokens come from: a server or a file, or it makes them and nobody signs them."""
+    found = {key: text for key in _OF_TOKENS if (text := _text(texts, key, OAUTHBEARER))}
+    makes_own = any(option.startswith(UNSECURED_LOGIN) for option in options)
+    if (TOKEN_URL in found) == makes_own:
+        example = f'{_PACKAGE}.oauthbearer.OAuthBearerLoginModule required {UNSECURED_LOGIN}StringClaim_sub="broker";'
+        words = (
+            f"where this node's tokens come from: an address as {TOKEN_URL}; or, for listeners that take tokens which "
+            f"nobody has signed, {example}"
+        )
+        raise ConfigError(name, "[hidden]" if options else "", f"one of both: {words}" if makes_own else words)
+    handler, right = _text(texts, LOGIN_HANDLER, OAUTHBEARER), UNSECURED_LOGIN_CLASS if makes_own else LOGIN_CLASS
+    if handler not in ("", right):
+        raise ConfigError(LOGIN_HANDLER, handler, f"{right}, or nothing")
+    return found
+
+
+def _kerberos_service(name: str, texts: ListenerTexts, module: LoginModule | None) -> dict[str, str]:
+    """Return the service that this node asks for tickets of."""
+    if module is None:
+        example = 'required useKeyTab=true storeKey=true keyTab="/etc/kafka.keytab" principal="kafka/host@REALM";'
+        raise ConfigError(name, "", f"this node's key, as in com.sun.security.auth.module.Krb5LoginModule {example}")
+    service = _text(texts, SERVICE, GSSAPI)
+    if not service and not module.options.get("serviceName"):
+        raise ConfigError(SERVICE, "", "the first part of the nodes' principals, by which they ask for tickets: kafka")
+    return {SERVICE: service} if service else {}
+
+
+def _text(texts: ListenerTexts, key: str, mechanism: str) -> str:
+    """Return what speaks for a key; empty where nothing does."""
+    found = texts.get(key, mechanism)
+    return "" if found is None else found[1].strip()

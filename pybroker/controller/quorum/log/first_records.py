@@ -1,0 +1,80 @@
+"""What the first leader of a cluster commits before any other: the records of `bootstrap.checkpoint`, else ours.
+
+Owns which of a formatted node's records are taken, and that a later leader adds only what a cluster that was never
+formatted lacks, where it is one node (docs/adr/0021). Must not know how they are committed.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pybroker.controller.errors import MetadataLogError
+from pybroker.controller.quorum.log.bootstrap import FILE_NAME
+from pybroker.metadata.features import (
+    INITIAL_LEVELS,
+    LEFT_OUT,
+    METADATA_VERSION,
+    RECORD_VERSIONS,
+    SUPPORTED_FEATURES,
+)
+from pybroker.metadata.image import ScramImage
+from pybroker.metadata.metadata_versions import NAMES
+from pybroker.metadata.scram_delta import ScramDelta
+from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
+from pybroker.protocol.messages.records.user_scram_credential import UserScramCredentialRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pybroker.protocol.schema import Message
+
+log = logging.getLogger("pybroker.controller")
+
+
+def first_records(formatted: list[Message] | None, levels: Mapping[str, int]) -> list[Message]:
+    """Return what is to be committed in a cluster whose features have these levels, none in a new one.
+
+    `formatted` are the records of the file, None where there is none. Raises `MetadataLogError` for records that this
+    version cannot honour.
+    """
+    for name in sorted(LEFT_OUT & levels.keys()):
+        if levels[name] > 0:
+            log.warning("the cluster has %s at level %d, which nothing here makes use of", name, levels[name])
+    if formatted is not None:
+        return [] if levels else list(_honoured(formatted))
+    return [
+        FeatureLevelRecord(name=name, feature_level=level)
+        for name, level in INITIAL_LEVELS.items()
+        if name not in levels
+    ]
+
+
+def first_users(formatted: list[Message] | None) -> ScramImage:
+    """Return the users of SCRAM among the records of the file."""
+    users = ScramDelta(ScramImage())
+    for record in formatted or ():
+        if isinstance(record, UserScramCredentialRecord):
+            users.apply(record)
+    return users.build()
+
+
+def _honoured(records: list[Message]) -> Iterator[Message]:
+    for record in records:
+        if not isinstance(record, FeatureLevelRecord):
+            name = type(record).__name__
+            if name not in RECORD_VERSIONS:
+                raise MetadataLogError(f"{FILE_NAME} has a {name}, which this version cannot write")
+            yield record
+            continue
+        name, level = record.name, record.feature_level
+        if name not in SUPPORTED_FEATURES:
+            log.warning("%s gives %s level %d, which this version does not know and leaves out", FILE_NAME, name, level)
+            continue
+        lowest, highest = SUPPORTED_FEATURES[name]
+        if not lowest <= level <= highest:
+            hint = ""
+            if name == METADATA_VERSION:
+                hint = f"; format the node with --release-version {NAMES[highest].partition('-')[0]}"
+            raise MetadataLogError(f"{FILE_NAME}: {name}={level}, expected a level from {lowest} to {highest}{hint}")
+        yield record

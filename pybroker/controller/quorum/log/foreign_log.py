@@ -1,0 +1,84 @@
+"""What a metadata log that Apache Kafka has written lacks, or has that no log of ours has.
+
+Owns the Raft index of a snapshot whose writer knew of none, and that a log ends outside of a transaction. Must not know
+how a log is read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from pybroker.controller.errors import MetadataLogError
+from pybroker.controller.quorum.batches import DIRECTORY_NAME
+from pybroker.controller.quorum.log.epoch_checkpoint import read_last_epoch
+from pybroker.controller.quorum.native import verify_log
+from pybroker.controller.quorum.snapshot.snapshot_header import UNKNOWN
+from pybroker.controller.quorum.voter import SnapshotMark
+from pybroker.controller.quorum.voters.voter_set import NO_DIRECTORY
+
+if TYPE_CHECKING:
+    from pybroker.controller.quorum.snapshot.snapshots import SnapshotFile
+    from pybroker.controller.quorum.voters.voter_set import VoterSet
+    from pybroker.metadata.loader import Loader
+
+_SEGMENT = re.compile(r"(\d{20})\.log")
+
+
+def mark_of(snapshot: SnapshotFile, voters: VoterSet, node_id: int) -> SnapshotMark | None:
+    """Return a snapshot's place in the Raft log, None where the log is to be read without the snapshot.
+
+    A snapshot of Kafka's does not say it. Where the log has its first entry, entries are counted from there. Where it
+    has not, the only voter of a quorum may choose: the end offset, which no restart changes. Raises `MetadataLogError`
+    where others would have to agree, and `OSError`.
+    """
+    if snapshot.raft_index != UNKNOWN:
+        return SnapshotMark(snapshot.raft_index, snapshot.id)
+    begin = _first_offset(snapshot)
+    if snapshot.end_offset == 0 or begin == 0:
+        return None
+    if voters.node_ids != (node_id,):
+        epoch, end = _log_end(snapshot)
+        alone = "Start it as the only one (controller.quorum.voters)"
+        if any(voter.directory_id != NO_DIRECTORY for voter in voters.voters):
+            alone = "Start Kafka once more, have kafka-metadata-quorum remove-controller leave that one, start it here"
+        raise MetadataLogError(
+            f"{snapshot.path} is a snapshot of Apache Kafka's, and the log beside it begins at offset {begin}: several "
+            f"voters cannot count its entries alike. The log ends in epoch {epoch} at offset {end}. Of the voters take "
+            f"the one whose log ends in the highest epoch, and of these at the highest offset. {alone} "
+            "and stop it: it makes a snapshot that says what is missing. Give the others a "
+            f"copy of its {DIRECTORY_NAME} in place of theirs, and start all"
+        )
+    return SnapshotMark(snapshot.end_offset, snapshot.id)
+
+
+def check_whole(loader: Loader) -> None:
+    """Raise `MetadataLogError` for a log that ends inside of a transaction: what came of it, its writer has to say."""
+    if loader.is_in_transaction:
+        raise MetadataLogError(
+            "the metadata log ends inside of a transaction of Apache Kafka's controller: start Kafka on it once, which "
+            "ends the transaction"
+        )
+
+
+def _log_end(snapshot: SnapshotFile) -> tuple[int, int]:
+    """Return the epoch of the last entry beside a snapshot, and the offset behind it; raises `OSError`."""
+    directory = snapshot.path.parent
+    found = verify_log(
+        str(directory),
+        clean_shutdown=True,
+        recovery_point=-1,
+        log_start_offset=-1,
+        high_watermark=0,
+        compacted_to=0,
+        is_partition=False,
+    )
+    epoch, _ = read_last_epoch(directory)
+    return max(epoch, snapshot.epoch), max(found.log_end_offset, snapshot.end_offset)
+
+
+def _first_offset(snapshot: SnapshotFile) -> int:
+    """Return the base offset of the first segment beside a snapshot, the snapshot's end where there is none."""
+    found = (_SEGMENT.fullmatch(name) for name in os.listdir(snapshot.path.parent))
+    return min((int(match[1]) for match in found if match), default=snapshot.end_offset)

@@ -1,0 +1,1 @@
+"""Snapshots of the metadata log: when they are due, how they are written, fetched and removed."""

@@ -1,0 +1,143 @@
+"""Fetching a snapshot of the metadata log from another node, by FetchSnapshot (KIP-630).
+
+Owns the pieces and their order, what an answer has to be, and that the file gets its name only when all of it is there
+and right. Must not know who is asked, nor when. Every piece is awaited for as long as a request may take.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pybroker.client.errors import ClientError
+from pybroker.client.network.connection import Connection
+from pybroker.client.settings import ConnectionSettings
+from pybroker.controller.errors import SnapshotFetchError
+from pybroker.controller.quorum.batches import TOPIC_NAME
+from pybroker.controller.quorum.snapshot.snapshots import SnapshotWriter
+from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages import fetch_snapshot as wire
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from pybroker.client.security.renewed import RenewedSecurity
+    from pybroker.controller.quorum.snapshot.snapshots import SnapshotId
+
+    Elsewhere = Callable[..., Awaitable[Any]]
+    """Calls a function with arguments in a thread, as `asyncio.to_thread`."""
+
+PIECE_BYTES = 1 << 20
+"""Kafka's default of controller.quorum.fetch.snapshot.max.bytes."""
+MOST_BYTES = 4 << 30
+"""No snapshot is larger; a leader that says so is not believed."""
+
+
+class SnapshotSource(msgspec.Struct, frozen=True):
+    """Whom to ask, and as whom."""
+
+    server: str
+    """Host and port of a controller listener."""
+    cluster_id: str
+    node_id: int
+    leader_epoch: int
+    timeout_ms: int
+    directory_id: bytes = bytes(16)
+    piece_bytes: int = PIECE_BYTES
+    security: RenewedSecurity | None = None
+    """What the connection is secured with, None for plaintext."""
+
+
+async def fetch_snapshot(source: SnapshotSource, snapshot: SnapshotId, directory: Path, elsewhere: Elsewhere) -> Path:
+    """Get a snapshot into a directory, and return where it is.
+
+    Raises `SnapshotFetchError`, `MetadataLogError` for one that is damaged, and `OSError`; nothing of it stays then.
+    """
+    try:
+        return await _fetch(source, snapshot, directory, elsewhere)
+    except ClientError as error:
+        raise SnapshotFetchError(f"the snapshot {snapshot.file_name} cannot be fetched: {error}") from error
+
+
+async def _fetch(source: SnapshotSource, snapshot: SnapshotId, directory: Path, elsewhere: Elsewhere) -> Path:
+    settings = ConnectionSettings(
+        {
+            "client.id": f"node-{source.node_id}",
+            "request.timeout.ms": str(source.timeout_ms),
+            "socket.connection.setup.timeout.ms": str(source.timeout_ms),
+        }
+    )
+    if source.security is not None:
+        source.security.secure(settings)
+    connection = await Connection.open(source.server, settings)
+    try:
+        writer = await elsewhere(SnapshotWriter, directory / snapshot.file_name)
+        try:
+            position, size = 0, -1
+            while position != size:
+                piece = await _fetch_piece(connection, source, snapshot, position)
+                if size not in (-1, piece.size):
+                    raise SnapshotFetchError(
+                        f"{source.server}: {snapshot.file_name} had {size} bytes, and now has {piece.size}"
+                    )
+                size = piece.size
+                await elsewhere(writer.write, piece.unaligned_records)
+                position += len(piece.unaligned_records)
+            await elsewhere(writer.check, snapshot.epoch)
+            path: Path = await elsewhere(writer.finish)
+        finally:
+            await elsewhere(writer.abandon)
+    finally:
+        await connection.close()
+    return path
+
+
+async def _fetch_piece(
+    connection: Connection, source: SnapshotSource, snapshot: SnapshotId, position: int
+) -> wire.FetchedPartitionSnapshot:
+    partition = wire.PartitionSnapshot(
+        current_leader_epoch=source.leader_epoch,
+        snapshot_id=wire.SnapshotId(end_offset=snapshot.end_offset, epoch=snapshot.epoch),
+        position=position,
+        replica_directory_id=source.directory_id,
+    )
+    request = wire.FetchSnapshotRequest(
+        cluster_id=source.cluster_id,
+        replica_id=source.node_id,
+        max_bytes=source.piece_bytes,
+        topics=[wire.TopicSnapshot(name=TOPIC_NAME, partitions=[partition])],
+    )
+    return _piece(await connection.ask(request, wire.FetchSnapshotResponse), source.server, snapshot, position)
+
+
+def _piece(
+    answer: wire.FetchSnapshotResponse, server: str, snapshot: SnapshotId, position: int
+) -> wire.FetchedPartitionSnapshot:
+    """Return the piece in an answer; raises `SnapshotFetchError` for what is none."""
+    found = [one for topic in answer.topics for one in topic.partitions]
+    code = answer.error_code or (found[0].error_code if found else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if code:
+        raise SnapshotFetchError(f"{server} refuses {snapshot.file_name} with {code_name(code)}")
+    piece = found[0]
+    given = (piece.snapshot_id.end_offset, piece.snapshot_id.epoch)
+    if given != snapshot or piece.position != position:
+        raise SnapshotFetchError(
+            f"{server} returns the snapshot of offset {given[0]} and epoch {given[1]} from byte {piece.position} on, "
+            f"where {snapshot.file_name} was asked for from byte {position} on"
+        )
+    size = len(piece.unaligned_records)
+    if not size or not position + size <= piece.size <= MOST_BYTES:
+        raise SnapshotFetchError(
+            f"{server} returns {size} bytes at {position} of the {piece.size} that it says {snapshot.file_name} has"
+        )
+    return piece
+
+
+def code_name(code: int) -> str:
+    """Return Kafka's name of an error code, or the number of one that is unknown here."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error code {code}"

@@ -1,0 +1,1 @@
+"""The connections between voters, and whose messages are taken."""

@@ -1,0 +1,1 @@
+"""Who votes about the metadata log, and how that changes (KIP-853)."""

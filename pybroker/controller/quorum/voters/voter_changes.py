@@ -1,0 +1,244 @@
+"""What the leader of the quorum does about who votes: one more, one less, another address, the log that names them
+instead of the configuration (KIP-853).
+
+Owns the order of the checks and their words, which are Kafka's (`AddVoterHandler`, `RemoveVoterHandler`,
+`UpdateVoterHandler`). One change is under way at a time. A new voter has all of the log before it votes, so that the
+others do not wait for it. Must not know requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from pybroker.controller.cluster.events import Result
+from pybroker.controller.errors import ControllerError, NotControllerError, QuorumError
+from pybroker.controller.quorum.voters.control_records import DYNAMIC
+from pybroker.controller.quorum.voters.voter_set import KRAFT_VERSIONS, NO_DIRECTORY, VoterNode, VoterSet
+from pybroker.metadata.features import KRAFT_VERSION
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from pybroker.controller.quorum.driver import Driver
+    from pybroker.controller.quorum.settings import QuorumSettings
+    from pybroker.controller.quorum.voters.voter_set import VoterEndpoint
+
+    AskVersions = Callable[[str, int, int], Awaitable[tuple[int, int]]]
+    """Asks host and port, for so many ms, which levels of kraft.version it supports; raises `ControllerError`."""
+
+_MOST_PATIENCE_MS = 15_000
+"""So long a change may take: clients wait for half a minute."""
+_LOOK_AGAIN_S = 0.02
+_MOST_ENDPOINTS = 64
+"""What a voter says of itself stays in the log and in every snapshot."""
+_IS_PENDING = "Request timed out waiting for leader to handle previous voter change request"
+
+
+class VoterChanges:
+    """The changes that one voter decides on while it leads. Used from one event loop.
+
+    Every coroutine raises `NotControllerError` when it does not.
+    """
+
+    def __init__(self, settings: QuorumSettings, driver: Driver, ask_versions: AskVersions) -> None:
+        self._settings, self._driver, self._ask_versions = settings, driver, ask_versions
+        self._is_under_way = False
+        self._directories: dict[int, bytes] = {}
+
+    def note_directory(self, node_id: int, directory_id: bytes) -> None:
+        """Note the directory that another voter's messages are of, for `upgrade`."""
+        if directory_id != NO_DIRECTORY:
+            self._directories[node_id] = directory_id
+
+    async def upgrade(self, *, validate_only: bool) -> Result:
+        """Have the log name the voters that the configuration names: kraft.version 0 becomes 1, for good.
+
+        Every voter has to be reached, to say its directory, and to support that (`LeaderState` of Kafka).
+        """
+        if not self._driver.leads:
+            raise NotControllerError("this node does not lead the metadata quorum")
+        if self._driver.voter.is_dynamic:
+            return Result()
+        if self._is_under_way:
+            return Result(ErrorCode.INVALID_UPDATE_VERSION, _IS_PENDING)
+        self._is_under_way = True
+        try:
+            named = await asyncio.gather(*map(self._named, self._driver.voter.voters.voters))
+            refused = next((one for one in named if isinstance(one, str)), None)
+            if refused is not None:
+                return Result(
+                    ErrorCode.INVALID_UPDATE_VERSION, f"Unable to upgrade {KRAFT_VERSION} to {DYNAMIC}: {refused}"
+                )
+            voters = VoterSet.of(one for one in named if isinstance(one, VoterNode))
+            return Result() if validate_only else await self._change(voters, _MOST_PATIENCE_MS)
+        finally:
+            self._is_under_way = False
+
+    async def _named(self, voter: VoterNode) -> VoterNode | str:
+        """Return what the log is to say of a voter, or why it cannot."""
+        settings = self._settings
+        if voter.node_id == settings.node_id:
+            endpoints = settings.endpoints or voter.endpoints
+            return VoterNode(voter.node_id, settings.directory_id, endpoints, KRAFT_VERSIONS)
+        directory_id, endpoint = self._directories.get(voter.node_id), voter.endpoint()
+        if directory_id is None or endpoint is None:
+            return f"voter {voter.node_id} has not been reached yet, and the id of its directory is not known"
+        try:
+            lowest, highest = await self._ask_versions(endpoint.host, endpoint.port, settings.request_timeout_ms)
+        except ControllerError as error:
+            return f"voter {voter.node_id} cannot be asked which levels it supports: {error}"
+        if not lowest <= DYNAMIC <= highest:
+            return f"voter {voter.node_id} supports the levels {lowest} to {highest}"
+        listener = settings.endpoints[0].listener if settings.endpoints else endpoint.listener
+        return VoterNode(voter.node_id, directory_id, (endpoint._replace(listener=listener),), (lowest, highest))
+
+    async def add(self, voter: VoterNode, timeout_ms: int, *, waits: bool = True) -> Result:
+        """Have a replica vote once it has all of the log; `waits`: return when that is committed."""
+        refused = self._refusal("adding", voter) or self._unreachable("Add", voter)
+        if refused is not None:
+            return refused
+        if self._driver.voter.voters.find(voter.node_id) is not None:
+            return Result(
+                ErrorCode.DUPLICATE_VOTER,
+                f"The voter id for {voter} is already part of the set of voters {self._driver.voter.voters}.",
+            )
+        self._is_under_way = True
+        try:
+            return await self._add(voter, min(max(timeout_ms, 1), _MOST_PATIENCE_MS), waits)
+        finally:
+            self._is_under_way = False
+
+    async def remove(self, node_id: int, directory_id: bytes) -> Result:
+        """Have a voter vote no more; a leader that is removed gives way after it."""
+        voter = VoterNode(node_id, directory_id)
+        refused = self._refusal("removing", voter)
+        if refused is not None:
+            return refused
+        voters = self._driver.voter.voters
+        if not voters.has(voter.key):
+            return Result(ErrorCode.VOTER_NOT_FOUND, f"Cannot remove voter {voter} from the set of voters {voters}")
+        if len(voters.voters) == 1:
+            return Result(
+                ErrorCode.INVALID_REQUEST, f"Cannot remove voter {voter}: a quorum has a voter, and it is the only one"
+            )
+        self._is_under_way = True
+        try:
+            return await self._change(voters.without(node_id), _MOST_PATIENCE_MS)
+        finally:
+            self._is_under_way = False
+
+    async def update(self, voter: VoterNode) -> ErrorCode:
+        """Note where a voter is reached, and what it can run with; does not wait until that is committed."""
+        lowest, highest = voter.kraft_versions
+        refused = self._refusal("updating", voter) or self._unreachable("Update", voter)
+        if refused is not None:
+            return refused.error_code
+        if not 0 <= lowest <= DYNAMIC <= highest:
+            return ErrorCode.INVALID_REQUEST
+        voters = self._driver.voter.voters
+        if not voters.has(voter.key):
+            return ErrorCode.VOTER_NOT_FOUND
+        if voters.find(voter.node_id) == voter:
+            return ErrorCode.NONE
+        result = self._propose(voters.with_voter(voter))
+        return result.error_code if isinstance(result, Result) else ErrorCode.NONE
+
+    def _refusal(self, what: str, voter: VoterNode) -> Result | None:
+        """Return what keeps every change from being made."""
+        if not self._driver.leads:
+            raise NotControllerError("this node does not lead the metadata quorum")
+        if voter.node_id < 0 or voter.directory_id == NO_DIRECTORY:
+            kind = {"adding": "Add", "removing": "Remove", "updating": "Update"}[what]
+            return Result(ErrorCode.INVALID_REQUEST, f"{kind} voter request didn't include a valid voter")
+        if self._is_under_way:
+            return Result(ErrorCode.REQUEST_TIMED_OUT, _IS_PENDING)
+        if not self._driver.voter.is_dynamic:
+            return Result(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"Cluster doesn't support {what} voter because the {KRAFT_VERSION} feature is 0",
+            )
+        return None
+
+    def _unreachable(self, kind: str, voter: VoterNode) -> Result | None:
+        """Return the refusal of a voter that the others would not reach."""
+        listener = self._settings.endpoints[0].listener if self._settings.endpoints else ""
+        if len(voter.endpoints) > _MOST_ENDPOINTS:
+            return Result(
+                ErrorCode.INVALID_REQUEST,
+                f"{kind} voter request with {len(voter.endpoints)} endpoints: expected {_MOST_ENDPOINTS} at most",
+            )
+        if any(one.listener == listener and one.host and one.port for one in voter.endpoints):
+            return None
+        shown = ", ".join(f"ListenerName({one.listener})={one.host}:{one.port}" for one in voter.endpoints)
+        return Result(
+            ErrorCode.INVALID_REQUEST,
+            f"{kind} voter request didn't include the endpoint (Endpoints(endpoints={{{shown}}})) for the default "
+            f"listener ListenerName({listener})",
+        )
+
+    async def _add(self, voter: VoterNode, timeout_ms: int, waits: bool) -> Result:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        endpoint: VoterEndpoint | None = voter.endpoint(self._settings.endpoints[0].listener)
+        assert endpoint is not None
+        try:
+            lowest, highest = await self._ask_versions(endpoint.host, endpoint.port, timeout_ms)
+        except ControllerError as error:
+            return Result(
+                ErrorCode.REQUEST_TIMED_OUT,
+                f"Aborted add voter operation for {voter} since API_VERSIONS returned an error: {error}",
+            )
+        if not lowest <= DYNAMIC <= highest:
+            return Result(
+                ErrorCode.INVALID_REQUEST,
+                f"Aborted add voter operation for {voter} since the {KRAFT_VERSION} range (min: {lowest}, max: "
+                f"{highest}) doesn't support the finalized version {DYNAMIC}",
+            )
+        wanted = self._driver.voter.last_index
+        while not any(key == voter.key and index >= wanted for key, index, _ in self._driver.voter.progress()):
+            if not self._driver.leads:
+                raise NotControllerError("this node does not lead the metadata quorum any more")
+            if loop.time() >= deadline:
+                return Result(
+                    ErrorCode.REQUEST_TIMED_OUT, f"Aborted add voter operation for {voter} since it is lagging behind"
+                )
+            await asyncio.sleep(_LOOK_AGAIN_S)
+        voters = self._driver.voter.voters.with_voter(voter._replace(kraft_versions=(lowest, highest)))
+        if not waits:
+            result = self._propose(voters)
+            return result if isinstance(result, Result) else Result()
+        return await self._change(voters, max(int((deadline - loop.time()) * 1000), 1))
+
+    def _propose(self, voters: VoterSet) -> asyncio.Future[None] | Result:
+        """Append a change, or return why another one is in its way."""
+        driver = self._driver
+        try:
+            committed = driver.propose_voters(voters)
+        except QuorumError:
+            return Result(
+                ErrorCode.REQUEST_TIMED_OUT,
+                "Request timed out waiting for voters to commit the latest voter change with HWM "
+                f"{driver.committed_offset}",
+            )
+        committed.add_done_callback(_look_at)
+        return committed
+
+    async def _change(self, voters: VoterSet, timeout_ms: int) -> Result:
+        """Change the voters, and wait until a restart of this node would know it."""
+        committed = self._propose(voters)
+        if isinstance(committed, Result):
+            return committed
+        done, _ = await asyncio.wait([committed], timeout=timeout_ms / 1000)
+        if not done:
+            return Result(ErrorCode.REQUEST_TIMED_OUT)
+        committed.result()
+        await self._driver.settled()
+        return Result()
+
+
+def _look_at(committed: asyncio.Future[None]) -> None:
+    """Nobody may wait for a change any more whose leader loses its office."""
+    if not committed.cancelled():
+        committed.exception()

@@ -1,0 +1,207 @@
+"""What a controller asks of the leader of the quorum by itself: to note its address, and to let it vote (KIP-853).
+
+Owns when that is asked: a voter whose address or versions are not those that the log has says so, and a controller with
+`controller.quorum.auto.join.enable` asks to vote (KIP-1186), in the place of the replica that its node id had before.
+Must not know what the leader does about it. What fails is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pybroker.controller.errors import ControllerError
+from pybroker.controller.quorum.voters.voter_set import KRAFT_VERSIONS, VoterNode
+from pybroker.metadata.features import KRAFT_VERSION
+from pybroker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from pybroker.client.security.renewed import RenewedSecurity
+    from pybroker.controller.quorum.driver import Driver
+    from pybroker.controller.quorum.settings import QuorumSettings
+    from pybroker.controller.quorum.voters.voter_changes import VoterChanges
+    from pybroker.protocol.schema import Message
+
+log = logging.getLogger("pybroker.controller")
+
+
+class Asked(NamedTuple):
+    """What is to be asked of the leader."""
+
+    request: Message
+    response: type[Message]
+    what: str
+
+
+class VoterUpkeep:
+    """The requests of one controller. Used from one event loop."""
+
+    def __init__(self, settings: QuorumSettings, driver: Driver, changes: VoterChanges) -> None:
+        self._settings, self._driver, self._changes = settings, driver, changes
+        self._running: asyncio.Task[None] | None = None
+        # What was refused last, said once.
+        self._refusal = ""
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._running = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """Ask no more."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.fetch_timeout_ms / 2000)
+            try:
+                await self._look()
+            except (ControllerError, OSError) as error:
+                self._note(str(error))
+
+    async def _look(self) -> None:
+        voter, own = self._driver.voter, self._own()
+        if not voter.is_dynamic or not voter.voters.voters or not own.endpoints:
+            return
+        if self._driver.leads:
+            if voter.votes and voter.voters.find(own.node_id) != own:
+                await self._changes.update(own)
+            return
+        asked = self._asked(own)
+        address = None if voter.leader_key is None else self._driver.peers.address(voter.leader_key)
+        if asked is None or address is None:
+            return
+        code, text = await ask_leader(
+            f"{address.host}:{address.port}",
+            asked,
+            self._settings.node_id,
+            self._settings.request_timeout_ms,
+            self._settings.security,
+        )
+        self._note("" if code == ErrorCode.NONE else f"{asked.what} is refused with {_name(code)}: {text or ''}")
+
+    def _own(self) -> VoterNode:
+        settings = self._settings
+        return VoterNode(settings.node_id, settings.directory_id, settings.endpoints, KRAFT_VERSIONS)
+
+    def _asked(self, own: VoterNode) -> Asked | None:
+        """Return what there is to be asked now, None for nothing."""
+        from pybroker.protocol.messages import add_raft_voter, remove_raft_voter, update_raft_voter
+
+        settings, voters = self._settings, self._driver.voter.voters
+        before = voters.find(own.node_id)
+        if before is not None and before.key == own.key:
+            if before == own:
+                return None
+            lowest, highest = own.kraft_versions
+            return Asked(
+                update_raft_voter.UpdateRaftVoterRequest(
+                    cluster_id=settings.cluster_id,
+                    current_leader_epoch=self._driver.voter.term,
+                    voter_id=own.node_id,
+                    voter_directory_id=own.directory_id,
+                    listeners=[
+                        update_raft_voter.Listener(name=one.listener, host=one.host, port=one.port)
+                        for one in own.endpoints
+                    ],
+                    kraft_version_feature=update_raft_voter.KRaftVersionFeature(
+                        min_supported_version=lowest, max_supported_version=highest
+                    ),
+                ),
+                update_raft_voter.UpdateRaftVoterResponse,
+                "the new address of this voter",
+            )
+        if not settings.auto_join:
+            return None
+        if before is not None:
+            return Asked(
+                remove_raft_voter.RemoveRaftVoterRequest(
+                    cluster_id=settings.cluster_id,
+                    voter_id=before.node_id,
+                    voter_directory_id=before.directory_id,
+                ),
+                remove_raft_voter.RemoveRaftVoterResponse,
+                "the removal of the voter that had this node's id before",
+            )
+        return Asked(
+            add_raft_voter.AddRaftVoterRequest(
+                cluster_id=settings.cluster_id,
+                timeout_ms=settings.request_timeout_ms,
+                voter_id=own.node_id,
+                voter_directory_id=own.directory_id,
+                listeners=[
+                    add_raft_voter.Listener(name=one.listener, host=one.host, port=one.port) for one in own.endpoints
+                ],
+                ack_when_committed=False,
+            ),
+            add_raft_voter.AddRaftVoterResponse,
+            "this controller's vote",
+        )
+
+    def _note(self, refusal: str) -> None:
+        if refusal and refusal != self._refusal:
+            log.warning("%s; it is tried again", refusal)
+        self._refusal = refusal
+
+
+async def ask_leader(
+    server: str, asked: Asked, node_id: int, timeout_ms: int, security: RenewedSecurity | None = None
+) -> tuple[int, str | None]:
+    """Return error code and words of a controller's answer; raises `ControllerError`."""
+    # Rare, and the client is much to import: a start does not wait for it.
+    from pybroker.client.errors import ClientError
+    from pybroker.client.network.connection import Connection
+    from pybroker.client.settings import ConnectionSettings
+
+    settings = ConnectionSettings(
+        {
+            "client.id": f"node-{node_id}",
+            # An answer may wait for a commit, and for a voter that catches up.
+            "request.timeout.ms": str(2 * timeout_ms + 1000),
+            "socket.connection.setup.timeout.ms": str(timeout_ms),
+        }
+    )
+    if security is not None:
+        security.secure(settings)
+    try:
+        connection = await Connection.open(server, settings)
+        try:
+            answer: Any = await connection.ask(asked.request, asked.response)
+        finally:
+            await connection.close()
+    except ClientError as error:
+        raise ControllerError(f"{server}: {error}") from error
+    return answer.error_code, getattr(answer, "error_message", None)
+
+
+async def supported_kraft_versions(
+    host: str, port: int, timeout_ms: int, security: RenewedSecurity | None = None
+) -> tuple[int, int]:
+    """Return the levels of kraft.version that a controller supports; raises `ControllerError`."""
+    from pybroker.client.errors import ClientError
+    from pybroker.client.network.connection import Connection
+    from pybroker.client.settings import ConnectionSettings
+
+    settings = ConnectionSettings(
+        {"request.timeout.ms": str(timeout_ms), "socket.connection.setup.timeout.ms": str(timeout_ms)}
+    )
+    if security is not None:
+        security.secure(settings)
+    try:
+        connection = await Connection.open(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", settings)
+    except ClientError as error:
+        raise ControllerError(str(error)) from error
+    try:
+        found = connection.features.get(KRAFT_VERSION)
+    finally:
+        await connection.close()
+    return (0, 0) if found is None else (found.lowest, found.highest)
+
+
+def _name(code: int) -> str:
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error code {code}"

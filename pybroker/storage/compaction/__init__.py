@@ -1,0 +1,1 @@
+"""The log cleaner, and what it remembers of each log."""

@@ -1,0 +1,58 @@
+"""Which log directory has a partition's log, where several have one of its name or the cluster knows it elsewhere.
+
+Owns the rules by topic id, moves and the cluster's word, and puts aside what loses by them. Must not open logs.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pybroker.metadata.replica_directories import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from pybroker.storage.log_dirs.meta_properties import id_bytes
+from pybroker.storage.log_dirs.partition_directory import belongs, discard, set_aside
+from pybroker.storage.native import move_count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pybroker.storage.log_dirs.directories import Directories
+    from pybroker.storage.log_dirs.log_directory import LogDirectory
+
+log = logging.getLogger("pybroker.storage")
+
+NOWHERE = frozenset({None, LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY})
+"""Words of the cluster that name no directory."""
+
+
+def id_of(directory: LogDirectory) -> bytes | None:
+    """Return the directory's id, 16 bytes; None where it could not be read."""
+    return None if directory.meta is None else id_bytes(directory.meta.directory_id)
+
+
+def settle_found(
+    name: str, topic_id: bytes, found: Sequence[LogDirectory], ids: Mapping[str, bytes | Exception | None]
+) -> LogDirectory | None:
+    """Return which of the directories found has the log `name`; what else has its name gets another one.
+
+    `ids` has, by path, the topic id that each of them is for: None makes it anybody's. A crash while a log takes its
+    place in another directory leaves two of it: the one that was moved more often is the log, and the other one is
+    removed. Raises OSError, and ValueError where it cannot be known whose a directory is.
+    """
+    own = [directory for directory in found if belongs(ids[f"{directory.path}/{name}"], topic_id)]
+    moves = {directory: move_count(str(directory.path / name)) for directory in own} if len(own) > 1 else {}
+    latest = max(own, key=lambda directory: moves.get(directory, 0), default=None)
+    for directory in found:
+        if latest is not None and moves.get(directory, 0) < moves.get(latest, 0):
+            log.warning("%s was moved to %s and is removed", directory.path / name, latest.path)
+            discard(directory.path / name)
+        elif directory is not latest:
+            set_aside(directory.path / name)
+    return latest
+
+
+def is_elsewhere(directories: Directories, own: LogDirectory, assigned: bytes | None) -> bool:
+    """Return whether the cluster knows the partition in a directory that is not at work."""
+    if assigned in NOWHERE or len(directories.online) == len(directories.logs):
+        return False
+    return assigned not in {id_of(directory) for directory in directories.online} and assigned != id_of(own)
