@@ -275,10 +275,14 @@ class Consumer(Closing, Generic[Key, Value]):
             work.close()
             raise ClosedError("the consumer is closed")
         jobs: _Jobs = queue.SimpleQueue()
+        # Invariant: the thread that pops it decides whether the work begins, the loop's or, at an interrupt, this one.
+        unbegun = [work]
+        tasks: list[asyncio.Task[Any] | None] = []
 
         async def run() -> Result:
+            tasks.append(asyncio.current_task())
             _jobs.set(jobs)
-            return await work
+            return await unbegun.pop()
 
         running, future = run(), None
         try:
@@ -294,10 +298,26 @@ class Consumer(Closing, Generic[Key, Value]):
             raise
         finally:
             if future is None:
-                running.close()  # An interrupt came before it could begin.
-                work.close()
+                self._take_back(running, unbegun, tasks)
             else:
                 future.cancel()
+
+    def _take_back(
+        self,
+        running: Coroutine[Any, Any, Any],
+        unbegun: list[Coroutine[Any, Any, Any]],
+        tasks: list[asyncio.Task[Any] | None],
+    ) -> None:
+        """End a call that an interrupt has met while it was handed over; nobody has its future."""
+        try:
+            unbegun.pop().close()
+        except IndexError:
+            for task in tasks:
+                if task is not None:
+                    self._loop.call_soon_threadsafe(task.cancel)
+        else:
+            with contextlib.suppress(ValueError):  # the loop's thread finds out at this moment that it cannot begin
+                running.close()
 
     async def _invoke(self, function: Callable[..., object], *arguments: object) -> None:
         """Have the thread of the call that is under way call a function of the program's."""

@@ -319,6 +319,28 @@ def test_a_producer_in_another_event_loop_raises_a_sentence_and_closes(servers: 
     assert first.result().offset == 0
 
 
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_call_that_is_interrupted_while_it_is_handed_over_ends(
+    servers: str, monkeypatch: pytest.MonkeyPatch, has_begun: bool
+) -> None:
+    with Consumer(servers, {"group.id": "handed over"}) as consumer:
+        consumer.assign([EMPTY])
+        hand_over = consumer._loop.call_soon_threadsafe
+
+        def interrupt(*arguments: Any, **keywords: Any) -> None:
+            monkeypatch.undo()
+            if has_begun:
+                hand_over(*arguments, **keywords)
+                wait_until(lambda: bool(consumer._async._calls), within=WITHIN, what="the call has begun")
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(consumer._loop, "call_soon_threadsafe", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            consumer.poll(600)
+        wait_until(lambda: not consumer._async._calls, within=WITHIN, what="the call has ended")
+        assert consumer.poll(0) == []
+
+
 def test_a_call_after_an_interrupt_is_not_refused(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Interrupted(queue.SimpleQueue[Any]):
         def get(self, *_: Any, **__: Any) -> Any:
