@@ -30,6 +30,7 @@ from pybroker.metadata.image import (
 from pybroker.metadata.quotas import ClientQuotasImage
 from pybroker.metadata.tokens_delta import tokens_image
 from tests.support import java_oracle, programs
+from tests.support.conditions import wait_until
 from tests.support.controllers import running
 
 CREDENTIAL = ScramCredential(b"salt", b"stored", b"server", 4096)
@@ -77,10 +78,18 @@ def ours(path: Path, root: str) -> list[str]:
 
 
 def kafkas(path: Path) -> list[str]:
-    """What Kafka's shell shows below `/image`, without what ours shows otherwise."""
-    shown = java.run_java_tool("metadata-shell", "--snapshot", str(path), "tree", "/image")
-    assert shown.returncode == 0, shown.stderr
-    text = re.sub(r"(salt|storedKey|serverKey|iterations)=\w+", r"\1=[hidden]", shown.stdout)
+    """What Kafka's shell shows below `/image`, without what ours shows otherwise.
+
+    The shell may show the image that it has before it has read the snapshot.
+    """
+
+    def show() -> str:
+        shown = java.run_java_tool("metadata-shell", "--snapshot", str(path), "tree", "/image")
+        assert shown.returncode == 0, shown.stderr
+        return "" if "offset -1, epoch -1" in shown.stdout else shown.stdout
+
+    text = wait_until(show, within=60, what="Kafka's shell has read the snapshot")
+    text = re.sub(r"(salt|storedKey|serverKey|iterations)=\w+", r"\1=[hidden]", text)
     return re.sub(r"offset \d+, epoch (\d+), time .*", r"epoch \1", text).splitlines()
 
 
