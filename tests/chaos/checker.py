@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from tests.chaos.history import Commit, EndRead, History, Outcome, Poll, Record, Send, Where
+from tests.chaos.history import Commit, EndRead, History, LeaderEpoch, Outcome, Poll, Record, Send, Where
 
 
 class Violation(NamedTuple):
@@ -162,7 +162,11 @@ def _unseen(history: History) -> Found:
 
 
 def _stale_reads(history: History) -> Found:
-    """The end that a leader returns is past what was acknowledged before, under its epoch or an earlier one."""
+    """The end that a leader returns is past what was acknowledged before, under its epoch or an earlier one.
+
+    The epoch of an acknowledgement is the latest one that had begun by then. It may be later than that of the record:
+    a leader that was cut off had appended and copied the record, and its successor acknowledged it as a repetition.
+    """
     epochs = {
         (where, record.offset): record.leader_epoch for where, records in history.final.items() for record in records
     }
@@ -172,19 +176,25 @@ def _stale_reads(history: History) -> Found:
             sends[send.where].append(send)
     for where, reads in _by_partition(history.ends).items():
         acknowledged = sorted(sends[where], key=_ended)
-        highest: dict[int, int] = {}
+        begun = history.leader_epochs.get(where, [])
+        highest: dict[int, Send] = {}
         at = 0
         for read in sorted(reads, key=_begun):
             while at < len(acknowledged) and acknowledged[at].ended < read.begun:
                 send = acknowledged[at]
-                epoch = epochs[where, send.offset]
-                highest[epoch] = max(highest.get(epoch, -1), send.offset)
+                latest = bisect.bisect_right(begun, send.ended, key=_began)
+                epoch = max(epochs[where, send.offset], begun[latest - 1].epoch if latest else -1)
+                highest[epoch] = max(highest.get(epoch, send), send, key=_offset)
                 at += 1
-            due = max((offset for epoch, offset in highest.items() if epoch <= read.leader_epoch), default=-1)
-            if read.offset <= due:
+            due = max(
+                (send for epoch, send in highest.items() if epoch <= read.leader_epoch), key=_offset, default=None
+            )
+            if due is not None and read.offset <= due.offset:
                 yield (
                     where,
-                    f"the end was {read.offset} under epoch {read.leader_epoch} after offset {due} was acknowledged",
+                    f"the end was {read.offset} under epoch {read.leader_epoch} at {read.begun:.3f} s after offset "
+                    f"{due.offset} of epoch {epochs[where, due.offset]} was acknowledged at {due.ended:.3f} s; epochs: "
+                    + ", ".join(f"{one.epoch} from {one.began:.3f}" for one in begun),
                 )
 
 
@@ -251,6 +261,14 @@ def _by_partition(reads: Iterable[EndRead]) -> dict[Where, list[EndRead]]:
     for read in reads:
         found[read.where].append(read)
     return found
+
+
+def _offset(send: Send) -> int:
+    return send.offset
+
+
+def _began(one: LeaderEpoch) -> float:
+    return one.began
 
 
 def _readings(history: History) -> Iterator[tuple[Where, int, str]]:

@@ -84,6 +84,14 @@ class Commit(NamedTuple):
     is_read: bool
 
 
+class LeaderEpoch(NamedTuple):
+    """A leader epoch of a partition."""
+
+    epoch: int
+    began: float
+    """When it was written to the metadata log, at the latest."""
+
+
 @dataclass
 class History:
     """All that was seen, and the contents of every partition after all faults were mended."""
@@ -93,6 +101,8 @@ class History:
     ends: list[EndRead] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
     final: dict[Where, list[Record]] = field(default_factory=dict)
+    leader_epochs: dict[Where, list[LeaderEpoch]] = field(default_factory=dict)
+    """The leader epochs of partitions in their order, where they are known."""
     compacted: set[str] = field(default_factory=set)
     """Topics where a record may give way to a later one of its key."""
     drained: set[str] = field(default_factory=set)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.chaos.checker import RULES, check, summary
-from tests.chaos.history import Commit, EndRead, History, Outcome, Poll, Record, Send, Where
+from tests.chaos.history import Commit, EndRead, History, LeaderEpoch, Outcome, Poll, Record, Send, Where
 
 WHERE = Where("orders", 0)
 GROUP = "readers"
@@ -23,9 +23,12 @@ def undamaged(outcomes: list[bool], cuts: set[int], *, compacted: bool = False) 
     history = History(drained={GROUP}, compacted={WHERE.topic} if compacted else set())
     records = []
     epoch = 0
+    epochs = history.leader_epochs[WHERE] = [LeaderEpoch(epoch, -1.0)]
     for number, answered in enumerate(outcomes):
-        epoch += number in cuts
         at = float(number * 10)
+        if number in cuts:
+            epoch += 1
+            epochs.append(LeaderEpoch(epoch, at - 0.5))
         key = f"key-{number % 2}"
         record = Record(number, f"p:{number}", key, epoch)
         records.append(record)
@@ -181,3 +184,16 @@ def test_an_old_leader_may_answer_an_old_end_under_its_own_epoch() -> None:
     assert check(history) == []
     history.ends[-1] = late._replace(leader_epoch=1)
     assert {found.kind for found in check(history)} == {"stale read", "end went back"}
+
+
+def test_an_old_leader_need_not_know_what_its_successor_acknowledged() -> None:
+    """Record 2 has epoch 0, and was acknowledged when epoch 1 had begun: the end of epoch 0 may be before it."""
+    history = undamaged([True] * 6, {3})
+    history.sends[2] = history.sends[2]._replace(ended=29.75)
+    history.ends[2] = history.ends[2]._replace(begun=29.8, ended=29.9, offset=2)
+    assert check(history) == []
+    history.sends[2] = history.sends[2]._replace(ended=29.25)
+    assert {found.kind for found in check(history)} == {"stale read"}
+    history.sends[2] = history.sends[2]._replace(ended=29.75)
+    history.ends[2] = history.ends[2]._replace(leader_epoch=1)
+    assert {found.kind for found in check(history)} == {"stale read"}

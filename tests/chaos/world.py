@@ -18,6 +18,7 @@ from pathlib import Path
 from pybroker.client.administration.admin import Admin
 from pybroker.client.administration.topics import LATEST, NewTopic, PartitionDescription, TopicPartition
 from pybroker.client.errors import BrokerError, ClientError
+from pybroker.controller.quorum.batches import DIRECTORY_NAME
 from pybroker.local_cluster.cluster import LocalCluster
 from pybroker.local_cluster.layout import NodePorts
 from pybroker.local_cluster.process import NodeFailedError
@@ -25,6 +26,7 @@ from tests.chaos import replicas
 from tests.chaos.checker import Violation, check
 from tests.chaos.faults import DISK_KINDS, NETWORK_KINDS, PROCESS_KINDS, Fault, Kind
 from tests.chaos.history import Commit, History, Where
+from tests.chaos.leader_epochs import leader_epochs
 from tests.chaos.network import CLIENTS, Network
 from tests.chaos.workload import PARTITIONS, EndReader, GroupMember, Sender, read_to_end
 from tests.support.conditions import wait_until
@@ -129,6 +131,11 @@ class World:
             described = {one.name: one.partitions for one in admin.describe_topics([PLAIN])}
         self.cluster.stop()
         self._note("brokers have stopped")
+        metadata_logs = [node.data / DIRECTORY_NAME for node in self.cluster.nodes]
+        self.history.leader_epochs = leader_epochs(metadata_logs, clock_s=time.time() - time.monotonic())
+        known = {(where, one.epoch) for where, epochs in self.history.leader_epochs.items() for one in epochs}
+        unknown = {(end.where, end.leader_epoch) for end in self.history.ends} - known
+        assert not unknown, f"leaders answered under epochs that are not in the metadata log: {sorted(unknown)}"
         return check(self.history) + list(self._compare(described[PLAIN]))
 
     def end(self) -> None:
