@@ -8,43 +8,79 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Function;
 import org.apache.kafka.common.utils.Exit;
 
 public class ToolOracle {
     static final ObjectMapper JSON = new ObjectMapper();
 
+    /**
+     * What one run printed, and its first exit; null before it. A thread belongs to the run in which it was started:
+     * some tools leave an admin client behind, which goes on to warn of its broker while later tools run.
+     */
+    static final class Run {
+        final ByteArrayOutputStream printed = new ByteArrayOutputStream();
+        final ByteArrayOutputStream failures = new ByteArrayOutputStream();
+        volatile Exited exited;
+    }
+
+    static final Run OUTSIDE_OF_RUNS = new Run();
+
+    static final InheritableThreadLocal<Run> RUN = new InheritableThreadLocal<>() {
+        @Override
+        protected Run initialValue() {
+            return OUTSIDE_OF_RUNS;
+        }
+    };
+
     /** What a tool's exit becomes. Some tools catch it and go on to say so: what they print from then on is dropped. */
     static final class Exited extends Error {
         final int status;
-        final String printed = ToolOracle.printed.toString();
-        final String failures = ToolOracle.failures.toString();
+        final String printed;
+        final String failures;
 
-        Exited(int status) {
+        Exited(int status, Run run) {
             super(null, null, false, false);
             this.status = status;
+            this.printed = run.printed.toString();
+            this.failures = run.failures.toString();
         }
     }
 
-    static ByteArrayOutputStream printed = new ByteArrayOutputStream();
-    static ByteArrayOutputStream failures = new ByteArrayOutputStream();
-    /** The first exit of the run; null before it. */
-    static Exited exited;
+    /** Writes to a stream of the run to which the writing thread belongs. */
+    static PrintStream streamOfRun(Function<Run, ByteArrayOutputStream> chosen) {
+        return new PrintStream(new OutputStream() {
+            @Override
+            public void write(int one) {
+                chosen.apply(RUN.get()).write(one);
+            }
+
+            @Override
+            public void write(byte[] bytes, int offset, int length) {
+                chosen.apply(RUN.get()).write(bytes, offset, length);
+            }
+        }, true);
+    }
 
     public static void main(String[] arguments) throws Exception {
         Exit.Procedure exit = (status, message) -> {
-            if (exited == null) {
-                exited = new Exited(status);
+            Run run = RUN.get();
+            if (run.exited == null) {
+                run.exited = new Exited(status, run);
             }
-            throw exited;
+            throw run.exited;
         };
         Exit.setExitProcedure(exit);
         Exit.setHaltProcedure(exit);
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
         PrintStream answers = System.out;
+        System.setOut(streamOfRun(run -> run.printed));
+        System.setErr(streamOfRun(run -> run.failures));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             answers.println(JSON.writeValueAsString(run(JSON.readTree(line))));
             answers.flush();
@@ -54,30 +90,22 @@ public class ToolOracle {
     static JsonNode run(JsonNode asked) throws Exception {
         List<String> words = new ArrayList<>();
         asked.get("words").forEach(word -> words.add(word.asText()));
-        PrintStream out = System.out;
-        PrintStream err = System.err;
-        printed = new ByteArrayOutputStream();
-        failures = new ByteArrayOutputStream();
-        exited = null;
-        System.setOut(new PrintStream(printed, true));
-        System.setErr(new PrintStream(failures, true));
+        Run run = new Run();
+        RUN.set(run);
         try {
             Class<?> tool = Class.forName(asked.get("tool").asText());
             tool.getMethod("main", String[].class).invoke(null, (Object) words.toArray(String[]::new));
         } catch (InvocationTargetException failed) {
-            if (exited == null) {
+            if (run.exited == null) {
                 System.err.print("Exception in thread \"main\" ");
                 failed.getCause().printStackTrace();
-                exited = new Exited(1);
+                run.exited = new Exited(1, run);
             }
-        } finally {
-            System.setOut(out);
-            System.setErr(err);
         }
         ObjectNode answer = JSON.createObjectNode();
-        answer.put("status", exited == null ? 0 : exited.status);
-        answer.put("out", exited == null ? printed.toString() : exited.printed);
-        answer.put("err", exited == null ? failures.toString() : exited.failures);
+        answer.put("status", run.exited == null ? 0 : run.exited.status);
+        answer.put("out", run.exited == null ? run.printed.toString() : run.exited.printed);
+        answer.put("err", run.exited == null ? run.failures.toString() : run.exited.failures);
         return answer;
     }
 }
