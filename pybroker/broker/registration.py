@@ -8,6 +8,7 @@ sends no heartbeats; in a cluster `pybroker/broker/heartbeat.py` registers.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 from typing import TYPE_CHECKING, Protocol
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.broker")
 
 _REPORT_AGAIN_S = 0.1
+_ATTEMPTS_A_WARNING = 300
 
 
 class RegistrationRefusedError(Exception):
@@ -191,7 +193,7 @@ class Registration:
         The controller removes them from the ISR where another replica can lead (KIP-966). Kafka's AssignReplicasToDirs
         with `DirectoryId.LOST` has this effect. A later report of their directories lets them catch up.
         """
-        is_first = True
+        attempts = itertools.count()
         while replicas:
             try:
                 directories = dict.fromkeys(replicas, LOST_DIRECTORY)
@@ -202,9 +204,9 @@ class Registration:
                 if not reported.error_code:
                     return
                 failure = f"{reported.error_code.name}: {reported.error_message or reported.error_code.message}"
-            level = logging.WARNING if is_first else logging.DEBUG
+            # A warning for each 30 s: the broker stays fenced meanwhile.
+            level = logging.DEBUG if next(attempts) % _ATTEMPTS_A_WARNING else logging.WARNING
             log.log(level, "%d replicas that lost records could not be reported: %s; retrying", len(replicas), failure)
-            is_first = False
             await asyncio.sleep(_REPORT_AGAIN_S)
 
     def report_failed_directories(self) -> None:

@@ -53,14 +53,8 @@ class FormerIsr:
         """Note who has left an ISR between the previous image and this one."""
         if not self._is_active():
             return
-        for topic_id in delta.topics.changed:
-            old, new = delta.base.topics.by_id.get(topic_id), image.topics.by_id.get(topic_id)
-            if old is None or new is None:
-                continue
-            for index, after in new.partitions.items():
-                before = old.partitions.get(index)
-                if before is not None and before is not after:
-                    self._note((topic_id, index), before, after)
+        for topic_id, index, before, after in delta.changed_partitions(image):
+            self._note((topic_id, index), before, after)
 
     def _note(self, key: PartitionKey, before: PartitionImage, after: PartitionImage) -> None:
         if before.leader == NO_LEADER and after.leader != NO_LEADER:

@@ -34,15 +34,10 @@ class UncleanElections:
         """Log and count the unclean elections between the previous image and this one."""
         if not self._is_active():
             return
-        for topic_id in delta.topics.changed:
-            old, new = delta.base.topics.by_id.get(topic_id), image.topics.by_id.get(topic_id)
-            if old is None or new is None:
-                continue
-            for index, after in new.partitions.items():
-                before = old.partitions.get(index)
-                if before is not None and is_unclean(before, after):
-                    self.count += 1
-                    _warn(f"{new.name}-{index}", before, after)
+        for topic_id, index, before, after in delta.changed_partitions(image):
+            if is_unclean(before, after):
+                self.count += 1
+                _warn(f"{image.topics.by_id[topic_id].name}-{index}", before, after)
 
 
 def is_unclean(before: PartitionImage, after: PartitionImage) -> bool:

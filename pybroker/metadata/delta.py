@@ -30,8 +30,9 @@ from pybroker.metadata.tokens_delta import TokensDelta
 from pybroker.metadata.topics_delta import TopicsDelta
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from pybroker.metadata.image import PartitionImage
     from pybroker.protocol.messages.records.access_control_entry import AccessControlEntryRecord
     from pybroker.protocol.messages.records.config import ConfigRecord
     from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
@@ -93,6 +94,20 @@ class MetadataDelta:
             self._features_epoch = offset
         self._offset = offset
         self._epoch = epoch
+
+    def changed_partitions(self, image: MetadataImage) -> Iterator[tuple[bytes, int, PartitionImage, PartitionImage]]:
+        """Return the partitions that are in the base and in `image` and differ.
+
+        `image` is what this delta was built into. Each element is topic id, index, and the partition before and after.
+        """
+        for topic_id in self.topics.changed:
+            old, new = self.base.topics.by_id.get(topic_id), image.topics.by_id.get(topic_id)
+            if old is None or new is None:
+                continue
+            for index, after in new.partitions.items():
+                before = old.partitions.get(index)
+                if before is not None and before is not after:
+                    yield topic_id, index, before, after
 
     def note_kraft_version(self, level: int) -> None:
         """Say the level of kraft.version, of which no metadata record is."""
