@@ -97,10 +97,16 @@ impl Log {
     /// The first record of a log whose records have no timestamps, with the timestamp -1, as Apache Kafka returns it. Records
     /// of the first format cannot have one, and none of them is returned.
     fn first_without_timestamp(&self, view: &View, max_bytes: usize) -> Result<Option<TimestampAndOffset>, LogError> {
-        let Some(segment) = view.segments.as_slice().first() else { return Ok(None) };
-        let has_none = |header: &BatchHeader| header.magic > 0 && header.max_timestamp < 0;
+        // A batch that has timestamps below the log start only counts as well.
+        let may_contain = |header: &BatchHeader| header.magic > 0 && header.last_offset() >= view.log_start_offset;
         let wanted = |at: TimestampOffset| at.offset >= view.log_start_offset;
-        search(segment, 0, view.limit_of(0), max_bytes, has_none, wanted)
+        for (index, segment) in view.segments.as_slice().iter().enumerate() {
+            let found = search(segment, 0, view.limit_of(index), max_bytes, may_contain, wanted)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
     }
 
     /// The newest leader epoch that has begun in this log.

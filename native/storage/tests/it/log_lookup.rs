@@ -119,8 +119,8 @@ fn check_times(log: &Log, records: &[Known], start: i64) {
         let naive = visible().find(|record| record.timestamp >= target);
         assert_eq!(known(log.find_timestamp(target).unwrap()), naive, "target {target} from {start}");
     }
-    let naive =
-        visible().filter(|r| r.timestamp >= 0).reduce(|best, r| if r.timestamp > best.timestamp { r } else { best });
+    // Of records without timestamps alone, Apache Kafka returns the first one.
+    let naive = visible().reduce(|best, r| if r.timestamp > best.timestamp { r } else { best });
     assert_eq!(known(log.max_timestamp().unwrap()), naive, "largest from {start}");
 }
 
@@ -277,4 +277,20 @@ fn a_last_time_index_entry_that_is_too_early_hides_no_segment() {
             }
         }
     }
+}
+
+/// The log start lies in an emptied batch, and the records behind it, in later segments, have no timestamps.
+#[test]
+fn the_first_record_without_a_timestamp_may_be_in_a_later_segment() {
+    let directory = tempfile::tempdir().unwrap();
+    let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
+    let log = Log::open(&directory.path().join("t-0"), config(), how).unwrap().0;
+    let emptied = BatchPlan { gap: 0, tail: 0, records: Vec::new(), newer_epoch: false, padding: 0 };
+    let without = BatchPlan { records: vec![(0, i64::MIN)], padding: 60, ..emptied.clone() };
+    let plans: Vec<BatchPlan> = [vec![emptied; 40], vec![without; 40]].concat();
+    let (records, _) = build(&plans, &log);
+    assert_eq!(known(log.max_timestamp().unwrap()), Some(Known { offset: 40, timestamp: -1, epoch: 0 }));
+    check_times(&log, &records, 0);
+    log.advance_log_start(60).unwrap();
+    check_times(&log, &records, 60);
 }
