@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import sys
 from collections.abc import Callable
@@ -99,6 +100,8 @@ class Group:
             frames += what == "call"
 
         before = sys.getprofile()
+        # A collection of garbage runs finalizers and callbacks of other tests, in frames of their own.
+        gc.disable()
         sys.setprofile(count)
         try:
             draft = self.machine.draft()
@@ -108,6 +111,7 @@ class Group:
             draft.keep()
         finally:
             sys.setprofile(before)
+            gc.enable()
         return frames, outcome
 
 
