@@ -393,7 +393,7 @@ class DataPlane:
     def respond(self, connection: int, request: int, payload: bytes, *, last: bool = False) -> None:
         """Answers a control request; `payload` is everything after the correlation id. A small answer is sent by the
         calling thread, where the connection has nothing else to do. The `last` one closes the connection: what its
-        client has sent behind the request is not looked at."""
+        client has sent behind the request is ignored."""
     def respond_many(self, answers: list[tuple[ControlRequest, bytes]]) -> None:
         """As `respond`, for requests and their payloads."""
     def hold(self, connection: int, request: int) -> None:
@@ -1099,7 +1099,7 @@ class LogWalk:
 
     @staticmethod
     def open(path: str, limit: int) -> LogWalk:
-        """Begins at the start of the file; what lies beyond `limit` bytes is not looked at. `OSError`."""
+        """Begins at the start of the file; what lies beyond `limit` bytes is ignored. `OSError`."""
     @property
     def end(self) -> int:
         """Bytes of the file, at most the limit."""
@@ -2349,7 +2349,7 @@ def verify_transactions(data_plane: DataPlane, verify: bool) -> None:
 
 @final
 class VerifiedLog:
-    """What a look over a log has found."""
+    """The result of a scan of a log."""
 
     @property
     def findings(self) -> list[tuple[str, str, str, str]]:

@@ -28,7 +28,7 @@ from pybroker.client import Admin, LoadGenerator, NewTopic, Producer
 RECORD_BYTES = 100
 _ON_DISK_BYTES = 115
 _PARTITIONS = 4
-_LOOK_S = 0.25
+_POLL_INTERVAL_S = 0.25
 _TOPIC = {"message.timestamp.type": "LogAppendTime"}
 """Then latency is judged by the broker's clock."""
 _LIMITS = {"java": 3 << 30, "python": 1 << 30}
@@ -45,7 +45,7 @@ class Memory:
 
     def watch(self) -> None:
         """Look again and again until it is over."""
-        while not self.over.wait(_LOOK_S):
+        while not self.over.wait(_POLL_INTERVAL_S):
             for pid in descendants(self.pid):
                 kind = "java" if program(pid) == "java" else "python"
                 self.largest[kind] = max(self.largest.get(kind, 0), peak_resident_bytes(pid))

@@ -204,17 +204,17 @@ class BrokerChannel:
         return server_name(*endpoint)
 
     def _expect_idleness(self, node_id: int, peer: _Peer) -> None:
-        """Have the connection closed once it was not used for long. One timer runs for each, and looks when it ends."""
+        """Close the connection once it has been idle for long. One timer runs for each, and checks when it ends."""
         loop, idle_ms = asyncio.get_running_loop(), self._settings.max_idle_ms
         peer.used_at = loop.time()
         if idle_ms >= 0 and peer.idle_timer is None and not peer.is_left:
-            peer.idle_timer = loop.call_later(idle_ms / 1000, self._look_for_idleness, node_id, peer)
+            peer.idle_timer = loop.call_later(idle_ms / 1000, self._check_idleness, node_id, peer)
 
-    def _look_for_idleness(self, node_id: int, peer: _Peer) -> None:
+    def _check_idleness(self, node_id: int, peer: _Peer) -> None:
         loop, idle_s = asyncio.get_running_loop(), self._settings.max_idle_ms / 1000
         idle_since = loop.time() if peer.count else peer.used_at
         if idle_since + idle_s > loop.time():
-            peer.idle_timer = loop.call_at(idle_since + idle_s, self._look_for_idleness, node_id, peer)
+            peer.idle_timer = loop.call_at(idle_since + idle_s, self._check_idleness, node_id, peer)
         else:
             self._leave(node_id, "the connection was idle")
 

@@ -22,7 +22,7 @@ back. So long without a refusal, nobody is on its way back.
 """
 LONGEST_S = 2.0
 """Clients that come back for longer have no other leader to go to."""
-_LOOK_EVERY_S = 0.02
+_POLL_INTERVAL_S = 0.02
 
 
 class MovedClients:
@@ -45,7 +45,7 @@ class MovedClients:
             if self._now() >= end:
                 log.warning("controlled shutdown: clients still ask this broker for what others lead")
                 return False
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(_POLL_INTERVAL_S)
         return True
 
     def _are_gone(self) -> bool:

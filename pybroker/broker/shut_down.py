@@ -80,7 +80,7 @@ class ShutDown:
         """End every part by its stage, those of one stage in the order of their beginning.
 
         A part that fails is logged and does not keep the others, but what is closed after it is not called clean: the
-        next start looks at it. `clean` is whether the broker has run.
+        next start reads it. `clean` is whether the broker has run.
         """
         self._is_clean = clean
         parts, self._parts = sorted(self._parts, key=lambda part: part.stage), []

@@ -23,21 +23,21 @@ LONGEST_S = 0.5
 class Suspects:
     """A publisher of the metadata image. Used from one event loop."""
 
-    def __init__(self, image: Callable[[], MetadataImage], look: Callable[[], None]) -> None:
+    def __init__(self, image: Callable[[], MetadataImage], poll: Callable[[], None]) -> None:
         """`image` returns the newest published image.
 
-        `look` calls `note` for whom has ended and whose end the event loop has not come to: what waits for the loop
+        `poll` calls `note` for brokers whose end the event loop has not seen yet: what waits for the loop
         beside that end must not overtake it.
         """
         self._image = image
-        self._look = look
+        self._poll = poll
         # The epoch of each suspect's registration. Invariant: none of them is fenced in the newest image.
         self._epochs: dict[int, int] = {}
         self._changed: asyncio.Future[None] | None = None
 
     def are_there(self) -> bool:
         """Return whether anybody is suspected now: nearly never. Costs a system call for each connection."""
-        self._look()
+        self._poll()
         return bool(self._epochs)
 
     def note(self, broker_id: int) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _WARNS_AFTER_S = 1.0
-_LOOK_S = 0.25
+_POLL_INTERVAL_S = 0.25
 _ASKS_FOR_MS = 500
 """How long an answer is waited for."""
 
@@ -62,7 +62,7 @@ class BrokerWatch:
 
     def _run(self) -> None:
         asked: float | None = None
-        while not self._over.wait(_LOOK_S):
+        while not self._over.wait(_POLL_INTERVAL_S):
             began = self._began
             if began is not None and began != asked and time.monotonic() - began >= _WARNS_AFTER_S:
                 asked = began

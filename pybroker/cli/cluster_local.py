@@ -52,7 +52,7 @@ _CONTROLLERS_ABOVE = 10_000
 _LAST_PORT = 65535
 _START_S = 60.0
 _STOP_S = 60.0
-_LOOK_EVERY_S = 0.05
+_POLL_INTERVAL_S = 0.05
 _QUORUM_CHECK_S = 1.0
 _CONTINUES = (signal.SIGTERM, signal.SIGCONT)  # a paused process takes a signal when it goes on
 
@@ -106,7 +106,7 @@ def _start(arguments: argparse.Namespace) -> int:
     print(f"bootstrap servers: {','.join(node.address for node in nodes)}", flush=True)
     print(f"data: {directory}; Ctrl-C stops the cluster", flush=True)
     known = {node.node_id for node in nodes}
-    while not stopping.wait(_LOOK_EVERY_S * 4):
+    while not stopping.wait(_POLL_INTERVAL_S * 4):
         state = read_state(directory)
         running = _running(state)
         for node_id in sorted(known - running) if state is None or not state.stopping else ():
@@ -362,7 +362,7 @@ def _wait_ended(marks: Iterable[ProcessMark]) -> None:
             if time.monotonic() > deadline:
                 mark.send(signal.SIGKILL)
                 raise CommandError(f"process {mark.pid} did not end within {_STOP_S:g} s and was killed")
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_INTERVAL_S)
 
 
 def _mark(node: NodeState) -> ProcessMark:

@@ -38,7 +38,7 @@ _BLOCK_BYTES = 1 << 20
 _POLLED = 500
 """Records of an internal topic that are shown at once."""
 _TICK_S = 0.5
-"""The longest wait for records between two looks at what is due."""
+"""The longest wait for records between two checks of what is due."""
 _UNBOUNDED = 2**62
 
 

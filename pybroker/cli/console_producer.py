@@ -32,8 +32,8 @@ _READER = "org.apache.kafka.tools.LineMessageReader"
 _READERS = (_READER, "LineMessageReader", "kafka.tools.ConsoleProducer$LineMessageReader")
 _BLOCK_BYTES = 1 << 18
 _SHORTLY_S = 1.0
-_LOOK_MS = 100
-"""While records are on their way and no line comes, what failed of them is looked for so often."""
+_POLL_INTERVAL_MS = 100
+"""While records are on their way and no line comes, failures are checked so often."""
 
 _MERGED = {
     "linger.ms": ("timeout", 1000),
@@ -216,7 +216,7 @@ class _Console:
         if self._prompts:
             sys.stdout.write(">")
             sys.stdout.flush()
-        while self._sender.in_flight() and not self._waiting.poll(_LOOK_MS):
+        while self._sender.in_flight() and not self._waiting.poll(_POLL_INTERVAL_MS):
             self.report()
         return os.read(self._input, _BLOCK_BYTES)
 

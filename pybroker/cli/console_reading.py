@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from pybroker.client.consuming.fetcher import Record
     from pybroker.client.text import FormattedRecords, RecordFormat
 
-_LOOK_AGAIN_S = 1.0
-"""Between two looks for a topic that is not there yet."""
+_RETRY_INTERVAL_S = 1.0
+"""Between two checks for a topic that is not there yet."""
 _SETTLE_S = 0.5
-"""Between two looks at how far the written records have come."""
+"""Between two checks of how far the written records have come."""
 _LEAST_TIMEOUT_MS = 1000
 """Calls are given that long under any --timeout-ms."""
 
@@ -46,7 +46,7 @@ class Reading:
 
     def format(self, layout: RecordFormat, wait_s: float, max_records: int, max_bytes: int) -> FormattedRecords | None:
         """The next records as text; None when none came in time."""
-        self._look()
+        self._poll_partitions()
         formatted = self._consumer.format(layout, wait_s, max_records=max_records, max_bytes=max_bytes)
         if formatted is None and self._written is not None:
             self._written.settle(self._consumer)
@@ -54,7 +54,7 @@ class Reading:
 
     def poll(self, wait_s: float, max_records: int) -> list[Record]:
         """The next records."""
-        self._look()
+        self._poll_partitions()
         records = self._consumer.poll(wait_s, max_records)
         if not records and self._written is not None:
             self._written.settle(self._consumer)
@@ -78,8 +78,8 @@ class Reading:
         if self._written is not None:
             self._written.set_back(self._consumer)
 
-    def _look(self) -> None:
-        if self._follows is not None and (partitions := self._follows.look()) is not None:
+    def _poll_partitions(self) -> None:
+        if self._follows is not None and (partitions := self._follows.poll()) is not None:
             self._consumer.assign(partitions)
 
 
@@ -138,14 +138,14 @@ class Follows:
         self._include = None if arguments.include is None else _pattern(arguments.include)
         self._found: list[TopicPartition] = []
         self._warned = False
-        self._look_at = 0.0
+        self._due_at = 0.0
 
-    def look(self) -> list[TopicPartition] | None:
-        """The partitions, where they are others than at the last look."""
-        if time.monotonic() < self._look_at:
+    def poll(self) -> list[TopicPartition] | None:
+        """Return the partitions if they have changed since the last poll."""
+        if time.monotonic() < self._due_at:
             return None
         found = self._find()
-        self._look_at = time.monotonic() + (self._interval_s if found else _LOOK_AGAIN_S)
+        self._due_at = time.monotonic() + (self._interval_s if found else _RETRY_INTERVAL_S)
         if not found and self._topic is not None:
             # Asked for by its consumer, a topic is created where the broker creates topics.
             found = [TopicPartition(self._topic, 0)]

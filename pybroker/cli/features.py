@@ -55,7 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for parser_of in (downgrade, disable):
         parser_of.add_argument("--unsafe", action="store_true", help="also where metadata may be lost")
     for parser_of in (upgrade, downgrade, disable):
-        parser_of.add_argument("--dry-run", action="store_true", help="look whether it could be done, and do not do it")
+        parser_of.add_argument(
+            "--dry-run", action="store_true", help="check whether the change is possible, without making it"
+        )
     mapping = subcommands.add_parser("version-mapping", help="show the levels of a release", allow_abbrev=False)
     mapping.add_argument("--release-version", metavar="RELEASE", default=LATEST, help="the release (%(default)s)")
     dependencies = subcommands.add_parser("feature-dependencies", help="show what a level needs", allow_abbrev=False)

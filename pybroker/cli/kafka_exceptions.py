@@ -1,6 +1,6 @@
 """How Kafka's tools put a broker's refusal in words: the name of a Java exception and its text.
 
-Owns those names and texts, as far as the tools print them; scripts look for them.
+Owns those names and texts, as far as the tools print them; scripts match them.
 """
 
 from __future__ import annotations

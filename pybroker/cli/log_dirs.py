@@ -1,7 +1,7 @@
 """`pybroker log-dirs`: what lies in the log directories of brokers, with the options and output of kafka-log-dirs.
 
 Owns the output of `--describe`, which is that of Kafka 4.3's tool, the order of a Java hash table included. Must not
-know the protocol: it asks by Admin, and works against any Kafka. `--verify` and `--damage` look at directories of this
+know the protocol: it uses Admin, and works with any Kafka. `--verify` and `--damage` read directories of this
 machine: `log_dirs_local` has them.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = (
     "Show what lies in the log directories of brokers (--describe: options and output are those of kafka-log-dirs), "
-    "look the directories of a stopped broker over (--verify), or list what its starts have found missing (--damage)."
+    "check the directories of a stopped broker (--verify), or list the losses that its starts have found (--damage)."
 )
 
 _VERSION = 1

@@ -1,6 +1,6 @@
-"""`pybroker log-dirs --verify` and `--damage`: directories of this machine, looked at without a broker.
+"""`pybroker log-dirs --verify` and `--damage`: directories of this machine, checked without a broker.
 
-Owns options, output and the exit status: 0 for whole, 1 for damage, 2 where it could not be looked at. Must not know
+Owns options, output and the exit status: 0 for whole, 1 for damage, 2 where it could not be checked. Must not know
 what is held against what.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pybroker.storage.verification import Verification
 
-WHOLE, DAMAGED, NOT_LOOKED = 0, 1, 2
+WHOLE, DAMAGED, NOT_CHECKED = 0, 1, 2
 """Exit statuses."""
 
 _VERSION = 1
@@ -38,7 +38,7 @@ def add_local_arguments(parser: argparse.ArgumentParser, what: argparse._Mutuall
     what.add_argument(
         "--verify",
         action="store_true",
-        help="check every file of a stopped broker and change none; status 0: whole, 1: damage, 2: could not look",
+        help="check every file of a stopped broker and change none; status 0: no damage, 1: damage, 2: not checked",
     )
     what.add_argument(
         "--damage", action="store_true", help="list what starts have found missing, and what is set aside"
@@ -60,9 +60,9 @@ def verify(arguments: argparse.Namespace) -> int:
     try:
         found = verify_directories(paths, metadata)
     except DirectoryError as error:
-        raise CommandError(str(error), NOT_LOOKED) from None
+        raise CommandError(str(error), NOT_CHECKED) from None
     except OSError as error:
-        raise CommandError(f"{error.filename} cannot be read: {error.strerror}", NOT_LOOKED) from None
+        raise CommandError(f"{error.filename} cannot be read: {error.strerror}", NOT_CHECKED) from None
     if arguments.json:
         print(_as_json(found))
     else:
@@ -71,7 +71,7 @@ def verify(arguments: argparse.Namespace) -> int:
         print(_summary(found, time.monotonic() - begun))
     if found.damaged:
         return DAMAGED
-    return WHOLE if found.complete else NOT_LOOKED
+    return WHOLE if found.complete else NOT_CHECKED
 
 
 class _LogDamage(NamedTuple):
@@ -95,12 +95,12 @@ def show_damage(arguments: argparse.Namespace) -> int:
         # Where logs have lost something a broker has run, and the file that says so may be lost too.
         others = [path for path in paths if not found[path] and not (path / FILE_NAME).exists()]
     except OSError as error:
-        raise CommandError(f"{error.filename or error} cannot be read: {error.strerror}", NOT_LOOKED) from None
+        raise CommandError(f"{error.filename or error} cannot be read: {error.strerror}", NOT_CHECKED) from None
     logs = [log for path in paths for log in found[path]] + of_metadata
     if logs or not others:
         _print_damage(logs, as_json=arguments.json)
     if others:
-        raise CommandError(f"{', '.join(map(str, others))}: not a log directory, as it has no {FILE_NAME}", NOT_LOOKED)
+        raise CommandError(f"{', '.join(map(str, others))}: not a log directory, as it has no {FILE_NAME}", NOT_CHECKED)
     return WHOLE
 
 
@@ -142,11 +142,11 @@ def _directories(arguments: argparse.Namespace) -> tuple[list[Path], Path]:
         holders = [path for path in paths if (path / METADATA_DIRECTORY).is_dir()]
         return paths, (holders or paths)[0]
     if arguments.config is None and not arguments.override:
-        raise CommandError("name the directories by --data DIR, or the broker's settings by --config FILE", NOT_LOOKED)
+        raise CommandError("name the directories by --data DIR, or the broker's settings by --config FILE", NOT_CHECKED)
     try:
         config = BrokerConfig.from_properties(arguments.config, arguments.override)
     except ConfigError as error:
-        raise CommandError(str(error), NOT_LOOKED) from None
+        raise CommandError(str(error), NOT_CHECKED) from None
     return list(config.log_directories), config.metadata_directory
 
 
@@ -160,7 +160,7 @@ def _as_json(found: Verification) -> str:
 
 
 def _summary(found: Verification, seconds: float) -> str:
-    word = "damaged" if found.damaged else "whole" if found.complete else "not all could be looked at"
+    word = "damaged" if found.damaged else "whole" if found.complete else "not all could be checked"
     return (
         f"{word}: {found.logs} logs, {found.segments} segments, {found.batches} batches, "
         f"{found.bytes / 1_000_000:.1f} MB in {seconds:.2f} s"

@@ -27,7 +27,7 @@ COMMANDS = {
     "consumer-perf-test": "measure consuming",
     "delegation-tokens": "make, renew, end and list delegation tokens",
     "delete-records": "give logs a later start",
-    "doctor": "look at this machine with the eyes of a broker, and say what to do",
+    "doctor": "check the settings and this machine before a broker starts",
     "dump-log": "show what is in the files of a log",
     "e2e-latency": "measure the way of one record and back",
     "features": "show and change the levels of features",
@@ -40,7 +40,7 @@ COMMANDS = {
     "log-level": "show and change the levels of brokers' loggers while they run",
     "man": "write manual pages of all commands",
     "metadata-quorum": "show and change who votes about the metadata log",
-    "metadata-shell": "look into the metadata of a cluster as into a file system",
+    "metadata-shell": "browse the metadata of a cluster like a file system",
     "producer-perf-test": "measure producing",
     "random-uuid": "print an id for a new cluster",
     "reassign-partitions": "give partitions other replicas, or replicas another log directory",
@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
     name = arguments[0] if arguments else ""
     if name not in COMMANDS:
         return _without_command(arguments)
-    # Imports make no garbage to look for; a command that runs on turns the collector on when it has started.
+    # Imports make no garbage. A command that keeps running enables the collector when it has started.
     gc.disable()
     command = module_of(name)
     parser = build_parser(name, command)

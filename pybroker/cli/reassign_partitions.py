@@ -112,7 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='with --generate: topics: {"version": 1, "topics": [{"topic": "foo"}, {"topic": "foo1"}]}',
     )
     parser.add_argument("--broker-list", metavar="IDS", help="with --generate: brokers for the replicas, as 0,1,2")
-    parser.add_argument("--disable-rack-aware", action="store_true", help="with --generate: do not look at racks")
+    parser.add_argument("--disable-rack-aware", action="store_true", help="with --generate: ignore racks")
     parser.add_argument(
         "--throttle",
         type=int,

@@ -201,7 +201,7 @@ def _restore(config: BrokerConfig, arguments: argparse.Namespace) -> _Saved:
         try:
             _check_identity(held.meta, saved, parent)
             _put_back(archive, saved, parent, arguments, is_formatted=held.meta is not None)
-            # What vouched for the logs has not seen this metadata: the next start looks at them as after a crash.
+            # The clean-shutdown file is older than this metadata: the next start recovers the logs as after a crash.
             for directory in {parent, *config.log_directories}:
                 (directory / CLEAN_SHUTDOWN_NAME).unlink(missing_ok=True)
         finally:

@@ -54,7 +54,7 @@ DESCRIPTION = (
 )
 
 _YOUNG_OBJECTS = 10_000
-"""Made between two looks for garbage among the youngest; Python's own number is 700."""
+"""Number of new objects between two collections of the youngest generation. Python's default is 700."""
 _LOG_FILE_BYTES = 100 * 1024**2
 _LOG_FILES = 10
 _STOP_SECONDS = 300.0

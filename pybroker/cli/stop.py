@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Stop the broker of a data directory with SIGTERM, and wait until it is gone."
 
-_LOOK_EVERY_S = 0.02
+_POLL_INTERVAL_S = 0.02
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     while _holder(directory) == pid:
         if time.monotonic() > deadline:
             raise CommandError(f"process {pid} is still stopping after {arguments.timeout:g} s")
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_INTERVAL_S)
     return 0
 
 
@@ -70,4 +70,4 @@ def _holder(directory: Path) -> int | None:
     try:
         return holder_of(directory)
     except OSError as error:
-        raise CommandError(f"{directory} cannot be looked at: {error.strerror}") from None
+        raise CommandError(f"{directory} cannot be checked: {error.strerror}") from None

@@ -148,7 +148,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     older.add_argument("--producer-epoch", type=int, metavar="EPOCH", help="the producer's epoch")
     older.add_argument("--coordinator-epoch", type=int, metavar="EPOCH", help="epoch of the coordinator; -1 for none")
     hanging = command("find-hanging", _find_hanging, "find hanging transactions")
-    hanging.add_argument("--broker-id", type=int, metavar="ID", help="look at the replicas of this broker")
+    hanging.add_argument("--broker-id", type=int, metavar="ID", help="check the replicas of this broker")
     hanging.add_argument(
         "--max-transaction-timeout",
         type=int,

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Send increasing numbers to a topic, and print an event of JSON for each that is acknowledged or not."
 
-_LOOK_S = 0.1
-"""Between two looks at what ends a wait."""
+_POLL_INTERVAL_S = 0.1
+"""Between two checks of what ends a wait."""
 _EXCEPTION = "org.apache.kafka.common.KafkaException"
 
 
@@ -176,4 +176,4 @@ def _send_all(
 
 def _wait(until: float, events: Events, interrupts: Interrupts) -> None:
     while (left := until - time.monotonic()) > 0 and not (interrupts.came or events.failed):
-        time.sleep(min(left, _LOOK_S))
+        time.sleep(min(left, _POLL_INTERVAL_S))

@@ -49,7 +49,7 @@ class Arguments:
         self._further = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
         self._hints = {name: hint for name, hint in hints.items() if hint is not Any}
         self._plain = {name: frozenset(_plain_types(hint)) for name, hint in self._hints.items()}
-        """By argument, the classes whose instances fit without a closer look."""
+        """By argument, the classes whose instances are accepted without a further check."""
 
     def check(self, client: object, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise ArgumentError for a value of a wrong type, and SettingError for one out of its range."""

@@ -27,7 +27,7 @@ _INNER_PROTOCOL = "security.inter.broker.protocol"
 
 
 class NodeSettings(Protocol):
-    """What the rules look at."""
+    """The values that the rules check."""
 
     @property
     def given(self) -> Mapping[str, str]:

@@ -1,6 +1,6 @@
 """Brokers whose connection to the active controller has ended: is anybody there still?
 
-Owns which connections brokers send their heartbeats by, and the look for a listener where one has ended. Must not fence
+Owns which connections brokers send their heartbeats by, and the probe of a listener where one has ended. Must not fence
 anybody: the cluster machine does, by the event that a session's end is too.
 
 A port that refuses is that of a process that has ended. All else (a connection that opens, one that does not) may be a
@@ -29,10 +29,10 @@ log = logging.getLogger("pybroker.controller")
 
 _LONGEST_CONNECT_S = 1.0
 """Longer than any connection takes that is not lost on its way."""
-_LONGEST_LOOK_S = 0.2
+_PROBE_TIMEOUT_S = 0.2
 """A process that ends closes its listener and its connections one after the other: one that was opened in between is
 reset well within this time."""
-_LOOKS = 5
+_PROBES = 5
 _NO_SUCH_FAMILY = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
 
@@ -59,7 +59,7 @@ class DeathWatch:
         self._brokers: dict[int, tuple[int, int]] = {}
         # Invariant: the epoch of each broker whose last connection has ended.
         self._gone: dict[int, int] = {}
-        self._looks: dict[int, asyncio.Task[None]] = {}
+        self._probes: dict[int, asyncio.Task[None]] = {}
 
     def note(self, connection: int, broker_id: int, broker_epoch: int) -> None:
         """Note that a heartbeat of a broker counted that came by this connection.
@@ -80,41 +80,41 @@ class DeathWatch:
         return broker_id in self._gone
 
     def connection_closed(self, connection: int) -> None:
-        """Note that a connection has ended; if a broker sent its heartbeats by it, look for that broker."""
+        """Note that a connection has ended; if a broker sent its heartbeats by it, probe that broker."""
         broker = self._brokers.pop(connection, None)
         if broker is None or broker in self._brokers.values():
             return
         broker_id, epoch = broker
         self._gone[broker_id] = epoch
-        self._begin_look(broker_id, epoch)
+        self._begin_probe(broker_id, epoch)
 
-    def _begin_look(self, broker_id: int, epoch: int) -> None:
-        if self._grace_ms < 0 or broker_id in self._looks:
+    def _begin_probe(self, broker_id: int, epoch: int) -> None:
+        if self._grace_ms < 0 or broker_id in self._probes:
             return
-        look = self._looks[broker_id] = asyncio.ensure_future(self._look(broker_id, epoch))
-        look.add_done_callback(lambda _: self._looks.pop(broker_id, None))
+        probe = self._probes[broker_id] = asyncio.ensure_future(self._probe(broker_id, epoch))
+        probe.add_done_callback(lambda _: self._probes.pop(broker_id, None))
 
     def began_to_lead(self, brokers: Iterable[tuple[int, int]]) -> None:
-        """Look for brokers, by id and epoch, that have sent no heartbeat to this controller, which leads from now on.
+        """Probe brokers, by id and epoch, that have sent no heartbeat to this controller, which is active from now on.
 
-        What a controller has that dies with its broker is a connection to nobody: the next one has to look by itself.
+        A controller that ends with its broker reports no lost connection, so the next controller probes by itself.
         """
         known = set(self._brokers.values())
         for broker_id, epoch in brokers:
             if (broker_id, epoch) not in known:
                 self._gone[broker_id] = epoch
-                self._begin_look(broker_id, epoch)
+                self._begin_probe(broker_id, epoch)
 
     async def stop(self) -> None:
         """Look for nobody any more."""
-        looks = list(self._looks.values())
-        for look in looks:
-            look.cancel()
-        await asyncio.gather(*looks, return_exceptions=True)
+        probes = list(self._probes.values())
+        for probe in probes:
+            probe.cancel()
+        await asyncio.gather(*probes, return_exceptions=True)
 
-    async def _look(self, broker_id: int, epoch: int) -> None:
+    async def _probe(self, broker_id: int, epoch: int) -> None:
         await asyncio.sleep(self._grace_ms / 1000)
-        for _ in range(_LOOKS):
+        for _ in range(_PROBES):
             address = self._address_of(broker_id, epoch)
             if address is None or self._gone.get(broker_id) != epoch:
                 return
@@ -188,7 +188,7 @@ async def _refuses_at(host: str, port: int) -> _Answer:
     except (OSError, TimeoutError) as error:
         return _Answer.CANNOT_ASK if error.errno in _NO_SUCH_FAMILY else _Answer.OTHER
     try:
-        async with asyncio.timeout(_LONGEST_LOOK_S):
+        async with asyncio.timeout(_PROBE_TIMEOUT_S):
             await reader.read(1)
     except TimeoutError:
         return _Answer.OTHER

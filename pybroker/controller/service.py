@@ -146,9 +146,9 @@ class Controller:
         """Have `callback` called with a voter's id when it is reached, True, or has hung up, False; before `open`."""
         self._on_reach = callback
 
-    def look_at_voters(self) -> None:
-        """Have those voters reported that closed their connections and whose end the loop has not come to yet."""
-        self._driver.peers.look()
+    def poll_voters(self) -> None:
+        """Report voters that have closed their connections before the event loop has seen it."""
+        self._driver.peers.poll()
 
     def step(self, request: RaftMessagesRequest) -> None:
         """Take another replica's messages.
@@ -401,7 +401,7 @@ class Controller:
         if self._voter.is_dynamic and not self._voter.names_voters:
             # The checkpoint that a node was formatted with is not replicated: those who come later learn the voters
             # from the log.
-            self._driver.propose_voters(self._voter.voters).add_done_callback(_look_at)
+            self._driver.propose_voters(self._voter.voters).add_done_callback(_observe)
         if not first:
             self._lead()
             return
@@ -462,7 +462,7 @@ def _keeps_eligible_replicas(record: Message) -> bool:
     return isinstance(record, FeatureLevelRecord) and record.name == ELIGIBLE_LEADER_REPLICAS_VERSION
 
 
-def _look_at(committed: asyncio.Future[None]) -> None:
+def _observe(committed: asyncio.Future[None]) -> None:
     """What is lost with the leadership, the next leader does."""
     if not committed.cancelled():
         committed.exception()

@@ -8,7 +8,7 @@ Versions
 
 Behaviour
     - Each partition succeeds or fails by itself, in the order of the request. A request without topics is answered
-      without a look at anything.
+      without a check of any partition.
     - Replicas that a partition has already are taken: nothing is in progress then. Another order of them puts another
       preferred leader first, and is done at once, as is a reassignment that only takes replicas away.
     - Null replicas cancel what is in progress; where nothing is, NO_REASSIGNMENT_IN_PROGRESS.
@@ -21,7 +21,7 @@ Version notes
     - From version 1 on the request may forbid another number of replicas, answered with INVALID_REPLICATION_FACTOR.
 
 Not done
-    - timeout_ms is not looked at.
+    - timeout_ms is ignored.
 """
 
 from __future__ import annotations

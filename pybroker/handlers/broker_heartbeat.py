@@ -20,7 +20,7 @@ Version notes
     - Failed log directories: version 1 and later. Cordoned ones (KIP-1066): version 2.
 
 Not done
-    - Cordoned log directories are not looked at: metadata.version 25 has no record of them.
+    - Cordoned log directories are ignored: metadata.version 25 has no record of them.
     - A broker that stops may go as soon as it leads nothing. Kafka also waits until the others know of their leaders.
 """
 

@@ -2,7 +2,7 @@
 
 Owns the refusals that need the request as it came: what it names twice, and a broker that there is not; and what the
 broker that is asked says of its own settings before the controller sees them, as nobody else knows what it was started
-with (docs/adr/0056). Must not know what the two requests look like beyond resources and their keys.
+with (docs/adr/0056). Must not know fields of the two requests except resources and their keys.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ Version notes
     - None.
 
 Not done
-    - zk_migration_ready is not looked at: there is no way from ZooKeeper.
+    - zk_migration_ready is ignored: a migration from ZooKeeper is not supported.
 """
 
 from __future__ import annotations

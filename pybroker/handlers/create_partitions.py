@@ -22,7 +22,7 @@ Version notes
     - None.
 
 Not done
-    - timeout_ms is not looked at.
+    - timeout_ms is ignored.
 """
 
 from __future__ import annotations

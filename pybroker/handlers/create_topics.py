@@ -27,7 +27,7 @@ Version notes
 
 Not done
     - create.topic.policy.class.name.
-    - timeout_ms is not looked at: creation takes as long as it takes.
+    - timeout_ms is ignored: creation takes as long as it takes.
 """
 
 from __future__ import annotations

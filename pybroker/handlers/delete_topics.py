@@ -19,7 +19,7 @@ Version notes
     - By name in versions 1-5; by name or id in 6.
 
 Not done
-    - timeout_ms is not looked at.
+    - timeout_ms is ignored.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Behaviour
       that are open in it: the bytes of their segments, and how far the high watermark is behind the log's end.
     - A future replica (AlterReplicaLogDirs) stands in the directory that it is filled in, with is_future_key, the bytes
       that it has, and how many offsets it is behind the log.
-    - A directory that failed is KAFKA_STORAGE_ERROR without partitions; so is one whose volume cannot be looked at.
+    - A directory that failed is KAFKA_STORAGE_ERROR without partitions; so is one whose volume cannot be checked.
 
 Version notes
     - Version 0 is served although Kafka 4 has dropped it: kafka-python asks with it.

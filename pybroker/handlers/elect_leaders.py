@@ -8,7 +8,7 @@ Versions
 
 Behaviour
     - No list of partitions is every partition, and then those that need no election are left out. An empty list is
-      answered without a look at anything.
+      answered without a check of any partition.
     - Preferred: the first replica, where it does not lead. If it is out of sync or cannot serve, the partition keeps
       its leader, or gets another one in sync where it has none; where that changes nothing,
       PREFERRED_LEADER_NOT_AVAILABLE.
@@ -25,7 +25,7 @@ Version notes
 Not done
     - Throttling.
     - Eligible leader replicas (KIP-966) are not kept, so none of them is elected.
-    - timeout_ms is not looked at.
+    - timeout_ms is ignored.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Behaviour
       an unreadable header, message or address, and more elements than socket.request.max.elements: INVALID_REQUEST.
     - UNSUPPORTED_VERSION for a version that is not served here, PRINCIPAL_DESERIALIZATION_FAILURE for a principal that
       cannot be read.
-    - NOT_CONTROLLER from a node that does not lead the quorum: the broker looks for the one that does.
+    - NOT_CONTROLLER from a node that does not lead the quorum: the broker finds the active controller.
     - The answer says up to where metadata was committed when it was made, in a tagged field that Kafka's nodes pass
       over: the forwarding broker answers when it is there itself (docs/adr/0042-forwarding-waits-for-the-image.md).
     - Served on controllers' listeners.

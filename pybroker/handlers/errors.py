@@ -71,7 +71,7 @@ _CODES: dict[type[Exception], ErrorCode] = {
     InvalidTxnStateError: ErrorCode.INVALID_TXN_STATE,
     # A disk that fails while a log is opened or read: the client may find another replica.
     OSError: ErrorCode.KAFKA_STORAGE_ERROR,
-    # Another controller leads, or none does yet: clients look for it and ask again.
+    # Another controller is active, or none is yet: clients find the controller and retry.
     NotControllerError: ErrorCode.NOT_CONTROLLER,
     StaleBrokerEpochError: ErrorCode.STALE_BROKER_EPOCH,
     # As Kafka's brokers say it of a forwarded request: the client may ask again.
@@ -83,7 +83,7 @@ _CODES: dict[type[Exception], ErrorCode] = {
     TimeoutError: ErrorCode.REQUEST_TIMED_OUT,
     # A coordinator that resigned while the request waited; another one has the group.
     ClosedError: ErrorCode.NOT_COORDINATOR,
-    # As Kafka's coordinator says it of a write that timed out: look for it and ask again.
+    # As Kafka's coordinator returns it for a write that timed out: clients find the coordinator and retry.
     UncommittedError: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     # As Kafka's coordinator says it of records that are too large: no other code would keep clients from asking again.
     UnwritableError: ErrorCode.UNKNOWN_SERVER_ERROR,

@@ -14,7 +14,7 @@ Behaviour
       text longer than offset.metadata.max.bytes is OFFSET_METADATA_TOO_LARGE.
     - The first commit of a transaction asks its coordinator whether the group's partition of __consumer_offsets is part
       of it (KIP-890): INVALID_TXN_STATE where not, TRANSACTION_ABORTABLE from version 4 on. No answer is
-      COORDINATOR_LOAD_IN_PROGRESS: the client sends the commit again, and does not look for the group's coordinator.
+      COORDINATOR_LOAD_IN_PROGRESS: the client retries the commit, and does not find the group's coordinator again.
     - Errors of all partitions: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION (also for a
       member's epoch that has passed, KIP-848), INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, NOT_COORDINATOR,
       COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.

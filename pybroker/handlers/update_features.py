@@ -18,13 +18,13 @@ Behaviour
 
 Version notes
     - Versions 0 and 1 name each feature in the results, with the message NONE. Version 2 has the top level only.
-    - Version 0 can only go up: allow_downgrade is not looked at, as in Kafka 4.
+    - Version 0 can only go up: allow_downgrade is ignored, as in Kafka 4.
 
 Not done
     - metadata.version does not fall: records are written in the versions of the highest level. Kafka lets it fall as
       far as no record's meaning has changed.
     - Throttling.
-    - timeout_ms is not looked at.
+    - timeout_ms is ignored.
 """
 
 from __future__ import annotations

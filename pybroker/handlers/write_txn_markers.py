@@ -70,7 +70,7 @@ _AT_ONCE = 100
 _NOT_COORDINATED_HERE = frozenset(
     {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
 )
-"""What a coordinator of transactions expects as NOT_LEADER_OR_FOLLOWER: it looks for the leader, and tries again."""
+"""What a coordinator of transactions expects as NOT_LEADER_OR_FOLLOWER: it finds the leader, and retries."""
 
 
 def _failed(request: WriteTxnMarkersRequest, _version: int, error: WireError) -> WriteTxnMarkersResponse:

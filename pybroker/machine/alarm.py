@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _FEW = 64
-"""So many looks at cancelled timers are let be."""
+"""This number of entries of cancelled timers is kept."""
 
 
 class Alarm:
@@ -42,12 +42,12 @@ class Alarm:
         self._timers: dict[Hashable, Timer] = {}
         # Of the same keys the deadlines, on the steady clock as all times below.
         self._deadlines: dict[Hashable, int] = {}
-        # The earliest time at which each key is looked at. Invariant: not after the deadline of the key's timer.
-        self._looks: dict[Hashable, int] = {}
-        # (time, ordinal, key); an entry that `_looks` does not have is of no meaning.
+        # The earliest time at which each key has a heap entry. Invariant: not after the deadline of the key's timer.
+        self._scheduled: dict[Hashable, int] = {}
+        # (time, ordinal, key); an entry that `_scheduled` does not have is of no meaning.
         self._heap: list[tuple[int, int, Hashable]] = []
         self._ordinal = 0
-        # Invariant: set for the first look or earlier, None without timers.
+        # Invariant: set for the first entry or earlier, None without timers.
         self._handle: Cancellable | None = None
         self._rings_at = 0
 
@@ -55,7 +55,7 @@ class Alarm:
         return key in self._timers
 
     def kept(self) -> int:
-        """Return how many looks are remembered: at least one for each timer, and some at cancelled ones."""
+        """Return the number of heap entries: at least one for each timer, and some of cancelled timers."""
         return len(self._heap)
 
     def set(self, timer: Timer) -> None:
@@ -72,9 +72,9 @@ class Alarm:
             deadline += self._steady() - self._now()
         self._timers[key] = timer
         self._deadlines[key] = deadline
-        look = self._looks.get(key)
-        if look is None or deadline < look:
-            self._look(key, deadline)
+        scheduled = self._scheduled.get(key)
+        if scheduled is None or deadline < scheduled:
+            self._schedule(key, deadline)
             if self._handle is None or deadline < self._rings_at:
                 self._arm()
 
@@ -82,21 +82,21 @@ class Alarm:
         """Drop every timer."""
         self._timers.clear()
         self._deadlines.clear()
-        self._looks.clear()
+        self._scheduled.clear()
         self._heap.clear()
         self._arm()
 
     def _maybe_forget(self) -> None:
-        """Drop the looks at cancelled timers when they are most of all: their deadlines may be hours away."""
+        """Drop the entries of cancelled timers when they are the majority: their deadlines may be hours away."""
         if not self._timers:
             self.clear()
         elif len(self._heap) > 2 * len(self._timers) + _FEW:
-            self._looks = {key: at for key, at in self._looks.items() if key in self._timers}
-            self._heap = [(at, ordinal, key) for at, ordinal, key in self._heap if self._looks.get(key) == at]
+            self._scheduled = {key: at for key, at in self._scheduled.items() if key in self._timers}
+            self._heap = [(at, ordinal, key) for at, ordinal, key in self._heap if self._scheduled.get(key) == at]
             heapify(self._heap)
 
-    def _look(self, key: Hashable, at: int) -> None:
-        self._looks[key] = at
+    def _schedule(self, key: Hashable, at: int) -> None:
+        self._scheduled[key] = at
         self._ordinal += 1
         heappush(self._heap, (at, self._ordinal, key))
 
@@ -114,9 +114,9 @@ class Alarm:
         due: list[Timer] = []
         while self._heap and self._heap[0][0] <= now:
             at, _, key = heappop(self._heap)
-            if self._looks.get(key) != at:
+            if self._scheduled.get(key) != at:
                 continue
-            del self._looks[key]
+            del self._scheduled[key]
             deadline = self._deadlines.get(key)
             if deadline is None:
                 continue  # It was cancelled since.
@@ -124,7 +124,7 @@ class Alarm:
                 del self._deadlines[key]
                 due.append(self._timers.pop(key))
             else:
-                self._look(key, deadline)
+                self._schedule(key, deadline)
         self._handle = None
         self._arm()
         self._ring(due)

@@ -72,7 +72,7 @@ class Machine(Protocol[Event, Record]):
         """Return a machine of the same state, which ends with either its `keep` or its `drop`.
 
         A draft is made for each wake-up of the runner, so it has to be cheap: share what is immutable, or note down
-        what is changed. Until its end nobody looks at the machine that it was made of.
+        what is changed. Until it ends, no other code reads the machine that it was made of.
         """
 
     def keep(self) -> Machine[Event, Record]:

@@ -83,7 +83,7 @@ class ClusterImage(msgspec.Struct, frozen=True):
 
 
 class PartitionImage(msgspec.Struct, frozen=True, gc=False):
-    """One partition's replicas and leader. It holds nothing that can hold it, so no collection has to look at it."""
+    """One partition's replicas and leader. It is part of no reference cycle, so the garbage collector skips it."""
 
     leader: int
     """Broker id, `NO_LEADER` where there is none."""

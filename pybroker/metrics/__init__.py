@@ -1,6 +1,6 @@
 """What is counted and timed, under Kafka's names.
 
-Owns names and registries of metrics. Must not know who counts or who looks.
+Owns names and registries of metrics. Must not know who counts or who reads.
 
     exposition     metrics as the text that Prometheus reads
     opentelemetry  sending metrics and spans; imported where that is asked for

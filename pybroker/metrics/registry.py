@@ -394,19 +394,21 @@ METRICS: tuple[Metric, ...] = (
         "kafka_log_logcleanermanager_max_dirty_percent",
         _G,
         "Bytes that can be cleaned of the filthiest compacted log, in percent of these and "
-        "the clean ones, at the last look.",
+        "the clean ones, at the last check.",
         kafka="kafka.log:type=LogCleanerManager,name=max-dirty-percent",
     ),
     Metric(
         "kafka_log_logcleanermanager_time_since_last_run_seconds",
         _G,
-        "Time since the cleaner last looked for a log that is worth a pass.",
+        "Time since the cleaner last checked for a log that is due.",
         (),
         "seconds",
         "kafka.log:type=LogCleanerManager,name=time-since-last-run-ms",
     ),
-    Metric("pybroker_log_cleaner_due_logs", _G, "Logs that are worth a pass and wait for one, at the last look."),
-    Metric("pybroker_log_cleaner_due_bytes", _G, "Bytes that can be cleaned of these, at the last look.", (), "bytes"),
+    Metric("pybroker_log_cleaner_due_logs", _G, "Logs that are due for cleaning, at the last check."),
+    Metric(
+        "pybroker_log_cleaner_due_bytes", _G, "Bytes of these logs that can be cleaned, at the last check.", (), "bytes"
+    ),
     Metric("pybroker_log_cleaner_passes", _C, "Passes of the cleaner over a log that have ended."),
     Metric("pybroker_log_cleaner_seconds", _C, "How long these passes took, together.", (), "seconds"),
     Metric("pybroker_log_cleaner_read_bytes", _C, "Bytes of the segments that these passes read.", (), "bytes"),

@@ -108,7 +108,7 @@ class ConnectionQuotas:
         self._rates: dict[str | None, float] = {}
         # Of names, as the resolver gave them when they were last asked for.
         self._addresses: dict[str, str] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._look_up_task: asyncio.Task[None] | None = None
         self._enforce()
 
     def reconfigure(self, config: BrokerConfig) -> None:
@@ -128,8 +128,8 @@ class ConnectionQuotas:
 
     def stop(self) -> None:
         """Look for no addresses any more."""
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._look_up_task is not None:
+            self._look_up_task.cancel()
 
     def _enforce(self) -> None:
         """Put in force what is known, and the rest when the names in it have addresses."""
@@ -139,7 +139,7 @@ class ConnectionQuotas:
         self._apply({**self._addresses, **found})
         self.stop()
         if unknown := names - found.keys():
-            self._looking = asyncio.get_running_loop().create_task(self._look_up(unknown, found))
+            self._look_up_task = asyncio.get_running_loop().create_task(self._look_up(unknown, found))
 
     async def _look_up(self, names: set[str], found: Mapping[str, str]) -> None:
         self._addresses = await addresses_of(names)

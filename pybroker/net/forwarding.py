@@ -144,7 +144,7 @@ class Forwarding:
             async with asyncio.timeout(end - clock()):
                 await self._published(answer.committed_offset)
         except TimeoutError:
-            # It was done, and that is the answer: a client that finds nothing of it looks again, as with Kafka.
+            # It was done, and the response reports that: a client that does not see it yet retries, as with Kafka.
             return payload
         return payload
 

@@ -32,7 +32,7 @@ log = logging.getLogger("pybroker.net")
 
 HANDSHAKE_TIMEOUT_MS = 30_000
 """How long a client may take for its handshake. Kafka has `connections.max.idle.ms` for that, ten minutes."""
-_LOOK_SECONDS = 5.0
+_POLL_INTERVAL_S = 5.0
 _WARN = timedelta(days=30)
 _AGAIN = timedelta(days=1)
 
@@ -64,7 +64,7 @@ class TlsListeners:
         self._data_plane = data_plane
         if self._settings:
             self._say_expiry(now())
-            self._watch = asyncio.get_running_loop().create_task(self._look_on(now))
+            self._watch = asyncio.get_running_loop().create_task(self._watch_files(now))
 
     def open(self, name: str, settings: ListenerTls) -> None:
         """Read what a listener needs that is opened while others are; raises ConfigError."""
@@ -94,8 +94,8 @@ class TlsListeners:
             if name in self._settings and one != self._settings[name]:
                 self._renew(name, one)
 
-    def look(self, now: datetime) -> None:
-        """Read again what has changed on disk."""
+    def reload_changed_files(self, now: datetime) -> None:
+        """Reload key and trust stores that have changed on disk."""
         for name, one in self._settings.items():
             if _stamp(one) != self._stamps[name]:
                 self._renew(name, one)
@@ -123,10 +123,10 @@ class TlsListeners:
         log.info("%s is %s, by its certificate on %s", event.peer, one_line(str(principal)), event.listener)
         return principal
 
-    async def _look_on(self, now: Callable[[], datetime]) -> None:
+    async def _watch_files(self, now: Callable[[], datetime]) -> None:
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
-            self.look(now())
+            await asyncio.sleep(_POLL_INTERVAL_S)
+            self.reload_changed_files(now())
 
     def _renew(self, name: str, settings: ListenerTls) -> None:
         # The stamp is taken first: what changes while it is read is read again.
@@ -184,10 +184,10 @@ def _build(settings: ListenerTls) -> tuple[ServerTls, bytes]:
 
 def _stamp(settings: ListenerTls) -> _Stamp:
     """Return what shows that one of the files has changed; one that is not there has not."""
-    return tuple(_looks(store.location for store in (settings.keys, settings.trust) if store.location))
+    return tuple(_stamps_of(store.location for store in (settings.keys, settings.trust) if store.location))
 
 
-def _looks(locations: Iterable[str | None]) -> Iterable[tuple[str, int, int]]:
+def _stamps_of(locations: Iterable[str | None]) -> Iterable[tuple[str, int, int]]:
     for location in locations:
         try:
             status = Path(location or "").stat()

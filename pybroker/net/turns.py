@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 _FORGET_EVERY = 1.0
-"""Seconds between two looks for connections whose last finish has passed."""
+"""Seconds between two checks for connections whose last finish has passed."""
 
 
 class Turns(Generic[Item]):

@@ -143,6 +143,6 @@ def build_broker(
 
 def _build_suspects(controller: Controller) -> Suspects:
     """Have the voters suspected that close their connections, until the metadata knows."""
-    suspects = Suspects(lambda: controller.image, controller.look_at_voters)
+    suspects = Suspects(lambda: controller.image, controller.poll_voters)
     controller.on_reach(lambda voter, reached: suspects.acquit(voter) if reached else suspects.note(voter))
     return suspects

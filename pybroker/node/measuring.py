@@ -288,7 +288,7 @@ def _sliced(part: Callable[[int, int], list[Any]], end: int = sys.maxsize) -> It
 
 
 class _Survey(msgspec.Struct, frozen=True):
-    """What one look at all replicas finds."""
+    """The result of one pass over all replicas."""
 
     topics: int
     shown: frozenset[str]
@@ -344,8 +344,8 @@ def of_cleaner(upkeep: Upkeep) -> Iterator[Family]:
     counts = upkeep.cleaner_counts
     if counts is None:
         return
-    if counts.looked_ms is not None:
-        since = max(0.0, time.time() - counts.looked_ms / 1000)
+    if counts.checked_ms is not None:
+        since = max(0.0, time.time() - counts.checked_ms / 1000)
         yield "kafka_log_logcleanermanager_time_since_last_run_seconds", [Sample(since)]
     yield "pybroker_log_cleaner_due_logs", [Sample(counts.due)]
     yield "pybroker_log_cleaner_due_bytes", [Sample(counts.due_bytes)]

@@ -262,7 +262,7 @@ class _Run:
         reread = self._foundation.live.reread(config)
         for listening in (self._for_nodes, self._for_clients):
             if listening is not None:
-                listening.tls.look(datetime.now(UTC))
+                listening.tls.reload_changed_files(datetime.now(UTC))
         return reread
 
     async def leave(self) -> None:

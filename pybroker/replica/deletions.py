@@ -104,9 +104,9 @@ class Deletions:
         one = _Awaited(partition, offset, asyncio.get_running_loop().create_future())
         key = (partition.topic_id, partition.index)
         self._awaited.setdefault(key, {})[one.done] = one
-        # Before the look, so that what a follower says between the two is not missed.
+        # Before the check, so that no progress of a follower between the two is missed.
         partition.await_deletion(True)
-        self._look(one)
+        self._check(one)
         if not one.done.done():
             # They learn where this log starts from an answer.
             partition.wake_followers(self._data_plane)
@@ -122,9 +122,9 @@ class Deletions:
     def _step(self, key: Key) -> None:
         for one in self._awaited.get(key, {}).values():
             if not one.done.done():
-                self._look(one)
+                self._check(one)
 
-    def _look(self, one: _Awaited) -> None:
+    def _check(self, one: _Awaited) -> None:
         topic, index = one.partition.topic, one.partition.index
         if self._is_lost(topic, index):
             one.done.set_result(Deleted(_NO_OFFSET, ErrorCode.KAFKA_STORAGE_ERROR))

@@ -234,7 +234,7 @@ class InSyncReplicas:
             return False
         if result.error_code not in _AWAITS_METADATA:
             return True
-        # Who caught up meanwhile is asked for with the next image; who lags is looked for again.
+        # Who caught up meanwhile is asked for with the next image; who lags is searched again.
         wish = self._wishes.get(key)
         if wish is not None:
             wish.leaving.clear()

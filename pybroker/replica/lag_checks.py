@@ -1,4 +1,4 @@
-"""The look for replicas that have fallen behind, every half of replica.lag.time.max.ms (Kafka's `isr-expiration`).
+"""The check for replicas that are behind, every half of replica.lag.time.max.ms (Kafka's `isr-expiration`).
 
 It is also due when a broker's replicas may not be in sync any more: no high watermark waits for them from then on. Owns
 the timer. Must not know what follows from a replica that lags: `in_sync` does.
@@ -39,7 +39,7 @@ class LagChecks:
     def begin(self) -> None:
         """Look for the first time after half of replica.lag.time.max.ms."""
         half_s = self._config().replica_lag_time_max_ms / 2000
-        self._handle = asyncio.get_running_loop().call_later(half_s, self._look)
+        self._handle = asyncio.get_running_loop().call_later(half_s, self._check)
 
     def published(self, image: MetadataImage) -> None:
         """Look at once where an image that is in force has taken a broker's right to have replicas in sync."""
@@ -52,7 +52,7 @@ class LagChecks:
         if self._handle is not None:
             self._handle.cancel()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._step()
         self.begin()
 

@@ -47,7 +47,7 @@ class Filter(msgspec.Struct, frozen=True):
         return None
 
     def matches(self, entry: AccessControlEntry) -> bool:
-        """Whether an entry is what this looks for."""
+        """Return whether an entry matches this filter."""
         return (
             self.resource_type in (ANY, entry.resource_type)
             and self.operation in (ANY, entry.operation)

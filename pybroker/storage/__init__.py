@@ -12,7 +12,7 @@ offset, and when a new topic's logs are opened before its creator gets an answer
     opening          many logs at once: threads by directory, and how far a recovery is
     partition_directory  a partition's directory from outside: name, owner, stray
     losses           what openings have found missing: said, summed up, read back
-    verification     a stopped broker's directories looked over without changing them
+    verification     a stopped broker's directories checked without changing them
     last_run         what the last run wrote down in a directory
     partitions       the open partitions
     moves            logs on their way to another directory

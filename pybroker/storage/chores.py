@@ -1,4 +1,4 @@
-"""Work on disks that is done again and again, as checkpoints are and looks of retention.
+"""Work on disks that is done again and again, as checkpoints and checks of retention.
 
 Owns which work logs need by the clock, the pauses, and that a failure ends none of it. Must not know how it is done.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.storage")
 
-_LOOK_AT_FILES_MS = 10_000
+_CHECK_FILES_MS = 10_000
 
 
 def begin_chores(
@@ -51,7 +51,7 @@ def begin_chores(
             clock=clock,
         ),
         repeat(config.producer_id_expiration_check_interval_ms, workers, retention.forget_producers, clock=clock),
-        repeat(_LOOK_AT_FILES_MS, workers, open_files.close_idle),
+        repeat(_CHECK_FILES_MS, workers, open_files.close_idle),
     ]
     if config.log_flush_scheduler_interval_ms < LONG_MAX:
         chores.append(repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush_due, clock=clock))

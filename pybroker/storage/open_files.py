@@ -35,7 +35,7 @@ class OpenFiles:
         self._said = -_SAY_EVERY_S
 
     def close_idle(self) -> None:
-        """Close files beyond the number, first those that were not used since the last look. Blocks."""
+        """Close files beyond the number, first those that were not used since the last check. Blocks."""
         self._close(self._most)
 
     def step_exhausted(self, error: str) -> None:

@@ -68,7 +68,7 @@ class Retention:
         self._stopped = False
 
     def stop(self) -> None:
-        """End a look that is under way: the logs are about to be closed."""
+        """Stop the running check: the logs are about to be closed."""
         self._stopped = True
 
     def delete_old_segments(self) -> None:

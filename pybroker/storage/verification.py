@@ -1,4 +1,4 @@
-"""A stopped broker's directories looked over without changing them: every log, index, checkpoint and small file.
+"""A stopped broker's directories checked without changing them: every log, index, checkpoint and small file.
 
 Owns what is held against what, and what counts as damage; the batches are read by the native `verify_log`. Opens
 nothing for writing. Must not know options or output. A shared lock on each directory keeps brokers out meanwhile.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pybroker.storage.native import VerifiedLog
 
 DAMAGE, UNREADABLE, NOTE = "damage", "unreadable", "note"
-"""How bad a finding is: something is lost or wrong; nobody could look; what the next start repairs, or a hint."""
+"""Severity of a finding: something is lost or wrong; it could not be checked; the next start repairs it, or a hint."""
 
 _MOST_THREADS = 4
 _WRITTEN_AT_STOP = (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS)
@@ -53,7 +53,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Verification(msgspec.Struct, frozen=True):
-    """Everything that was found, and how much was looked at."""
+    """Everything that was found, and how much was checked."""
 
     findings: list[Finding]
     logs: int
@@ -68,7 +68,7 @@ class Verification(msgspec.Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether everything could be looked at."""
+        """Whether everything could be checked."""
         return all(finding.severity != UNREADABLE for finding in self.findings)
 
 
@@ -82,7 +82,7 @@ class _Checkpoints(msgspec.Struct, frozen=True):
 
 
 class _Log(msgspec.Struct, frozen=True):
-    """A log that is to be looked over."""
+    """A log that is to be checked."""
 
     path: Path
     key: Key | None  # None: that of the metadata

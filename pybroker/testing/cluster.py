@@ -353,13 +353,13 @@ def _describe(admin: Admin, topic: str, partition: int) -> PartitionDescription:
     raise ValueError(f"topic {topic} has no partition {partition}: it has {len(described.partitions)}")
 
 
-def _until(look: Callable[[], Found], reached: Callable[[Found], bool], timeout: float, failed: str) -> Found:
+def _until(read: Callable[[], Found], reached: Callable[[Found], bool], timeout: float, failed: str) -> Found:
     """Look again and again until what is found is as wished. An error of a cluster that changes is looked past."""
     deadline = time.monotonic() + timeout
     last: object = None
     while True:
         try:
-            last = found = look()
+            last = found = read()
             if reached(found):
                 return found
         except (BrokerError, ClientError) as error:

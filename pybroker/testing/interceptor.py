@@ -47,7 +47,7 @@ class Interceptor:
     def __init__(self, clock: Clock, recorded_at_most: int) -> None:
         self.requests = RequestLog(recorded_at_most)
         self._clock = clock
-        # Guards what follows; it is held for no longer than a look.
+        # Guards what follows; it is held for a lookup only.
         self._lock = threading.Lock()
         self._faults: list[Fault] = []
         # Requests that wait for the release of a fault.

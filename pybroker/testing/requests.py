@@ -167,7 +167,7 @@ def names_groups(api: RegisteredApi) -> bool:
 
 
 class RequestLog:
-    """The last requests that came while they were recorded, the oldest first. Any thread may look."""
+    """The last recorded requests, the oldest first. Any thread may read them."""
 
     def __init__(self, at_most: int) -> None:
         """Keep at most `at_most` requests; older ones are dropped and counted."""

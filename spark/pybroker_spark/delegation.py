@@ -41,7 +41,7 @@ _RENEWED_AT: Final = 0.75
 """The share of a token's time after which it is renewed, as Spark renews its own (spark.security.credentials.*)."""
 _KNOWN_S: Final = 10.0
 """How long brokers may take to learn of a token."""
-_LOOK_S: Final = 0.05
+_POLL_INTERVAL_S: Final = 0.05
 _ASK_MS: Final = 5_000
 _LONGEST_REST_S, _SHORTEST_REST_S = 60.0, 1.0
 _LEAVE_S: Final = 10.0
@@ -153,7 +153,7 @@ class Delegation:
                 except AuthenticationError:
                     if time.monotonic() > deadline:
                         raise
-                    time.sleep(_LOOK_S)
+                    time.sleep(_POLL_INTERVAL_S)
 
     def _end(self) -> None:
         token, self._token = self._token, None

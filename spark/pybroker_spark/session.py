@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LOOPBACK: Final = "127.0.0.1"
 
-#: Arrow's vectors for Java look at every value's null bit again when it is read, which Spark has just done.
+#: Arrow's vectors for Java check the null bit of each value when it is read, which Spark has just done.
 _READ_ONCE: Final = "-Darrow.enable_null_check_for_get=false"
 
 #: What every session starts from, before the caller's own settings.

@@ -1,6 +1,6 @@
 """Compacted topics: what a real client reads, and what Kafka's dump tool makes of cleaned segments.
 
-A broker of its own: the server of the other tests waits for 15 s between two looks, as Kafka does.
+A broker of its own: the server of the other tests waits for 15 s between two checks, as Kafka does.
 """
 
 from __future__ import annotations

@@ -20,8 +20,11 @@ REPLACED = {
     r"\bled\b": "has a leader, leader of",
     r"(?i)\bha(?:s|ve) these too\b": "a plain sentence",
 }
+LOOK = {r"(?i)\b_?look(?:s|ed|ing)?_(?!up)|_look(?:s|ed|ing)?\b(?!_)|\btwo looks\b": "poll, check, probe, inspect"}
 #: The same, where a word means something else in other rooms.
 REPLACED_IN = {
+    "pybroker/": LOOK,
+    "spark/": LOOK,
     "native/net/src/": {r"_elsewhere\b|\belsewhere_|mod elsewhere\b": "cross-thread"},
     "pybroker/client/": {
         r"\bPlaces\b|\b_?Place\b": "subscription state, partition position",

@@ -66,7 +66,7 @@ SETTINGS = TransactionSettings(
     max_timeout_ms=TIMEOUT_MS, id_expiration_ms=10**9, abort_interval_ms=300, expiration_interval_ms=10**8
 )
 _CALL_S = 1.0
-_LOOK_S = 0.01
+_POLL_INTERVAL_S = 0.01
 _NOT_COORDINATED_HERE = frozenset(
     {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
 )
@@ -318,7 +318,7 @@ class NodeTransactions:
                 return ErrorCode.NOT_LEADER_OR_FOLLOWER
             if broker.plane.has_settled(partition, epoch, end):
                 return ErrorCode.NONE
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_INTERVAL_S)
         return ErrorCode.REQUEST_TIMED_OUT
 
     async def _end_in_groups(self, index: int, marker: WritableTxnMarker) -> int:

@@ -1,4 +1,4 @@
-"""`pybroker doctor`: looks at a machine with the eyes of a broker that is to start on it, or runs on it.
+"""`pybroker doctor`: checks the settings and the machine of a broker that is to start, or runs.
 
 addresses     ports, and what clients do with the advertised addresses
 directories   log directories, disk space, inodes
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def examine(texts: dict[str, str], machine: Machine) -> Iterator[Finding]:
-    """Yield what is found, the settings first: without right ones there is nothing else to look at."""
+    """Yield what is found, the settings first: without valid settings nothing else can be checked."""
     faults, config = find_faults(texts)
     for fault in faults:
         yield Finding(FAIL, "settings", str(fault), "correct it; `pybroker config validate` names the line")

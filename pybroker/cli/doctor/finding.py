@@ -13,7 +13,7 @@ class Finding(NamedTuple):
     state: str
     """`ok`; `warn` where a broker starts and something is worth a change; `fail` where it does not start or serve."""
     check: str
-    """What was looked at, in a word or two."""
+    """The checked object, in a word or two."""
     words: str
     """What there is."""
     advice: str = ""

@@ -1,4 +1,4 @@
-"""The machine that the doctor looks at: the kernel's files of it.
+"""The machine that the doctor checks, read from the kernel's files.
 
 Owns how a kernel's settings and sockets are read. Must not judge them.
 """

@@ -26,7 +26,7 @@ _NO_LIMIT = 2**63 - 1
 
 
 class IndexOptions(NamedTuple):
-    """How an index is looked at."""
+    """How an index is checked."""
 
     only_sanity: bool
     only_verify: bool

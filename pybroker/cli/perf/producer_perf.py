@@ -33,7 +33,7 @@ from pybroker.client.settings import ProducerSettings
 
 QUANTILES = [0.5, 0.95, 0.99, 0.999]
 _STRIDE = 10_000
-"""Records handed to the engine between two looks at the clock, where nothing is throttled."""
+"""Records handed to the engine between two checks of the clock, where nothing is throttled."""
 _STRIDE_BYTES = 4 * 1024 * 1024
 _TICK_S = 0.1
 TRANSACTION_MS = 3000

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = (
     "Show what a cluster is doing now: topics and partitions by records a second, groups by lag, and with --metrics "
-    "clients that have a quota, by bytes a second. It goes on until Ctrl-C; with --once it looks for one interval and "
+    "clients that have a quota, by bytes a second. It runs until Ctrl-C; with --once it measures one interval and "
     "ends. The live view needs the package rich."
 )
 JSON = {
@@ -83,7 +83,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_cluster_options(parser)
     parser.add_argument(
-        "--interval", type=float, default=2.0, metavar="SECONDS", help="time between two looks (default: %(default)g)"
+        "--interval",
+        type=float,
+        default=2.0,
+        metavar="SECONDS",
+        help="time between two measurements (default: %(default)g)",
     )
     parser.add_argument("--rows", type=int, default=15, metavar="N", help="most rows of a table (default: %(default)s)")
     parser.add_argument(
@@ -95,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="admin listeners of brokers (admin.http.listener), to show what clients use of their quotas",
     )
     parser.add_argument("--internal", action="store_true", help="internal topics too")
-    parser.add_argument("--once", action="store_true", help="look for one interval, print and end")
+    parser.add_argument("--once", action="store_true", help="measure one interval, print it and exit")
     add_json_option(parser)
 
 

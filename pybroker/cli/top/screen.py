@@ -47,7 +47,7 @@ def show_live(
         raise CommandError("the live view needs a terminal: use --once or --json", 2)
     pause = threading.Event()
     before = sample()
-    with Live(f"{title}: looking for {interval_s:g} s", console=console, screen=True, auto_refresh=False) as live:
+    with Live(f"{title}: measuring for {interval_s:g} s", console=console, screen=True, auto_refresh=False) as live:
         while not pause.wait(interval_s):
             now = sample()
             live.update(render(build_view(before, now), rows=rows, title=title), refresh=True)

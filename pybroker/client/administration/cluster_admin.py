@@ -26,7 +26,7 @@ _LAST_VERSION_WITHOUT_FENCED = 1
 _UNSAFE = 3
 _QUORUM = "the metadata quorum"
 _MOVED = (NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-"""Another controller leads by now: it is looked for again."""
+"""Another controller leads by now: it is searched again."""
 
 
 class ClusterCalls:

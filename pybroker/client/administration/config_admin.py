@@ -117,7 +117,7 @@ class ConfigCalls:
         """Give partitions (None: all) their preferred leader, or with `unclean` any leader where they have none.
 
         Returns of each partition why its leader stays, None where it was elected; of all partitions those whose
-        leader is the wanted one already are left out. Raises BrokerError where nothing was looked at.
+        leader is the wanted one already are left out. Raises BrokerError where nothing was checked.
         """
         grouped = by_topic(partitions or ())
         topics = [election.TopicPartitions(topic=name, partitions=indexes) for name, indexes in grouped.items()]

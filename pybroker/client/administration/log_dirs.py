@@ -22,7 +22,7 @@ class ReplicaInfo(Struct, frozen=True):
 
 
 class LogDirDescription(Struct, frozen=True):
-    """A log directory; without replicas where it cannot be looked at."""
+    """A log directory; without replicas where it cannot be checked."""
 
     error: ErrorCode
     replicas: Mapping[TopicPartition, ReplicaInfo] = field(default_factory=dict)

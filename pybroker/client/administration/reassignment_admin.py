@@ -32,7 +32,7 @@ class ReassignmentCalls:
 
         Returns why it was refused of each partition, None where it was taken; `list_partition_reassignments` shows when
         it is done. With `allow_replication_factor_change=False` another number of replicas than there is is refused
-        (KIP-860). Raises BrokerError where nothing was looked at.
+        (KIP-860). Raises BrokerError where nothing was checked.
         """
         request = alter.AlterPartitionReassignmentsRequest(
             timeout_ms=self.cluster.server_timeout_ms(timeout_ms),

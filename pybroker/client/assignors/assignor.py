@@ -55,7 +55,7 @@ class Assignor(Protocol):
 
 @runtime_checkable
 class RackAware(Protocol):
-    """What an assignor has beside that if it looks at racks (KIP-881)."""
+    """Further arguments of an assignor that uses racks (KIP-881)."""
 
     def assign_by_racks(
         self, partitions: Mapping[str, int], members: Mapping[str, GroupMember], racks: Racks

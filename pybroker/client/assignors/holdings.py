@@ -30,7 +30,7 @@ class Holdings:
     """Who holds what before the assignment."""
 
     by_member: dict[str, list[TopicPartition]] = field(default_factory=dict)
-    """In the order in which members are looked at."""
+    """In the order in which members are visited."""
     contested: set[TopicPartition] = field(default_factory=set)
     """Claimed by two members of one generation, so held by none."""
     claims: dict[str, Claim] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Racks in assignments (KIP-881): which partitions have a replica where which members run, and whether that matters.
 
-Owns the rule by which Kafka's assignors look at racks at all: members and replicas have some in common, and not every
+Owns the condition under which Kafka's assignors use racks: members and replicas have some in common, and not every
 partition has a replica in each of them. Knows no algorithm.
 """
 

@@ -50,7 +50,7 @@ from pybroker.client.one_caller import FREE_CALLS, TaskCalls, guarded, one_calle
 from pybroker.client.settings import ConsumerSettings
 
 ITERATION_S = 1.0
-"""Iteration looks so often whether the consumer was closed meanwhile."""
+"""Iteration checks so often whether the consumer was closed meanwhile."""
 CLOSE_TIMEOUT_S = 30.0
 """Kafka's default of `close`."""
 _log = logging.getLogger("pybroker.client")

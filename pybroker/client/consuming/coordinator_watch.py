@@ -19,7 +19,7 @@ class CoordinatorWatch:
     """One group's coordinator, watched as long as something is asked of it."""
 
     def __init__(self, find: Callable[[], Awaitable[str]], interval_s: float) -> None:
-        """`find` asks any broker for the coordinator's server; `interval_s` is the time between two looks."""
+        """`find` requests the coordinator's server from any broker; `interval_s` is the time between two checks."""
         self._find, self._interval_s = find, interval_s
         self._watched: Connection | None = None
         self._task: asyncio.Task[None] | None = None

@@ -208,7 +208,7 @@ class TopicWatch:
         return RetryBudget(Backoff.of(self._settings), longest_ms, "default.api.timeout.ms", began)
 
     def _report_trouble(self, budget: RetryBudget, trouble: ClientError) -> float:
-        """Log what keeps the consumer from reading, or have its next call raise it; when to look again, seconds."""
+        """Log the cause that stops the reading, or raise it in the next call; return the seconds to the next check."""
         now = asyncio.get_running_loop().time()
         pause_s = budget.step_failed(now, draw_jitter())
         if pause_s is None:

@@ -126,7 +126,7 @@ class MembershipDriver(ABC):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def wake(self) -> None:
-        """The machine has moved: the tasks and the program look at it again."""
+        """The machine has changed: the tasks and the program check it again."""
         self._changed.set()
         self._notify()
 

@@ -204,7 +204,7 @@ class ClassicMember:
         return self.membership.heartbeat_at if beats else float("inf")
 
     def is_unanswered(self, now: float) -> bool:
-        """Whether the coordinator was silent for a whole session: it is looked for again."""
+        """Whether the coordinator was silent for a whole session: it is searched again."""
         silent_s = now - self.membership.answered_at
         return self.heartbeat_at() != float("inf") and silent_s > self.membership.rules.session_timeout_s
 

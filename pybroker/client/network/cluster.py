@@ -52,7 +52,7 @@ Arguments = ParamSpec("Arguments")
 ANY = -1
 """In place of a node id: whichever broker answers."""
 SEARCH_AGAIN = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-"""Answers after which the coordinator is looked for anew."""
+"""Answers after which the coordinator is found anew."""
 NOT_CONTROLLER = ErrorCode.NOT_CONTROLLER
 """The one answer to a change of metadata after which Kafka's AdminClient asks again."""
 ASK_AGAIN = SEARCH_AGAIN | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}

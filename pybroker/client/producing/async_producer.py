@@ -293,7 +293,7 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
 
     def _failures(self, *, take: bool) -> list[Failure]:
         """The failures of futures that were not retrieved, and of rows, which the engine counts."""
-        return [*self._unobserved.look(take=take), *self.native._failures(take=take)]
+        return [*self._unobserved.failures(take=take), *self.native._failures(take=take)]
 
     async def _close_transactions(self, transactions: TransactionDriver, timeout_s: float) -> None:
         if timeout_s > 0 and transactions.is_open:

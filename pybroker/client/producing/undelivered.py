@@ -69,7 +69,7 @@ class UnobservedFutures:
         """Note a future that has failed."""
         self._futures.append((future, (error, metadata.topic, metadata.partition, 1)))
 
-    def look(self, *, take: bool) -> list[Failure]:
+    def failures(self, *, take: bool) -> list[Failure]:
         """The failures that nobody has retrieved, by partition. With `take` they are forgotten, and count as such."""
         # asyncio has no other sign of it; it logs a future that is collected while this is true.
         self._futures = [entry for entry in self._futures if entry[0]._log_traceback]

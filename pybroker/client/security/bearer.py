@@ -35,8 +35,8 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _EXTENSION = re.compile(r"[A-Za-z]+")
 _LONGEST_ANSWER = 1 << 20
 _DEFAULT_TIMEOUT_S = 30.0
-_LOOKS_EVERY_S = 5.0
-"""How often the thread looks whether its client is still there."""
+_POLL_INTERVAL_S = 5.0
+"""How often the thread checks whether its client is still there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class _Renewal:
         """Wait, and return whether anybody else has the credentials still."""
         until = time.monotonic() + pause
         while not self._credentials.is_abandoned and (left := until - time.monotonic()) > 0:
-            time.sleep(min(left, _LOOKS_EVERY_S))
+            time.sleep(min(left, _POLL_INTERVAL_S))
         return not self._credentials.is_abandoned
 
     def _pause(self, token: BearerToken) -> float | None:

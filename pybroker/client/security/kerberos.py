@@ -111,7 +111,7 @@ def _service(settings: SecuritySettings, options: Mapping[str, str]) -> str:
 
 
 def build_store(options: Mapping[str, str]) -> dict[str, str] | None:
-    """Return where tickets and keys are, in the names of the system's library; None: where it looks by itself.
+    """Return where tickets and keys are, in the names of the system's library; None: the library's own defaults.
 
     Tickets for a key table's keys are kept in memory, apart from those of other clients. Raises SettingError.
     """
@@ -152,7 +152,7 @@ class InitiatedContext(LibraryContext):
     def initiate(self, token: bytes | None) -> bytes:
         """As `Context.initiate`."""
         answer: bytes | None = self._called(lambda: self._context.step(token))
-        # A failure that has a token for the broker is raised by the next look at the context.
+        # A failure that has a token for the broker is raised by the next check of the context.
         self._called(lambda: self._context.complete)
         return answer or b""
 

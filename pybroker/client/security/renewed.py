@@ -43,7 +43,7 @@ class RenewedSecurity:
     @property
     def tls(self) -> native.ClientTls | None:
         """What connections go through, as it is now; None: they are not encrypted."""
-        self._look()
+        self._reload_changed_files()
         return self._settings.tls
 
     @property
@@ -61,7 +61,7 @@ class RenewedSecurity:
         if properties != self._properties:
             self._renew(dict(properties))
 
-    def _look(self) -> None:
+    def _reload_changed_files(self) -> None:
         if _stamp(self._properties) != self._stamp:
             self._renew(self._properties)
 

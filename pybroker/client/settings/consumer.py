@@ -30,7 +30,7 @@ class FetcherSettings(ConnectionSettings):
     fetch_max_wait_ms = integer(500, "The longest that a broker waits for `fetch.min.bytes`.", at_least=0)
     check_crcs = boolean(True, "Whether the checksums of received batches are verified.")
     client_rack = string(
-        "", "Where this client runs: replicas there are read from where the brokers say so, and assignors look at it."
+        "", "Where this client runs: the brokers may have the consumer read from replicas there, and assignors use it."
     )
     isolation_level = string(
         "read_uncommitted",

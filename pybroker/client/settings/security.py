@@ -40,7 +40,7 @@ _STORES = ("JKS", "PKCS12", "PEM")
 _NO_JVM = "there is no JVM here"
 _TICKETS = "Tickets are renewed by the system's library."
 _ASSERTIONS = "a token is fetched with a client's id and secret, not with an assertion"
-_BROKERS = "brokers look at it"
+_BROKERS = "only brokers use it"
 _LIBRDKAFKAS = "librdkafka's key"
 _LIBRDKAFKA = "librdkafka's name of "
 
@@ -184,7 +184,7 @@ class SecuritySettings(ClientSettings):
     )
     sasl_oauthbearer_jwt_validator_class = fixed(
         "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
-        "A Java class that looks at fetched tokens.",
+        "A Java class that validates fetched tokens.",
         only=(
             "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
             "org.apache.kafka.common.security.oauthbearer.ClientJwtValidator",

@@ -18,7 +18,7 @@ class Verdict(Enum):
     AGAIN = auto()
     """The same coordinator may answer otherwise in a moment."""
     SEARCH = auto()
-    """As AGAIN, and the coordinator is looked for anew."""
+    """As AGAIN, and the coordinator is found anew."""
     ABORTABLE = auto()
     """This transaction is lost; the producer goes on."""
     NEW_EPOCH = auto()

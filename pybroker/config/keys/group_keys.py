@@ -42,9 +42,7 @@ class GroupKeys(Settings):
     offsets_retention_minutes = integer(
         7 * _DAY_MINUTES, "Minutes for which a group's offsets outlive its members.", at_least=1
     )
-    offsets_retention_check_interval_ms = long(
-        600_000, "Time in ms between looks for offsets whose retention is over.", at_least=1
-    )
+    offsets_retention_check_interval_ms = long(600_000, "Time in ms between checks for expired offsets.", at_least=1)
     offset_metadata_max_bytes = integer(4096, "Largest text kept with a committed offset, in characters as in Kafka.")
     group_initial_rebalance_delay_ms = integer(3000, "Wait in ms for more members when the first joins an empty group.")
     group_min_session_timeout_ms = integer(6000, "Shortest session timeout in ms that a member may ask for.")

@@ -67,9 +67,9 @@ class LogKeys(Settings):
         "Size in bytes of a partition above which its oldest segments may be deleted; -1 is no limit.",
         dynamic=True,
     )
-    log_retention_check_interval_ms = long(300_000, "Time in ms between looks for segments to delete.", at_least=1)
+    log_retention_check_interval_ms = long(300_000, "Time in ms between checks for segments to delete.", at_least=1)
     log_initial_task_delay_ms = long(
-        30_000, "Time in ms from the start of the broker to the first look for segments to delete.", at_least=0
+        30_000, "Time in ms from the start of the broker to the first check for segments to delete.", at_least=0
     )
     log_cleanup_policy = listing(
         ("delete",),
@@ -114,7 +114,7 @@ class LogKeys(Settings):
     )
     log_cleaner_max_compaction_lag_ms = long(
         LONG_MAX,
-        "Age in ms after which a record must have been looked at by compaction.",
+        "Age in ms after which a record is compacted however clean the log is.",
         at_least=1,
         dynamic=True,
     )
@@ -205,5 +205,5 @@ class LogKeys(Settings):
         dynamic=True,
     )
     producer_id_expiration_check_interval_ms = integer(
-        600_000, "Time in ms between looks for producers to forget.", at_least=1
+        600_000, "Time in ms between checks for expired producer ids.", at_least=1
     )

@@ -79,7 +79,7 @@ class NodeKeys(Settings):
     )
     auto_leader_rebalance_enable = boolean(True, "Whether leadership returns to preferred replicas by itself.")
     leader_imbalance_check_interval_seconds = long(
-        300, "Seconds between looks for partitions whose leader is not their preferred replica.", at_least=1
+        300, "Seconds between checks for partitions whose leader is not their preferred replica.", at_least=1
     )
     leader_imbalance_per_broker_percentage = integer(
         0,
@@ -91,6 +91,6 @@ class NodeKeys(Settings):
     )
     unclean_leader_election_interval_ms = long(
         300_000,
-        "Time in ms between looks for partitions without a leader that unclean.leader.election.enable would give one.",
+        "Time in ms between checks for leaderless partitions whose topic enables unclean leader election.",
         at_least=1,
     )

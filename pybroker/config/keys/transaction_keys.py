@@ -46,10 +46,10 @@ class TransactionKeys(Settings):
         7 * 86_400_000, "A transactional id that was silent for this many ms is forgotten.", at_least=1
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms = integer(
-        10_000, "Time in ms between looks for transactions that were open for longer than their timeout.", at_least=1
+        10_000, "Time in ms between checks for transactions that exceed their timeout.", at_least=1
     )
     transaction_remove_expired_transaction_cleanup_interval_ms = integer(
-        3_600_000, "Time in ms between looks for transactional ids that were silent for too long.", at_least=1
+        3_600_000, "Time in ms between checks for expired transactional ids.", at_least=1
     )
     transaction_two_phase_commit_enable = boolean(
         False, "Whether transactions may take part in a two-phase commit (KIP-939), which is not served.", only=False

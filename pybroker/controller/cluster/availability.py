@@ -1,6 +1,6 @@
 """Partitions when a broker leaves, returns, or has lost directories: those that it concerns, and what changes of them.
 
-Owns which partitions are looked at; `partition_changes` says what becomes of each. Costs what the broker has, and not
+Owns which partitions are checked; `partition_changes` says what becomes of each. Costs what the broker has, and not
 what the cluster has (`pybroker.metadata.partition_index`).
 """
 

@@ -142,7 +142,7 @@ def expire_token(image: MetadataImage, event: ExpireToken) -> Outcome[Message, T
 def remove_ended_tokens(
     image: MetadataImage, event: RemoveEndedTokens, settings: ClusterSettings, now: int
 ) -> Outcome[Message, None]:
-    """Remove the tokens that have ended, and look again after `delegation.token.expiry.check.interval.ms`."""
+    """Remove the expired tokens, and check again after `delegation.token.expiry.check.interval.ms`."""
     tokens, wall_ms = image.delegation_tokens.by_id.values(), now + event.epoch_ms
     ended = list(islice((token.token_id for token in tokens if is_over(token, wall_ms)), MAX_REMOVALS + 1))
     records = tuple(RemoveDelegationTokenRecord(token_id=token_id) for token_id in ended[:MAX_REMOVALS])

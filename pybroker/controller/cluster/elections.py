@@ -8,7 +8,7 @@ Owns the arithmetic of one election (Kafka's PartitionChangeBuilder)::
                       else, uncleanly, the first replica that is usable, else nobody
     preferred       = the first replica if it is a candidate, or the leader as above, but never uncleanly
 
-and which partitions are looked at when a broker leaves or returns. What else changes with the leader is the arithmetic
+and which partitions are checked when a broker leaves or returns. What else changes with the leader is the arithmetic
 of `partition_changes`. A replica is usable where its broker is and the log directory that it lies in works (KIP-858).
 """
 

@@ -338,14 +338,14 @@ class SessionExpired(msgspec.Struct, frozen=True):
 
 
 class BalanceLeaders(msgspec.Struct, frozen=True):
-    """It is time to look for leadership that is not where it is preferred. Answered by None."""
+    """It is time to check for partitions whose leader is not their preferred replica. Answered by None."""
 
     brokers: frozenset[int] = frozenset()
-    """Those that a look has found and that are not done; none begins a look."""
+    """Partitions that a check has found and that are not done; none begins a check."""
 
 
 class ElectUncleanly(msgspec.Struct, frozen=True):
-    """It is time to look for partitions without leader whose topics allow unclean elections. Answered by None."""
+    """It is time to check for leaderless partitions whose topics allow unclean elections. Answered by None."""
 
 
 class WriteNoOp(msgspec.Struct, frozen=True):

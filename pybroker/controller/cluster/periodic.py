@@ -61,8 +61,8 @@ def balance_leaders(
     records = _elect(image, settings, sorted(keys), Election.PREFERRED)
     if len(records) == MAX_ELECTIONS:
         return Outcome(tuple(records), None, (Timer(_BALANCE, now, BalanceLeaders(brokers)),))
-    next_look = Timer(_BALANCE, now + settings.imbalance_check_interval_ms, BalanceLeaders())
-    return Outcome(tuple(records), None, (next_look,))
+    next_check = Timer(_BALANCE, now + settings.imbalance_check_interval_ms, BalanceLeaders())
+    return Outcome(tuple(records), None, (next_check,))
 
 
 def elect_uncleanly(

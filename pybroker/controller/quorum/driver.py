@@ -448,13 +448,13 @@ class Driver:
     def _tick(self) -> None:
         self.voter.tick()
         if self.voter.is_dynamic:
-            self._look_round()
+            self._check_membership()
         self._pump()
         if self._is_running and self._failure is None:
             self._tick_later()
 
-    def _look_round(self) -> None:
-        """Forget guests that are gone, and be one where nobody knows this replica."""
+    def _check_membership(self) -> None:
+        """Remove observers whose connection has ended. Announce this replica while no voter knows it."""
         now_s = asyncio.get_running_loop().time()
         voter = self.voter
         gone = self.guests.leave(now_s)

@@ -27,7 +27,7 @@ _MAX_SHOWN_BYTES = 32_767 - len("Group  is not a classic group.")
 
 
 def list_groups(view: GroupView, event: ListGroups, _now: int) -> Outcome[Record, list[ListedGroup]]:
-    """List the groups in these states and of these types; no case is looked at."""
+    """List the groups in these states and of these types; case is ignored."""
     listed = [
         ListedGroup(
             group_id=group.id,

@@ -226,7 +226,7 @@ def expire(view: GroupView, event: ExpireOffsets, now: int) -> Outcome[Record, N
 
 
 def expiration_timer(view: GroupView, now: int) -> Timer:
-    """Make the timer of the next look for offsets whose retention is over."""
+    """Make the timer of the next check for expired offsets."""
     return Timer("expire offsets", now + view.settings.offsets_retention_check_interval_ms, ExpireOffsets())
 
 

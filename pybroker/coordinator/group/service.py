@@ -153,7 +153,7 @@ class GroupCoordinator:
         await self._runtime.loaded()
 
     async def close(self) -> None:
-        """Resign from everything: a client that waits for a reply gets an error, and looks for another coordinator."""
+        """Resign from everything: a client that waits for a reply gets an error, and finds the coordinator again."""
         await self._runtime.close()
 
     def note_refusal(self, refusal: str, settings: Mapping[str, int]) -> None:

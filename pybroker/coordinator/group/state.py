@@ -41,7 +41,7 @@ class GroupState:
         # Invariant: no group has an empty mapping.
         self._offsets: dict[str, dict[tuple[str, int], OffsetCommitValue]] = {}
         self._pending = PendingOffsets(self._put)
-        # The groups with open transactions: empty for the most part, which is what commits and loads look at.
+        # The groups with open transactions: mostly empty, which commits and loads check first.
         self._open = self._pending.by_group
         # (table, key, what was under it or None), the oldest change first; None while changes are not noted down.
         self._journal: list[tuple[dict[Any, Any], Any, Any]] | None = None

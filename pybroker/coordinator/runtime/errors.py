@@ -2,7 +2,7 @@
 
 CoordinatorError
 ├── CoordinatorLoadInProgressError   the partition is being read: ask again
-├── CoordinatorNotAvailableError     the key, or the topic, is not served right now: look for it again
+├── CoordinatorNotAvailableError     the key, or the topic, is not served right now: find the coordinator again
 ├── NotCoordinatorError              another broker leads the partition
 └── the refusals of each kind, in a tree of its own
 """

@@ -120,7 +120,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         return (shard.machine for shard in list(self._shards.values()) if shard.machine is not None)
 
     async def close(self) -> None:
-        """Resign from everything: a client that waits for a reply gets an error, and looks for another coordinator."""
+        """Resign from everything: a client that waits for a reply gets an error, and finds the coordinator again."""
         self._closed = True
         for index in list(self._shards):
             self._resign(index)
@@ -206,7 +206,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
             steady=self._clock.steady_ms,
         )
         if machine.entries() >= _MANY_ENTRIES:
-            # What was loaded stays: full collections need not look at a million records again and again.
+            # What was loaded stays: full collections need not visit a million records each time.
             gc.freeze()
         return runner
 

@@ -31,7 +31,7 @@ def describe(
 
 
 def list_transactions(view: TransactionView, _event: ListTransactions, now: int) -> Outcome[TransactionRecord, Listed]:
-    """Return all transactional ids as they are: to look at each takes long where there are many."""
+    """Return all transactional ids unfiltered: a check of each takes long if there are many."""
     return Outcome((), (list(view.transactions.items()), now))
 
 

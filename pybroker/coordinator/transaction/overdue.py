@@ -1,6 +1,6 @@
 """What ends by itself: transactions that were open for too long, and transactional ids that were silent for too long.
 
-Owns what is due, and how much of it one decision takes. Must not know who looks when: a timer brings the one, the
+Owns what is due, and how much of it one decision takes. Must not know when it is checked: a timer brings the one, the
 service asks for the other, since fenced producers may need new producer ids.
 """
 
@@ -55,7 +55,7 @@ def expire_ids(view: TransactionView, _event: ExpireTransactionalIds, now: int) 
 
 
 def expiration_timer(view: TransactionView, now: int) -> Timer:
-    """Make the timer of the next look for transactional ids that were silent for too long."""
+    """Make the timer of the next check for expired transactional ids."""
     return Timer(_KEY, now + view.context.settings.expiration_interval_ms, ExpireTransactionalIds())
 
 

@@ -87,7 +87,7 @@ def _given_out(
 
 
 def _may_go_on(known: TransactionMetadata, expected: ProducerIdentity) -> bool:
-    """Whether a producer that names its id is the one that has it; its epoch is looked at when the next is given.
+    """Whether a producer that names its id is the one that has it; its epoch is checked when the next is given.
 
     The id before is right in a repeated request whose first answer was lost, and which used up the epochs.
     """

@@ -1,7 +1,7 @@
 """The transaction coordinator as the rest of the broker sees it: an event in, its reply out when it is committed.
 
 Owns what makes coordinators of transactions out of the runtime: the partition that a transactional id belongs to, fresh
-producer ids for the events that need them, the looks for transactions that were open for too long, markers. Elections,
+producer ids for the events that need them, the checks for transactions that exceed their timeout, markers. Elections,
 loading, appends and replies are the runtime's. Must not know requests' envelopes, nor what a partition is.
 """
 
@@ -212,7 +212,7 @@ class TransactionCoordinator:
         await self._runtime.loaded()
 
     async def close(self) -> None:
-        """Resign from everything: a client that waits for a reply gets an error, and looks for another coordinator."""
+        """Resign from everything: a client that waits for a reply gets an error, and finds the coordinator again."""
         self._closed = True
         if self._sweep is not None:
             self._sweep.cancel()

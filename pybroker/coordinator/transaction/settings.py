@@ -18,9 +18,9 @@ class TransactionSettings(msgspec.Struct, frozen=True, kw_only=True):
     id_expiration_ms: int
     """A transactional id that was silent for so long is forgotten."""
     abort_interval_ms: int
-    """Between two looks for transactions that were open for too long."""
+    """Between two checks for transactions that exceed their timeout."""
     expiration_interval_ms: int
-    """Between two looks for transactional ids that were silent for too long."""
+    """Between two checks for expired transactional ids."""
 
 
 def build_settings(config: BrokerConfig) -> TransactionSettings:

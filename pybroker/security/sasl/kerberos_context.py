@@ -36,7 +36,7 @@ class AcceptedContext(LibraryContext):
     def accept(self, token: bytes) -> bytes:
         """As `Context.accept`."""
         answer: bytes | None = self._called(lambda: self._context.step(token))
-        # A failure that has a token for the client is raised by the next look at the context.
+        # A failure that has a token for the client is raised by the next check of the context.
         if self.stands and self._context.mech != self._gssapi.MechType.kerberos:
             raise ContextError("the context is none of Kerberos")
         return answer or b""

@@ -91,7 +91,7 @@ class LogToClean(msgspec.Struct, frozen=True):
 
 
 class CleanerCounts:
-    """What a cleaner has done since the start, and what its last look has found; any thread may read it."""
+    """The work of a cleaner since the start, and the result of its last check; any thread may read it."""
 
     def __init__(self) -> None:
         self.passes = 0
@@ -106,8 +106,8 @@ class CleanerCounts:
         """Logs that are worth a pass."""
         self.due_bytes = 0
         """Bytes that can be cleaned of these."""
-        self.looked_ms: int | None = None
-        """When the last look was, by the wall clock."""
+        self.checked_ms: int | None = None
+        """Time of the last check, by the wall clock."""
 
 
 class Cleaner:
@@ -148,7 +148,7 @@ class Cleaner:
         # Guards all that follows.
         self._lock = threading.Lock()
         self._in_work: set[Key] = set()
-        # Invariant: a partition that is here is open, or the next look forgets it.
+        # Invariant: a partition that is here is open, or the next check removes it.
         self._uncleanable: dict[Key, Partition] = {}
         # What the files of each directory hold; read once, before the first pass.
         self._offsets: dict[Path, dict[Key, int]] = {}
@@ -226,7 +226,7 @@ class Cleaner:
             with self._lock:
                 self._in_work.discard(chosen.key)
 
-    def look(self) -> list[LogToClean]:
+    def survey(self) -> list[LogToClean]:
         """Return every compacted log with its dirtiness, in no order."""
         with self._lock:
             return list(self._survey())
@@ -246,12 +246,12 @@ class Cleaner:
             )
 
     def _choose(self) -> LogToClean | None:
-        """Return the filthiest log that is due; every log that is looked at is rolled when its time has come."""
+        """Return the filthiest log that is due; every checked log is rolled when its time has come."""
         found = list(self._survey())
         self._forget_others({log_to_clean.key for log_to_clean in found})
         self.counts.uncleanable = len(self._uncleanable)
         self.counts.max_dirty_ratio = max((one.bytes.ratio for one in found), default=0.0)
-        self.counts.looked_ms = self._now_ms()
+        self.counts.checked_ms = self._now_ms()
         barred = self._in_work | self._uncleanable.keys()
         due = [one for one in found if one.is_due and one.key not in barred and not self._is_moving(*one.key)]
         self.counts.due, self.counts.due_bytes = len(due), sum(one.bytes.cleanable for one in due)
@@ -286,7 +286,7 @@ class Cleaner:
                 try:
                     yield self._survey_one(directory, partition, *policy, now_ms)
                 except (OSError, ValueError) as error:
-                    log.error("%s-%d cannot be looked at by the cleaner: %s", partition.topic, partition.index, error)
+                    log.error("%s-%d cannot be checked by the cleaner: %s", partition.topic, partition.index, error)
 
     def _survey_one(
         self, directory: LogDirectory, partition: Partition, policy: CompactionPolicy, segment_ms: int, now_ms: int

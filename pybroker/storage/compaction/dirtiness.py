@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """What the decision looks at of one segment."""
+    """The facts about one segment that the decision needs."""
 
     base_offset: int
     size: int

@@ -47,9 +47,9 @@ def audit(records: DataFrame, expected: Sequence[Expected] = ()) -> Report:
     from pyspark.sql import functions
 
     stamps = functions.substring("value", 1, STAMP_BYTES).alias("value")  # what follows the stamp stays in the JVM
-    looked_at = records.select(*(name for name in COLUMNS if name != "value"), stamps)
+    selected = records.select(*(name for name in COLUMNS if name != "value"), stamps)
     with _batches_by_rows_alone(records.sparkSession):
-        rows = looked_at.mapInArrow(tally_batches, _PIECE).collect()
+        rows = selected.mapInArrow(tally_batches, _PIECE).collect()
     pieces = [(row["topic"], row["partition"], pickle.loads(row["tally"])) for row in rows]
     return build_report(merged(pieces), expected)
 
@@ -58,7 +58,7 @@ def audit(records: DataFrame, expected: Sequence[Expected] = ()) -> Report:
 def _batches_by_rows_alone(spark: SparkSession) -> Iterator[None]:
     """Spark adds up the bytes of a batch anew at each row that it puts in, which takes longer than all the rest.
 
-    Rows that are cut to their stamps need no such limit; at its highest it is not looked at.
+    Rows that are cut to their stamps need no such limit; at its highest it is ignored.
     """
     limit = spark.conf.get(_MAX_BATCH_BYTES)
     assert limit is not None

@@ -113,7 +113,7 @@ def _by_producer(producers: NDArray[np.uint64]) -> Iterator[tuple[int, slice | N
 
 LOG_APPEND_TIME = 1
 COLUMNS = ("topic", "partition", "offset", "timestamp", "timestampType", "value")
-"""The columns of a batch that `Pieces` looks at."""
+"""The columns of a batch that `Pieces` reads."""
 
 
 class Pieces:

@@ -37,7 +37,7 @@ class NativeConsumer:
         self._starts = threading.Event()
 
     def prepare(self) -> None:
-        """Say what is read; the engine looks for it at once, but nothing is taken before the start."""
+        """Set what is read. The engine finds the partitions at once, but takes no record before the start."""
         plan = self._plan
         if plan.group_topics:
             self._member = Consumer(plan.bootstrap_servers, plan.properties)

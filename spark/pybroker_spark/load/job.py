@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _MARGIN_S = 0.2
 """From the order to start to the start: longer than the way of a message, shorter than anybody's patience."""
-_LOOK_S = 0.1
+_POLL_INTERVAL_S = 0.1
 _SLOTS_CHECK_FAILED = "BarrierJobSlotsNumberCheckFailed"
 _FAREWELL_S = 10.0
 """For the last words of tasks after Spark's job has ended."""
@@ -82,7 +82,7 @@ def _run(spark: SparkSession, plan: LoadPlan, watch: Watch, *, channel_tls: bool
         conductor = Conductor(plan, listener)
         try:
             while job.thread.is_alive():
-                conductor.take(_LOOK_S)
+                conductor.take(_POLL_INTERVAL_S)
                 watch(conductor.board, conductor.elapsed_s())
         except KeyboardInterrupt:
             conductor.stop("interrupted")
@@ -219,7 +219,7 @@ class Conductor:
         """Spark's job has ended: take in what is still on its way. Raises LoadError when the load never began."""
         deadline = time.monotonic() + timeout_s
         while self._open and time.monotonic() < deadline:
-            self.take(_LOOK_S)
+            self.take(_POLL_INTERVAL_S)
         for task in range(self._plan.tasks):
             self.board.lose(task, failure or "it ended without a word")
         if failure and not self._reason:

@@ -15,7 +15,7 @@ from pybroker_spark.load.plan import ProducerPlan
 from pybroker_spark.load.schedule import Portion, Schedule
 
 _STRIDE = 10_000
-"""Records handed to a client between two looks at the clock."""
+"""Records handed to a client between two checks of the clock."""
 _STRIDE_BYTES = 1024 * 1024
 _LONGEST_NAP_S = 0.05
 _COMMIT_S = 120.0

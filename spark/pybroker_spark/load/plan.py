@@ -38,7 +38,7 @@ class ProducerPlan:
     stamped: bool = False
     engine: str = PYBROKER
     nap_s: float = 0.001
-    """The shortest wait between two looks at the schedule."""
+    """The shortest wait between two checks of the schedule."""
     keys: int = 0
     """How many different keys the records have, which lead to their partitions; they are stamped. 0: no keys."""
     skew: float = 0.0

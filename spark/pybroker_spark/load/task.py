@@ -21,8 +21,8 @@ from pybroker_spark.load.interval import PHASES, Interval
 from pybroker_spark.load.plan import CONFLUENT, ConsumerPlan, LoadPlan
 from pybroker_spark.load.producing import NativeProducer
 
-_LOOK_S = 0.05
-"""How often a task looks whether a client has ended."""
+_POLL_INTERVAL_S = 0.05
+"""How often a task checks whether a client has ended."""
 
 
 def make_client(plan: LoadPlan, number: int) -> Client:
@@ -169,7 +169,7 @@ class _Task:
                 next_s = now + self._plan.interval_s
             left = [running for running in left if running not in over]
             if left:
-                left[0].wait(_LOOK_S)
+                left[0].wait(_POLL_INTERVAL_S)
 
     def _end_of(self, running: _Running) -> float:
         return running.client.end_s if running.client is not None else 0.0

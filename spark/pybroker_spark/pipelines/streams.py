@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-LOOK_SECONDS = 1
+POLL_SECONDS = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -181,7 +181,7 @@ def _triggered(writer: DataStreamWriter, arguments: argparse.Namespace) -> DataS
 def _wait(queries: list[StreamingQuery], stop: threading.Event) -> None:
     running = list(queries)
     while running and not stop.is_set():
-        running = [query for query in running if not query.awaitTermination(LOOK_SECONDS)]
+        running = [query for query in running if not query.awaitTermination(POLL_SECONDS)]
     for query in running:
         query.stop()
 

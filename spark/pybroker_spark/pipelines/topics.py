@@ -1,4 +1,4 @@
-"""Topics as a job's sources and targets: options, a look whether they are there, reading, writing.
+"""Topics as a job's sources and targets: options, a check that they exist, reading, writing.
 
 Owns the only lines of the jobs that name the data source `pybroker`. Its options are those of Spark's Kafka connector.
 Must not know what the records mean.

@@ -1,7 +1,7 @@
 """What a streaming write can fail with, beside what the client raises.
 
     SinkError
-    ├── TargetLostError   a topic, or records of it, are gone that this query wrote or has to look at
+    ├── TargetLostError   a topic, or records of it, are missing that this query wrote or has to check
     ├── ReplayError       an attempt has other rows than the one that it repeats
     ├── SplitError        a batch is repeated by other tasks than those that began it
     ├── InterferenceError the log does not hold what this attempt wrote: an older one is still writing

@@ -1,7 +1,7 @@
 """Reading back what the attempts of a task have written: the way after a failure, never taken without one.
 
-Owns where to look (from the first attempt's marks to the end of each partition) and the refusal where it cannot be seen
-any more. Rows are recognized by the producer id of their batches, which belongs to one task of one batch of one query.
+Owns the range to read (from the first attempt's offsets to the end of each partition) and the refusal where it is gone.
+Rows are recognized by the producer id of their batches, which belongs to one task of one batch of one query.
 """
 
 from __future__ import annotations

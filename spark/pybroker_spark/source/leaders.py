@@ -1,4 +1,4 @@
-"""Which partitions came to other leaders between two looks at the cluster, for the driver's log and for reports."""
+"""Which partitions came to other leaders between two checks of the cluster, for the driver's log and for reports."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _NAMED = 8
 
 
 class LeaderWatch:
-    """Compares the leader epochs of each look with those of the looks before."""
+    """Compares the leader epochs of each call with those of the calls before."""
 
     def __init__(self) -> None:
         self._epochs: dict[tuple[str, bytes, int], int] = {}
         self.changes = 0
         """How much the leader epochs of all partitions rose since each was seen first."""
 
-    def look(self, topics: Iterable[TopicDescription]) -> str | None:
+    def compare(self, topics: Iterable[TopicDescription]) -> str | None:
         """Take what the cluster says now; returns which partitions came to other leaders since then, None for none."""
         met = []
         for topic in topics:

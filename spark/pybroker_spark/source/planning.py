@@ -47,7 +47,7 @@ class Planner:
         self.options = options
         self._admin: Admin | None = None
         self.topic_ids: dict[str, bytes] = {}
-        """The topics that were there at the last look; a topic made anew has another id. Zeros from old brokers."""
+        """Topic ids at the last check. A topic that was created again has another id. Old brokers return zeros."""
         self._leaders = LeaderWatch()
 
     def __enter__(self) -> Self:
@@ -66,7 +66,7 @@ class Planner:
 
     @property
     def leader_changes(self) -> int:
-        """How often the partitions came to other leaders between the looks of `partitions`."""
+        """Number of leader changes between the calls of `partitions`."""
         return self._leaders.changes
 
     def partitions(self, *, missing_ok: bool = False) -> list[TopicPartition]:
@@ -83,7 +83,7 @@ class Planner:
             names = sorted({p.topic for p in topics.assigned} or topics.names)
         described = self._describe(names, missing_ok)
         self.topic_ids = {topic.name: topic.topic_id for topic in described}
-        if (moved := self._leaders.look(described)) is not None:
+        if (moved := self._leaders.compare(described)) is not None:
             _log.warning("leaders changed, and reading goes on with the new ones: %s", moved)
         found = [TopicPartition(topic.name, partition.index) for topic in described for partition in topic.partitions]
         if topics.assigned:
@@ -149,7 +149,7 @@ class Planner:
         """
         options = self.options
         partitions = self.partitions()
-        # In this order what is deleted or written meanwhile looks like no loss.
+        # In this order, a deletion or a write meanwhile is not mistaken for a loss.
         first = self.all_at(partitions, EARLIEST)
         start = self.resolve(options.starting or Everywhere(EARLIEST), partitions, starting=True)
         end = self.resolve(options.ending or Everywhere(LATEST), partitions, starting=False)

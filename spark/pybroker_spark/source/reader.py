@@ -22,7 +22,7 @@ from pybroker_spark.source.planning import Planner
 from pybroker_spark.source.ranges import OffsetRange
 from pybroker_spark.source.worker import log_as_spark, settle
 
-_LOOK_AFTER_S = 1.0
+_POLL_TIMEOUT_S = 1.0
 """Silence after which the cluster is asked whether what is missing is still there."""
 
 _log = logging.getLogger(__name__)
@@ -87,17 +87,17 @@ class _RangeRead:
         self._begin_at(self.wanted.start)
         while self.position < self.wanted.end:
             try:
-                taken = self.fetcher.take(_LOOK_AFTER_S, columns=self.columns, end=self.wanted.end)
+                taken = self.fetcher.take(_POLL_TIMEOUT_S, columns=self.columns, end=self.wanted.end)
             except LogTruncationError as error:
                 self._take_truncation(error)
                 continue
             except BrokerError as error:
                 if error.code not in (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                     raise
-                self._look()
+                self._check_range()
                 continue
             if taken is None:
-                self._look()
+                self._check_range()
                 continue
             self.position = taken.next_offset
             self._move_deadline()
@@ -122,7 +122,7 @@ class _RangeRead:
     def _move_deadline(self) -> None:
         self.deadline = time.monotonic() + self.options.poll_timeout_s
 
-    def _look(self) -> None:
+    def _check_range(self) -> None:
         """Nothing came: find out whether it is gone or late."""
         rest = OffsetRange(self.wanted.partition, self.position, self.wanted.end)
         with Planner(self.options) as planner:

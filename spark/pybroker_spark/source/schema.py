@@ -46,7 +46,7 @@ WRITTEN: Final[dict[str, tuple[DataType, ...]]] = {
     "partition": (IntegerType(),),
     "timestamp": (TimestampType(),),
 }
-"""The columns that a write looks at, and the types that each may have; others are left alone.
+"""The columns that a write uses, and the types that each may have; others are left alone.
 
 All but `timestamp` are those of Spark's Kafka connector, which gives every row the time of its writing.
 """

@@ -53,7 +53,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offsets | None = None
         """With availableNow: where the query ends. No offset beyond is ever returned."""
         self._latest: Offsets = {}
-        """What the cluster held at the last look."""
+        """The latest offsets at the last check."""
         self._last_batch_s: float | None = None
         """When the last micro-batch was given something; None before the first."""
         self._topic_ids: dict[str, bytes] = {}
@@ -91,13 +91,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self.planner.all_at(self.planner.partitions(missing_ok=True), LATEST)
 
     def reportLatestOffset(self) -> Checkpoint | None:
-        """What the cluster held at the last look, for Spark's progress."""
+        """The latest offsets at the last check, for Spark's progress."""
         return write_checkpoint(self._latest) if self._latest else None
 
     def latestOffset(self, start: Checkpoint, limit: ReadLimit) -> Checkpoint:
         """Where the next micro-batch ends; `start` itself when there is nothing to do. Raises DataLossError."""
         begun = read_checkpoint(start)
-        latest = self._look(begun)
+        latest = self._read_latest(begun)
         self._latest = latest
         if not isinstance(limit, ReadAllAvailable):
             latest = self._limited(begun, latest, limit)
@@ -160,7 +160,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._planner is not None:
             self._planner.close()
 
-    def _look(self, begun: Offsets) -> Offsets:
+    def _read_latest(self, begun: Offsets) -> Offsets:
         """The latest offsets of the partitions there are, asked again while they contradict what was read."""
         attempts = self.options.fetch_attempts
         for attempt in range(1, attempts + 1):
@@ -187,7 +187,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self.planner.all_at(self.planner.partitions(missing_ok=True), LATEST)  # deleted between two answers
 
     def _made_anew(self, begun: Offsets) -> list[str]:
-        """The topics that were deleted and created again since the last look, which offsets alone may not show."""
+        """The topics that were deleted and created again since the last check, which offsets alone may not show."""
         now = {topic: topic_id for topic, topic_id in self.planner.topic_ids.items() if any(topic_id)}
         anew = [topic for topic, topic_id in now.items() if self._topic_ids.get(topic, topic_id) != topic_id]
         self._topic_ids |= now

@@ -32,7 +32,7 @@ class Broker:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moved_clients, "_LOOK_EVERY_S", 0)
+    monkeypatch.setattr(moved_clients, "_POLL_INTERVAL_S", 0)
 
 
 async def _seconds(broker: Broker) -> tuple[bool, float]:

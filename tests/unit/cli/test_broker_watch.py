@@ -13,7 +13,7 @@ NO_SERVER = "127.0.0.1:1"
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker_watch, "_WARNS_AFTER_S", 0.0)
-    monkeypatch.setattr(broker_watch, "_LOOK_S", 0.01)
+    monkeypatch.setattr(broker_watch, "_POLL_INTERVAL_S", 0.01)
 
 
 def test_it_is_said_once_for_a_call_that_no_broker_answers(capsys: pytest.CaptureFixture[str]) -> None:

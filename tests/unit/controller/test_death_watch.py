@@ -39,7 +39,7 @@ class Cluster:
 
     async def looked(self) -> None:
         """Wait until nothing is looked for."""
-        await asyncio.gather(*self.watch._looks.values())
+        await asyncio.gather(*self.watch._probes.values())
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ async def test_a_host_that_cannot_be_one_says_nothing_of_its_broker(cluster: Clu
 async def test_a_broker_that_still_listens_is_left_to_its_session(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(death_watch, "_LONGEST_LOOK_S", 0.01)
+    monkeypatch.setattr(death_watch, "_PROBE_TIMEOUT_S", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as server:
         cluster.address = server.getsockname()
         cluster.watch.note(9, BROKER, EPOCH)
@@ -114,7 +114,7 @@ async def test_a_broker_with_another_connection_is_alive(cluster: Cluster) -> No
     cluster.watch.note(10, BROKER, EPOCH)
     cluster.watch.connection_closed(9)
     assert not cluster.watch.is_gone(BROKER)
-    assert not cluster.watch._looks
+    assert not cluster.watch._probes
 
 
 async def test_an_earlier_connection_that_a_network_cut_left_open_is_no_sign_of_life(
@@ -127,7 +127,7 @@ async def test_an_earlier_connection_that_a_network_cut_left_open_is_no_sign_of_
     assert await cluster.dead.get() == (BROKER, EPOCH)
     await cluster.looked()
     cluster.watch.connection_closed(9)
-    assert not cluster.watch._looks
+    assert not cluster.watch._probes
 
 
 async def test_a_broker_that_comes_back_within_the_grace_is_not_looked_for() -> None:
@@ -153,7 +153,7 @@ async def test_nobody_is_watched_without_a_grace(free_port: int) -> None:
     cluster.address = "127.0.0.1", free_port
     cluster.watch.note(9, BROKER, EPOCH)
     cluster.watch.connection_closed(9)
-    assert not cluster.watch._looks
+    assert not cluster.watch._probes
 
 
 async def test_a_controller_that_leads_no_more_fences_nobody(

@@ -59,8 +59,8 @@ def test_quotas_of_addresses_are_in_force_with_the_image_and_names_once_they_hav
         quotas = ConnectionQuotas(cast("DataPlane", plane), config, SHARES)
         delta = MetadataDelta(EMPTY_IMAGE)
         quotas.publish(delta, image(**{"": 5.0, "10.0.0.1": 7.0, "localhost": 9.0}))
-        assert quotas._looking is not None
-        await quotas._looking
+        assert quotas._look_up_task is not None
+        await quotas._look_up_task
         quotas.publish(delta, image(**{"": 5.0, "10.0.0.1": 7.0, "localhost": 9.0}))
         quotas.reconfigure(BrokerConfig({"max.connections.per.ip": "4"}))
         quotas.publish(delta, EMPTY_IMAGE)

@@ -105,7 +105,7 @@ def test_a_certificate_that_is_about_to_end_is_said_once_a_day(
 
     def lines(at: datetime) -> list[str]:
         caplog.clear()
-        made.look(at)
+        made.reload_changed_files(at)
         return caplog.messages
 
     said = [] if words is None else [f"the certificate of listener IN {words}, at {ends.isoformat()}"]
@@ -142,7 +142,7 @@ def test_a_location_that_can_be_no_path_leaves_a_listener_as_it_was(
     made.reconfigure(poisoned)
     assert made.of("IN") == before
     assert f"listener IN goes on with its certificate: {store}.location='a\\x00b': expected the path" in caplog.text
-    made.look(datetime.now().astimezone())
+    made.reload_changed_files(datetime.now().astimezone())
     with pytest.raises(ConfigError, match="expected the path of a file, without NUL"):
         made.open("OUT", poisoned["IN"])
     with pytest.raises(ConfigError, match="expected the path of a file, without NUL"):

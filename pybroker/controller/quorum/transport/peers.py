@@ -115,10 +115,10 @@ class Peers:
             if peer.is_connected:
                 peer.announce()
 
-    def look(self) -> None:
-        """Ask the system which peers have closed their connections; what the loop has not seen yet is reported."""
+    def poll(self) -> None:
+        """Poll the sockets of all peers, and report connections that were closed before the event loop has seen it."""
         for peer in self._peers.values():
-            peer.look()
+            peer.poll()
 
     def send(self, messages: Sequence[tuple[int, bytes]]) -> None:
         """Send messages to the replicas that they are for, as one frame for each."""
@@ -167,7 +167,7 @@ class Peer:
         """Whether messages can be sent now."""
         return self._stream is not None and not self._stream.ended.done()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Report a peer that has closed its connection, though the loop has not seen it yet."""
         if self.is_connected and self._stream is not None and self._stream.is_hung_up:
             self._events.hung_up(self._key)

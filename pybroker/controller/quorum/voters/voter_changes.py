@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _MOST_PATIENCE_MS = 15_000
 """So long a change may take: clients wait for half a minute."""
-_LOOK_AGAIN_S = 0.02
+_RETRY_INTERVAL_S = 0.02
 _MOST_ENDPOINTS = 64
 """What a voter says of itself stays in the log and in every snapshot."""
 _IS_PENDING = "Request timed out waiting for leader to handle previous voter change request"
@@ -204,7 +204,7 @@ class VoterChanges:
                 return Result(
                     ErrorCode.REQUEST_TIMED_OUT, f"Aborted add voter operation for {voter} since it is lagging behind"
                 )
-            await asyncio.sleep(_LOOK_AGAIN_S)
+            await asyncio.sleep(_RETRY_INTERVAL_S)
         voters = self._driver.voter.voters.with_voter(voter._replace(kraft_versions=(lowest, highest)))
         if not waits:
             result = self._propose(voters)
@@ -222,7 +222,7 @@ class VoterChanges:
                 "Request timed out waiting for voters to commit the latest voter change with HWM "
                 f"{driver.committed_offset}",
             )
-        committed.add_done_callback(_look_at)
+        committed.add_done_callback(_observe)
         return committed
 
     async def _change(self, voters: VoterSet, timeout_ms: int) -> Result:
@@ -238,7 +238,7 @@ class VoterChanges:
         return Result()
 
 
-def _look_at(committed: asyncio.Future[None]) -> None:
+def _observe(committed: asyncio.Future[None]) -> None:
     """Nobody may wait for a change any more whose leader loses its office."""
     if not committed.cancelled():
         committed.exception()

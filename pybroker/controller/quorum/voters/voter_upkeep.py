@@ -44,7 +44,7 @@ class VoterUpkeep:
         self._refusal = ""
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the checks."""
         self._running = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
@@ -57,11 +57,11 @@ class VoterUpkeep:
         while True:
             await asyncio.sleep(self._settings.fetch_timeout_ms / 2000)
             try:
-                await self._look()
+                await self._check()
             except (ControllerError, OSError) as error:
                 self._note(str(error))
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         voter, own = self._driver.voter, self._own()
         if not voter.is_dynamic or not voter.voters.voters or not own.endpoints:
             return

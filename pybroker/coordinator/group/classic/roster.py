@@ -58,7 +58,7 @@ class Roster(Mapping["MemberId", ClassicMember]):
     __slots__ = ("_after", "_before", "_members", "_table", "_undo")
 
     def __init__(self, members: Iterable[ClassicMember] = ()) -> None:
-        """`members` are looked at when somebody asks for one: a group that a record makes is often replaced before."""
+        """`members` is read when a caller requests one: a group that a record makes is often replaced before."""
         self._members: Iterable[ClassicMember] | None = members
         # Invariant: not None for exactly one of the versions that share a table, unless nobody has asked yet.
         self._table: _Table | None = None

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: what groups look like from outside.
+"""ConsumerGroupDescribe: the state of groups, their members and assignments.
 
 Owns the form. What no topic has a name for any more is left out, as in Kafka.
 """

@@ -72,7 +72,7 @@ def preferred_assignor(members: Iterable[Member], assignors: tuple[str, ...]) ->
 
 
 def metadata_hash(names: frozenset[str], topics: Mapping[str, TopicInfo]) -> int:
-    """Hash what topics look like, as far as they exist."""
+    """Hash the topics that exist."""
     return topic_hash.group_hash({name: _topic_hash(name, topics[name]) for name in present(names, topics)})
 
 
@@ -109,7 +109,7 @@ def check_new_pattern(group: ConsumerGroup, regex: str) -> None:
 
 
 def update_epoch(decision: Decision, view: GroupView, *, changed: bool) -> None:
-    """Raise the group's epoch when a subscription has changed, or what the topics look like has."""
+    """Raise the group's epoch when a subscription or the hash of its topics has changed."""
     group = decision.group
     seen = current_hash(group, view.topics)
     if changed or seen != group.metadata_hash:
@@ -119,7 +119,7 @@ def update_epoch(decision: Decision, view: GroupView, *, changed: bool) -> None:
 
 
 def current_hash(group: ConsumerGroup, topics: Mapping[str, TopicInfo]) -> int:
-    """Hash what the group's topics look like now; computed once for a group and a state of the cluster's topics."""
+    """Hash the group's topics. The hash is computed once for each metadata image that changes topics."""
     seen = group.__dict__.get("_seen")
     if seen is None or seen[0] is not topics:
         seen = group.__dict__["_seen"] = topics, metadata_hash(group.subscribed_topics, topics)

@@ -1,4 +1,4 @@
-"""What a group's topics look like, as one number (KIP-1101).
+"""The hash of a group's topics (KIP-1101).
 
     topic   XXH3-64 of: a zero byte, id, name, number of partitions,
             and for each partition its number and the racks of its replicas in order, each with its length

@@ -126,10 +126,10 @@ def test_files_that_were_replaced_go_when_their_time_has_come(broker: Broker) ->
 def test_the_next_run_goes_on_where_the_last_one_was(broker: Broker) -> None:
     broker.topic("a", segment(0, b"xx"), segment(2, b"x"))
     assert broker.cleaner().clean_filthiest()
-    assert [found.first_dirty for found in broker.cleaner().look()] == [2]
+    assert [found.first_dirty for found in broker.cleaner().survey()] == [2]
     assert not broker.cleaner().clean_filthiest()
     write_checkpoint(broker.path / CLEANED_OFFSETS, {("a", 0): 99})
-    assert [found.first_dirty for found in broker.cleaner().look()] == [0], "a checkpoint beyond the log is none"
+    assert [found.first_dirty for found in broker.cleaner().survey()] == [0], "a checkpoint beyond the log is none"
 
 
 @pytest.mark.parametrize(("text", "warnings"), [("", 0), ("7\n", 1)])
@@ -138,7 +138,7 @@ def test_a_checkpoint_that_kafka_has_made_and_not_written_is_no_damage(
 ) -> None:
     broker.topic("a", segment(0, b"xx"), segment(2, b"x"))
     (broker.path / CLEANED_OFFSETS).write_text(text)
-    assert [found.first_dirty for found in broker.cleaner().look()] == [0]
+    assert [found.first_dirty for found in broker.cleaner().survey()] == [0]
     assert caplog.text.count("all compacted logs there count as dirty") == warnings
 
 

@@ -34,17 +34,17 @@ def test_an_end_is_seen_before_the_loop_comes_to_it(
     connected: asyncio.Queue[int] = asyncio.Queue()
     hung_up: list[int] = []
 
-    async def look(server: socket.socket) -> None:
+    async def poll(server: socket.socket) -> None:
         settings = QuorumSettings(tmp_path, "cluster", 1, (1, 2), retry_backoff_ms=1)
         peers = Peers(settings, PeerEvents(connected.put_nowait, _nothing, _nothing, hung_up.append))
         peers.update({2: PeerAddress(2, "127.0.0.1", server.getsockname()[1])})
         try:
             assert await connected.get() == 2
             other, _ = server.accept()
-            peers.look()
+            peers.poll()
             assert hung_up == []
             other.close()
-            peers.look()
+            peers.poll()
             assert hung_up == [2], "the loop has not run since"
             assert await connected.get() == 2
             server.accept()[0].close()
@@ -52,7 +52,7 @@ def test_an_end_is_seen_before_the_loop_comes_to_it(
             await peers.stop()
 
     with socket.create_server(("127.0.0.1", 0)) as server, asyncio.Runner(loop_factory=loop_factory) as runner:
-        runner.run(asyncio.wait_for(look(server), 60))
+        runner.run(asyncio.wait_for(poll(server), 60))
     assert hung_up.count(2) >= 2, "once by the question, once by the loop"
 
 
