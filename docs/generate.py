@@ -46,39 +46,38 @@ CLIENTS: dict[str, type[ConnectionSettings]] = {
     "Consumer, AsyncConsumer": ConsumerSettings,
 }
 CLIENT_SETTINGS = """\
-Names, types, ranges and defaults are those of Kafka's clients unless a description says otherwise. A constructor judges
-them all before it connects, and raises `SettingError`, a ValueError, for the first that is wrong:
+Names, types, ranges and defaults are those of Kafka's clients unless a description states otherwise. A constructor
+checks all settings before it connects. It raises `SettingError`, a ValueError, for the first wrong setting:
 
-- a key that no client has, with the nearest one; librdkafka's other names for a key, with Kafka's;
-- a value of another type or out of range, and values that do not go together;
-- a value that this client cannot honour: what such a key may hold is in the column *valid*;
-- stores and keys that cannot be read, and credentials that lack a part. No message shows a secret.
+- an unknown key: the error names the nearest known key. For librdkafka's name of a key, it names Kafka's;
+- a value of a wrong type or out of range, and values that exclude each other;
+- a value that this client cannot honour: the column *valid* lists the allowed values;
+- key and trust stores that cannot be read, and incomplete credentials. No message contains a secret.
 
-*Accepted* keys are checked and change nothing; another value than the default is logged at WARN, by the logger
-`pybroker.client`, and so is a key that only other kinds of clients have."""
+*Accepted* keys are checked and have no effect. The logger `pybroker.client` logs a WARN if such a key has another
+value than the default, and for each key that only other kinds of clients have."""
 
 COMMANDS_WORDS = """\
-Options come from the parsers. Every command has `--help`; the manual pages of `pybroker man DIR` say the same as this
-page.
+The options are read from the parsers. Every command has `--help`. `pybroker man DIR` writes this page as manual
+pages.
 
-With `--json` a command prints one JSON document on standard output, of the shape that stands here: each value is the
-name of its JSON type (`|null` where there may be nothing), a list has the shape of its items, and a key in angle
-brackets stands for any name. What goes wrong is a line on standard error, and a status that is not 0. Colours are for
-terminals alone, and `NO_COLOR` in the environment leaves them out there."""
+With `--json` a command prints one JSON document to standard output. This page shows its shape: each value is the
+name of its JSON type, with `|null` if it may be null. A list contains the shape of its items. A key in angle
+brackets stands for any name. An error is a line on standard error, and an exit status other than 0. Colours are
+printed to terminals only, unless the environment contains `NO_COLOR`."""
 
 RIGHTS = """\
-The last column has the operations of Kafka's ACLs that an API requires, and the types of resources. Each API's list
-says what they are for (a whole request, one of its items, or what only the answer names), and by which fields the
-request names the resources. Without `authorizer.class.name` every principal may do
-all of them."""
+The last column contains the ACL operations that an API requires, and the resource types. The list of each API
+states whether an operation is required for the whole request, for one of its items, or for items of the response,
+and which fields name the resources. Without `authorizer.class.name` every principal is allowed all operations."""
 
 
 METRICS_WORDS = """\
-What `/metrics` of the admin listener shows ([how to turn it on](../guides/metrics.md)), as OpenMetrics. A counter grows
-from 0 at the start of the node; Kafka's rates are made of it by `rate()`. A histogram has the series `_bucket`,
-`_count` and `_sum`; its bounds are the powers of two of microseconds, the same on every broker, so that those of
-several brokers can be added. `FetchFollower` and `FetchConsumer` are the two kinds of Fetch in the label `request` of
-times."""
+The metrics of `/metrics` of the admin listener ([how to enable it](../guides/metrics.md)), as OpenMetrics. A
+counter starts at 0 with the node; `rate()` of it corresponds to a rate of Kafka. A histogram has the series
+`_bucket`, `_count` and `_sum`. Its bounds are powers of two in microseconds. They are the same on every broker, so
+histograms of several brokers can be added. In the label `request` of times, a Fetch is `FetchFollower` or
+`FetchConsumer`."""
 
 
 def configs() -> str:

@@ -71,28 +71,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--add", action="store_true", help="add entries")
     action.add_argument("--remove", action="store_true", help="remove entries")
-    action.add_argument("--list", action="store_true", help="list entries, of the given resources or of all")
+    action.add_argument("--list", action="store_true", help="list entries of the named resources, or all entries")
     for option, _, kind in _RESOURCES:
-        parser.add_argument(option, action="append", default=[], metavar="NAME", help=f"a {kind.name}; * for all")
-    parser.add_argument("--cluster", action="store_true", help="the cluster")
+        parser.add_argument(
+            option, action="append", default=[], metavar="NAME", help=f"a {kind.name} resource; * for all"
+        )
+    parser.add_argument("--cluster", action="store_true", help="the CLUSTER resource")
     parser.add_argument(
         "--resource-pattern-type",
         type=str.lower,
         choices=sorted(_PATTERNS),
         default="literal",
-        help="how names stand for resources (%(default)s)",
+        help="pattern type of resource names (%(default)s)",
     )
     for verb in ("allow", "deny"):
-        parser.add_argument(f"--{verb}-principal", action="append", default=[], metavar="User:NAME", help="whom")
-        parser.add_argument(f"--{verb}-host", action="append", default=[], metavar="HOST", help="from which host (*)")
+        parser.add_argument(
+            f"--{verb}-principal", action="append", default=[], metavar="User:NAME", help=f"principal to {verb}"
+        )
+        parser.add_argument(f"--{verb}-host", action="append", default=[], metavar="HOST", help=f"host to {verb} (*)")
     parser.add_argument(
-        "--principal", nargs="?", action="append", default=[], metavar="User:NAME", help="list what is about it, or all"
+        "--principal",
+        nargs="?",
+        action="append",
+        default=[],
+        metavar="User:NAME",
+        help="with --list: only entries of these principals",
     )
-    parser.add_argument("--operation", action="append", default=[], metavar="OPERATION", help="what (All)")
-    parser.add_argument("--producer", action="store_true", help="what a producer to --topic needs")
-    parser.add_argument("--consumer", action="store_true", help="what a consumer of --topic in --group needs")
-    parser.add_argument("--idempotent", action="store_true", help="with --producer: may write idempotently")
-    parser.add_argument("--force", action="store_true", help="do not ask")
+    parser.add_argument(
+        "--operation", action="append", default=[], metavar="OPERATION", help="operation to allow or deny (All)"
+    )
+    parser.add_argument(
+        "--producer", action="store_true", help="add or remove the entries that a producer to --topic needs"
+    )
+    parser.add_argument(
+        "--consumer", action="store_true", help="add or remove the entries that a consumer of --topic in --group needs"
+    )
+    parser.add_argument("--idempotent", action="store_true", help="with --producer: also IDEMPOTENT_WRITE")
+    parser.add_argument("--force", action="store_true", help="skip the confirmation")
     add_json_option(parser)
 
 

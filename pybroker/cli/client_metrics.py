@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pybroker.client.administration.admin import Admin
 
 DESCRIPTION = (
-    "Say which clients push which metrics to the brokers (KIP-714). "
+    "Configure which metrics clients push to the brokers (KIP-714). "
     "Options and output are those of kafka-client-metrics."
 )
 JSON = {"--list": ["string"], "--describe": [{"name": "string", "configs": {"<config>": "string|null"}}]}
@@ -36,17 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
     add_cluster_options(parser, required=False)
-    add("--alter", action="store_true", help="make or change a subscription")
-    add(
-        "--delete", action="store_true", help="take all settings of a subscription away, and with them the subscription"
-    )
-    add("--describe", action="store_true", help="show the settings of one subscription, or of all")
+    add("--alter", action="store_true", help="create or change a subscription")
+    add("--delete", action="store_true", help="delete a subscription")
+    add("--describe", action="store_true", help="describe one subscription, or all")
     add("--list", action="store_true", help="list the subscriptions")
     add("--name", metavar="NAME", help="the subscription")
-    add("--generate-name", action="store_true", help="make up a name, a UUID")
-    add("--interval", metavar="MS", help="time between two pushes of a client in milliseconds; empty for the default")
+    add("--generate-name", action="store_true", help="generate the name, a UUID")
+    add("--interval", metavar="MS", help="interval in ms at which a client pushes; empty for the default")
     add("--match", metavar="K1=V1,K2=V2", help=f"which clients: patterns for {', '.join(ATTRIBUTES)}; empty for all")
-    add("--metrics", metavar="M1,M2", help="prefixes of the names of metrics; * for all, empty for none")
+    add("--metrics", metavar="M1,M2", help="prefixes of metric names; * for all, empty for none")
     add_json_option(parser)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = (
     "Run a cluster of brokers on this machine, for development and CI: start, status, stop, kill, pause, resume, "
-    "restart. Ask any cluster, with options and output of kafka-cluster: cluster-id, unregister, list-endpoints."
+    "restart. Describe any cluster, with options and output of kafka-cluster: cluster-id, unregister, list-endpoints."
 )
 
 

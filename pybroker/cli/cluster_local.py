@@ -67,13 +67,15 @@ def add_subcommands(subcommands: argparse._SubParsersAction[argparse.ArgumentPar
         return parser
 
     start = add("start", _start, "start a cluster and stay in the foreground until SIGINT or SIGTERM stops it")
-    start.add_argument("--brokers", type=int, metavar="N", help="how many brokers (default: 3, or those there are)")
+    start.add_argument(
+        "--brokers", type=int, metavar="N", help="number of brokers (default: 3, or the number of an existing cluster)"
+    )
     start.add_argument(
         "--port",
         type=int,
         metavar="PORT",
-        help=f"port of broker 1, the next ones follow, and controllers {_CONTROLLERS_ABOVE} above; 0: any free ones "
-        f"(default: {_PORT})",
+        help=f"port of broker 1; the other brokers have the next ports, controllers {_CONTROLLERS_ABOVE} above; "
+        f"0: any free ports (default: {_PORT})",
     )
     start.add_argument(
         "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting for every broker"
@@ -81,10 +83,10 @@ def add_subcommands(subcommands: argparse._SubParsersAction[argparse.ArgumentPar
     add_json_option(add("status", _status, "print the brokers, their addresses and processes"))
     add("stop", _stop, "stop all brokers cleanly")
     for name, execute, what in (
-        ("kill", _kill, "end a broker as a crash does"),
-        ("pause", _pause, "keep a broker's process from running"),
-        ("resume", _resume, "let a paused broker go on"),
-        ("restart", _restart, "start a broker that was killed, or stop one cleanly and start it again"),
+        ("kill", _kill, "kill a broker (SIGKILL)"),
+        ("pause", _pause, "pause the process of a broker (SIGSTOP)"),
+        ("resume", _resume, "resume a paused broker (SIGCONT)"),
+        ("restart", _restart, "restart a broker: stop it cleanly if it runs, and start it"),
     ):
         add(name, execute, what).add_argument("broker", type=int, metavar="N", help="the broker's id")
 

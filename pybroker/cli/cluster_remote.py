@@ -36,17 +36,15 @@ def add_subcommands(subcommands: argparse._SubParsersAction[argparse.ArgumentPar
         servers.add_argument("--bootstrap-server", "-b", metavar="HOST:PORT", help="brokers to connect to")
         servers.add_argument("--bootstrap-controller", "-C", metavar="HOST:PORT", help="controllers to connect to")
         parser.add_argument("--command-config", "-c", type=Path, metavar="FILE", help="client settings")
-        parser.add_argument("--config", type=Path, metavar="FILE", help="the same, as it was")
+        parser.add_argument("--config", type=Path, metavar="FILE", help="deprecated: --command-config")
         parser.set_defaults(execute=_execute, ask=ask)
         return parser
 
     add_json_option(add("cluster-id", _cluster_id, "print the id of a cluster"))
-    unregister = add("unregister", _unregister, "have a cluster forget a broker that does not come back")
+    unregister = add("unregister", _unregister, "unregister a broker that does not return")
     unregister.add_argument("--id", "-i", type=int, required=True, metavar="ID", help="the broker's id")
-    endpoints = add("list-endpoints", _list_endpoints, "list the nodes of a cluster and where they are reached")
-    endpoints.add_argument(
-        "--include-fenced-brokers", action="store_true", help="also brokers that are registered and not at work"
-    )
+    endpoints = add("list-endpoints", _list_endpoints, "list the endpoints of the nodes of a cluster")
+    endpoints.add_argument("--include-fenced-brokers", action="store_true", help="also list fenced brokers")
     add_json_option(endpoints)
 
 

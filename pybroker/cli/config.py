@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pybroker.config.broker import BrokerConfig
 
-DESCRIPTION = "Show what the settings of a node come to, or judge them before a start."
+DESCRIPTION = "Print the effective settings of a node, or validate them before a start."
 
 _FAULT = {"setting": "string", "words": "string", "source": "string", "line": "integer|null"}
 JSON = {
@@ -71,17 +71,17 @@ class _Finding(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
     subcommands = parser.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")
-    shows = subcommands.add_parser("print", allow_abbrev=False, help="print every setting with where it comes from")
-    shows.add_argument("--changed", action="store_true", help="only what the file and the overrides give")
+    shows = subcommands.add_parser("print", allow_abbrev=False, help="print each setting with its value and its source")
+    shows.add_argument("--changed", action="store_true", help="only settings of the file and the overrides")
     shows.set_defaults(execute=_print)
     judges = subcommands.add_parser(
-        "validate", allow_abbrev=False, help="print everything that is wrong; the status is 1 where a start would fail"
+        "validate", allow_abbrev=False, help="print every fault; the exit status is 1 if a start would fail"
     )
     judges.set_defaults(execute=_validate)
     for one in (shows, judges):
         one.add_argument("-c", "--config", type=Path, metavar="FILE", help="a server.properties in Kafka's format")
         one.add_argument(
-            "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that wins over the file"
+            "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that overrides the file"
         )
         one.add_argument("properties", nargs="?", type=Path, metavar="FILE", help="the same as --config FILE")
         add_json_option(one)

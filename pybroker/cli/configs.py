@@ -136,9 +136,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_node_options(parser)
     action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--describe", action="store_true", help="show settings that somebody changed")
+    action.add_argument("--describe", action="store_true", help="describe settings that differ from the defaults")
     action.add_argument("--alter", action="store_true", help="change settings")
-    parser.add_argument("--all", action="store_true", help="with --describe: every setting, where it comes from")
+    parser.add_argument("--all", action="store_true", help="with --describe: all settings, with their sources")
     parser.add_argument(
         "--entity-type",
         action="append",
@@ -175,9 +175,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--user-defaults", action="store_true", help="the default of all users")
     parser.add_argument("--client-defaults", action="store_true", help="the default of all clients")
     parser.add_argument("--ip-defaults", action="store_true", help="the default of all addresses")
-    parser.add_argument("--add-config", metavar="K=V,...", help="settings to give; brackets group a value: k=[a,b]")
-    parser.add_argument("--add-config-file", type=Path, metavar="FILE", help="a properties file of settings to give")
-    parser.add_argument("--delete-config", metavar="K,...", help="settings to take away")
+    parser.add_argument(
+        "--add-config", metavar="K=V,...", help="settings to add or change; brackets group a value: k=[a,b]"
+    )
+    parser.add_argument(
+        "--add-config-file", type=Path, metavar="FILE", help="a properties file with settings to add or change"
+    )
+    parser.add_argument("--delete-config", metavar="K,...", help="settings to remove")
     add_json_option(parser)
 
 

@@ -75,12 +75,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--broker-list", dest="bootstrap_server", metavar="HOST:PORT", help="deprecated: --bootstrap-server"
     )
     add("--topic", required=True, help="the topic to send to")
-    add("--sync", action="store_true", help="send one record at a time, and wait for its acknowledgement")
+    add("--sync", action="store_true", help="wait for the acknowledgement of each record before the next one is sent")
     codecs = "none, gzip, snappy, lz4 or zstd; without a value gzip"
     add("--compression-codec", nargs="?", const="gzip", metavar="CODEC", help=codecs)
     for option, key in (
         ("batch-size", "batch.size"),
-        ("max-partition-memory-bytes", "batch.size, and wins over --batch-size"),
+        ("max-partition-memory-bytes", "batch.size; overrides --batch-size"),
         ("request-timeout-ms", "request.timeout.ms"),
         ("message-send-max-retries", "retries"),
         ("retry-backoff-ms", "retry.backoff.ms"),
@@ -94,8 +94,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         shown = "" if default is None else f" (default: {default})"
         add(f"--{option}", type=int, metavar="N", help=f"the producer's {key}{shown}")
     add("--request-required-acks", metavar="ACKS", help="the producer's acks (default: -1)")
-    add("--line-reader", default=_READER, metavar="CLASS", help=f"what reads lines: {_READER} alone")
-    reader = "of the reader: parse.key=true, key.separator, parse.headers, null.marker, ignore.error and the like"
+    add("--line-reader", default=_READER, metavar="CLASS", help=f"class of the line reader: only {_READER}")
+    reader = "a property of the line reader, such as parse.key=true, key.separator, parse.headers or null.marker"
     add_properties(parser, "reader-property", "property", reader)
     add("--reader-config", type=Path, metavar="FILE", help="properties of the reader")
     add_properties(parser, "command-property", "producer-property", "a setting of the producer")

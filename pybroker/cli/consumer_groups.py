@@ -53,37 +53,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add, flag = parser.add_argument, "store_true"
     add_cluster_options(parser, properties=True, required=False)
     add("--list", action=flag, help="list all consumer groups")
-    add("--describe", action=flag, help="describe groups, and how far behind they are")
-    add("--delete", action=flag, help="delete groups with all their offsets")
-    add("--reset-offsets", action=flag, help="set the offsets of inactive groups anew")
+    add("--describe", action=flag, help="describe groups: members, offsets and lag")
+    add("--delete", action=flag, help="delete groups and their offsets")
+    add("--reset-offsets", action=flag, help="reset the offsets of inactive groups")
     add("--delete-offsets", action=flag, help="delete offsets of a group")
     add("--group", action="append", default=[], metavar="GROUP", help="a group to act on; may be repeated")
     add("--all-groups", action=flag, help="act on all consumer groups")
     add("--topic", action="append", default=[], metavar="TOPIC[:N,N]", help="a topic, or some of its partitions")
-    add("--all-topics", action=flag, help="with --reset-offsets: every partition that has an offset")
-    add("--state", nargs="?", const="", metavar="STATES", help="with --describe or --list: states, or only some")
-    add("--type", nargs="?", const="", metavar="TYPES", help="with --list: types, or only some")
+    add("--all-topics", action=flag, help="with --reset-offsets: all topics with committed offsets")
+    add(
+        "--state",
+        nargs="?",
+        const="",
+        metavar="STATES",
+        help="with --describe: the state of groups; with --list: states, or only groups in STATES",
+    )
+    add("--type", nargs="?", const="", metavar="TYPES", help="with --list: types, or only groups of TYPES")
     add("--members", action=flag, help="with --describe: the members")
     add("--offsets", action=flag, help="with --describe: offsets and lag (default)")
     add("--verbose", action=flag, help="with --describe: more columns")
-    add("--timeout", type=int, default=30_000, metavar="MS", help="most time for a request's answer (default: 30000)")
+    add("--timeout", type=int, default=30_000, metavar="MS", help="request timeout (default: 30000)")
     add_json_option(parser)
     _add_reset(parser)
 
 
 def _add_reset(parser: argparse.ArgumentParser) -> None:
     add, flag = parser.add_argument, "store_true"
-    add("--dry-run", action=flag, help="with --reset-offsets: only show what would be set (default)")
-    add("--execute", action=flag, help="with --reset-offsets: set it")
-    add("--export", action=flag, help="with --reset-offsets: show it as CSV")
+    add("--dry-run", action=flag, help="with --reset-offsets: print the new offsets without setting them (default)")
+    add("--execute", action=flag, help="with --reset-offsets: set the new offsets")
+    add("--export", action=flag, help="with --reset-offsets: print the new offsets as CSV")
     add("--to-offset", type=int, metavar="OFFSET", help="reset to an offset")
     add("--to-datetime", metavar="TIME", help="reset to a time: YYYY-MM-DDThh:mm:ss.sss")
-    add("--by-duration", metavar="DURATION", help="reset to a time before now: PnDTnHnMnS")
+    add("--by-duration", metavar="DURATION", help="reset to the current time minus a duration: PnDTnHnMnS")
     add("--to-earliest", action=flag, help="reset to the first offset")
-    add("--to-latest", action=flag, help="reset to the end")
+    add("--to-latest", action=flag, help="reset to the log end offset")
     add("--to-current", action=flag, help="reset to the current offset")
-    add("--shift-by", type=int, metavar="N", help="reset by so many offsets, forwards or backwards")
-    add("--from-file", type=Path, metavar="FILE", help="reset as a CSV file says")
+    add("--shift-by", type=int, metavar="N", help="shift offsets by N, forwards or (negative) backwards")
+    add("--from-file", type=Path, metavar="FILE", help="reset to the offsets of a CSV file")
 
 
 def run(arguments: argparse.Namespace) -> int:

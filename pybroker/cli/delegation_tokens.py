@@ -68,20 +68,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=_path,
         metavar="FILE",
-        help="client settings, those of a user who has proved who it is",
+        help="client settings, with the login of a user",
     )
     action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--create", action="store_true", help="make a token")
-    action.add_argument("--renew", action="store_true", help="have a token live longer")
-    action.add_argument("--expire", action="store_true", help="have a token end")
-    action.add_argument("--describe", action="store_true", help="list tokens: of owners, or all that the user may know")
+    action.add_argument("--create", action="store_true", help="create a token")
+    action.add_argument("--renew", action="store_true", help="extend the expiry of a token")
+    action.add_argument("--expire", action="store_true", help="change the expiry of a token, or expire it now")
+    action.add_argument(
+        "--describe", action="store_true", help="describe tokens of owners, or all that the user may describe"
+    )
     parser.add_argument(
         "--owner-principal",
         nargs="?",
         action="append",
         default=[],
         metavar="User:NAME",
-        help="whose tokens; whom a token is for",
+        help="with --create: the owner of the token; with --describe: only tokens of these owners",
     )
     parser.add_argument(
         "--renewer-principal",
@@ -89,12 +91,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="User:NAME",
-        help="who may renew the token, too",
+        help="a principal that may also renew the token",
     )
-    parser.add_argument("--max-life-time-period", type=int, metavar="MS", help="its longest life; -1 for the broker's")
-    parser.add_argument("--renew-time-period", type=int, metavar="MS", help="its life from now; -1 for the broker's")
-    parser.add_argument("--expiry-time-period", type=int, metavar="MS", help="its life from now; -1 ends it at once")
-    parser.add_argument("--hmac", help="what the token is proved by, as --create and --describe print it")
+    parser.add_argument(
+        "--max-life-time-period", type=int, metavar="MS", help="maximum lifetime in ms; -1 for the broker's default"
+    )
+    parser.add_argument(
+        "--renew-time-period", type=int, metavar="MS", help="new time to expiry in ms; -1 for the broker's default"
+    )
+    parser.add_argument(
+        "--expiry-time-period", type=int, metavar="MS", help="new time to expiry in ms; -1 expires the token now"
+    )
+    parser.add_argument("--hmac", help="the HMAC of the token, as --create and --describe print it")
     add_json_option(parser)
 
 

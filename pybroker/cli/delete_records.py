@@ -23,7 +23,7 @@ from pybroker.config.errors import ConfigError
 if TYPE_CHECKING:
     import argparse
 
-DESCRIPTION = "Delete the records of partitions below an offset. Options and output are those of kafka-delete-records."
+DESCRIPTION = "Delete the records of partitions before an offset. Options and output are those of kafka-delete-records."
 
 JSON = {
     "": [{"topic": "string", "partition": "integer", "lowWatermark": "integer|null", "error": "string|null"}],
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help='offsets by partition: {"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], "version": 1}; '
-        "offset -1 stands for all records",
+        "offset -1 deletes all records",
     )
     add_json_option(parser)
 

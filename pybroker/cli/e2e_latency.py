@@ -10,7 +10,9 @@ from pybroker.cli.perf.running import run_tool
 if TYPE_CHECKING:
     import argparse
 
-DESCRIPTION = "Measure the way of one record and back. Options and output are those of kafka-e2e-latency."
+DESCRIPTION = (
+    "Measure the time from producing a record to consuming it. Options and output are those of kafka-e2e-latency."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

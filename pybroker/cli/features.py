@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Collection
 
-DESCRIPTION = "Show and change the levels of features. Options and output are those of kafka-features."
+DESCRIPTION = "Describe and change feature levels. Options and output are those of kafka-features."
 
 JSON = {
     "describe": [
@@ -40,27 +40,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options and the subcommands."""
     add_node_options(parser, required=False)
     subcommands = parser.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")
-    describe = subcommands.add_parser("describe", help="show the levels in force and supported", allow_abbrev=False)
+    describe = subcommands.add_parser(
+        "describe", help="describe the finalized and the supported levels", allow_abbrev=False
+    )
     add_json_option(describe)
-    upgrade = subcommands.add_parser("upgrade", help="raise levels", allow_abbrev=False)
-    downgrade = subcommands.add_parser("downgrade", help="lower levels", allow_abbrev=False)
-    disable = subcommands.add_parser("disable", help="lower levels to zero", allow_abbrev=False)
+    upgrade = subcommands.add_parser("upgrade", help="raise feature levels", allow_abbrev=False)
+    downgrade = subcommands.add_parser("downgrade", help="lower feature levels", allow_abbrev=False)
+    disable = subcommands.add_parser("disable", help="lower feature levels to 0", allow_abbrev=False)
     for parser_of in (upgrade, downgrade):
         parser_of.add_argument("--metadata", metavar="RELEASE", help="deprecated: the level of metadata.version")
-        parser_of.add_argument("--release-version", metavar="RELEASE", help="the release whose levels all features get")
+        parser_of.add_argument("--release-version", metavar="RELEASE", help="the release whose feature levels are set")
         parser_of.add_argument(
-            "--feature", action="append", metavar="FEATURE=LEVEL", help="a feature and its level, as group.version=1"
+            "--feature",
+            action="append",
+            metavar="FEATURE=LEVEL",
+            help="a feature and its level, such as group.version=1",
         )
     disable.add_argument("--feature", action="append", metavar="FEATURE", help="a feature to disable")
     for parser_of in (downgrade, disable):
-        parser_of.add_argument("--unsafe", action="store_true", help="also where metadata may be lost")
+        parser_of.add_argument("--unsafe", action="store_true", help="also allow a downgrade that may lose metadata")
     for parser_of in (upgrade, downgrade, disable):
         parser_of.add_argument(
             "--dry-run", action="store_true", help="check whether the change is possible, without making it"
         )
-    mapping = subcommands.add_parser("version-mapping", help="show the levels of a release", allow_abbrev=False)
+    mapping = subcommands.add_parser(
+        "version-mapping", help="print the feature levels of a release", allow_abbrev=False
+    )
     mapping.add_argument("--release-version", metavar="RELEASE", default=LATEST, help="the release (%(default)s)")
-    dependencies = subcommands.add_parser("feature-dependencies", help="show what a level needs", allow_abbrev=False)
+    dependencies = subcommands.add_parser(
+        "feature-dependencies", help="print the dependencies of a feature level", allow_abbrev=False
+    )
     dependencies.add_argument("--feature", action="append", required=True, metavar="FEATURE=LEVEL", help="the level")
 
 

@@ -66,19 +66,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="USER",
-        help="a user to log in by SCRAM, as SCRAM-SHA-256=[name=alice,password=secret]; once for each",
+        help="a SCRAM credential, such as SCRAM-SHA-256=[name=alice,password=secret]; may be repeated",
     )
     parser.add_argument(
         "--ignore-formatted",
         "-g",
         action="store_true",
-        help="skip directories that are formatted already, rather than failing",
+        help="skip directories that are already formatted",
     )
     parser.add_argument(
         "--release-version",
         "-r",
         metavar="RELEASE_VERSION",
-        help="the release whose features the cluster begins with, such as 4.0",
+        help="the release whose feature levels the cluster starts with, such as 4.0",
     )
     parser.add_argument(
         "--feature",
@@ -86,27 +86,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FEATURE",
-        help="the level of one feature, as feature=level",
+        help="the level of one feature, such as group.version=1",
     )
     quorum = parser.add_mutually_exclusive_group()
     quorum.add_argument(
         "--standalone",
         "-s",
         action="store_true",
-        help="this controller is the first and only voter of a quorum that may change",
+        help="this controller is the only initial voter of a dynamic quorum",
     )
     quorum.add_argument(
         "--no-initial-controllers",
         "-N",
         action="store_true",
-        help="this node joins a quorum that may change, and votes when it is added to it",
+        help="this node joins a dynamic quorum as an observer, and may be added as a voter later",
     )
     quorum.add_argument(
         "--initial-controllers",
         "-I",
         metavar="CONTROLLERS",
-        help="the first voters of a quorum that may change, as id@host:port:directory separated by commas; the same "
-        "for all nodes",
+        help="the initial voters of a dynamic quorum, as id@host:port:directory separated by commas; the same list on "
+        "all nodes",
     )
 
 

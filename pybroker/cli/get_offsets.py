@@ -53,9 +53,9 @@ IsWanted = Callable[[TopicPartition], bool]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_cluster_options(parser, properties=True)
-    parser.add_argument("--topic", metavar="REGEX", help="the topics, all without it; not with --topic-partitions")
+    parser.add_argument("--topic", metavar="REGEX", help="the topics (default: all); not with --topic-partitions")
     parser.add_argument(
-        "--partitions", metavar="IDS", help="the partitions, all without it; not with --topic-partitions"
+        "--partitions", metavar="IDS", help="the partitions (default: all); not with --topic-partitions"
     )
     parser.add_argument(
         "--topic-partitions",
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--time", default="latest", metavar="TIME", help=f"milliseconds, or -1 to -6: {', '.join(_TIMES)}"
     )
-    parser.add_argument("--exclude-internal-topics", action="store_true", help="leave internal topics out")
+    parser.add_argument("--exclude-internal-topics", action="store_true", help="exclude internal topics")
     add_json_option(parser)
 
 

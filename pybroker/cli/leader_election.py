@@ -34,17 +34,19 @@ _UNCLEAN = "UNCLEAN"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_cluster_options(parser)
-    parser.add_argument("--admin.config", type=Path, metavar="FILE", dest="command_config", help="the same, as it was")
+    parser.add_argument(
+        "--admin.config", type=Path, metavar="FILE", dest="command_config", help="deprecated: --command-config"
+    )
     parser.add_argument(
         "--election-type",
         required=True,
         type=str.upper,
         choices=("PREFERRED", _UNCLEAN),
-        help="preferred: the first replica, where it does not lead; unclean: any replica, where nobody leads",
+        help="preferred: elect the first replica; unclean: elect any replica of a leaderless partition",
     )
     parser.add_argument("--topic", metavar="TOPIC", help="the topic of one partition")
     parser.add_argument("--partition", type=int, metavar="N", help="the partition, with --topic")
-    parser.add_argument("--all-topic-partitions", action="store_true", help="every partition that needs an election")
+    parser.add_argument("--all-topic-partitions", action="store_true", help="all partitions that need an election")
     parser.add_argument(
         "--path-to-json-file",
         type=Path,

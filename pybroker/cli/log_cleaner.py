@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DESCRIPTION = (
-    "Show for each compacted log how many bytes are clean, how many a pass could clean (the active segment is never "
-    "cleaned) and what the last pass did. Reads the log directories; no broker need be running."
+    "Print for each compacted log the clean bytes, the cleanable bytes (without the active segment) and the result of "
+    "the last cleaning. Reads the log directories; the broker need not run."
 )
 
 _HEAD = (

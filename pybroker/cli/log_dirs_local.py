@@ -41,14 +41,16 @@ def add_local_arguments(parser: argparse.ArgumentParser, what: argparse._Mutuall
         help="check every file of a stopped broker and change none; status 0: no damage, 1: damage, 2: not checked",
     )
     what.add_argument(
-        "--damage", action="store_true", help="list what starts have found missing, and what is set aside"
+        "--damage",
+        action="store_true",
+        help="list the losses that starts have found, and the files that were set aside",
     )
     parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="the broker's server.properties")
     parser.add_argument(
-        "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that wins over the file"
+        "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that overrides the file"
     )
     parser.add_argument(
-        "--data", type=Path, action="append", default=[], metavar="DIR", help="a log directory, in place of a config"
+        "--data", type=Path, action="append", default=[], metavar="DIR", help="a log directory, instead of --config"
     )
     parser.add_argument("--json", action="store_true", help="one line of JSON, and no words before it")
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pybroker.client.administration.admin import Admin
 
 DESCRIPTION = (
-    "Show and change the levels of brokers' loggers while they run. A level holds for every logger below its name, "
-    "until the broker's process ends."
+    "Print and change the log levels of running brokers. A level applies to a logger and its descendants, until the "
+    "broker stops."
 )
 JSON = {"": [{"broker": "integer", "loggers": {"<logger>": "string"}}]}
 
@@ -31,15 +31,19 @@ JSON = {"": [{"broker": "integer", "loggers": {"<logger>": "string"}}]}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_cluster_options(parser)
-    parser.add_argument("--broker", type=int, metavar="ID", help="the broker; without it all of them")
+    parser.add_argument("--broker", type=int, metavar="ID", help="the broker (default: all brokers)")
     parser.add_argument(
-        "--unset", action="append", default=[], metavar="LOGGER", help="a logger that is to inherit its level again"
+        "--unset",
+        action="append",
+        default=[],
+        metavar="LOGGER",
+        help="remove the level of a logger, which then inherits it",
     )
     parser.add_argument(
         "loggers",
         nargs="*",
         metavar="LOGGER[=LEVEL]",
-        help="loggers to show, or to give a level: FATAL, ERROR, WARN, INFO, DEBUG or TRACE; without any all are shown",
+        help="loggers to print, or to set to FATAL, ERROR, WARN, INFO, DEBUG or TRACE (default: print all)",
     )
     add_json_option(parser)
 

@@ -26,7 +26,7 @@ _ESCAPES = str.maketrans({"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("directory", type=Path, metavar="DIR", help="where to write them; it is made if need be")
+    parser.add_argument("directory", type=Path, metavar="DIR", help="the directory; it is created if it is missing")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pybroker.client.administration.quorum import QuorumDescription, QuorumReplica
 
 DESCRIPTION = (
-    "Describe the metadata quorum, and change who votes in it. Options and output are those of kafka-metadata-quorum."
+    "Describe the metadata quorum, and change its voters. Options and output are those of kafka-metadata-quorum."
 )
 
 _REPLICA = {
@@ -59,22 +59,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_node_options(parser)
     subcommands = parser.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")
     describe = subcommands.add_parser("describe", help="describe the quorum", allow_abbrev=False)
-    describe.add_argument("--status", action="store_true", help="a summary: leader, epoch, lag, voters, observers")
-    describe.add_argument("--replication", action="store_true", help="how far each voter and each observer has come")
-    describe.add_argument("--human-readable", action="store_true", help="with --replication: times as ms ago")
+    describe.add_argument(
+        "--status", action="store_true", help="print a summary: leader, epoch, lag, voters, observers"
+    )
+    describe.add_argument(
+        "--replication", action="store_true", help="print the log end offset and the lag of each voter and observer"
+    )
+    describe.add_argument("--human-readable", action="store_true", help="with --replication: print times as ms ago")
     add_json_option(describe)
     add = subcommands.add_parser(
         "add-controller",
-        help="have a controller vote; --command-config names its server.properties",
+        help="add a controller as a voter; --command-config names its server.properties",
         allow_abbrev=False,
     )
-    add.add_argument("--dry-run", action="store_true", help="print what would be done, and do not do it")
-    remove = subcommands.add_parser("remove-controller", help="have a controller vote no more", allow_abbrev=False)
+    add.add_argument("--dry-run", action="store_true", help="print the change without making it")
+    remove = subcommands.add_parser("remove-controller", help="remove a voter", allow_abbrev=False)
     remove.add_argument("--controller-id", "-i", type=int, required=True, metavar="ID", help="the controller's id")
     remove.add_argument(
-        "--controller-directory-id", "-d", required=True, metavar="ID", help="the id of its metadata log's directory"
+        "--controller-directory-id", "-d", required=True, metavar="ID", help="the directory id of its metadata log"
     )
-    remove.add_argument("--dry-run", action="store_true", help="print what would be done, and do not do it")
+    remove.add_argument("--dry-run", action="store_true", help="print the change without making it")
 
 
 def run(arguments: argparse.Namespace) -> int:

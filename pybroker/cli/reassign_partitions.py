@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pybroker.client.administration.admin import Admin
 
 DESCRIPTION = (
-    "Give partitions other replicas, or replicas another log directory. Options and output are those of "
+    "Move partitions to other brokers, or replicas to other log directories. Options and output are those of "
     "kafka-reassign-partitions."
 )
 
@@ -91,10 +91,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_node_options(parser)
     action = parser.add_mutually_exclusive_group(required=True)
     for name, what in (
-        ("generate", "propose other replicas for the topics of a file"),
-        ("execute", "begin what the file asks for"),
-        ("verify", "show how far it is, and when it is done take every throttle away"),
-        ("cancel", "end what is on its way of what the file asks for, and take every throttle away"),
+        ("generate", "propose a reassignment for the topics of a file"),
+        ("execute", "start the reassignments of the file"),
+        ("verify", "print the progress of the reassignments; remove the throttles when they are complete"),
+        ("cancel", "cancel the reassignments of the file that are in progress, and remove the throttles"),
         ("list", "list the reassignments in progress"),
     ):
         action.add_argument(f"--{name}", action="store_const", const=name, dest="action", help=what)
@@ -111,40 +111,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help='with --generate: topics: {"version": 1, "topics": [{"topic": "foo"}, {"topic": "foo1"}]}',
     )
-    parser.add_argument("--broker-list", metavar="IDS", help="with --generate: brokers for the replicas, as 0,1,2")
+    parser.add_argument("--broker-list", metavar="IDS", help="with --generate: the target brokers, such as 0,1,2")
     parser.add_argument("--disable-rack-aware", action="store_true", help="with --generate: ignore racks")
     parser.add_argument(
         "--throttle",
         type=int,
         metavar="BYTES",
-        help="with --execute: most bytes that move into each broker, and out of it, in a second; below 0 leaves it as "
-        "it is",
+        help="with --execute: maximum bytes per second of moves into each broker, and out of it; below 0: unchanged",
     )
     parser.add_argument(
         "--additional",
         action="store_true",
-        help="with --execute: also while others are in progress, or with another throttle for those",
+        help="with --execute: allow it while other reassignments are in progress, or change their throttle",
     )
     parser.add_argument(
         f"--{_FIXED}",
         action="store_true",
-        help="with --execute: refuse partitions that the file gives another number of replicas than they have",
+        help="with --execute: refuse a change of the number of replicas",
     )
     parser.add_argument(
         "--timeout",
         type=int,
         metavar="MS",
-        help=f"how long to wait for replicas that are to move to a log directory ({_TIMEOUT_MS})",
+        help=f"maximum wait for moves between log directories to start, in ms ({_TIMEOUT_MS})",
     )
     parser.add_argument(
         "--replica-alter-log-dirs-throttle",
         type=int,
         metavar="BYTES",
-        help="with --execute: most bytes that each broker copies between its log directories in a second; below 0 "
-        "leaves it as it is",
+        help="with --execute: maximum bytes per second that a broker copies between its log directories; "
+        "below 0: unchanged",
     )
     parser.add_argument(
-        "--preserve-throttles", action="store_true", help="with --verify and --cancel: leave throttles as they are"
+        "--preserve-throttles", action="store_true", help="with --verify and --cancel: keep the throttles"
     )
     add_json_option(parser)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pybroker.client.administration.admin import Admin
     from pybroker.client.administration.topics import PartitionDescription
 
-DESCRIPTION = "Compare the replicas of partitions, batch by batch: status 0 where they are the same, else 1."
+DESCRIPTION = "Compare the replicas of partitions, batch by batch. The exit status is 0 if they are equal, else 1."
 
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<index>\d+)")
 _METADATA = "__cluster_metadata"
@@ -44,13 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="DIR",
-        help="compare the logs in these data directories of stopped brokers, in place of a cluster's replicas",
+        help="compare the logs in these data directories of stopped brokers instead of a cluster's replicas",
     )
     parser.add_argument(
         "--topics-include", default=".*", metavar="REGEX", help="topics to compare (%(default)s: all but internal ones)"
     )
     parser.add_argument(
-        "--compacted", action="store_true", help="with --directories: logs are compacted, each in its own way"
+        "--compacted",
+        action="store_true",
+        help="with --directories: the logs are compacted and may differ by removed records",
     )
 
 

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     import argparse
 
 DESCRIPTION = (
-    "Save the metadata of one node into a file, also while it runs, and restore it into the directory of a node that "
-    "is stopped. Topics' records are not metadata."
+    "Save the metadata of one node, which may run, to a file, and restore it to the directory of a stopped node. The "
+    "records of topics are not part of it."
 )
 _SAVED = {
     "file": "string",
@@ -92,10 +92,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     subcommands = parser.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")
     save = subcommands.add_parser("save", help="save the metadata of a node, running or not", allow_abbrev=False)
     save.set_defaults(execute=_save)
-    restore = subcommands.add_parser("restore", help="restore it; the node has to be stopped", allow_abbrev=False)
-    restore.add_argument(
-        "--replace", action="store_true", help="where there is a metadata log: rename it, and keep it beside"
-    )
+    restore = subcommands.add_parser("restore", help="restore the metadata of a stopped node", allow_abbrev=False)
+    restore.add_argument("--replace", action="store_true", help="if a metadata log exists: rename it, and keep it")
     restore.add_argument(
         "--every-voter-is-lost",
         action="store_true",
@@ -105,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for one in (save, restore):
         one.add_argument("-c", "--config", type=Path, metavar="FILE", help="the server.properties of the node")
         one.add_argument(
-            "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that wins over the file"
+            "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that overrides the file"
         )
         one.add_argument("file", type=Path, metavar="ARCHIVE", help="the file, such as metadata.tar")
         add_json_option(one)

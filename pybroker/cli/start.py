@@ -66,7 +66,7 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options that name a broker's settings."""
     parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="a server.properties in Kafka's format")
     parser.add_argument(
-        "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that wins over the file"
+        "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that overrides the file"
     )
 
 
@@ -84,26 +84,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--service",
         action="store_true",
-        help="SIGHUP reads the settings again, in place of a stop; so it is with -d, and under systemd",
+        help="reload the settings on SIGHUP instead of stopping; implied by -d and under systemd",
     )
-    parser.add_argument("--pid-file", type=Path, metavar="FILE", help="has the process's id while the broker answers")
+    parser.add_argument(
+        "--pid-file", type=Path, metavar="FILE", help="file that contains the process id while the broker is ready"
+    )
     parser.add_argument(
         "--log-level",
         action="append",
         default=[],
         metavar="LEVEL|LOGGER=LEVEL",
-        help="what is logged, of all or of one logger: fatal, error, warn, info, debug or trace (default: info)",
+        help="log level of all loggers or of one: fatal, error, warn, info, debug or trace (default: info)",
     )
-    parser.add_argument("--log-format", choices=FORMATS, default="text", help="lines of text, or JSON (default: text)")
     parser.add_argument(
-        "--log-file", type=Path, metavar="FILE", help="a file for the log, rolled by size; otherwise it goes to stderr"
+        "--log-format", choices=FORMATS, default="text", help="format of log lines: text or JSON (default: text)"
+    )
+    parser.add_argument(
+        "--log-file", type=Path, metavar="FILE", help="log file, rolled by size (default: standard error)"
     )
     parser.add_argument(
         "--log-file-bytes",
         type=int,
         default=_LOG_FILE_BYTES,
         metavar="N",
-        help="the size at which the file is rolled, 0 for never (default: %(default)s)",
+        help="size in bytes at which the log file is rolled, 0 for never (default: %(default)s)",
     )
     parser.add_argument(
         "--log-files", type=int, default=_LOG_FILES, metavar="N", help="rolled files to keep (default: %(default)s)"
@@ -113,7 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=_STOP_SECONDS,
         metavar="SECONDS",
-        help="how long a stop may take before the process ends hard, 0 for as long as it takes (default: %(default)g)",
+        help="maximum time of a stop before the process is killed, 0 for no limit (default: %(default)g)",
     )
 
 

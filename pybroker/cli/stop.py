@@ -20,7 +20,7 @@ from pybroker.storage.log_dirs.log_directory import holder_of
 if TYPE_CHECKING:
     import argparse
 
-DESCRIPTION = "Stop the broker of a data directory with SIGTERM, and wait until it is gone."
+DESCRIPTION = "Stop the broker of a data directory with SIGTERM, and wait until its process has ended."
 
 _POLL_INTERVAL_S = 0.02
 
@@ -31,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-c", "--config", type=Path, metavar="FILE", help="the server.properties the broker was started with"
     )
     parser.add_argument(
-        "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that wins over the file"
+        "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that overrides the file"
     )
-    parser.add_argument("--data", type=Path, metavar="DIR", help="the broker's data directory, in place of a config")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="the broker's data directory, instead of --config")
     parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="how long to wait (default: 60)")
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from pybroker.client.administration.admin import Admin
 
-DESCRIPTION = "Create, list, describe, enlarge and delete topics. Options and output are those of kafka-topics."
+DESCRIPTION = "Create, list, describe, alter and delete topics. Options and output are those of kafka-topics."
 
 JSON = {
     "--list": ["string"],
@@ -108,15 +108,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("create", "create a topic"),
         ("list", "list topics"),
         ("describe", "describe topics"),
-        ("alter", "give topics more partitions"),
+        ("alter", "change the number of partitions"),
         ("delete", "delete topics"),
     ):
         action.add_argument(f"--{name}", action="store_const", const=name, dest="action", help=what)
     parser.add_argument("--topic", metavar="TOPIC", help="the topic; a regular expression except with --create")
     parser.add_argument("--topic-id", metavar="ID", help="the id of the topic to describe")
     _add_creation(parser)
-    parser.add_argument("--if-exists", action="store_true", help="a topic that does not exist is no error")
-    parser.add_argument("--exclude-internal", action="store_true", help="leave internal topics out")
+    parser.add_argument("--if-exists", action="store_true", help="do not fail if the topic does not exist")
+    parser.add_argument("--exclude-internal", action="store_true", help="exclude internal topics")
     for name in ("under-replicated", "unavailable", "under-min-isr", "at-min-isr"):
         parser.add_argument(f"--{name}-partitions", action="store_true", help="with --describe: only such partitions")
     parser.add_argument("--topics-with-overrides", action="store_true", help="with --describe: only such topics")
@@ -125,17 +125,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=2000,
         metavar="N",
-        help="with --describe: most partitions to ask for at a time (%(default)s)",
+        help="with --describe: maximum partitions per request (%(default)s)",
     )
     add_json_option(parser)
 
 
 def _add_creation(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--partitions", type=int, metavar="N", help="number of partitions, else the broker's default")
-    parser.add_argument("--replication-factor", type=int, metavar="N", help="replicas, else the broker's default")
-    parser.add_argument("--replica-assignment", metavar="IDS", help="brokers of each partition as 1:2,2:3")
+    parser.add_argument(
+        "--partitions", type=int, metavar="N", help="number of partitions (default: num.partitions of the broker)"
+    )
+    parser.add_argument(
+        "--replication-factor",
+        type=int,
+        metavar="N",
+        help="number of replicas (default: default.replication.factor of the broker)",
+    )
+    parser.add_argument("--replica-assignment", metavar="IDS", help="replicas of each partition, such as 1:2,2:3")
     parser.add_argument("--config", action="append", default=[], metavar="K=V", help="a setting of the new topic")
-    parser.add_argument("--if-not-exists", action="store_true", help="a topic that exists already is no error")
+    parser.add_argument("--if-not-exists", action="store_true", help="do not fail if the topic exists")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pybroker.client.administration.admin import Admin
 
 DESCRIPTION = (
-    "Analyze the transactional state of producers in the cluster: detect hanging transactions, and end them. "
+    "Analyze the transactional state of producers in the cluster: find and abort hanging transactions. "
     "Commands, options and output are those of kafka-transactions."
 )
 
@@ -131,18 +131,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=NOTHING,
         metavar="MS",
-        help="only those that are open for longer, and those without a transaction",
+        help="only transactions that are open for longer, and ids without an open transaction",
     )
-    listed.add_argument("--transactional-id-pattern", metavar="REGEX", help="only transactional ids that match it")
+    listed.add_argument("--transactional-id-pattern", metavar="REGEX", help="only matching transactional ids")
     described = command("describe", _describe, "describe the state of an active transactional id")
     described.add_argument("--transactional-id", required=True, metavar="ID", help="the transactional id")
-    producing = command("describe-producers", _describe_producers, "describe the producers that a partition remembers")
-    producing.add_argument("--broker-id", type=int, metavar="ID", help="the replica that is asked; the leader without")
+    producing = command("describe-producers", _describe_producers, "describe the producer state of a partition")
+    producing.add_argument(
+        "--broker-id", type=int, metavar="ID", help="the broker whose replica is described (default: the leader)"
+    )
     _add_partition(producing, required=True)
     aborted = command("abort", _abort, "abort a hanging transaction in one partition")
     _add_partition(aborted, required=True)
     newer = aborted.add_argument_group("brokers of 3.0 and later", "the start of the transaction says which it is")
-    newer.add_argument("--start-offset", type=int, metavar="OFFSET", help="where the transaction begins")
+    newer.add_argument("--start-offset", type=int, metavar="OFFSET", help="first offset of the transaction")
     older = aborted.add_argument_group("older brokers", "all of these are needed")
     older.add_argument("--producer-id", type=int, metavar="ID", help="the producer's id")
     older.add_argument("--producer-epoch", type=int, metavar="EPOCH", help="the producer's epoch")
@@ -154,7 +156,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=_MINUTES,
         metavar="MINUTES",
-        help=f"leave out what is open for no longer than this; {_MINUTES} without",
+        help=f"ignore transactions that are open for a shorter time (default: {_MINUTES})",
     )
     _add_partition(hanging, required=False)
     for one in (listed, described, producing, hanging):

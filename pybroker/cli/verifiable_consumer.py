@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pybroker.client.consuming.fetcher import Record
 
-DESCRIPTION = "Read a topic as a member of a group, and print rebalances, records and commits as events of JSON."
+DESCRIPTION = "Consume a topic in a group, and print rebalances, records and commits as JSON events."
 
 _WAIT_S = 0.5
 _PROTOCOLS = ("classic", "consumer")
@@ -45,13 +45,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--group-protocol", default="classic", metavar="PROTOCOL", help="classic (default) or consumer")
     add("--group-remote-assignor", metavar="NAME", help="with the protocol consumer: the broker's assignor")
     add("--assignment-strategy", default=_RANGE, metavar="NAME", help="with the protocol classic: an assignor")
-    add("--max-messages", type=int, default=-1, metavar="COUNT", help="end after so many; -1: no end (default)")
+    add(
+        "--max-messages",
+        type=int,
+        default=-1,
+        metavar="COUNT",
+        help="exit after this number of records; -1: no limit (default)",
+    )
     add("--session-timeout", type=int, default=30_000, metavar="MS", help="session.timeout.ms (default: 30000)")
     add("--verbose", action="store_true", help="print an event for each record")
-    add("--enable-autocommit", action="store_true", help="have the consumer commit by itself")
+    add("--enable-autocommit", action="store_true", help="let the consumer commit automatically")
     add("--reset-policy", default="earliest", metavar="WHERE", help="earliest (default), latest or none")
     configs = parser.add_mutually_exclusive_group()
-    configs.add_argument("--command-config", type=Path, metavar="FILE", help="settings; options win over them")
+    configs.add_argument("--command-config", type=Path, metavar="FILE", help="client settings; options override them")
     configs.add_argument("--consumer.config", type=Path, metavar="FILE", dest="consumer_config", help="deprecated")
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pybroker.client.producing.record_metadata import RecordMetadata
 
-DESCRIPTION = "Send increasing numbers to a topic, and print an event of JSON for each that is acknowledged or not."
+DESCRIPTION = "Produce increasing numbers to a topic, and print a JSON event for each that is acknowledged or failed."
 
 _POLL_INTERVAL_S = 0.1
 """Between two checks of what ends a wait."""
@@ -39,15 +39,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--topic", required=True, help="the topic to send to")
     add("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
-    add("--max-messages", type=int, default=-1, metavar="COUNT", help="send so many; -1: until a signal (default)")
-    add("--throughput", type=int, default=-1, metavar="RATE", help="at most so many a second; -1: no limit (default)")
+    add("--max-messages", type=int, default=-1, metavar="COUNT", help="number of records; -1: until a signal (default)")
+    add("--throughput", type=int, default=-1, metavar="RATE", help="maximum records per second; -1: no limit (default)")
     add("--acks", type=int, choices=(0, 1, -1), default=-1, help="the producer's acks (default: -1)")
     configs = parser.add_mutually_exclusive_group()
-    configs.add_argument("--command-config", type=Path, metavar="FILE", help="settings, before those of options")
+    configs.add_argument("--command-config", type=Path, metavar="FILE", help="client settings; options override them")
     configs.add_argument("--producer.config", type=Path, metavar="FILE", dest="producer_config", help="deprecated")
     add("--message-create-time", type=int, default=-1, metavar="MS", help="the time of the first record")
     add("--value-prefix", type=int, metavar="N", help="values are N.0, N.1, and so on")
-    add("--repeating-keys", type=int, metavar="N", help="keys go from 0 to N - 1, again and again")
+    add("--repeating-keys", type=int, metavar="N", help="keys repeat from 0 to N - 1")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _HEAD = """# Configuration
 
-Made by `python -m pybroker.config.reference`; do not edit. Names, types and defaults are Kafka's unless a description
-says otherwise. *Accepted* keys are checked and shown, and nothing acts on them yet. A key that is not listed here is
-reported at start and otherwise ignored.
+Made by `python -m pybroker.config.reference`; do not edit. Names, types and defaults are Kafka's unless a
+description states otherwise. *Accepted* keys are checked and listed, but have no effect yet. The broker logs a key
+that is not listed here at its start, and ignores it.
 """
 
 HEADER = ("| key | type | default | valid | notes | meaning |", "|---|---|---|---|---|---|")

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DESCRIPTION = (
-    "Look at this machine with the eyes of a broker: settings, ports, addresses, descriptors, disks, clock, kernel. "
-    "Each line says ok, warn or fail, and what to do. The status is 1 where a line says fail."
+    "Check the settings and this machine before a broker starts: ports, addresses, file descriptors, disks, clock, "
+    "kernel. Each line begins with ok, warn or fail, and names a remedy. The exit status is 1 if a check fails."
 )
 JSON = {
     "": {
@@ -47,9 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="the server.properties of the broker")
     parser.add_argument(
-        "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that wins over the file"
+        "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that overrides the file"
     )
-    parser.add_argument("--problems", action="store_true", help="leave out what is ok")
+    parser.add_argument("--problems", action="store_true", help="print only warnings and failures")
     add_json_option(parser)
 
 

@@ -25,7 +25,7 @@ from pybroker.cli.errors import CommandError
 if TYPE_CHECKING:
     import argparse
 
-DESCRIPTION = "Show what is in the files of a log. Options and output are those of kafka-dump-log."
+DESCRIPTION = "Print the contents of log and index files. Options and output are those of kafka-dump-log."
 
 LARGEST_INT = 2**31 - 1
 _LARGEST_MESSAGE = 5 * 1024 * 1024
@@ -33,18 +33,18 @@ _LARGEST_MESSAGE = 5 * 1024 * 1024
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--files", required=True, metavar="FILE1,FILE2", help="the data and index files to show")
-    parser.add_argument("--print-data-log", action="store_true", help="show keys and values; any decoder implies it")
-    parser.add_argument("--deep-iteration", action="store_true", help="show records; --print-data-log implies it")
-    parser.add_argument("--verify-index-only", action="store_true", help="check indexes and do not show their entries")
-    parser.add_argument("--index-sanity-check", action="store_true", help="check of indexes what a start checks")
+    parser.add_argument("--files", required=True, metavar="FILE1,FILE2", help="the log and index files to print")
+    parser.add_argument("--print-data-log", action="store_true", help="print keys and values; any decoder implies it")
+    parser.add_argument("--deep-iteration", action="store_true", help="print each record; --print-data-log implies it")
+    parser.add_argument("--verify-index-only", action="store_true", help="check indexes without printing their entries")
+    parser.add_argument("--index-sanity-check", action="store_true", help="check indexes as a start of the broker does")
     parser.add_argument(
-        "--max-message-size", type=int, default=_LARGEST_MESSAGE, metavar="BYTES", help="the largest batch expected"
+        "--max-message-size", type=int, default=_LARGEST_MESSAGE, metavar="BYTES", help="the largest expected batch"
     )
     parser.add_argument(
-        "--max-bytes", type=int, default=LARGEST_INT, metavar="BYTES", help="how much of each .log file is read"
+        "--max-bytes", type=int, default=LARGEST_INT, metavar="BYTES", help="number of bytes to read of each .log file"
     )
-    parser.add_argument("--skip-record-metadata", action="store_true", help="show of records only keys and values")
+    parser.add_argument("--skip-record-metadata", action="store_true", help="print only keys and values of records")
     for half in ("key", "value"):
         parser.add_argument(
             f"--{half}-decoder-class", nargs="?", const=STRING_DECODER, metavar="CLASS", help=f"how a {half} is read"

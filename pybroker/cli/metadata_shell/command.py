@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
 
 DESCRIPTION = (
-    "Look into the metadata of a cluster as into a file system: /image as kafka-metadata-shell shows it, and beside it "
+    "Browse the metadata of a cluster like a file system: /image as in kafka-metadata-shell, and "
     "/brokers, /config, /admin and so on, as Kafka kept them in ZooKeeper."
 )
 
@@ -28,9 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--snapshot", "-s", type=Path, metavar="FILE", help="a .checkpoint, or a .log of the metadata log"
     )
     source.add_argument(
-        "--directory", "-d", type=Path, metavar="DIR", help="a data directory, or the one of the metadata log"
+        "--directory", "-d", type=Path, metavar="DIR", help="a data directory, or the directory of the metadata log"
     )
-    parser.add_argument("command", nargs="*", help="a command to run: ls, cat, cd, pwd, find, tree; else a shell")
+    parser.add_argument(
+        "command", nargs="*", help="a command to run: ls, cat, cd, pwd, find, tree (default: an interactive shell)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

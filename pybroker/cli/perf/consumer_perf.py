@@ -44,13 +44,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--include", metavar="REGEX", help="Regular expression of the topics to consume from.")
     add("--num-records", type=int, metavar="COUNT", help="REQUIRED: The number of records to consume.")
     add("--messages", type=int, metavar="COUNT", help="(DEPRECATED) Use --num-records instead.")
-    add("--group", metavar="GID", help="Join this group; without it partitions are assigned.")
+    add("--group", metavar="GID", help="Join this group. Without it, all partitions are read without a group.")
     add(
         "--fetch-size",
         type=int,
         default=1_048_576,
         metavar="SIZE",
-        help="Most data of a partition per request (1048576).",
+        help="Maximum bytes of a partition per request (1048576).",
     )
     add("--from-latest", action="store_true", help="Start with the latest record rather than the earliest.")
     add(
@@ -73,7 +73,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=10_000,
         const=10_000,
         metavar="MS",
-        help="Most time between returned records (default: 10000).",
+        help="Maximum time between returned records (default: 10000).",
     )
     add("--reporting-interval", type=int, default=5000, metavar="MS", help="Interval of progress info (default: 5000).")
     add("--date-format", default="yyyy-MM-dd HH:mm:ss:SSS", metavar="FORMAT", help="As java.text.SimpleDateFormat.")

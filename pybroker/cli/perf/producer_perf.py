@@ -51,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     payload.add_argument(
         "--payload-file",
         metavar="PAYLOAD-FILE",
-        help="UTF-8 text file; a random one of its payloads is sent each time.",
+        help="UTF-8 text file. Each record is a payload of this file, chosen at random.",
     )
     payload.add_argument(
         "--payload-monotonic", action="store_true", help="Payload is a monotonically increasing integer."
@@ -83,14 +83,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--transactional-id",
         metavar="TRANSACTIONAL-ID",
-        help="Send in transactions, under this id; it takes precedence over the property transactional.id. With "
-        "--transaction-duration-ms alone, the id is performance-producer- and a random UUID.",
+        help="Send in transactions with this id. It overrides the property transactional.id. With "
+        "--transaction-duration-ms alone, the id is performance-producer- followed by a random UUID.",
     )
     add(
         "--transaction-duration-ms",
         type=int,
         metavar="TRANSACTION-DURATION",
-        help=f"A transaction is committed after so long, more than 0 (default with an id: {TRANSACTION_MS}).",
+        help=f"Commit each transaction after this time, more than 0 (default with an id: {TRANSACTION_MS}).",
     )
     add(
         "--warmup-records",

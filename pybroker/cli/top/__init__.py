@@ -89,16 +89,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="time between two measurements (default: %(default)g)",
     )
-    parser.add_argument("--rows", type=int, default=15, metavar="N", help="most rows of a table (default: %(default)s)")
     parser.add_argument(
-        "--most-groups", type=int, default=100, metavar="N", help="groups to ask about (default: %(default)s)"
+        "--rows", type=int, default=15, metavar="N", help="maximum rows of a table (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--most-groups", type=int, default=100, metavar="N", help="maximum groups to describe (default: %(default)s)"
     )
     parser.add_argument(
         "--metrics",
         metavar="HOST:PORT,...",
-        help="admin listeners of brokers (admin.http.listener), to show what clients use of their quotas",
+        help="admin listeners of brokers (admin.http.listener), to print the quota usage of clients",
     )
-    parser.add_argument("--internal", action="store_true", help="internal topics too")
+    parser.add_argument("--internal", action="store_true", help="include internal topics")
     parser.add_argument("--once", action="store_true", help="measure one interval, print it and exit")
     add_json_option(parser)
 
