@@ -89,12 +89,14 @@ class AdminServer:
                 connection, _ = await self._loop.sock_accept(self._socket)
             except OSError as error:
                 # Out of descriptors, as a rule: those of the broker come first.
-                log.warning("the admin listener could not accept: %s", error)
+                log.warning("The admin listener could not accept a connection: %s", error)
                 await asyncio.sleep(1)
                 continue
             is_full = len(self._tasks) >= self._limits.connections
             if is_full and not was_full:
-                log.warning("the admin listener has %d connections and closes further ones", len(self._tasks))
+                log.warning(
+                    "Closing a connection to the admin listener: it has the maximum of %d connections", len(self._tasks)
+                )
             was_full = is_full
             if is_full:
                 connection.close()
@@ -114,7 +116,7 @@ class AdminServer:
                 return
             except Exception:
                 # An answer that is cut off shows its client that it failed.
-                log.exception("the admin listener could not answer")
+                log.exception("The admin listener failed to respond")
 
     async def _answer_all(self, connection: socket.socket, talk: h11.Connection) -> None:
         while True:

@@ -178,12 +178,12 @@ class BrokerChannel:
         except ClientError as error:
             if not peer.failures:
                 log.warning(
-                    "%s: broker %d cannot be asked: %s; it is tried again when needed", self._name, node_id, error
+                    "%s: cannot reach broker %d: %s. Retrying with the next request", self._name, node_id, error
                 )
             peer.failed(str(error), asyncio.get_running_loop().time(), server, self._settings.backoff_ms)
             raise
         if peer.failures:
-            log.info("%s: broker %d at %s can be asked again", self._name, node_id, server)
+            log.info("%s: connected to broker %d at %s again", self._name, node_id, server)
         peer.failures, peer.failure = 0, ""
         return connection
 

@@ -204,7 +204,7 @@ class Heartbeats:
         self._note_failure(f"the controller does not take this broker's heartbeats: {failure}")
         pause_ms = self._life.step_unanswered(self._now())
         if pause_ms is None:
-            log.warning("controlled shutdown: no controller answers, so leadership is not moved before the stop")
+            log.warning("controlled shutdown: no controller responds: stopping without a move of leadership")
         return pause_ms
 
     def _answered(self, wish: Wish, answer: Beaten) -> int | None:
@@ -216,7 +216,9 @@ class Heartbeats:
             log.info("unfenced: this broker may lead partitions")
             self._unfenced.set()
         elif before is Membership.RUNNING and self._life.state is Membership.READY:
-            log.warning("fenced: the controller has taken this broker for dead; it asks to be unfenced")
+            log.warning(
+                "fenced: the controller received no heartbeat of this broker in time; requesting to be unfenced"
+            )
         if pause_ms is None:
             self._released = answer.should_shut_down
             released = "the controller lets this broker stop" if answer.should_shut_down else "it takes too long"
@@ -225,15 +227,15 @@ class Heartbeats:
 
     def _note_failure(self, failure: str) -> None:
         if self._failure is None:
-            log.warning("%s; it is tried again", failure)
+            log.warning("%s; retrying", failure)
         self._failure = failure
 
     def _note_success(self) -> None:
         if self._failure is not None:
-            log.info("the controller answers this broker again")
+            log.info("The controller responds to this broker again")
         self._failure = None
 
 
 def _note_end(beating: asyncio.Task[None]) -> None:
     if not beating.cancelled() and (error := beating.exception()) is not None:
-        log.error("heartbeats have ended, and this broker will be fenced", exc_info=error)
+        log.error("Heartbeats have failed: the controller will fence this broker", exc_info=error)

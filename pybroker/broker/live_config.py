@@ -66,7 +66,7 @@ class LiveConfig:
         self._default, self._own = default, own
         self.current, ignored = self._build(self._static)
         for fault in ignored:
-            log.warning("a stored change of the broker's settings is ignored: %s", fault)
+            log.warning("Ignoring a stored broker configuration: %s", fault)
         changed = {**self.current.dynamic_default, **self.current.dynamic_own}
         log.info("broker settings changed: %s", masked(changed, self.current.keys))
         self._call()
@@ -101,7 +101,7 @@ class LiveConfig:
             try:
                 callback(self.current)
             except Exception:
-                log.critical("changed broker settings cannot be put in force by %s", _name_of(callback), exc_info=True)
+                log.critical("Failed to apply changed broker settings to %s", _name_of(callback), exc_info=True)
 
     def _build(self, static: BrokerConfig) -> tuple[BrokerConfig, tuple[str, ...]]:
         """Return given settings with the stored changes over them, and what is wrong with those that are left out."""

@@ -43,7 +43,7 @@ class MovedClients:
         end = self._now() + LONGEST_S
         while not self._are_gone():
             if self._now() >= end:
-                log.warning("controlled shutdown: clients still ask this broker for what others lead")
+                log.warning("controlled shutdown: clients still send requests for partitions that other brokers lead")
                 return False
             await asyncio.sleep(_POLL_INTERVAL_S)
         return True

@@ -27,7 +27,7 @@ class OwnRegistration:
         was, self._is_registered = self._is_registered, self._node_id in image.cluster.brokers
         if was and not self._is_registered:
             log.error(
-                "this broker, %d, was unregistered while it runs: it leads no partition, and is not named to clients; "
-                "its next start registers it again",
+                "Broker %d was unregistered while it runs: it leads no partition, and Metadata does not list it. "
+                "A restart registers it again",
                 self._node_id,
             )

@@ -175,7 +175,7 @@ class Registration:
         known = image.cluster.brokers.get(self._node_id)
         if known is None or known.incarnation_id != self._incarnation_id or known.epoch <= self.epoch:
             return False
-        log.info("this broker is registered anew, with epoch %d in place of %d", known.epoch, self.epoch)
+        log.info("Registered again with broker epoch %d; the previous epoch was %d", known.epoch, self.epoch)
         self.epoch = known.epoch
         return True
 
@@ -253,6 +253,6 @@ class Registration:
                 await send()
             except self._unreachable as error:
                 # The broker ends with its controller, and says at its next registration which directories work.
-                log.warning("the log directories could not be reported to the controller: %s", error)
+                log.warning("Failed to report the log directories to the controller: %s", error)
 
         self._reports.add(report)

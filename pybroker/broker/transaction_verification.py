@@ -156,7 +156,7 @@ class TransactionVerification:
         try:
             await self._answer(broker, questions)
         except ClientError as error:
-            log.warning("broker %d was asked for transactions and does not answer: %s", broker, error)
+            log.warning("Verifying transactions at broker %d failed: no response: %s", broker, error)
 
     def _end(self, asked: asyncio.Task[None], broker: int, questions: list[_Question]) -> None:
         """Refuse what has no answer, and ask what came meanwhile.
@@ -177,7 +177,7 @@ class TransactionVerification:
         if response.error_code:
             # That this broker may not ask is none of the client's business.
             refused = response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            log.error("broker %d was asked for transactions: %s", broker, ErrorCode(response.error_code).name)
+            log.error("Verifying transactions at broker %d failed: %s", broker, ErrorCode(response.error_code).name)
             for question in questions:
                 question.refuse(ErrorCode.INVALID_TXN_STATE if refused else ErrorCode(response.error_code))
             return

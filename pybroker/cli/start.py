@@ -199,7 +199,7 @@ def _run(
     )
     set_levels(arguments.log_level)
     for name in config.unknown:
-        log.warning("unknown configuration %s is ignored%s", name, meant(name))
+        log.warning("Ignoring the unknown configuration %s%s", name, meant(name))
     warning = heartbeat_warning(config)
     if warning is not None:
         log.error(warning)
@@ -295,15 +295,15 @@ def _reload(node: Node, service: _Service, answers: asyncio.Event) -> None:
     if service.log_file is not None:
         service.log_file.reopen()
     if not answers.is_set():  # Its manager would take the end of a reload for the end of the start.
-        log.info("SIGHUP: the log is reopened; settings are not read again while the broker starts or stops")
+        log.info("SIGHUP: log file reopened; settings are not reloaded while the broker starts or stops")
         return
     service.notifier.reloading()
     try:
         reread = node.reload(service.read())
     except (CommandError, ConfigError, NodeError) as error:
-        log.error("SIGHUP: the settings stay as they are: %s", error)
+        log.error("SIGHUP: keeping the previous settings: %s", error)
     else:
-        log.info("SIGHUP: the log is reopened; settings taken: %s", ", ".join(reread.taken) or "none")
+        log.info("SIGHUP: log file reopened; applied settings: %s", ", ".join(reread.taken) or "none")
         if reread.left:
-            log.warning("SIGHUP: these settings wait for the next start: %s", ", ".join(reread.left))
+            log.warning("SIGHUP: these settings need a restart: %s", ", ".join(reread.left))
     service.notifier.ready("running")

@@ -107,7 +107,7 @@ class ConsumeTransformProduce(Closing):
                     self._send(output)
                 self._producer.send_offsets_to_transaction(self._consumer)
         except TransactionAbortableError as error:
-            _log.warning("%s; it was aborted, and its %d records are read again", error, len(records))
+            _log.warning("%s; aborted the transaction: its %d records are read again", error, len(records))
             self._rewind(records)
             return 0
         except (ProducerFencedError, TransactionTimeoutError) as error:
@@ -159,7 +159,7 @@ class ConsumeTransformProduce(Closing):
             self._is_fenced = True
         if self._closed:
             raise ClosedError("the ConsumeTransformProduce is closed") from error
-        _log.warning("%s; a new producer goes on", error)
+        _log.warning("%s; continuing with a new producer", error)
         self._producer.close(0)
         self._producer = self._open_producer()
 

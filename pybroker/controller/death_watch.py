@@ -124,12 +124,12 @@ class DeathWatch:
             if not refuses or self._gone.get(broker_id) != epoch:
                 return
             log.warning(
-                "broker %d is dead: its connection has ended, and %s:%d refuses; it is fenced", broker_id, *address
+                "Fencing broker %d: its connection has ended, and %s:%d refuses connections", broker_id, *address
             )
             try:
                 await self._died(broker_id, epoch)
             except self._unreachable as error:
-                log.info("broker %d is not fenced from here: %s", broker_id, error)
+                log.info("Broker %d is not fenced: %s", broker_id, error)
             return
 
 

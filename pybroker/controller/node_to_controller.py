@@ -187,7 +187,7 @@ class NodeToControllerChannel:
     def _succeed(self, server: str) -> None:
         self._active = server
         if self._outage_said:
-            log.info("%s: the active controller at %s answers", self._name, server)
+            log.info("%s: the active controller at %s responds again", self._name, server)
         self._outage, self._outage_said = None, False
 
     def _fail(self, server: str | None, failure: str) -> None:
@@ -200,7 +200,7 @@ class NodeToControllerChannel:
         elif now - self._outage_began >= _QUIET_S and not self._outage_said and not self._closed:
             self._outage_said = True
             log.warning(
-                "%s: the active controller cannot be asked for %.1f s: %s; it is tried again",
+                "%s: cannot reach the active controller for %.1f s: %s; retrying",
                 self._name,
                 now - self._outage_began,
                 failure,

@@ -106,5 +106,5 @@ class ControllerRegistration:
 
     def _note_failure(self, failure: str) -> None:
         if self._failure is None:
-            log.warning("this controller is not registered yet: %s; it is tried again", failure)
+            log.warning("This controller is not registered yet: %s; retrying", failure)
         self._failure = failure

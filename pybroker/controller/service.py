@@ -375,7 +375,7 @@ class Controller:
         try:
             kept = await loop.run_in_executor(self._disk, self._checkpointer.clean, self._voter.log)
         except OSError as error:
-            log.error("old snapshots of the metadata log cannot be removed: %s", error)
+            log.error("Failed to remove old snapshots of the metadata log: %s", error)
             return
         if kept is not None:
             self._voter.forget_before(kept.end_offset)
@@ -436,7 +436,7 @@ class Controller:
         runner, self._runner = self._runner, None
         if runner is None:
             return
-        log.info("leading cluster %s no more", self._quorum.cluster_id)
+        log.info("Resigned as active controller of cluster %s", self._quorum.cluster_id)
         closing = asyncio.get_running_loop().create_task(runner.close())
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
@@ -448,7 +448,7 @@ class Controller:
 
     def _fail(self, error: Exception) -> None:
         self._failure = error
-        log.critical("the metadata log failed, and with it the controller: %s", error)
+        log.critical("The metadata log failed, which stops the controller: %s", error)
         if not self._settled.done():
             self._settled.set_exception(error)
             if not self._voter.is_alone:

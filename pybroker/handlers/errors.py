@@ -102,7 +102,7 @@ def wire_error(error: Exception) -> WireError:
         code = _CODES.get(kind)
         if code is not None:
             return WireError(code, str(error))
-    log.error("a request failed unexpectedly", exc_info=error)
+    log.error("A request failed unexpectedly", exc_info=error)
     return WireError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
 

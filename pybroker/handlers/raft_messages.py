@@ -60,8 +60,8 @@ def _failed(_request: RaftMessagesRequest, _version: int, error: WireError) -> R
 def _unsupported(context: ControllerContext) -> bytes:
     versions = RaftMessagesRequest.__message__.versions
     log.warning(
-        "%s at %s sends messages of the metadata quorum in version %d; this node speaks versions %d to %d: "
-        "its release is another",
+        "%s at %s sends messages of the metadata quorum in version %d; this node supports versions %d to %d: "
+        "the releases differ",
         context.client_id or "a voter",
         context.origin.peer_host,
         context.version,

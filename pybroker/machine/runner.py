@@ -308,7 +308,7 @@ class Runner(Generic[Event, Record]):
             if not isinstance(on_reply, Timer):
                 on_reply(None, error)
             elif on_reply.key not in self._alarm and not self._closed:
-                log.warning("an event that a timer brought is tried again, as it could not be committed: %s", error)
+                log.warning("An event of a timer could not be committed: %s; retrying", error)
                 self._alarm.set(on_reply._replace(deadline_ms=self._now() + RETRY_MS))
 
     def _fail(self, on_reply: OnReply | Timer, error: Exception) -> None:
@@ -316,7 +316,7 @@ class Runner(Generic[Event, Record]):
         if not isinstance(on_reply, Timer):
             on_reply(None, error)
             return
-        log.error("an event that a timer brought failed, and comes again in %d ms", RAISED_MS, exc_info=error)
+        log.error("An event of a timer failed; retrying in %d ms", RAISED_MS, exc_info=error)
         if on_reply.key not in self._alarm and not self._closed:
             self._alarm.set(on_reply._replace(deadline_ms=self._now() + RAISED_MS))
 

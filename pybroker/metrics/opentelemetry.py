@@ -199,7 +199,7 @@ class Export:
         try:
             self._sender.send_metrics(self._families())
         except Exception:
-            log.exception("metrics could not be sent by OpenTelemetry")
+            log.exception("Failed to export metrics by OpenTelemetry")
 
     def _send_spans(self) -> None:
         while self._spans:
@@ -207,7 +207,7 @@ class Export:
             try:
                 is_sent = self._sender.send_spans(taken)
             except Exception:
-                log.exception("spans could not be sent by OpenTelemetry")
+                log.exception("Failed to export spans by OpenTelemetry")
                 return
             if not is_sent:
                 return

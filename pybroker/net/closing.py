@@ -24,7 +24,7 @@ async def finish_requests(pipeline: Pipeline) -> None:
     try:
         await asyncio.wait_for(pipeline.finish(), FINISH_MS / 1000)
     except TimeoutError:
-        log.warning("requests were still in work after %d ms", FINISH_MS)
+        log.warning("Requests were still being processed after %d ms", FINISH_MS)
 
 
 async def close_connections(data_plane: DataPlane) -> None:

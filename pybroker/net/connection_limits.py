@@ -144,7 +144,7 @@ class ConnectionQuotas:
     async def _look_up(self, names: set[str], found: Mapping[str, str]) -> None:
         self._addresses = await addresses_of(names)
         for name in sorted(names - self._addresses.keys()):
-            log.warning("%s has no address: its limit of connections is not in force", name)
+            log.warning("The host name %s has no address: its connection limit has no effect", name)
         self._apply({**self._addresses, **found})
 
     def _apply(self, addresses: Mapping[str, str]) -> None:

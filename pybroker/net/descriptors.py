@@ -49,7 +49,7 @@ def raise_limit() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (OSError, ValueError) as error:  # a system that names a hard limit which it does not grant
-        log.warning("the limit of descriptors stays at %d: %s", soft, error)
+        log.warning("Failed to raise the limit of file descriptors from %d: %s", soft, error)
 
 
 def divide() -> Shares:

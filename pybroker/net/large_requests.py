@@ -108,7 +108,7 @@ class LargeRequests:
         try:
             encoded = await loop.run_in_executor(self._coder, way.response.encode, response, way.version)
         except Exception:
-            log.exception("%s: the response could not be encoded", way.api.name)
+            log.exception("%s: failed to encode the response", way.api.name)
             requests.complete(work, None, None)
         else:
             requests.complete(work, way.prefix + encoded, None)

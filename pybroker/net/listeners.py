@@ -143,13 +143,13 @@ class BrokerListeners:
             unlisten(self._data_plane, name)
             self._tls.close(name)
             del self._settings[name]
-            log.info("listener %s is closed; its connections end when they are answered", name)
+            log.info("Closed listener %s; its connections end after their last response", name)
         opened: list[OpenListener] = []
         for name, listener in wanted.items():
             if name not in self._settings:
                 opened += self._open_beside(config, listener)
             elif listener != self._settings[name]:
-                log.warning("listener %s stays as it is until the next start", name)
+                log.warning("The changes of listener %s need a restart", name)
         self.all = (*(one for one in self.all if one.name not in gone), *opened)
         return bool(gone or opened)
 
@@ -161,10 +161,10 @@ class BrokerListeners:
             opened = self._open(config, (listener,))
         except (ConfigError, ListenError) as error:
             self._tls.close(name)
-            log.error("listener %s is not opened: %s", name, error)
+            log.error("Failed to open listener %s: %s", name, error)
             return ()
         self._settings[name] = listener
-        log.info("listener %s is open at %s", name, opened[0].bound)
+        log.info("Opened listener %s at %s", name, opened[0].bound)
         return opened
 
     def _open(self, config: BrokerConfig, listeners: Iterable[Listener]) -> tuple[OpenListener, ...]:

@@ -25,6 +25,11 @@ def serve_by_threads(data_plane: DataPlane, config: BrokerConfig) -> None:
     try:
         set_network_threads(data_plane, wanted)
     except OSError as error:
-        log.error("num.network.threads=%d: %s; %d threads serve", wanted, error, network_threads(data_plane))
+        log.error(
+            "Failed to resize network threads to num.network.threads=%d: %s; keeping %d threads",
+            wanted,
+            error,
+            network_threads(data_plane),
+        )
     else:
-        log.info("%d network threads serve, in place of %d", wanted, before)
+        log.info("Resized network threads to %d from %d", wanted, before)

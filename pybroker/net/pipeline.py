@@ -337,7 +337,7 @@ class Pipeline:
                     wait = response.throttle_time_ms = max(throttle, response.throttle_time_ms)
                 encoded = way.response.encode_within(response, way.version, LARGE_RESPONSE)
             except Exception:
-                log.exception("%s: the response could not be encoded", way.api.name)
+                log.exception("%s: failed to encode the response", way.api.name)
                 self.close(event, f"{way.api.name} could not be answered")
                 return
             self._maybe_mute(event, wait, throttle)

@@ -134,13 +134,13 @@ class TlsListeners:
         try:
             rules, made = _rules(settings), _build(settings)
         except ConfigError as error:
-            log.error("listener %s goes on with its certificate: %s", name, error)
+            log.error("listener %s: keeping the previous certificate: %s", name, error)
             self._stamps[name] = stamp
             return
         self._settings[name], self._rules[name], self._stamps[name], self._made[name] = settings, rules, stamp, made
         self._said.pop(name, None)
         if self._data_plane is not None and self._data_plane.set_listener_tls(name, made[0], HANDSHAKE_TIMEOUT_MS):
-            log.info("listener %s: new connections see the certificate that was read now", name)
+            log.info("listener %s: new connections use the reloaded certificate", name)
         for callback in self._callbacks:
             callback()
 

@@ -59,7 +59,7 @@ class UnresolvedRequests:
         try:
             verdict = await self._decide(event)
         except Exception:
-            log.exception("a request for the topics %s could not be decided about", ", ".join(event.topics))
+            log.exception("Failed to resolve a request for the topics %s", ", ".join(event.topics))
         finally:
             self._data_plane.retry(event.connection, event.request, *verdict)
 

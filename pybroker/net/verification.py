@@ -35,7 +35,7 @@ async def verify(
     try:
         answers = await ask(asked)
     except Exception:
-        log.exception("the transaction of %s could not be verified", asked[0])
+        log.exception("Failed to verify the transaction of %s", asked[0])
     finally:
         transaction_verified(data_plane, request.connection, request.request, answers)
 

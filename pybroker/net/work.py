@@ -91,7 +91,7 @@ def failure(way: Way, request: Any, context: Any, error: Exception) -> Any:
     try:
         return way.api.failed(request, context, error)
     except Exception:
-        log.exception("%s: no answer could be made of an error", way.api.name)
+        log.exception("%s: failed to make an error response", way.api.name)
         return None
 
 

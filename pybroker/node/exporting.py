@@ -34,4 +34,4 @@ def begin_export(foundation: Foundation) -> None:
     if ratio > 0:
         foundation.traced = partial(traced, spans=export, ratio=ratio)
     traces = f"traces of {ratio:g} of the control requests" if ratio > 0 else "no traces"
-    log.info("metrics go to %s each %g s, and %s", settings.endpoint, settings.interval_s, traces)
+    log.info("Exporting metrics to %s every %g s, and %s", settings.endpoint, settings.interval_s, traces)

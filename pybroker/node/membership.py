@@ -79,7 +79,7 @@ class Membership(msgspec.Struct, frozen=True, eq=False):
         endpoints = self._endpoints()
         await self.registration.register(endpoints, fenced=self.heartbeats is not None)
         names = ", ".join(sorted(endpoints.listeners))
-        log.info("registered anew, with epoch %d and the listeners %s", self.registration.epoch, names)
+        log.info("Registered again with broker epoch %d and the listeners %s", self.registration.epoch, names)
         self._replicate(self.foundation.live.current)
 
     def _replicate(self, config: BrokerConfig) -> None:

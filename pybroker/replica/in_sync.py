@@ -153,7 +153,7 @@ class InSyncReplicas:
                 try:
                     results = await self._alter_partitions(changes)
                 except Exception as error:  # noqa: BLE001 - whatever the channel raises, it is asked again
-                    log.info("the in-sync replicas of %d partitions are asked for again: %s", len(changes), error)
+                    log.info("Retrying the ISR changes of %d partitions: %s", len(changes), error)
                     await asyncio.sleep(_AGAIN_S)
                     continue
                 asked = {(change.topic_id, change.partition): change for change in changes}

@@ -242,7 +242,7 @@ class PartitionPublisher:
                 self._wake(image.offset)
                 self._try_again_later()
         except Exception as error:
-            log.exception("metadata at offset %d could not be put in force", self._newest.offset)
+            log.exception("Failed to apply the metadata at offset %d", self._newest.offset)
             for _, waiting in self._waiting:
                 if not waiting.done():  # The waiter may have given up.
                     waiting.set_exception(error)
@@ -292,7 +292,7 @@ class PartitionPublisher:
             log.error(
                 "%d partitions cannot be opened, or have no leader: %s; %s", len(exhausted), exhausted[0], limits()
             )
-            log.error("they are tried again every %g s", _AGAIN_S)
+            log.error("Retrying these partitions every %g s", _AGAIN_S)
         elif self._is_short and not exhausted:
             log.info("the partitions that lacked descriptors or memory are open")
         self._is_short = bool(exhausted)
@@ -400,7 +400,7 @@ class PartitionPublisher:
     def _topic_config(self, topic: TopicImage, image: MetadataImage) -> TopicConfig:
         config, faults = TopicConfig.stored(image.configs.of_topic(topic.name), self._config)
         for fault in faults:
-            log.warning("topic %s: a stored setting is ignored: %s", topic.name, fault)
+            log.warning("topic %s: ignoring a stored setting: %s", topic.name, fault)
         return config
 
     def _here(self, topic: TopicImage) -> Iterable[tuple[int, PartitionImage]]:

@@ -108,7 +108,7 @@ class ForeignAuthorizer:
         try:
             allowed = self._authorizer.authorize(principal, host, operation.name, kind.name, name) is True
         except Exception:
-            log.exception("the authorizer %s failed, which denies", self._name)
+            log.exception("The authorizer %s failed: denying the operation", self._name)
             allowed = False
         return Decision(allowed, self._name)
 

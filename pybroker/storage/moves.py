@@ -129,7 +129,7 @@ class LogMoves:
 
     def _warn_of_standstill(self) -> None:
         if not self._pace:
-            log.warning("%s=0: moves between log directories stand still until it is raised", _PACE)
+            log.warning("%s=0: moves between log directories stop until it is raised", _PACE)
 
     def stop(self) -> None:
         """End all moves; the next start goes on with them."""
@@ -196,7 +196,7 @@ class LogMoves:
                 continue
             try:
                 if located is None or not self._is_wanted(located, directory, path):
-                    log.info("%s is of no use any more and is removed", path)
+                    log.info("Removing %s, which is no longer needed", path)
                     discard(path)
                 else:
                     with self._asking:
@@ -236,7 +236,7 @@ class LogMoves:
                 self._stopping.wait(_AGAIN_S)
             except OSError as error:
                 if is_exhaustion(error) and Path(move.partition.directory) == move.source.path:
-                    log.warning("the move of %s-%d waits: %s", *move.key, error)
+                    log.warning("The move of %s-%d is delayed: %s", *move.key, error)
                     self._stopping.wait(_EXHAUSTED_S)
                     continue
                 return self._failed(move, error)
@@ -274,7 +274,7 @@ class LogMoves:
             try:
                 self._moved(move)
             except OSError as error:
-                log.error("%s-%d was moved, and what is remembered of it could not follow: %s", *move.key, error)
+                log.error("%s-%d was moved, but its checkpoints could not be updated: %s", *move.key, error)
 
     def _settle(self, move: Move, old: Path, left: OSError | None) -> None:
         """The log lies in its new place: what was there before goes."""
@@ -284,7 +284,7 @@ class LogMoves:
             remove(old)
         else:
             # It is out of date; the next start that finds it removes it.
-            log.error("%s is left behind: %s", old, left)
+            log.error("Failed to remove %s: %s", old, left)
             if not is_exhaustion(left):
                 self._directory_failed(move.source.path, left)
 

@@ -43,11 +43,11 @@ class OpenFiles:
         loop = asyncio.get_running_loop()
         if loop.time() - self._said >= _SAY_EVERY_S:
             self._said = loop.time()
-            log.error("refused for now: %s; %s", error, limits())
+            log.error("Out of file descriptors or memory: %s; %s", error, limits())
         if self._giving_way is None or self._giving_way.done():
             self._giving_way = loop.run_in_executor(self._workers, self._close, self._most // 2)
 
     def _close(self, most: int) -> None:
         found, closed = close_idle_files(self._partitions.all(), most=most)
         if closed:
-            log.debug("%d of %d open files of segments were closed; %d may be open", closed, found, most)
+            log.debug("Closed %d of %d open segment files; the limit is %d", closed, found, most)

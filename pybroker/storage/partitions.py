@@ -483,7 +483,7 @@ class Partitions:
             work()
         except OSError as error:
             if is_exhaustion(error):
-                log.warning("log directory %s: a checkpoint has to wait: %s", directory.path, error)
+                log.warning("log directory %s: a checkpoint is delayed: %s", directory.path, error)
                 return False
             self._fail(directory, error)
         return True

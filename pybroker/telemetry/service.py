@@ -104,7 +104,7 @@ class Telemetry:
             try:
                 self._subscriptions[name] = Subscription.parse(texts)
             except ValueError as error:  # of a controller of another version
-                log.warning("the client-metrics resource %s is left out: %s", name, error)
+                log.warning("Ignoring the client-metrics resource %s: %s", name, error)
 
     def counts(self) -> Counts:
         """Return what has happened so far."""
@@ -148,7 +148,7 @@ class Telemetry:
                 ErrorCode.UNKNOWN_SUBSCRIPTION_ID,
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             )
-            log.debug("a push is refused: %s", refusal)
+            log.debug("Rejecting a push of metrics: %s", refusal)
             raise
         finally:
             instance.is_terminating = is_last

@@ -223,7 +223,7 @@ class Interceptor:
                     verdict = await verdict
                 self._carry_out(api, request, verdict)
             except Exception as error:  # whatever it is, the test gets it
-                log.exception("the function that decides about %r failed; its connection is closed", request)
+                log.exception("The interceptor failed for %r; its connection is closed", request)
                 fault.failed(error)
                 if self._data_plane is not None:
                     self._data_plane.close_connection(request.connection)

@@ -61,7 +61,7 @@ def test_a_rolling_restart_costs_a_client_with_retries_no_error(cluster: Cluster
     assert received(cluster.bootstrap_servers, sent) == Counter({str(number): 1 for number in range(sent)})
     for broker in cluster.brokers:
         assert "the controller lets this broker stop" in cluster.log(broker)
-        assert "leadership is not moved" not in cluster.log(broker)
+        assert "without a move of leadership" not in cluster.log(broker)
 
 
 def answers_until_closed(wire: Wire) -> Iterator[int]:

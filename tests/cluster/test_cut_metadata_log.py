@@ -111,5 +111,5 @@ def test_a_write_that_did_not_end_is_cut_and_the_start_continues(killed: Killed,
         segment.write(torn)
     with BrokerProcess(data) as broker:
         assert {topic: value_of(broker, topic) for topic in TOPICS} == {"kept": [b"kept"], "lost": [b"lost"]}
-        assert f"{len(torn)} bytes of unfinished writes were cut" in broker.log
+        assert f"truncated {len(torn)} bytes of an incomplete write" in broker.log
     assert not list(data.glob("*-stray"))

@@ -137,7 +137,7 @@ def listening(broker: BrokerProcess, *names: str) -> str:
 
 def ports(broker: BrokerProcess) -> dict[str, int]:
     """The ports of the broker's listeners, by name, as its log has them."""
-    return {name: int(port) for name, port in re.findall(r"listener (\S+) is open at \S+:(\d+)", broker.log)}
+    return {name: int(port) for name, port in re.findall(r"Opened listener (\S+) at \S+:(\d+)", broker.log)}
 
 
 def test_a_listener_comes_and_goes_and_others_serve_on(broker: BrokerProcess, admin: Admin) -> None:

@@ -76,9 +76,9 @@ def test_a_daemon_is_ready_reloaded_and_stopped(tmp_path: Path, manager: socket.
             (result,) = wire.call("DescribeConfigs", 4, resources=asked).results
             assert [(one.value, one.config_source) for one in result.configs] == [("54321", 4)]
         words = [line["message"] for line in log_of(log)]
-        assert "SIGHUP: the log is reopened; settings taken: message.max.bytes, num.network.threads" in words
-        assert "2 network threads serve, in place of 3" in words
-        assert "SIGHUP: these settings wait for the next start: socket.listen.backlog.size" in words
+        assert "SIGHUP: log file reopened; applied settings: message.max.bytes, num.network.threads" in words
+        assert "Resized network threads to 2 from 3" in words
+        assert "SIGHUP: these settings need a restart: socket.listen.backlog.size" in words
 
         os.kill(pid, signal.SIGTERM)
         assert manager.recv(1000).startswith(b"STOPPING=1")

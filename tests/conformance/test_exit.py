@@ -96,7 +96,7 @@ def test_one_line_has_the_count_of_records_that_are_lost(program: str) -> None:
         broker.hold("Produce")
         ran = run(f'{SENDING}settings["exit.flush.timeout.ms"] = 200\n{program}', broker)
         assert ran.returncode == 0
-        line = rf"a (Async)?Producer was not closed, and {COUNT} records of it were not delivered: 1 batches still .*\n"
+        line = rf"A (Async)?Producer was not closed: {COUNT} of its records were not delivered: 1 batches still .*\n"
         assert re.fullmatch(line, ran.stderr), ran.stderr
 
 
@@ -105,7 +105,7 @@ def test_a_freed_producer_logs_the_count() -> None:
         held = broker.hold("Produce")
         ran = run(f"{SENDING}send_all(Producer(servers, settings))", broker)
         assert held.fired in (0, 1), "the producer may be freed before it has sent anything"
-        line = rf"a Producer was not closed, and {COUNT} records of it were not delivered: 1 batches still .*\n"
+        line = rf"A Producer was not closed: {COUNT} of its records were not delivered: 1 batches still .*\n"
         assert re.fullmatch(line, ran.stderr), ran.stderr
 
 

@@ -382,7 +382,7 @@ def test_levels_of_parts_that_are_not_here_wait_for_kafka(moves: Moves) -> None:
     assert again == kafkas
     assert ours == {name: level for name, level in kafkas.items() if name not in ("share.version", "streams.version")}
     for name in kafkas.keys() - ours.keys():
-        assert f"the cluster has {name} at level {kafkas[name]}, which nothing here makes use of" in moves.log
+        assert f"The cluster has feature {name} at level {kafkas[name]}, which this version does not use" in moves.log
 
 
 def test_each_reads_the_others_snapshots(moves: Moves) -> None:

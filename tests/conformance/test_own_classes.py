@@ -156,7 +156,7 @@ def test_an_authorizer_that_fails_denies_and_its_failure_is_logged(
     with own.admin() as admin, pytest.raises(BrokerError) as raised:
         admin.describe_topics(["trap"])
     assert raised.value.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    assert f"the authorizer {HERE}:ReadersOnly failed, which denies" in caplog.text
+    assert f"The authorizer {HERE}:ReadersOnly failed: denying the operation" in caplog.text
 
 
 def test_whom_a_builder_fails_at_is_let_in_nowhere(own: Cluster, caplog: pytest.LogCaptureFixture) -> None:

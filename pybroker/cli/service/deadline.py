@@ -17,7 +17,7 @@ DEADLINE_STATUS = 124
 
 def end_hard(status: int, why: str) -> None:
     """End this process at once, as a crash would, and say so."""
-    log.error("%s: the process ends at once, and the next start recovers the logs", why)
+    log.error("%s: killing the process; the next start recovers the logs", why)
     logging.shutdown()
     os._exit(status)
 

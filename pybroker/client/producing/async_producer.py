@@ -300,7 +300,7 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
             try:
                 await self.abort_transaction(timeout_s)
             except ClientError as error:
-                _log.warning("a transaction was left open: %s", error)
+                _log.warning("A transaction was left open: %s", error)
         await transactions.close()
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:

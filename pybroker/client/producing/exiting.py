@@ -30,7 +30,7 @@ def end(producer: native.Producer, kind: str, close: Callable[[], None]) -> None
         error = failure
     if lost := _failed(producer) - before:
         reason = "" if error is None else f": {error}"
-        _log.warning("a %s was not closed, and %d records of it were not delivered%s", kind, lost, reason)
+        _log.warning("A %s was not closed: %d of its records were not delivered%s", kind, lost, reason)
 
 
 def left_s(timeout_s: float, began: float) -> float:

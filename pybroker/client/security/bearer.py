@@ -196,7 +196,7 @@ class _Renewal:
             try:
                 token = _fetched(self._fetch)
             except Exception as error:  # noqa: BLE001  the program's own function may raise anything
-                _log.warning("no new token for OAUTHBEARER, trying again: %s", error)
+                _log.warning("Failed to renew the OAUTHBEARER token, retrying: %s", error)
                 pause = min(self._rest_ms * 2.0**failures, self._longest_rest_ms) / 1000
                 failures += 1
                 continue

@@ -75,10 +75,10 @@ class RenewedSecurity:
                 raise ConfigError(TOKEN_URL, properties[TOKEN_URL], words)
             self._settings = _read(self._what, properties, self._settings.credentials if is_same else None)
         except ConfigError as error:
-            log.error("%s go on with what they were secured by: %s", self._what, error)
+            log.error("Keeping the previous TLS settings of %s: %s", self._what, error)
             return
         self._properties = properties
-        log.info("%s: new ones are secured by what was read now", self._what)
+        log.info("%s: new connections use the reloaded files", self._what)
 
 
 def _login_of(properties: Mapping[str, str]) -> dict[str, str]:

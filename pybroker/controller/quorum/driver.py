@@ -323,7 +323,7 @@ class Driver:
             return
         error = read.exception()
         if error is not None:
-            log.warning("entries from %d on cannot be read for another voter: %s", index, error)
+            log.warning("Failed to read entries from offset %d for another voter: %s", index, error)
         self.voter.provide(index, [] if error is not None else read.result())
         self._pump()
 
@@ -339,13 +339,13 @@ class Driver:
         try:
             self.voter.install(offered, await self._events.fetch(offered, leader))
         except (OSError, ControllerError, MetadataError) as error:
-            log.warning("the snapshot up to offset %d cannot be fetched: %s", offered.id.end_offset, error)
+            log.warning("Failed to fetch the snapshot up to offset %d: %s", offered.id.end_offset, error)
             self.voter.decline()
         self._pump()
 
     def _voters_changed(self) -> None:
         """Reach those who vote now. A leader that is none of them any more gives way."""
-        log.info("the voters of the metadata quorum are %s now", self.voter.voters)
+        log.info("Voters of the metadata quorum: %s", self.voter.voters)
         self._follow_voters()
         if self.voter.is_leader and not self.voter.votes and self._resigning is None and self._is_running:
             self._resigning = asyncio.get_running_loop().create_task(self._give_way())
@@ -416,7 +416,9 @@ class Driver:
     def _bury(self, key: int, term: int) -> None:
         """Take the leader for dead, unless it was reached again or another one was elected meanwhile."""
         if self._is_running and (self.voter.leader_key, self.voter.term) == (key, term) and not self.peers.reaches(key):
-            log.info("voter %d, the leader of the quorum, is gone: an election begins", node_of(key))
+            log.info(
+                "The connection to voter %d, the leader of the quorum, has ended: starting an election", node_of(key)
+            )
             self.voter.forget_leader()
             self._pump()
             self._campaign_soon()

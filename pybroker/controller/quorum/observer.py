@@ -247,7 +247,7 @@ class Observer:
             self._hint = self.leader_endpoint = _endpoint(server)
             if self._aside is None and self._outage is not None:
                 self._outage = None
-                log.info("the metadata log is followed again: node %d leads the quorum", self.leader_id)
+                log.info("Fetching the metadata log again: node %d leads the quorum", self.leader_id)
 
     async def _take(self, fetched: Fetched, server: str) -> None:
         if fetched.snapshot is not None:
@@ -342,7 +342,7 @@ class Observer:
         try:
             await asyncio.to_thread(self._checkpointer.clean, self._copy)
         except OSError as error:
-            log.error("old snapshots of the metadata log cannot be removed: %s", error)
+            log.error("Failed to remove old snapshots of the metadata log: %s", error)
 
     async def _end_snapshot(self) -> None:
         task, self._snapshot = self._snapshot, None
@@ -388,11 +388,11 @@ class Observer:
 
     def _note_outage(self, reason: str) -> None:
         if self._outage is None:
-            log.warning("the metadata log cannot be followed: %s; it is tried again", reason)
+            log.warning("Failed to fetch the metadata log: %s; retrying", reason)
         self._outage = reason
 
     def _fail(self, error: OSError) -> None:
-        log.critical("the copy of the metadata log failed: %s", error)
+        log.critical("Failed to write the copy of the metadata log: %s", error)
         if self._on_failure is not None:
             self._on_failure(error)
 

@@ -484,7 +484,7 @@ class Voter:
             )
         if snapshot is not None and not continues(self.log, snapshot.id, is_alone=self.is_alone):
             # The process ended after a leader's snapshot was fetched and before the log was begun anew behind it.
-            log.warning("%s: what is not of the snapshot at offset %d is removed", self.log.directory, self._start)
+            log.warning("%s: removing the log that the snapshot at offset %d replaces", self.log.directory, self._start)
             self.log.restart_at(self._start)
         for batch in self.log.scan():
             if batch.base_offset >= self._start:

@@ -171,7 +171,7 @@ class GroupCoordinator:
 def _log_rebalances(records: Sequence[Record]) -> None:
     for record in records:
         if type(record) is GroupChange and record.why:
-            log.info("group %s rebalances: %s", record.group_id, record.why)
+            log.info("Preparing to rebalance group %s: %s", record.group_id, record.why)
 
 
 def by_partition(

@@ -62,7 +62,7 @@ async def replay(source: Source, kind: CoordinatorKind[Any, Any], machine: Shard
         machine.load(chunk.records)
         offset, replayed = chunk.next_offset, replayed + len(chunk.records)
         if chunk.skipped:
-            log.warning("%s has %d records of unknown types below %d", source.name, chunk.skipped, offset)
+            log.warning("%s contains %d records of unknown types before offset %d", source.name, chunk.skipped, offset)
         for fault in chunk.faults[: max(_MOST_FAULT_LINES - faults, 0)]:
             _report(source.name, fault, kind.fault_effect(fault.key))
         faults += len(chunk.faults)
@@ -70,7 +70,7 @@ async def replay(source: Source, kind: CoordinatorKind[Any, Any], machine: Shard
             reported = time.monotonic()
             log.info("loading %s: at offset %d of %d", source.name, offset, end)
     if faults > _MOST_FAULT_LINES:
-        log.error("%s has %d more records that cannot be read", source.name, faults - _MOST_FAULT_LINES)
+        log.error("%s contains %d more records that cannot be read", source.name, faults - _MOST_FAULT_LINES)
     log.log(
         logging.INFO if replayed else logging.DEBUG,
         "loaded %d %s from %d records of %s in %d ms",

@@ -332,7 +332,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         except (ProtocolError, OverflowError, ValueError) as error:
             if opened.log_end_offset != end_offset:
                 raise  # Records that the log has taken are not decided again.
-            log.error("records of %s cannot be encoded: %s", self._name(shard.index), error)
+            log.error("Failed to encode records of %s: %s", self._name(shard.index), error)
             raise UnwritableError(str(error)) from error
         committed = None
         if offsets is not None:

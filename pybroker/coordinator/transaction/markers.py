@@ -219,7 +219,7 @@ class TransactionMarkers:
             topic = topics.get(partition[0])
             known = None if topic is None else topic.partitions.get(partition[1])
             if known is None:
-                log.info("%s-%d is deleted and gets no marker of %s", *partition, ending.transactional_id)
+                log.info("%s-%d was deleted: no marker is written for %s", *partition, ending.transactional_id)
                 ending.left.discard(partition)
             elif known.leader < 0 or known.leader not in brokers:
                 self._wait(ending, (partition,))
@@ -337,7 +337,7 @@ class TransactionMarkers:
     ) -> None:
         self._under_way.discard(broker)
         if error is not None:
-            log.debug("markers are sent again, as broker %d has not answered: %s", broker, error)
+            log.debug("Sending markers again: broker %d has not responded: %s", broker, error)
         results = {} if response is None else {result.producer_id: result for result in response.markers}
         for ending, partitions in sent.items():
             if self._is_current(ending):
@@ -353,7 +353,7 @@ class TransactionMarkers:
                 ending.left.discard(partition)
             elif code in _FENCED:
                 log.warning(
-                    "no more markers of %s are sent by leader epoch %d of __transaction_state-%d: %s-%d answers %s",
+                    "Stopping the markers of %s of leader epoch %d of __transaction_state-%d: %s-%d returned %s",
                     *(ending.transactional_id, ending.epoch, ending.shard, *partition, _name(code)),
                 )
                 self._endings[ending.shard].pop(ending.transactional_id)
@@ -399,7 +399,7 @@ class TransactionMarkers:
             if self._is_current(ending):
                 del self._endings[ending.shard][ending.transactional_id]
             return
-        log.info("the end of %s's transaction is noted later: %s", ending.transactional_id, error)
+        log.info("Retrying to record the end of the transaction of %s: %s", ending.transactional_id, error)
         if self._is_current(ending):
             # What is left is nothing, so that it is completed when it is looked at.
             self._wait(ending, ())

@@ -292,7 +292,7 @@ class TransactionCoordinator:
             while True:
                 found: TimedOut = await self._runtime.submit_to(partition, event)
                 for transactional_id in found.aborted:
-                    log.info("the transaction of %s is aborted: it was open for too long", transactional_id)
+                    log.info("Aborting the transaction of %s: it exceeded its timeout", transactional_id)
                 if not found.need_ids and not found.are_more:
                     return
                 event = AbortTimedOut(tuple([(one, await self._fresh_id()) for one in found.need_ids]))

@@ -152,7 +152,7 @@ class Keys:
         try:
             keys = read_keys(self._source)
         except Exception as error:  # noqa: BLE001  # whatever it was, those who wait for keys are answered
-            log.warning("the keys of tokens cannot be got from %s: %s", self._source.url, error)
+            log.warning("Failed to read the keys of tokens from %s: %s", self._source.url, error)
             keys = None
         with self._lock:
             now = self._now_s()

@@ -207,7 +207,7 @@ class Cleaner:
                     and checkpoint > (active := survey_segments(partition)[-1][0])
                 }
                 for key, active in beyond.items():
-                    log.info("%s-%d was cut: it counts as clean up to offset %d only", *key, active)
+                    log.info("%s-%d was truncated: it is clean up to offset %d only", *key, active)
                 if beyond:
                     offsets.update(beyond)
                     self._write(directory)
@@ -241,7 +241,7 @@ class Cleaner:
     def _warn_of_standstill(self) -> None:
         if self._pace < _STANDSTILL:
             log.warning(
-                "log.cleaner.io.max.bytes.per.second=%s: compaction as good as stands still until it is raised",
+                "log.cleaner.io.max.bytes.per.second=%s: compaction nearly stops until it is raised",
                 self._pace,
             )
 
@@ -342,12 +342,12 @@ class Cleaner:
             except CorruptCheckpointError as error:
                 # Kafka makes it empty, and writes it when something is compacted.
                 if checkpoint.stat().st_size:
-                    log.warning("%s; all compacted logs there count as dirty", error)
+                    log.warning("%s; all compacted logs of this directory are dirty", error)
                 offsets = {}
             try:
                 passes = read_last_passes(directory.path / FILE_NAME)
             except CorruptCheckpointError as error:
-                log.warning("%s; it is begun anew", error)
+                log.warning("%s; starting a new checkpoint", error)
                 passes = {}
             self._offsets[directory.path], self._passes[directory.path] = offsets, passes
         return offsets
@@ -376,7 +376,7 @@ class Cleaner:
             write_last_passes(directory.path / FILE_NAME, self._passes[directory.path])
         except OSError as error:
             if is_exhaustion(error):  # the files are written again after the next pass, and only save work
-                log.warning("%s: the cleaner's checkpoints cannot be written now: %s", directory.path, error)
+                log.warning("%s: failed to write the cleaner's checkpoints: %s", directory.path, error)
             else:
                 self._directory_failed(directory.path, error)
 
@@ -387,7 +387,7 @@ class Cleaner:
         except CleaningEndedError:
             return False
         except ValueError as error:
-            log.warning("%s-%d cannot be compacted and is left alone from now on: %s", topic, index, error)
+            log.warning("%s-%d cannot be compacted; it is uncleanable from now on: %s", topic, index, error)
             self._mark_uncleanable(chosen)
             return True
         except OSError as error:

@@ -44,7 +44,7 @@ def settle_found(
     latest = max(own, key=lambda directory: moves.get(directory, 0), default=None)
     for directory in found:
         if latest is not None and moves.get(directory, 0) < moves.get(latest, 0):
-            log.warning("%s was moved to %s and is removed", directory.path / name, latest.path)
+            log.warning("Removing %s, which was moved to %s", directory.path / name, latest.path)
             discard(directory.path / name)
         elif directory is not latest:
             set_aside(directory.path / name)

@@ -97,7 +97,7 @@ class Directories:
         except DirectoryFailedError as error:
             if directory is self.metadata or len(self.online) < 2:
                 raise
-            log.error("%s; it is offline", error)
+            log.error("%s; the directory is offline", error)
             directory.offline = True
 
     def place(self, partitions_in: Callable[[LogDirectory], int]) -> LogDirectory:
@@ -122,7 +122,7 @@ def _acquire(path: Path, *, needed: bool) -> LogDirectory:
     except DirectoryFailedError as error:
         if needed:
             raise
-        log.error("%s; it is offline, and what lies in it is not served", error)
+        log.error("%s; the directory is offline, and its partitions are not served", error)
         return LogDirectory.failed(path)
 
 

@@ -164,7 +164,7 @@ def test_a_connection_too_many_is_closed_and_the_others_go_on(caplog: pytest.Log
             assert client.getresponse().status == 200
     finally:
         server.close()
-    assert caplog.messages == ["the admin listener has 1 connections and closes further ones"]
+    assert caplog.messages == ["Closing a connection to the admin listener: it has the maximum of 1 connections"]
 
 
 def test_an_answer_that_fails_is_cut_off_and_logged(
@@ -173,4 +173,4 @@ def test_an_answer_that_fails_is_cut_off_and_logged(
     subject.why = "broken"
     with pytest.raises((http.client.IncompleteRead, http.client.RemoteDisconnected)):
         ask(server, "/metrics")
-    assert "the admin listener could not answer" in caplog.text
+    assert "The admin listener failed to respond" in caplog.text

@@ -19,4 +19,4 @@ def test_a_broker_that_is_unregistered_while_it_runs_says_so_once(caplog: pytest
     for image in (EMPTY_IMAGE, EMPTY_IMAGE):
         own.publish(delta, image)
     (said,) = caplog.messages
-    assert said.startswith("this broker, 1, was unregistered while it runs")
+    assert said.startswith("Broker 1 was unregistered while it runs")

@@ -141,7 +141,7 @@ async def test_a_report_that_the_controller_does_not_take_is_logged(run: Run, ca
     run.registration.report_placed({})
     await asyncio.wait_for(run.registrar.reports.get(), 60)
     await run.registration.stop()
-    assert "the log directories could not be reported to the controller: nobody leads" in caplog.text
+    assert "Failed to report the log directories to the controller: nobody leads" in caplog.text
 
 
 @pytest.mark.parametrize("refuses", [True, False])

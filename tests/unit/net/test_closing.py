@@ -44,7 +44,7 @@ async def test_requests_that_take_too_long_are_reported_and_not_waited_for(
 ) -> None:
     monkeypatch.setattr(closing, "FINISH_MS", 20)
     await finish_requests(Pipeline())  # type: ignore[arg-type]
-    assert "requests were still in work after 20 ms" in caplog.text
+    assert "Requests were still being processed after 20 ms" in caplog.text
 
 
 @pytest.mark.parametrize(("counts", "lines"), [((0, 0), []), ((2, 7), ["shared syncs: 2 covered 7 appends"])])

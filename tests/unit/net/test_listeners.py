@@ -51,13 +51,13 @@ def test_listeners_follow_the_settings(plane: Any, caplog: pytest.LogCaptureFixt
     assert [str(one) for one in opened.all] == [A]
     assert plane.calls == ["+A", "+B", "-B"]
     assert not opened.reconfigure(config("A://127.0.0.1:9"))
-    assert "listener A stays as it is until the next start" in caplog.text
+    assert "The changes of listener A need a restart" in caplog.text
 
 
 def test_one_that_cannot_be_opened_is_said_and_tried_again(plane: Any, caplog: pytest.LogCaptureFixture) -> None:
     opened = BrokerListeners(plane, config(A), TlsListeners({}))
     assert not opened.reconfigure(config(A, C))
-    assert "listener C is not opened: cannot listen on C://127.0.0.1:3: the port is in use" in caplog.text
+    assert "Failed to open listener C: cannot listen on C://127.0.0.1:3: the port is in use" in caplog.text
     plane.in_use = False
     assert opened.reconfigure(config(A, C))
     assert [one.name for one in opened.all] == ["A", "C"]

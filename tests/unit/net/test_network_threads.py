@@ -33,10 +33,12 @@ def test_a_changed_number_is_put_in_force_and_said(plane: Any, caplog: pytest.Lo
     for count in ("3", "2"):
         serve_by_threads(plane, BrokerConfig({"num.network.threads": count}))
     assert plane.count == 2
-    assert caplog.messages == ["2 network threads serve, in place of 3"]
+    assert caplog.messages == ["Resized network threads to 2 from 3"]
 
 
 def test_threads_that_cannot_be_begun_leave_those_that_could(plane: Any, caplog: pytest.LogCaptureFixture) -> None:
     serve_by_threads(plane, BrokerConfig({"num.network.threads": "6"}))
     assert plane.count == 4
-    assert caplog.messages == ["num.network.threads=6: Resource temporarily unavailable; 4 threads serve"]
+    assert caplog.messages == [
+        "Failed to resize network threads to num.network.threads=6: Resource temporarily unavailable; keeping 4 threads"
+    ]

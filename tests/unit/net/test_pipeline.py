@@ -466,7 +466,7 @@ async def test_a_request_that_nobody_can_decide_about_is_answered_and_the_reason
     await running.until(lambda: len(running.data_plane.done) == 2)
     await running.pipeline.finish()
     assert running.data_plane.done == [("retry", 1, 5, [], 0, False), ("retry", 2, 1, [], 0, False)]
-    words = "a request for the topics lacking could not be decided about"
+    words = "Failed to resolve a request for the topics lacking"
     logged = [record for record in caplog.records if record.getMessage() == words]
     assert len(logged) == 2
     assert all(record.exc_info is not None for record in logged)

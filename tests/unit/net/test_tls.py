@@ -141,7 +141,9 @@ def test_a_location_that_can_be_no_path_leaves_a_listener_as_it_was(
     poisoned = build_tls(["IN"], {**files, f"{store}.location": "a\0b"})
     made.reconfigure(poisoned)
     assert made.of("IN") == before
-    assert f"listener IN goes on with its certificate: {store}.location='a\\x00b': expected the path" in caplog.text
+    assert (
+        f"listener IN: keeping the previous certificate: {store}.location='a\\x00b': expected the path" in caplog.text
+    )
     made.reload_changed_files(datetime.now().astimezone())
     with pytest.raises(ConfigError, match="expected the path of a file, without NUL"):
         made.open("OUT", poisoned["IN"])

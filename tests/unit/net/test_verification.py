@@ -66,7 +66,7 @@ async def test_a_question_that_fails_refuses_all_partitions(
     request: Any = Request()
     await verify(object(), request, ASKED, ask)  # type: ignore[arg-type]
     assert said_below[0][-1] == [(ErrorCode.UNKNOWN_SERVER_ERROR, None)] * 2
-    assert "the transaction of me could not be verified" in caplog.text
+    assert "Failed to verify the transaction of me" in caplog.text
 
 
 async def test_where_there_is_nobody_to_ask_nothing_is_verified() -> None:

@@ -217,7 +217,7 @@ async def test_a_topic_with_a_setting_of_another_version_is_served_with_its_othe
     broker.publish(topic("orders"), configs=wrong)
     await broker.agree()
     assert broker.partitions.get("orders", 0) is not None
-    assert "topic orders: a stored setting is ignored: segment.bytes=1: expected" in caplog.text
+    assert "topic orders: ignoring a stored setting: segment.bytes=1: expected" in caplog.text
     settings = broker.publisher.settings_of("orders")
     assert settings is not None
     assert (settings.segment_bytes, settings.retention_ms) == (1024**3, -1)

@@ -290,7 +290,7 @@ def test_a_pace_with_which_moves_stand_still_is_logged_once(node: Node, caplog: 
     for pace in (0, 0, 1, 0):
         node.moves.set_pace(pace)
     assert caplog.messages == 2 * [
-        "replica.alter.log.dirs.io.max.bytes.per.second=0: moves between log directories stand still until it is raised"
+        "replica.alter.log.dirs.io.max.bytes.per.second=0: moves between log directories stop until it is raised"
     ]
 
 

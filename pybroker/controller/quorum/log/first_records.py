@@ -40,7 +40,7 @@ def first_records(formatted: list[Message] | None, levels: Mapping[str, int]) ->
     """
     for name in sorted(LEFT_OUT & levels.keys()):
         if levels[name] > 0:
-            log.warning("the cluster has %s at level %d, which nothing here makes use of", name, levels[name])
+            log.warning("The cluster has feature %s at level %d, which this version does not use", name, levels[name])
     if formatted is not None:
         return [] if levels else list(_honoured(formatted))
     return [
@@ -69,7 +69,9 @@ def _honoured(records: list[Message]) -> Iterator[Message]:
             continue
         name, level = record.name, record.feature_level
         if name not in SUPPORTED_FEATURES:
-            log.warning("%s gives %s level %d, which this version does not know and leaves out", FILE_NAME, name, level)
+            log.warning(
+                "%s sets feature %s to level %d, which this version does not know: ignoring it", FILE_NAME, name, level
+            )
             continue
         lowest, highest = SUPPORTED_FEATURES[name]
         if not lowest <= level <= highest:

@@ -93,7 +93,7 @@ def clear_acceptance(directory: Path) -> None:
     try:
         (directory / ACCEPT_LOSS).unlink(missing_ok=True)
     except OSError as error:
-        log.warning("%s cannot be removed, and would hide another loss: %s", directory / ACCEPT_LOSS, error)
+        log.warning("Failed to remove %s, which would hide another loss: %s", directory / ACCEPT_LOSS, error)
 
 
 def _is_only_voter(directory: Path, end_offset: int, replica: Replica, snapshot: SnapshotFile | None) -> bool:

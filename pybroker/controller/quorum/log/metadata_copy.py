@@ -90,7 +90,7 @@ class MetadataCopy:
             self.directory.rename(aside)
             what = f"it is kept as {aside}"
         log.error(
-            "this node's copy of the metadata log cannot be used: %s; %s, and the log is fetched anew", reason, what
+            "This node's copy of the metadata log cannot be used: %s; %s, and the log is fetched again", reason, what
         )
 
     def append(self, batches: bytes) -> None:

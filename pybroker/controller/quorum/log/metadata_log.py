@@ -101,7 +101,7 @@ class MetadataLog:
         )
         self._positions = PositionFile(settings.directory)
         if self._log.truncated_bytes:
-            log.warning("%s: %d bytes of unfinished writes were cut", self.directory, self._log.truncated_bytes)
+            log.warning("%s: truncated %d bytes of an incomplete write", self.directory, self._log.truncated_bytes)
 
     @property
     def start_offset(self) -> int:
@@ -203,7 +203,7 @@ class MetadataLog:
                     raise
                 if deadline is None:
                     deadline = time.monotonic() + _PATIENCE_S
-                    log.error("the metadata log waits: %s; %s", error, limits())
+                    log.error("The metadata log cannot be written now: %s; %s", error, limits())
                 elif time.monotonic() > deadline:
                     raise
             time.sleep(_AGAIN_S)

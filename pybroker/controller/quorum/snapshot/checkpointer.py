@@ -97,11 +97,11 @@ class Checkpointer:
             finally:
                 await elsewhere(writer.abandon)
         except OSError as error:
-            log.error("the snapshot %s cannot be written: %s; the next one is tried when it is due", path, error)
+            log.error("Failed to write the snapshot %s: %s; retrying with the next snapshot", path, error)
             return None
         finally:
             self._is_at_work = False
-        log.info("made the snapshot %s of %d bytes", path.name, size)
+        log.info("Wrote the snapshot %s of %d bytes", path.name, size)
         return snapshot
 
     def clean(self, trimmed: TrimmedLog) -> SnapshotId | None:
@@ -119,7 +119,7 @@ class Checkpointer:
             for path in trimmed.advance_start(kept.end_offset):
                 path.unlink(missing_ok=True)
             (self._directory / snapshots[0].file_name).unlink(missing_ok=True)
-            log.info("the snapshot %s and the log below offset %d are removed", snapshots[0].file_name, kept.end_offset)
+            log.info("Removing the snapshot %s and the log before offset %d", snapshots[0].file_name, kept.end_offset)
             del snapshots[0], stored[0]
         return kept
 
@@ -128,6 +128,6 @@ class Checkpointer:
         try:
             found = open_snapshot(path)
         except MetadataLogError as error:
-            log.warning("%s; it is kept until it is old, and the ones behind it are used", error)
+            log.warning("%s; keeping it until it expires, and using the later ones", error)
             return Stored(path.stat().st_size, int(path.stat().st_mtime * 1000))
         return Stored(found.size, found.timestamp_ms)

@@ -182,7 +182,7 @@ class Peer:
             self._events.lost(self._key)
             return
         if self._stream.unsent > MOST_UNSENT:
-            log.warning("%s reads too slowly: its connection is closed", self._name)
+            log.warning("Closing the connection to %s: it reads too slowly", self._name)
             self._stream.close()
             self._events.lost(self._key)
             return
@@ -261,7 +261,7 @@ class Peer:
             if not self._is_silent:
                 self._is_failure_logged = False
                 if self._reason is None:
-                    log.info("%s is reached at %s:%d", self._name, self.address.host, self.address.port)
+                    log.info("Connected to %s at %s:%d", self._name, self.address.host, self.address.port)
             self._stream, was_reached, pause_s = stream, True, backoff_s
             if self._says_where:
                 self.announce()
@@ -277,9 +277,9 @@ class Peer:
         """Log why a connection ended: the same refusal once, and no response once until one arrives."""
         is_logged = self._is_silent if stream.is_silent else reason == self._reason
         if not (stream.is_refused or stream.is_silent):
-            log.info("the connection to %s ended: %s", self._name, reason)
+            log.info("The connection to %s ended: %s", self._name, reason)
         elif not is_logged:
-            log.warning("the connection to %s is closed: %s", self._name, reason)
+            log.warning("Closing the connection to %s: %s", self._name, reason)
         self._reason = reason if stream.is_refused else None
         self._is_silent = self._is_silent or stream.is_silent
 

@@ -142,7 +142,7 @@ class VoterUpkeep:
 
     def _note(self, refusal: str) -> None:
         if refusal and refusal != self._refusal:
-            log.warning("%s; it is tried again", refusal)
+            log.warning("%s; retrying", refusal)
         self._refusal = refusal
 
 

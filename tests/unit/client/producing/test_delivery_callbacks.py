@@ -176,7 +176,7 @@ def test_a_producer_that_nobody_holds_says_what_is_lost_and_calls_its_callbacks(
         assert gone() is None
         assert called.wait(60)
     assert [type(error) for error, _ in calls] == [ClosedError]
-    assert "a Producer was not closed, and 1 records of it were not delivered" in caplog.text
+    assert "A Producer was not closed: 1 of its records were not delivered" in caplog.text
 
 
 def test_a_function_that_is_none_is_refused() -> None:

@@ -46,7 +46,7 @@ def test_connections_are_secured_by_what_the_files_hold_now(store: Path, caplog:
     replace(store, "no certificate")
     security.secure(settings)
     assert settings.tls is second
-    assert "connections to controllers go on with what they were secured by" in caplog.text
+    assert "Keeping the previous TLS settings of connections to controllers" in caplog.text
 
 
 def test_changed_settings_hold_for_what_comes(store: Path) -> None:
@@ -88,6 +88,6 @@ def test_a_location_that_can_be_no_path_leaves_connections_secured(
     security = RenewedSecurity("connections", properties(store))
     security.reconfigure(properties(Path("a\0b")))
     assert security.tls is not None
-    assert "connections go on with what they were secured by" in caplog.text
+    assert "Keeping the previous TLS settings of connections" in caplog.text
     with pytest.raises(ConfigError, match=r"connections: .*null byte"):
         RenewedSecurity("connections", properties(Path("a\0b")))

@@ -70,7 +70,7 @@ async def test_a_log_that_ends_too_early_is_not_loaded(monkeypatch: pytest.Monke
 async def test_records_of_unknown_types_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         await loaded(MemoryLog(1, 0, 3))
-    assert "__counts-0 has 1 records of unknown types below 2" in caplog.text
+    assert "__counts-0 contains 1 records of unknown types before offset 2" in caplog.text
     assert "loaded 3 counts from 3 records of __counts-0" in caplog.text
 
 
@@ -86,4 +86,4 @@ async def test_a_thousand_records_that_cannot_be_read_are_a_hundred_and_one_line
     assert (await loaded(MemoryLog(*[-1] * 1000, 3))).total == 3
     lines = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert len(lines) == 101
-    assert lines[-1] == "__counts-0 has 900 more records that cannot be read"
+    assert lines[-1] == "__counts-0 contains 900 more records that cannot be read"

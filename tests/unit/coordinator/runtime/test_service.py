@@ -232,7 +232,7 @@ async def test_records_that_cannot_be_encoded_fail_their_event_alone(
     assert isinstance(answers.pop(13), UnwritableError)
     assert answers == list(range(1, 40))
     assert stand.logs[0].numbers == [1] * 39
-    assert "records of __counts-0 cannot be encoded" in caplog.text
+    assert "Failed to encode records of __counts-0" in caplog.text
     await stand.runtime.close()
 
 

@@ -139,7 +139,7 @@ def test_a_checkpoint_that_kafka_has_made_and_not_written_is_no_damage(
     broker.topic("a", segment(0, b"xx"), segment(2, b"x"))
     (broker.path / CLEANED_OFFSETS).write_text(text)
     assert [found.first_dirty for found in broker.cleaner().survey()] == [0]
-    assert caplog.text.count("all compacted logs there count as dirty") == warnings
+    assert caplog.text.count("all compacted logs of this directory are dirty") == warnings
 
 
 def test_a_log_is_worth_a_pass_when_its_ratio_is_above_its_topics(broker: Broker) -> None:

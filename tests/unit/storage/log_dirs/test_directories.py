@@ -133,7 +133,7 @@ def test_a_log_directory_that_the_system_refuses_is_offline_alone(
     directories.format(1)
     assert [directory.offline for directory in directories.logs] == [False, True]
     assert [directory.path for directory in directories.online] == [tmp_path / "a"]
-    assert "it is offline" in caplog.text
+    assert "the directory is offline" in caplog.text
     directories.release()
     assert (tmp_path / "b").read_text() == "a file where a directory is due"
 

@@ -57,4 +57,4 @@ def test_a_feature_of_a_part_that_is_not_here_is_left_out_and_said(
 ) -> None:
     write(tmp_path, metadata_version=25, share_version=1)
     assert levels_of(first_records(read_bootstrap(tmp_path), {})) == {"metadata.version": 25}
-    assert "gives share.version level 1, which this version does not know" in caplog.text
+    assert "sets feature share.version to level 1, which this version does not know" in caplog.text

@@ -49,7 +49,7 @@ async def test_the_only_voter_goes_on_behind_kafkas_snapshot(tmp_path: Path, cap
         assert one.image.features.levels == INITIAL_LEVELS | {"share.version": 1}
         await one.register()  # which no level of a part that is not here forbids
         await create(one, "after")
-    assert "the cluster has share.version at level 1, which nothing here makes use of" in caplog.text
+    assert "The cluster has feature share.version at level 1, which this version does not use" in caplog.text
     async with running(tmp_path) as one:
         assert set(one.image.topics.by_name) == {"before", "after"}
 

@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_understood_proves_nothing(
 ) -> None:
     (tmp_path / POSITION_NAME).write_bytes(content)
     assert read_position(tmp_path) == LogPosition()
-    assert f"{tmp_path / POSITION_NAME} cannot be understood" in caplog.text
+    assert f"Replacing {tmp_path / POSITION_NAME}, which cannot be parsed" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ class Voter:
 
 def _outages(caplog: pytest.LogCaptureFixture) -> list[str]:
     """The level and the event of each line about connections that were open."""
-    events = ("is reached", "no response", "responds again")
+    events = ("Connected to", "no response", "responds again")
     return [
         f"{record.levelname} {event}" for record in caplog.records for event in events if event in record.getMessage()
     ]
@@ -137,7 +137,7 @@ def test_a_voter_that_does_not_respond_is_connected_to_anew_and_has_one_line_in_
                     peers.send([(2, b"message")])
                     assert await voter.events.get() == "lost"
                 assert voter.server.connections >= 3
-                assert _outages(caplog) == ["INFO is reached", "WARNING no response"]
+                assert _outages(caplog) == ["INFO Connected to", "WARNING no response"]
                 voter.responds.set()
                 while (event := await voter.events.get()) != "responded":
                     assert event in ("connected", "lost")
@@ -147,7 +147,7 @@ def test_a_voter_that_does_not_respond_is_connected_to_anew_and_has_one_line_in_
                 peers.send([(2, b"message")])
                 assert await voter.events.get() == "lost"
                 outage = ["WARNING no response", "INFO responds again", "WARNING no response"]
-                assert _outages(caplog) == ["INFO is reached", *outage]
+                assert _outages(caplog) == ["INFO Connected to", *outage]
             finally:
                 await peers.stop()
 
