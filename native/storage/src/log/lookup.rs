@@ -97,11 +97,16 @@ impl Log {
     /// The first record of a log whose records have no timestamps, with the timestamp -1, as Apache Kafka returns it. Records
     /// of the first format cannot have one, and none of them is returned.
     fn first_without_timestamp(&self, view: &View, max_bytes: usize) -> Result<Option<TimestampAndOffset>, LogError> {
-        // A batch that has timestamps below the log start only counts as well.
-        let may_contain = |header: &BatchHeader| header.magic > 0 && header.last_offset() >= view.log_start_offset;
         let wanted = |at: TimestampOffset| at.offset >= view.log_start_offset;
         for (index, segment) in view.segments.as_slice().iter().enumerate() {
-            let found = search(segment, 0, view.limit_of(index), max_bytes, may_contain, wanted)?;
+            let limit = view.limit_of(index);
+            let from = view.log_start_offset.max(segment.base_offset());
+            let Some(first) = segment.find_batch(from, limit)? else { continue };
+            // At most one segment of the first format is read: a walk through each of them would find no record.
+            if index > 0 && first.header.magic == 0 {
+                continue;
+            }
+            let found = search(segment, first.position, limit, max_bytes, |header| header.magic > 0, wanted)?;
             if found.is_some() {
                 return Ok(found);
             }

@@ -127,6 +127,26 @@ fn the_segments_of_an_old_kafka_are_recovered_read_and_searched() {
     }
 }
 
+/// Records of the first format have no timestamp. The first record of a later format is returned, with or without one.
+#[test]
+fn the_largest_timestamp_is_not_one_of_the_first_format() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join(SEGMENT), set(0, Compression::None, 0..5)).unwrap();
+    let (log, _) = open(root.path(), config(), false);
+    assert_eq!(log.max_timestamp().unwrap(), None);
+    let mut builder = MessageSetBuilder::new(1, Compression::None, TimestampType::CreateTime);
+    for offset in 5..7 {
+        builder.append(&NewMessage { offset, timestamp: -1, key: None, value: Some(b"v") });
+    }
+    let mut without = Vec::new();
+    builder.finish(&mut without).unwrap();
+    drop(log);
+    let old = set(0, Compression::None, 0..5);
+    fs::write(root.path().join(SEGMENT), [old, without].concat()).unwrap();
+    let (log, _) = open(root.path(), config(), false);
+    assert_eq!(log.max_timestamp().unwrap().map(|found| (found.offset, found.timestamp)), Some((5, -1)));
+}
+
 #[test]
 fn a_torn_or_damaged_old_message_is_cut() {
     for (damage, end) in [(true, 2), (false, 3)] {
