@@ -216,9 +216,7 @@ class Heartbeats:
             log.info("unfenced: this broker may lead partitions")
             self._unfenced.set()
         elif before is Membership.RUNNING and self._life.state is Membership.READY:
-            log.warning(
-                "fenced: the controller received no heartbeat of this broker in time; requesting to be unfenced"
-            )
+            log.warning("fenced: the controller considers this broker dead; requesting to be unfenced")
         if pause_ms is None:
             self._released = answer.should_shut_down
             released = "the controller lets this broker stop" if answer.should_shut_down else "it takes too long"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = (
     "Check the settings and this machine before a broker starts: ports, addresses, file descriptors, disks, clock, "
-    "kernel. Each line begins with ok, warn or fail, and names a remedy. The exit status is 1 if a check fails."
+    "kernel. Each line begins with ok, warn or fail; the last two name a remedy. The exit status is 1 if a check fails."
 )
 JSON = {
     "": {

@@ -456,7 +456,7 @@ class Driver:
             self._tick_later()
 
     def _check_membership(self) -> None:
-        """Remove observers whose connection has ended. Announce this replica while no voter knows it."""
+        """Remove observers that have been silent for long. Announce this replica while it knows no leader."""
         now_s = asyncio.get_running_loop().time()
         voter = self.voter
         gone = self.guests.leave(now_s)

@@ -119,7 +119,7 @@ def update_epoch(decision: Decision, view: GroupView, *, changed: bool) -> None:
 
 
 def current_hash(group: ConsumerGroup, topics: Mapping[str, TopicInfo]) -> int:
-    """Hash the group's topics. The hash is computed once for each metadata image that changes topics."""
+    """Hash the group's topics. The hash is computed once for a group and a state of the cluster's topics."""
     seen = group.__dict__.get("_seen")
     if seen is None or seen[0] is not topics:
         seen = group.__dict__["_seen"] = topics, metadata_hash(group.subscribed_topics, topics)
