@@ -298,9 +298,8 @@ class Cluster:
                 timeout,
                 f"broker {broker} did not become the preferred leader of {topic}-{partition}",
             )
-            admin.elect_leaders([where])
             _until(
-                lambda: _describe(admin, topic, partition),
+                lambda: _elect(admin, where, broker),
                 lambda it: it.leader == broker,
                 timeout,
                 f"broker {broker} did not become the leader of {topic}-{partition}",
@@ -367,6 +366,18 @@ def _until(read: Callable[[], Found], reached: Callable[[Found], bool], timeout:
         if time.monotonic() > deadline:
             raise TimeoutError(f"{failed} within {timeout:g} s; last seen: {last}")
         time.sleep(_POLL_S)
+
+
+def _elect(admin: Admin, where: TopicPartition, broker: int) -> PartitionDescription:
+    """Return a partition that a broker, its preferred leader, leads; raises BrokerError where the election is refused.
+
+    A refusal may be passing: the controller elects no broker that it takes for fenced.
+    """
+    found = _describe(admin, where.topic, where.partition)
+    if found.leader != broker:
+        _raise_first(admin.elect_leaders([where]).values())
+        found = _describe(admin, where.topic, where.partition)
+    return found
 
 
 def _raise_first(errors: Collection[BrokerError | None]) -> None:
