@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import aiokafka
 import aiokafka.structs
@@ -112,8 +113,16 @@ def test_kafka_python_commits_in_a_group(server: Server, create: Callable[..., T
     again.close()
 
 
+@pytest.fixture
+def collected() -> Iterator[None]:
+    """Collect garbage after the test, under its filter of warnings, not in a later test."""
+    yield
+    gc.collect()
+
+
 # With several brokers it leaves the socket of a connection to the collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("collected")
 async def test_aiokafka_commits_in_a_group(server: Server, create: Callable[..., Topic]) -> None:
     topic = create(partitions=PARTITIONS).name
     fill(server, topic)
