@@ -104,8 +104,8 @@ struct Harness {
     /// Records of format v0 were written below, which have no time.
     old_end: i64,
     first_dirty: i64,
-    /// No pass has looked beyond; nothing below is truncated, as it is committed.
-    looked_at: i64,
+    /// Nothing below is truncated: it is committed, as a pass or a removal has acted on it.
+    committed: i64,
     now_ms: i64,
     sequences: HashMap<i64, i32>,
     transactions: Vec<ModelTxn>,
@@ -125,7 +125,7 @@ impl Harness {
             end: 0,
             old_end: 0,
             first_dirty: 0,
-            looked_at: 0,
+            committed: 0,
             now_ms: NOW,
             sequences: HashMap::new(),
             transactions: Vec::new(),
@@ -196,7 +196,7 @@ impl Harness {
             Step::Clean { map_bytes } => self.clean(map_bytes),
             Step::Wait { ms } => self.now_ms += ms,
             Step::Truncate { part } => {
-                let offset = self.looked_at.max(self.log_start) + ((self.end - self.looked_at) as f64 * part) as i64;
+                let offset = self.committed.max(self.log_start) + ((self.end - self.committed) as f64 * part) as i64;
                 self.log().truncate_to(Offset(offset), self.now_ms).unwrap();
                 self.end = self.log().log_end_offset();
                 self.written.split_off(&self.end);
@@ -215,6 +215,8 @@ impl Harness {
                 let offset = self.log_start + ((self.settle() - self.log_start) as f64 * part) as i64;
                 self.log().advance_log_start(offset).unwrap();
                 self.log_start = self.log().log_start_offset();
+                // What was stable is committed, and so are the markers that made it stable.
+                self.commit_markers_of_transactions_below(self.log_start);
             }
             Step::Crash { garbage } => {
                 let recovery_point = self.log().recovery_point();
@@ -323,9 +325,8 @@ impl Harness {
         assert!(cleaned.end_offset > first_dirty || first_dirty >= first_uncleanable);
         self.first_dirty = cleaned.end_offset;
         // What a pass acts on is committed, the markers of its transactions too.
-        let begun = self.transactions.iter().filter(|txn| txn.first_offset < first_uncleanable);
-        let markers = begun.filter_map(|txn| txn.end).map(|(marker, _)| marker + 1);
-        self.looked_at = markers.chain([self.looked_at, first_uncleanable]).max().unwrap_or(0);
+        self.committed = self.committed.max(first_uncleanable);
+        self.commit_markers_of_transactions_below(first_uncleanable);
         // Superseded records are gone from the part that was looked at.
         let mut latest = HashMap::new();
         for (offset, (key, _)) in self.read().into_iter().filter(|(offset, _)| *offset < cleaned.end_offset) {
@@ -336,6 +337,13 @@ impl Harness {
                 "{key:?} is there twice"
             );
         }
+    }
+
+    /// Keeps truncations from the markers of transactions that begin below an offset.
+    fn commit_markers_of_transactions_below(&mut self, offset: i64) {
+        let begun = self.transactions.iter().filter(|txn| txn.first_offset < offset);
+        let markers = begun.filter_map(|txn| txn.end).map(|(marker, _)| marker + 1);
+        self.committed = markers.chain([self.committed]).max().unwrap_or(0);
     }
 
     /// Every record that a reader finds, from the log's start.
