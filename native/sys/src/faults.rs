@@ -19,7 +19,8 @@ use super::change::Change;
 
 /// Layers in force; changes elsewhere cost one load.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-static LAYERS: Mutex<Vec<Weak<FaultLayer>>> = Mutex::new(Vec::new());
+/// By the directory that each watches. A change elsewhere does not keep a layer alive beyond its test.
+static LAYERS: Mutex<Vec<(PathBuf, Weak<FaultLayer>)>> = Mutex::new(Vec::new());
 
 /// A change, by what it does and to which path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,8 +151,8 @@ impl FaultLayer {
     pub fn over(root: &Path) -> Arc<Self> {
         let root = root.canonicalize().expect("the directory exists");
         let state = State { steps: Vec::new(), recording: false, named_only: false, verdict: None, identities: 0 };
-        let layer = Arc::new(Self { root, state: Mutex::new(state) });
-        LAYERS.lock().push(Arc::downgrade(&layer));
+        let layer = Arc::new(Self { root: root.clone(), state: Mutex::new(state) });
+        LAYERS.lock().push((root, Arc::downgrade(&layer)));
         COUNT.fetch_add(1, Ordering::SeqCst);
         layer
     }
@@ -300,7 +301,7 @@ impl Remains<'_> {
 
 impl Drop for FaultLayer {
     fn drop(&mut self) {
-        LAYERS.lock().retain(|layer| layer.strong_count() > 0);
+        LAYERS.lock().retain(|(_, layer)| layer.strong_count() > 0);
         COUNT.fetch_sub(1, Ordering::SeqCst);
     }
 }
@@ -331,8 +332,11 @@ pub fn perform<T>(change: Change<'_>, act: impl FnOnce() -> io::Result<T>) -> io
         return act();
     }
     let done = Done::of(change);
-    let layers: Vec<_> = LAYERS.lock().iter().filter_map(Weak::upgrade).collect();
-    match layers.iter().find(|layer| done.path().starts_with(&layer.root)) {
+    let watching = |(root, layer): &(PathBuf, Weak<FaultLayer>)| {
+        if done.path().starts_with(root) { layer.upgrade() } else { None }
+    };
+    let layer = LAYERS.lock().iter().find_map(watching);
+    match layer {
         Some(layer) => layer.perform(change, act),
         None => act(),
     }
