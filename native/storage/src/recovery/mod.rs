@@ -402,7 +402,11 @@ impl Loader<'_> {
         Ok(wanted.max(self.segments[0].base_offset()))
     }
 
+    /// Begins the log anew at an offset, without records. The markers of transactions that an older snapshot has as open may
+    /// have gone with the records: no snapshot is used.
     fn begin_at(&mut self, offset: i64) -> Result<i64, LogError> {
+        let directory = self.home.path();
+        self.snapshots.drain(..).for_each(|at| producer_snapshot::remove(&directory, at));
         let segment = Segment::create(Arc::clone(self.home), offset, self.config.segment_index_bytes)?;
         segment.close_file();
         self.directory_dirty = true;

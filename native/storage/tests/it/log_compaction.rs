@@ -472,3 +472,23 @@ proptest! {
         harness.check();
     }
 }
+
+/// The snapshot of the first restart has a transaction as open whose marker is below the log start, and goes with it.
+#[test]
+fn a_log_that_begins_anew_has_no_open_transaction() {
+    let directory = crate::log_fixture::quick_directory();
+    let mut harness = Harness::new(&directory.path().join("t-0"), &[]);
+    let append = |producer: i64, gap: i64| Step::Append {
+        records: vec![(Some(0), Some(0))],
+        codec: Compression::None,
+        gap,
+        producer,
+    };
+    let ended = [append(3, 0), Step::Restart, Step::End { producer: 3, commit: false }];
+    let cut_in_a_gap = [append(0, 10), Step::AdvanceStart { part: 0.9 }, Step::Truncate { part: 0.1 }, Step::Restart];
+    for step in ended.into_iter().chain(cut_in_a_gap).chain([append(0, 0)]) {
+        harness.step(step);
+        harness.check();
+    }
+    assert_eq!(harness.log().first_unstable_offset(), None);
+}
