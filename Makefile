@@ -24,6 +24,9 @@ export EXTENSION_PROFILE
 NATIVE_SOURCES := $(shell find native -path '*/target' -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
 # Most tests wait for brokers and clients, so more processes than cores keep two cores busy.
 TEST_PROCESSES ?= 4
+# The seed of random tests and of their order is the commit's: a run of one commit repeats, and each commit tries others.
+# `make test SEED=7` tries more.
+TEST_SEED := $(or $(SEED),$(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0)))
 
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
@@ -71,10 +74,11 @@ lint: build $(STAMPS)/lint $(STAMPS)/test ## Check layout, lints, types, layers 
 test: test-rust test-python ## Run every test; what is skipped is named with what to install
 
 test-rust: $(STAMPS)/tools ## Run the tests of the Rust core
-	cargo test --workspace --exclude pybroker-py --exclude pybroker-bench --quiet --lib --tests
+	PROPTEST_RNG_SEED=$(TEST_SEED) cargo test --workspace --exclude pybroker-py --exclude pybroker-bench --quiet --lib --tests
 
 test-python: build $(STAMPS)/test ## Run the Python tests: unit, property, house, conformance, cluster, Spark
-	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder --times
+	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder --times \
+		--randomly-seed=$(TEST_SEED) --hypothesis-seed=$(TEST_SEED)
 
 demo: build ## Start a broker, produce and consume 5,000,000 records, stop it and clean up
 	@$(BIN)/python -m pybench.demo
