@@ -28,7 +28,12 @@ pytestmark = pytest.mark.java
 
 SEGMENT = "00000000000000000000"
 SUFFIXES = {".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint"}
-SETTINGS = {"transaction.state.log.num.partitions": "1", "offsets.topic.num.partitions": "1"}
+SETTINGS = {
+    "transaction.state.log.num.partitions": "1",
+    "offsets.topic.num.partitions": "1",
+    # The records are old, and a pass of retention may come at any time.
+    "log.retention.ms": "-1",
+}
 PLAIN_OPTIONS = [
     "",
     "--deep-iteration",

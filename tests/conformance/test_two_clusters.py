@@ -31,6 +31,8 @@ from tests.support.conditions import wait_until
 pytestmark = [pytest.mark.java, pytest.mark.process]
 
 _WITHIN_S = 60.0
+_RETENTION_MS = "3155760000000"
+"""A hundred years: the records of a topic are old, and a pass of retention may come at any time."""
 _SETTINGS = {
     # A broker that is killed is fenced by its session there, by its closed connection here.
     "broker.session.timeout.ms": "3000",
@@ -114,7 +116,7 @@ def topic(clusters: Clusters, request: pytest.FixtureRequest) -> Iterator[str]:
     name = f"orders-{next(_numbers)}"
     for cluster in clusters.both():
         with Admin(cluster.bootstrap_servers) as admin:
-            admin.create_topics([NewTopic(name, assignments=ASSIGNED, configs={"retention.ms": "86400000"})])
+            admin.create_topics([NewTopic(name, assignments=ASSIGNED, configs={"retention.ms": _RETENTION_MS})])
         with Producer(cluster.bootstrap_servers) as producer:
             for number in range(30):
                 producer.send(name, b"x" * 100, partition=number % 3, timestamp_ms=1_700_000_000_000)
@@ -327,7 +329,7 @@ def test_settings(changed_alike: Alike, topic: str) -> None:
         # Ours alone (docs/adr/0012).
         only=lambda line: None if line.lstrip().startswith("flush=") else line,
     )
-    assert any("retention.ms=86400000" in line for line in everything.lines)
+    assert any(f"retention.ms={_RETENTION_MS}" in line for line in everything.lines)
 
 
 def test_all_settings_of_a_broker(alike: Alike, topic: str) -> None:
