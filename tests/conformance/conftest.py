@@ -22,6 +22,7 @@ from tests.conformance.classic_members import OK, UNKNOWN_MEMBER_ID, Member
 from tests.conformance.transactions import TRANSACTIONAL_ID_NOT_FOUND, Transactional
 from tests.support import programs
 from tests.support.conditions import wait_until
+from tests.support.kafka_python import close_refused_sockets
 from tests.support.wire import Wire, fetch, request
 
 PEER = os.environ.get("PYBROKER_CONFORMANCE_PEER", "broker")
@@ -37,6 +38,8 @@ _SETTINGS = {
 }
 
 _numbers = itertools.count(1)
+
+close_refused_sockets()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ The longest time between two appends is printed (`pytest -rP`), not judged: it i
 
 from __future__ import annotations
 
-import gc
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,28 +69,17 @@ def test_no_library_loses_an_acknowledged_record_when_the_leader_is_killed(
     assert max(one.number for one in producer.records) < len(kept)
 
 
-# Each leaves the socket of a connection that was refused to the garbage collector.
-_LEAVES_SOCKETS = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-_MARKS = {
-    "java": pytest.mark.java,
-    "kcat": pytest.mark.kcat,
-    "aiokafka": _LEAVES_SOCKETS,
-    "kafka-python": _LEAVES_SOCKETS,
-}
+_MARKS = {"java": pytest.mark.java, "kcat": pytest.mark.kcat}
 
 
 @pytest.fixture(params=[pytest.param(name, marks=_MARKS.get(name, ())) for name in LIBRARIES])
-def library(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A client library's name; one whose programs are not here is skipped.
-
-    What the library leaves to the garbage collector is collected under its own filter, not in a later test.
-    """
+def library(request: pytest.FixtureRequest) -> str:
+    """A client library's name; one whose programs are not here is skipped."""
     if request.param == "java":
         programs.kafka_tools()
     if request.param == "franz-go" and not has_go():
         pytest.skip(NEEDS_GO)
-    yield str(request.param)
-    gc.collect()
+    return str(request.param)
 
 
 @contextmanager
