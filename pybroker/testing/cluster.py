@@ -369,9 +369,9 @@ def _until(read: Callable[[], Found], reached: Callable[[Found], bool], timeout:
 
 
 def _elect(admin: Admin, where: TopicPartition, broker: int) -> PartitionDescription:
-    """Return a partition that a broker, its preferred leader, leads; raises BrokerError where the election is refused.
+    """Have a partition's preferred leader elected, and return the partition; raises BrokerError if that is refused.
 
-    A refusal may be passing: the controller elects no broker that it takes for fenced.
+    A later election may succeed: the controller does not elect a fenced broker.
     """
     found = _describe(admin, where.topic, where.partition)
     if found.leader != broker:

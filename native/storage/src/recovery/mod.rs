@@ -402,11 +402,12 @@ impl Loader<'_> {
         Ok(wanted.max(self.segments[0].base_offset()))
     }
 
-    /// Begins the log anew at an offset, without records. The markers of transactions that an older snapshot has as open may
-    /// have gone with the records: no snapshot is used.
+    /// Restarts the log at an offset, without records and producers. A marker may be lost with the records: a transaction that
+    /// a snapshot or a scan shows as open would stay open.
     fn begin_at(&mut self, offset: i64) -> Result<i64, LogError> {
         let directory = self.home.path();
         self.snapshots.drain(..).for_each(|at| producer_snapshot::remove(&directory, at));
+        (self.producers, self.snapshot_offset) = (ProducerStates::default(), -1);
         let segment = Segment::create(Arc::clone(self.home), offset, self.config.segment_index_bytes)?;
         segment.close_file();
         self.directory_dirty = true;

@@ -215,7 +215,7 @@ impl Harness {
                 let offset = self.log_start + ((self.settle() - self.log_start) as f64 * part) as i64;
                 self.log().advance_log_start(offset).unwrap();
                 self.log_start = self.log().log_start_offset();
-                // What was stable is committed, and so are the markers that made it stable.
+                // Stable records are committed, and so are the markers of their transactions.
                 self.commit_markers_of_transactions_below(self.log_start);
             }
             Step::Crash { garbage } => {
@@ -473,7 +473,7 @@ proptest! {
     }
 }
 
-/// The snapshot of the first restart has a transaction as open whose marker is below the log start, and goes with it.
+/// In the snapshot of the first restart a transaction is open. Its marker is below the log start, and is lost with the log.
 #[test]
 fn a_log_that_begins_anew_has_no_open_transaction() {
     let directory = crate::log_fixture::quick_directory();

@@ -353,3 +353,20 @@ fn fenced_producers_and_coordinators_change_nothing() {
     assert!(matches!(refused, Err(AppendError::InvalidProducerEpoch { current: 3, found: 0, .. })), "{refused:?}");
     assert_eq!(log.log_end_offset(), 3);
 }
+
+/// The marker may be among the records that are missing between the end of the log and its start.
+#[test]
+fn a_log_that_begins_anew_has_no_open_transaction_after_a_crash() {
+    for clean_shutdown in [true, false] {
+        let directory = crate::log_fixture::quick_directory();
+        let mut harness = Harness::new(&directory.path().join("t-0"));
+        harness.step(Step::Transactional { producer: 1, records: 3 });
+        assert_eq!(harness.log().first_unstable_offset(), Some(0));
+        harness.log().close().unwrap();
+        harness.log = None;
+        harness.log_start = 22;
+        harness.open(clean_shutdown, 22);
+        assert_eq!((harness.log().log_start_offset(), harness.log().log_end_offset()), (22, 22));
+        assert_eq!(harness.log().first_unstable_offset(), None, "clean shutdown: {clean_shutdown}");
+    }
+}
