@@ -316,11 +316,6 @@ class BrokerConfig(
         return build_export(self)
 
     @property
-    def is_measured(self) -> bool:
-        """Whether somebody reads metrics: by the admin listener, or by OpenTelemetry."""
-        return self.admin_http_address is not None or self.export is not None
-
-    @property
     def is_broker(self) -> bool:
         """Whether the node serves clients."""
         return "broker" in self.process_roles

@@ -25,7 +25,7 @@ from pybroker.controller.errors import ControllerError, NotControllerError
 from pybroker.controller.quorum.batches import DIRECTORY_NAME, Batch
 from pybroker.controller.quorum.driver import Driver, DriverEvents
 from pybroker.controller.quorum.log.bootstrap import read_bootstrap
-from pybroker.controller.quorum.log.first_records import first_records, first_users
+from pybroker.controller.quorum.log.first_records import enables_eligible_replicas, first_records, first_users
 from pybroker.controller.quorum.log.foreign_log import check_whole, mark_of
 from pybroker.controller.quorum.log.served_log import ServedLog
 from pybroker.controller.quorum.replicas import Replicas
@@ -39,9 +39,10 @@ from pybroker.controller.quorum.voters.voter_changes import VoterChanges
 from pybroker.controller.quorum.voters.voter_set import VoterEndpoint, VoterSet
 from pybroker.controller.quorum.voters.voter_upkeep import VoterUpkeep, supported_kraft_versions
 from pybroker.machine.runner import ClosedError, Runner, UnwritableError
-from pybroker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, RECORD_VERSIONS
+from pybroker.metadata.features import RECORD_VERSIONS
 from pybroker.metadata.image import NO_LEADER, ScramImage
 from pybroker.metadata.loader import Loader
+from pybroker.metrics.durations import Durations
 from pybroker.protocol.errors import ProtocolError
 from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
 from pybroker.protocol.messages.records.frame import decode_record, encode_record
@@ -84,6 +85,10 @@ class Controller:
         self._loader = Loader()
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="pybroker-controller")
         self._failure: Exception | None = None
+        self.event_times = Durations()
+        """From the submission of an event to the publication of what it decided."""
+        self.commit_times = Durations()
+        """From the proposal of a batch of records to its publication, when a majority of the voters has it."""
         self._replicas = Replicas()
         self._callbacks: list[Callable[[bool], None]] = []
         self._on_reach: Callable[[int, bool], None] = lambda _voter, _is_reached: None
@@ -188,11 +193,12 @@ class Controller:
 
         Raises `NotControllerError`, and what ended the commit.
         """
-        runner = self._leading()
-        try:
-            return await runner.submit(event)
-        except ClosedError:
-            raise NotControllerError(_NOT_LEADING) from None
+        with self.event_times.timed():
+            runner = self._leading()
+            try:
+                return await runner.submit(event)
+            except ClosedError:
+                raise NotControllerError(_NOT_LEADING) from None
 
     @property
     def node_id(self) -> int:
@@ -349,7 +355,8 @@ class Controller:
         self._loader.publish()
 
     async def _append(self, records: Sequence[Message]) -> None:
-        await self._driver.propose([_encode(record) for record in records], records)
+        with self.commit_times.timed():
+            await self._driver.propose([_encode(record) for record in records], records)
 
     def _apply(self, committed: Sequence[tuple[Committed, Sequence[Message] | None]]) -> None:
         """Load and publish what the quorum has committed; records are at hand for what was decided here."""
@@ -396,7 +403,7 @@ class Controller:
         except ControllerError as error:
             self._fail(error)
             return
-        if not levels and any(_keeps_eligible_replicas(record) for record in first):
+        if not levels and enables_eligible_replicas(first):
             first += equalize_min_isr(self._loader.image, self.settings)
         if self._voter.is_dynamic and not self._voter.names_voters:
             # The checkpoint that a node was formatted with is not replicated: those who come later learn the voters
@@ -455,11 +462,6 @@ class Controller:
                 self._settled.exception()
         if self._on_failure is not None:
             self._on_failure(error)
-
-
-def _keeps_eligible_replicas(record: Message) -> bool:
-    """Whether a record gives eligible.leader.replicas.version a level."""
-    return isinstance(record, FeatureLevelRecord) and record.name == ELIGIBLE_LEADER_REPLICAS_VERSION
 
 
 def _observe(committed: asyncio.Future[None]) -> None:

@@ -65,7 +65,7 @@ async def broker_heartbeat(request: BrokerHeartbeatRequest, context: ControllerC
     )
     if result.error_code:
         return BrokerHeartbeatResponse(error_code=result.error_code)
-    context.services.death_watch.note(context.origin.connection, broker_id, epoch)
+    context.services.failure_detector.note(context.origin.connection, broker_id, epoch)
     return BrokerHeartbeatResponse(
         is_caught_up=result.is_caught_up, is_fenced=result.is_fenced, should_shut_down=result.should_shut_down
     )

@@ -76,5 +76,5 @@ async def broker_registration(
         previous_broker_epoch=request.previous_broker_epoch,
     )
     if not registered.error_code:
-        context.services.death_watch.note(context.origin.connection, request.broker_id, registered.broker_epoch)
+        context.services.failure_detector.note(context.origin.connection, request.broker_id, registered.broker_epoch)
     return BrokerRegistrationResponse(error_code=registered.error_code, broker_epoch=registered.broker_epoch)

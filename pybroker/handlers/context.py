@@ -17,13 +17,12 @@ from pybroker.security.principals import ANONYMOUS, Principal
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pybroker.broker.failed_brokers import FailedBrokers
     from pybroker.broker.producer_ids import ProducerIds
-    from pybroker.broker.recent_deaths import RecentDeaths
-    from pybroker.broker.suspects import Suspects
     from pybroker.broker.transaction_verification import TransactionVerification
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.cluster.settings import ConfigRules
-    from pybroker.controller.death_watch import DeathWatch
+    from pybroker.controller.failure_detector import FailureDetector
     from pybroker.controller.service import Controller
     from pybroker.controller.switching_channel import SwitchingChannel
     from pybroker.coordinator.group.service import GroupCoordinator
@@ -130,10 +129,7 @@ class BrokerServices(Services, frozen=True, kw_only=True, eq=False):
     topics: EncodedTopics
     markers: Markers
     verification: TransactionVerification
-    recent_deaths: RecentDeaths | None
-    """None for a single node. Responses name brokers that died a moment ago."""
-    suspects: Suspects | None
-    """None for a node that does not vote. Responses that would name a suspected leader are delayed."""
+    failed_brokers: FailedBrokers
     telemetry: Telemetry | None
     """None without receivers of clients' metrics."""
 
@@ -142,7 +138,7 @@ class ControllerServices(Services, frozen=True, kw_only=True, eq=False):
     """The parts that handlers call on listeners of controllers."""
 
     voter: Controller
-    death_watch: DeathWatch
+    failure_detector: FailureDetector
 
 
 class Contexts:

@@ -77,7 +77,7 @@ from pybroker.security.requirements import of_answer, of_items
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 
-    from pybroker.broker.suspects import Suspects
+    from pybroker.broker.failed_brokers import FailedBrokers
     from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
     from pybroker.machine.reply import Reply
@@ -196,9 +196,9 @@ def _describe_to_all(
         known = context.image.topics.by_name
         if any(topic.name not in known and topic.topic_id == ZERO_UUID for topic in request.topics):
             return _create_and_describe(request, context, refused)
-    suspects = context.services.suspects
-    if suspects is not None and suspects.are_there() and suspects.among(_leaders(request, context.image)):
-        return _wait_and_describe(request, context, suspects, refused)
+    failed = context.services.failed_brokers
+    if failed.has_suspects() and failed.are_suspected(_leaders(request, context.image)):
+        return _wait_and_describe(request, context, failed, refused)
     return context.services.slices.run(_build_response(request, context, context.image, {}, refused))
 
 
@@ -209,7 +209,7 @@ def _leaders(request: MetadataRequest, image: MetadataImage) -> Iterator[int]:
 
 
 async def _wait_and_describe(
-    request: MetadataRequest, context: BrokerContext, suspects: Suspects, refused: Sequence[MetadataResponseTopic]
+    request: MetadataRequest, context: BrokerContext, failed: FailedBrokers, refused: Sequence[MetadataResponseTopic]
 ) -> bytes:
     """Describe when no leader is suspected any more to be dead, which lasts a moment.
 
@@ -219,8 +219,8 @@ async def _wait_and_describe(
     """
     services = context.services
     image = context.image
-    while suspects.among(_leaders(request, image)):
-        await suspects.changed()
+    while failed.are_suspected(_leaders(request, image)):
+        await failed.changed()
         image = services.image()
     response: bytes = await services.slices.run(_build_response(request, context, image, {}, refused))
     return response

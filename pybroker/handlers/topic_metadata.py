@@ -13,7 +13,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pybroker.broker.recent_deaths import RecentDeaths
+    from pybroker.broker.failed_brokers import FailedBrokers
     from pybroker.handlers.context import BrokerContext, RequestContext
 
 
@@ -28,15 +28,15 @@ class BrokerAddress(msgspec.Struct, frozen=True):
 
 
 def broker_addresses(
-    context: RequestContext, *, fenced: bool = False, also: RecentDeaths | None = None
+    context: RequestContext, *, fenced: bool = False, also: FailedBrokers | None = None
 ) -> Iterator[BrokerAddress]:
     """Yield the brokers that can be reached by the listener that the request came by.
 
-    Fenced ones only on demand: all, or those that `also` names.
+    Fenced ones only on demand: all, or those that `also` still names.
     """
     services, listener = context.services, context.listener
     for broker in context.image.cluster.brokers.values():
-        if broker.fenced and not fenced and (also is None or not also.names(broker)):
+        if broker.fenced and not fenced and (also is None or not also.is_named(broker)):
             continue
         address = broker.listeners.get(listener)
         if broker.id == services.config.node_id:
@@ -54,7 +54,7 @@ def brokers_shown(context: BrokerContext) -> list[BrokerAddress]:
     Where all are fenced, as after the death of all of them, it is this broker that answers. Clients forget brokers
     that an answer does not name, and librdkafka does not recover from one with topics and without brokers (#5301).
     """
-    shown = list(broker_addresses(context, also=context.services.recent_deaths))
+    shown = list(broker_addresses(context, also=context.services.failed_brokers))
     if all(broker.fenced for broker in shown):
         own = context.services.config.node_id
         return [broker for broker in broker_addresses(context, fenced=True) if broker.node_id == own]

@@ -6,9 +6,15 @@ powers of two of microseconds from 16 µs to 67 s. Must not know what is timed. 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from itertools import accumulate
+from time import perf_counter_ns
+from typing import TYPE_CHECKING
 
 from pybroker.metrics.metric import Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _FIRST, _LAST = 4, 26
 """Powers of two, in microseconds, of the first bound and of the last."""
@@ -30,6 +36,13 @@ class Durations:
         bits = (duration_ns // 1000).bit_length()
         self._counts[min(max(bits, _FIRST), _LAST + 1) - _FIRST] += 1
         self._total_ns += duration_ns
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Note how long the block takes, unless it raises."""
+        began = perf_counter_ns()
+        yield
+        self.note(perf_counter_ns() - began)
 
     def histogram(self) -> Histogram:
         """Return all of them."""

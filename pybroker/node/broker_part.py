@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pybroker.broker.failed_brokers import FailedBrokers
 from pybroker.broker.moved_clients import MovedClients
 from pybroker.broker.own_registration import OwnRegistration
-from pybroker.broker.recent_deaths import RecentDeaths
-from pybroker.broker.suspects import Suspects
 from pybroker.controller.cluster.elections import leads_anything
 from pybroker.net.api_versions import ApiVersionsPublisher
 from pybroker.net.native import ConnectionClosed
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from pybroker.controller.service import Controller
     from pybroker.metadata.image import MetadataImage
     from pybroker.metadata.publishers import Publisher
-    from pybroker.node.controller_access import ControllerAccess
+    from pybroker.node.controller_access import ControllerAccess, MetadataSource
     from pybroker.node.coordinators import Coordinators
     from pybroker.node.foundation import Foundation
     from pybroker.node.listening import Listening
@@ -49,10 +48,7 @@ class BrokerPart(msgspec.Struct, frozen=True, eq=False):
     replicas: Replicas
     coordinators: Coordinators
     api_versions: ApiVersionsPublisher
-    recent_deaths: RecentDeaths | None
-    """None in a single node."""
-    suspects: Suspects | None
-    """None in a single node, and in one that does not vote."""
+    failed_brokers: FailedBrokers
 
     @property
     def publishers(self) -> list[Publisher]:
@@ -60,8 +56,8 @@ class BrokerPart(msgspec.Struct, frozen=True, eq=False):
         listening = self.listening
         own = OwnRegistration(self.foundation.config.node_id)
         rules: list[Publisher | None] = [listening.rights, listening.quotas, listening.connection_quotas, own]
-        rules += [self.plugins.telemetry, self.recent_deaths]
-        followers = [*rules, self.replicas.publisher, self.api_versions, self.suspects]
+        rules += [self.plugins.telemetry, self.failed_brokers]
+        followers = [*rules, self.replicas.publisher, self.api_versions]
         return [one for one in followers if one is not None]
 
     @property
@@ -103,7 +99,7 @@ def build_broker(
     controller: Controller | None,
 ) -> BrokerPart:
     """Return a broker that is not registered. `controller` is this node's own, None where it does not vote."""
-    source, is_single = access.source, foundation.config.is_single
+    source = access.source
     followers: list[Callable[[MetadataImage], None]] = []
 
     def follow(image: MetadataImage) -> None:
@@ -136,13 +132,16 @@ def build_broker(
         replicas,
         coordinators,
         ApiVersionsPublisher(listening.data_plane),
-        None if is_single else RecentDeaths(foundation.clock.steady_ms),
-        None if is_single or controller is None else _build_suspects(controller),
+        _build_failed_brokers(foundation, source, controller),
     )
 
 
-def _build_suspects(controller: Controller) -> Suspects:
-    """Have the voters suspected that close their connections, until the metadata knows."""
-    suspects = Suspects(lambda: controller.image, controller.poll_voters)
-    controller.on_reach(lambda voter, reached: suspects.acquit(voter) if reached else suspects.note(voter))
-    return suspects
+def _build_failed_brokers(
+    foundation: Foundation, source: MetadataSource, controller: Controller | None
+) -> FailedBrokers:
+    """Return the record of failed brokers. Only a voter has connections to others, whose end it can see."""
+    if controller is None:
+        return FailedBrokers(lambda: source.image, foundation.clock.steady_ms)
+    failed = FailedBrokers(lambda: source.image, foundation.clock.steady_ms, controller.poll_voters)
+    controller.on_reach(lambda voter, reached: failed.reached(voter) if reached else failed.suspect(voter))
+    return failed

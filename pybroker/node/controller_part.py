@@ -14,8 +14,8 @@ import msgspec
 
 from pybroker.broker.shut_down import Stage
 from pybroker.controller.cluster.settings import NEVER, ClusterSettings, TokenSettings
-from pybroker.controller.death_watch import build_death_watch
 from pybroker.controller.errors import ControllerError
+from pybroker.controller.failure_detector import build_failure_detector
 from pybroker.controller.local_channel import LocalChannel
 from pybroker.controller.quorum.settings import QuorumSettings, VoterAddress
 from pybroker.controller.quorum.voters.voter_set import VoterEndpoint
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from pybroker.config.broker import BrokerConfig
     from pybroker.controller.cluster.settings import ConfigRules
-    from pybroker.controller.death_watch import DeathWatch
+    from pybroker.controller.failure_detector import FailureDetector
     from pybroker.controller.switching_channel import SwitchingChannel
     from pybroker.metadata.publishers import Publisher
     from pybroker.node.controller_access import ControllerAccess
@@ -97,7 +97,7 @@ class ControllerPart(msgspec.Struct, frozen=True, eq=False):
     listening: ControllerListening | None
     """None without a listener of controllers."""
     controller: Controller
-    death_watch: DeathWatch
+    failure_detector: FailureDetector
     local: LocalChannel
 
     async def start(self, publishers: Iterable[Publisher], access: ControllerAccess) -> None:
@@ -112,7 +112,7 @@ class ControllerPart(msgspec.Struct, frozen=True, eq=False):
         await controller.open(followers)
         self.foundation.metrics.add(partial(of_controller, controller, elections))
         end(Stage.METADATA_LOG, controller, controller.stop)
-        end(Stage.METADATA_LOG, self.death_watch, self.death_watch.stop)
+        end(Stage.METADATA_LOG, self.failure_detector, self.failure_detector.stop)
         if self.listening is not None:
             pipeline = self._build_pipeline(self.listening, access.channel)
             end(Stage.CONTROLLER_REQUESTS, pipeline, lambda: finish_requests(pipeline))
@@ -128,7 +128,7 @@ class ControllerPart(msgspec.Struct, frozen=True, eq=False):
 
     def _build_pipeline(self, listening: ControllerListening, channel: SwitchingChannel) -> Pipeline:
         """Return the pipeline of the listeners, not started."""
-        foundation, controller, watch = self.foundation, self.controller, self.death_watch
+        foundation, controller, detector = self.foundation, self.controller, self.failure_detector
         config, live, wall_ms = foundation.config, foundation.live, foundation.clock.wall_ms
         tokens = build_tokens(config, lambda: controller.image, wall_ms)
         users = Users(lambda: controller.scram, tokens, foundation.principal_builder)
@@ -149,7 +149,7 @@ class ControllerPart(msgspec.Struct, frozen=True, eq=False):
             sasl=sasl,
             authorizer=build_authorizer(config),
             voter=controller,
-            death_watch=watch,
+            failure_detector=detector,
         )
         contexts = Contexts(ControllerContext, services)
         live.subscribe(contexts.reconfigure)
@@ -157,7 +157,7 @@ class ControllerPart(msgspec.Struct, frozen=True, eq=False):
         events.on(LogLine, log_line)
         events.on(LogDirectoryFailed, lambda event: foundation.failures.lose_directory(event.directory, event.error))
         events.on(PeerCertificate, listening.tls.name_peer)
-        events.on(ConnectionClosed, lambda event: watch.connection_closed(event.connection))
+        events.on(ConnectionClosed, lambda event: detector.connection_closed(event.connection))
         if sasl is not None:
             foundation.shut_down.add(Stage.WORKERS, sasl, sasl.close)
             forget = sasl.forget
@@ -169,20 +169,15 @@ class ControllerPart(msgspec.Struct, frozen=True, eq=False):
 
 def build_controller(foundation: Foundation, listening: ControllerListening | None) -> ControllerPart:
     """Return the controller of a node, which is not open."""
-    config, failures, kind = foundation.config, foundation.failures, Controller
-    if config.is_measured:
-        # Its histograms are not imported where nobody reads them.
-        from pybroker.controller.measured import MeasuredController
-
-        kind = MeasuredController
-    controller = kind(
+    config, failures = foundation.config, foundation.failures
+    controller = Controller(
         build_cluster_settings(config, foundation.live),
         _quorum_settings(foundation, listening),
         lambda error: failures.end(f"the metadata log failed: {error}"),
     )
-    death_watch = build_death_watch(controller, config.inter_broker_listener, config.broker_death_grace_ms)
-    local = LocalChannel(controller, death_watch.is_gone)
-    return ControllerPart(foundation, listening, controller, death_watch, local)
+    failure_detector = build_failure_detector(controller, config.inter_broker_listener, config.broker_death_grace_ms)
+    local = LocalChannel(controller, failure_detector.is_gone)
+    return ControllerPart(foundation, listening, controller, failure_detector, local)
 
 
 def _quorum_settings(foundation: Foundation, listening: ControllerListening | None) -> QuorumSettings:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from pybroker import __version__
-from pybroker.controller.measured import MeasuredController
 from pybroker.handlers.registry import api_names
 from pybroker.metrics.client_use import of_clients
 from pybroker.metrics.metric import Histogram, Sample
@@ -390,10 +389,8 @@ def _of_quorum(controller: Controller) -> Iterator[Family]:
     yield f"{prefix}_current_epoch", [Sample(controller.leader_epoch)]
     yield f"{prefix}_high_watermark", [Sample(controller.committed_offset)]
     yield f"{prefix}_log_end_offset", [Sample(controller.next_offset)]
-    if isinstance(controller, MeasuredController):
-        yield f"{prefix}_commit_latency_seconds", [Sample(controller.commit_times.histogram())]
-        events = controller.event_times.histogram()
-        yield "kafka_controller_controllereventmanager_event_seconds", [Sample(events)]
+    yield f"{prefix}_commit_latency_seconds", [Sample(controller.commit_times.histogram())]
+    yield "kafka_controller_controllereventmanager_event_seconds", [Sample(controller.event_times.histogram())]
 
 
 def _of_process() -> Iterator[Family]:

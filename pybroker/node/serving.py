@@ -138,8 +138,7 @@ def _build_services(
         topics=EncodedTopics(),
         markers=coordinators.markers,
         verification=coordinators.verification,
-        recent_deaths=broker.recent_deaths,
-        suspects=broker.suspects,
+        failed_brokers=broker.failed_brokers,
         telemetry=broker.plugins.telemetry,
     )
 

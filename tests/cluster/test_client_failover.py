@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pybroker.broker.suspects import LONGEST_S
+from pybroker.broker.failed_brokers import SUSPECTED_S
 from pybroker.client import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, NewTopic, OffsetAndMetadata, TopicPartition
 from pybroker.coordinator.runtime.partitioning import partition_of
 from pybroker.testing import Cluster
@@ -111,7 +111,7 @@ def test_who_asks_after_a_death_is_sent_to_the_new_leader(cluster: Cluster, topi
         until_s = asked_s + WITHIN
         for at, (other, _) in enumerate(sent):
             # On a busy machine a broker may answer before it has seen that the sockets are closed.
-            while leads(answers[at][0], partition) == leader and answers[at][1] < LONGEST_S:
+            while leads(answers[at][0], partition) == leader and answers[at][1] < SUSPECTED_S:
                 again_s = time.monotonic()
                 assert again_s < until_s, "the dead broker is named again and again"
                 answers[at] = (other.ask(asked), time.monotonic() - again_s)
@@ -119,7 +119,7 @@ def test_who_asks_after_a_death_is_sent_to_the_new_leader(cluster: Cluster, topi
     in_sync(cluster, topic)
     for answer, waited_s in answers:
         # On a machine that is busy with other things the election may take longer than an answer waits.
-        assert leads(answer, partition) in set(cluster.brokers) - {leader} or waited_s >= LONGEST_S
+        assert leads(answer, partition) in set(cluster.brokers) - {leader} or waited_s >= SUSPECTED_S
         assert {one.node_id for one in answer.brokers} == set(cluster.brokers), (
             "nobody forgets it before its partitions"
         )

@@ -54,8 +54,8 @@ async def joined(requests: Requests, broker_id: int) -> int:
     return int(epoch)
 
 
-class Watch:
-    """Notes what a death watch is asked to note."""
+class Detector:
+    """Notes what a failure detector is told."""
 
     def __init__(self) -> None:
         self.noted: list[tuple[int, int, int]] = []
@@ -66,8 +66,8 @@ class Watch:
 
 async def test_a_broker_is_fenced_until_it_knows_its_registration(tmp_path: Path) -> None:
     async with running(tmp_path) as one:
-        watch = Watch()
-        requests = Requests(one, death_watch=watch)
+        detector = Detector()
+        requests = Requests(one, failure_detector=detector)
         answer = await requests.ask(registration(2))
         epoch = answer.broker_epoch
         assert answer.error_code == 0
@@ -79,7 +79,7 @@ async def test_a_broker_is_fenced_until_it_knows_its_registration(tmp_path: Path
             assert (beat.is_fenced, beat.is_caught_up) == (is_fenced, not is_fenced)
         stale = await requests.ask(BrokerHeartbeatRequest(broker_id=2, broker_epoch=epoch - 1))
         assert stale.error_code == ErrorCode.STALE_BROKER_EPOCH
-        assert watch.noted == [(7, 2, epoch)] * 3
+        assert detector.noted == [(7, 2, epoch)] * 3
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_a_machine_reads_no_clock_rolls_no_dice_and_does_no_io(path: str) -> Non
 
 
 DRIVERS = {
-    "pybroker/controller/death_watch.py": "connects to brokers that may have died",
+    "pybroker/controller/failure_detector.py": "connects to brokers that may have died",
     "pybroker/controller/node_to_controller.py": "connections to the active controller, and the tries over them",
     "pybroker/controller/quorum/driver.py": "the voter's ticks, and its disk",
     "pybroker/controller/quorum/observer.py": "the fetches of a node that follows the metadata log",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pybroker.config.broker import BrokerConfig
-from pybroker.controller.death_watch import build_death_watch
+from pybroker.controller.failure_detector import build_failure_detector
 from pybroker.controller.switching_channel import SwitchingChannel
 from pybroker.handlers.context import ControllerContext, ControllerServices
 from pybroker.handlers.registry import registered_apis
@@ -56,7 +56,7 @@ class Requests:
                 one.channel, None, lambda: one.controller.leader_id, lambda: one.controller.is_leader
             ),
             "voter": one.controller,
-            "death_watch": build_death_watch(one.controller, "PLAINTEXT", 0),
+            "failure_detector": build_failure_detector(one.controller, "PLAINTEXT", 0),
             "mutations": MutationQuotas(11, 1),
             "publisher": Published(),
             "slices": Slices(),

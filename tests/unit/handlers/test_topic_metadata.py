@@ -82,7 +82,7 @@ def test_an_answer_names_a_broker_also_where_all_are_fenced(
         services=SimpleNamespace(
             config=SimpleNamespace(node_id=1),
             advertised={"PLAINTEXT": ("host1", 9092)},
-            recent_deaths=SimpleNamespace(names=lambda broker: broker.id in dead),
+            failed_brokers=SimpleNamespace(is_named=lambda broker: broker.id in dead),
         ),
         image=SimpleNamespace(cluster=ClusterImage(registered)),
         listener="PLAINTEXT",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pybroker.controller.errors import MetadataLogError
 from pybroker.controller.quorum.log.bootstrap import FILE_NAME
 from pybroker.metadata.features import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
     INITIAL_LEVELS,
     LEFT_OUT,
     METADATA_VERSION,
@@ -25,7 +26,7 @@ from pybroker.protocol.messages.records.feature_level import FeatureLevelRecord
 from pybroker.protocol.messages.records.user_scram_credential import UserScramCredentialRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pybroker.protocol.schema import Message
 
@@ -48,6 +49,13 @@ def first_records(formatted: list[Message] | None, levels: Mapping[str, int]) ->
         for name, level in INITIAL_LEVELS.items()
         if name not in levels
     ]
+
+
+def enables_eligible_replicas(records: Iterable[Message]) -> bool:
+    """Return whether one of the records gives eligible.leader.replicas.version a level."""
+    return any(
+        isinstance(record, FeatureLevelRecord) and record.name == ELIGIBLE_LEADER_REPLICAS_VERSION for record in records
+    )
 
 
 def first_users(formatted: list[Message] | None) -> ScramImage:

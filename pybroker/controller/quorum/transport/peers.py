@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pybroker.client.errors import AuthenticationError, ClientError
-from pybroker.controller.quorum.transport.hang_up import HangUp
+from pybroker.controller.quorum.transport.closed_by_peer import is_closed_by_peer
 from pybroker.controller.quorum.transport.response_timer import ResponseTimer
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode, ProtocolError
@@ -169,7 +169,7 @@ class Peer:
 
     def poll(self) -> None:
         """Report a peer that has closed its connection, though the loop has not seen it yet."""
-        if self.is_connected and self._stream is not None and self._stream.is_hung_up:
+        if self.is_connected and self._stream is not None and self._stream.is_closed_by_peer:
             self._events.hung_up(self._key)
 
     def start(self) -> None:
@@ -347,7 +347,7 @@ class Stream(asyncio.Protocol):
         """Whether this end has closed the connection because a response was missing."""
         self._responses: ResponseTimer | None = None
         self._transport: asyncio.Transport | None = None
-        self._hang_up: HangUp | None = None
+        self._descriptor = -1
         self._received = bytearray()
 
     @property
@@ -356,9 +356,9 @@ class Stream(asyncio.Protocol):
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     @property
-    def is_hung_up(self) -> bool:
-        """Whether the other end has closed the connection, though the loop may not have seen it."""
-        return self._hang_up is not None and self._hang_up.is_seen
+    def is_closed_by_peer(self) -> bool:
+        """Whether the other end has closed the connection. The event loop may not have seen it."""
+        return self._descriptor >= 0 and is_closed_by_peer(self._descriptor)
 
     def write(self, frame: bytes) -> None:
         """Send a frame."""
@@ -376,9 +376,8 @@ class Stream(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
         self._transport = transport  # type: ignore[assignment]
-        descriptor = transport.get_extra_info("socket").fileno()
-        self._hang_up = HangUp(descriptor)
-        self._responses = ResponseTimer(self._timeout_ms, descriptor, lambda: self.unsent, self._expired)
+        self._descriptor = transport.get_extra_info("socket").fileno()
+        self._responses = ResponseTimer(self._timeout_ms, self._descriptor, lambda: self.unsent, self._expired)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""

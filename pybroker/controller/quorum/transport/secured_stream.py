@@ -14,7 +14,7 @@ from pybroker.client.errors import ClientError
 from pybroker.client.network.connection import Connection
 from pybroker.client.network.stream import Stream
 from pybroker.client.settings import ConnectionSettings
-from pybroker.controller.quorum.transport.hang_up import HangUp
+from pybroker.controller.quorum.transport.closed_by_peer import is_closed_by_peer
 from pybroker.controller.quorum.transport.response_timer import ResponseTimer
 from pybroker.protocol.messages.raft_messages import RaftMessagesRequest, RaftMessagesResponse
 
@@ -44,7 +44,7 @@ class SecuredStream:
             check_response: returns the reason to close the connection, None for none.
         """
         self._connection = connection
-        self._hang_up = HangUp(stream.descriptor)
+        self._descriptor = stream.descriptor
         self._check_response = check_response
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[str] = loop.create_future()
@@ -87,9 +87,9 @@ class SecuredStream:
         return cls(await Connection.over(server, settings, stream), stream, timeout_ms, check_response)
 
     @property
-    def is_hung_up(self) -> bool:
-        """Whether the other end has closed the connection, though the loop may not have seen it."""
-        return self._hang_up.is_seen
+    def is_closed_by_peer(self) -> bool:
+        """Whether the other end has closed the connection. The event loop may not have seen it."""
+        return is_closed_by_peer(self._descriptor)
 
     def write(self, request: RaftMessagesRequest) -> None:
         """Send a request."""

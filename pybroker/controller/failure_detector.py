@@ -1,11 +1,11 @@
-"""Brokers whose connection to the active controller has ended: is anybody there still?
+"""The active controller's failure detector: which brokers have died, as their closed connections and ports show.
 
-Owns which connections brokers send their heartbeats by, and the probe of a listener where one has ended. Must not fence
-anybody: the cluster machine does, by the event that a session's end is too.
+Owns by which connection each broker sends its heartbeats, and the probe of a broker's listener after that connection
+has ended. Must not fence a broker: the cluster machine does, by the event that a session's end is too.
 
-A port that refuses is that of a process that has ended. All else (a connection that opens, one that does not) may be a
-network that is slow, or parted: then the session's time decides, as in Kafka. A false alarm costs an election and no
-record (docs/adr/0043-a-closed-connection-and-a-refused-port-are-a-death.md).
+A port that refuses is the port of a process that has ended. Any other outcome may be a slow or a parted network: then
+the end of the session decides, as in Kafka. A false alarm costs an election and no record
+(docs/adr/0043-a-closed-connection-and-a-refused-port-are-a-death.md, docs/rooms/failure-detection.md).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _PROBES = 5
 _NO_SUCH_FAMILY = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
 
-class DeathWatch:
-    """Watches the brokers that send heartbeats to this controller. Used from one event loop."""
+class FailureDetector:
+    """Detects the deaths of brokers that send heartbeats to this controller. Used from one event loop."""
 
     def __init__(
         self,
@@ -46,26 +46,31 @@ class DeathWatch:
         unreachable: type[Exception],
         grace_ms: int,
     ) -> None:
-        """`address_of` returns where the broker of an id and epoch is reached by others, None for one that is fenced or
-        forgotten. `died` has it fenced, and raises `unreachable` when this node does not lead the quorum any more.
-        Nobody is watched with a `grace_ms` of -1 (`broker.death.grace.ms`).
+        """Create a detector that knows no broker.
+
+        Args:
+            address_of: returns where other brokers reach the broker of an id and epoch, None for a fenced or forgotten
+                one.
+            died: has a broker fenced; raises `unreachable` if this node no longer leads the quorum.
+            unreachable: see `died`.
+            grace_ms: the time from the end of a connection to the probe (`broker.death.grace.ms`). With -1 no broker is
+                probed.
         """
         self._address_of = address_of
         self._died = died
         self._unreachable = unreachable
         self._grace_ms = grace_ms
-        # Broker id and epoch by the connection's number. Invariants: the connection was open when its end was last
-        # asked about, so there are no more of them than connections; no two connections have the same broker and epoch.
+        # Broker id and epoch by the connection's number. Invariants: each of the connections is open, or the report of
+        # its end is on its way; no two connections have the same broker and epoch.
         self._brokers: dict[int, tuple[int, int]] = {}
         # Invariant: the epoch of each broker whose last connection has ended.
         self._gone: dict[int, int] = {}
         self._probes: dict[int, asyncio.Task[None]] = {}
 
     def note(self, connection: int, broker_id: int, broker_epoch: int) -> None:
-        """Note that a heartbeat of a broker counted that came by this connection.
+        """Note the connection by which a broker's heartbeat came; it replaces the broker's earlier connection.
 
-        The broker sends by no other one then. After a network cut the earlier connection stays open at this end alone:
-        it is no sign of life.
+        After a network cut the earlier connection stays open at this end alone, and proves nothing.
         """
         broker = broker_id, broker_epoch
         if self._brokers.get(connection) != broker:
@@ -76,11 +81,11 @@ class DeathWatch:
         self._gone.pop(broker_id, None)
 
     def is_gone(self, broker_id: int) -> bool:
-        """Return whether a broker's connection has ended, and it has come by no other since."""
+        """Return whether a broker's connection has ended, and no heartbeat has come by another one since."""
         return broker_id in self._gone
 
     def connection_closed(self, connection: int) -> None:
-        """Note that a connection has ended; if a broker sent its heartbeats by it, probe that broker."""
+        """Note the end of a connection; if a broker sent its heartbeats by it, probe that broker."""
         broker = self._brokers.pop(connection, None)
         if broker is None or broker in self._brokers.values():
             return
@@ -106,7 +111,7 @@ class DeathWatch:
                 self._begin_probe(broker_id, epoch)
 
     async def stop(self) -> None:
-        """Look for nobody any more."""
+        """End all probes."""
         probes = list(self._probes.values())
         for probe in probes:
             probe.cancel()
@@ -133,8 +138,8 @@ class DeathWatch:
             return
 
 
-def build_death_watch(controller: Controller, inter_broker_listener: str, grace_ms: int) -> DeathWatch:
-    """Return the watch of a node's controller over the brokers that send it heartbeats."""
+def build_failure_detector(controller: Controller, inter_broker_listener: str, grace_ms: int) -> FailureDetector:
+    """Return the failure detector of a node's controller."""
 
     def address_of(broker_id: int, epoch: int) -> tuple[str, int] | None:
         broker = controller.image.cluster.brokers.get(broker_id)
@@ -145,55 +150,55 @@ def build_death_watch(controller: Controller, inter_broker_listener: str, grace_
     def died(broker_id: int, epoch: int) -> Awaitable[object]:
         return controller.submit(SessionExpired(broker_id, epoch))
 
-    watch = DeathWatch(address_of, died, ControllerError, grace_ms)
+    detector = FailureDetector(address_of, died, ControllerError, grace_ms)
 
     def leads(begins: bool) -> None:  # what `on_leadership` calls
         if begins:
             brokers = controller.image.cluster.brokers.values()
-            watch.began_to_lead(
+            detector.began_to_lead(
                 (one.id, one.epoch) for one in brokers if not one.fenced and one.id != controller.node_id
             )
 
     controller.on_leadership(leads)
-    return watch
+    return detector
 
 
 async def _refuses(host: str, port: int) -> bool | None:
-    """Return whether nobody listens there; None for a connection that ended at once, which says neither."""
+    """Return whether nobody listens there; None for a connection that ended at once, which proves neither."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, ValueError):  # ValueError for a name that cannot be one, as it is too long
         return False
-    answers = {await _refuses_at(str(address[0]), port) for *_, address in found} - {_Answer.CANNOT_ASK}
-    if answers == {_Answer.REFUSED}:
+    outcomes = {await _refuses_at(str(address[0]), port) for *_, address in found} - {_Probed.NO_ROUTE}
+    if outcomes == {_Probed.REFUSED}:
         return True
-    return None if answers and answers <= {_Answer.REFUSED, _Answer.ENDED} else False
+    return None if outcomes and outcomes <= {_Probed.REFUSED, _Probed.ENDED} else False
 
 
-class _Answer(Enum):
+class _Probed(Enum):
     REFUSED = "nobody listens"
     ENDED = "a connection was opened and has ended"
     OTHER = "somebody listens, or nothing is known"
-    CANNOT_ASK = "this machine has no way to addresses of that kind"
+    NO_ROUTE = "this machine has no way to addresses of that kind"
 
 
-async def _refuses_at(host: str, port: int) -> _Answer:
+async def _refuses_at(host: str, port: int) -> _Probed:
     try:
         async with asyncio.timeout(_LONGEST_CONNECT_S):
             reader, writer = await asyncio.open_connection(host, port)
     except ConnectionRefusedError:
-        return _Answer.REFUSED
+        return _Probed.REFUSED
     except ConnectionResetError:
-        return _Answer.ENDED
+        return _Probed.ENDED
     except (OSError, TimeoutError) as error:
-        return _Answer.CANNOT_ASK if error.errno in _NO_SUCH_FAMILY else _Answer.OTHER
+        return _Probed.NO_ROUTE if error.errno in _NO_SUCH_FAMILY else _Probed.OTHER
     try:
         async with asyncio.timeout(_PROBE_TIMEOUT_S):
             await reader.read(1)
     except TimeoutError:
-        return _Answer.OTHER
+        return _Probed.OTHER
     except OSError:
-        return _Answer.ENDED
+        return _Probed.ENDED
     finally:
         writer.transport.abort()
-    return _Answer.ENDED
+    return _Probed.ENDED
