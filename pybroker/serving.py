@@ -5,6 +5,7 @@ Must not decide in which order parts are built: that is the node's.
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,6 +17,8 @@ from pybroker.net.pipeline import Limits
 from pybroker.net.rights import Verdict
 from pybroker.net.unresolved import UnresolvedRequests
 from pybroker.security import authorizer, principal_builder
+from pybroker.security.delegation_tokens import DelegationTokens
+from pybroker.security.sasl.server import SaslServer
 from pybroker.telemetry.receivers import Receivers, build_receivers
 from pybroker.telemetry.service import Telemetry
 
@@ -80,8 +83,6 @@ def build_tokens(
     secret = config.delegation_token_secret_key
     if secret is None:
         return None
-    from pybroker.security.delegation_tokens import DelegationTokens
-
     return DelegationTokens(secret, lambda: image().delegation_tokens, wall_ms)
 
 
@@ -110,11 +111,6 @@ def build_sasl_server(
     found = offered(live.current)
     if not found:
         return None
-    # A node whose clients say not who they are starts without what would ask them.
-    import secrets
-
-    from pybroker.security.sasl.server import SaslServer
-
     sasl = SaslServer(
         found,
         scram=users.scram,

@@ -17,6 +17,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pybroker.client.errors import ClientError, ConnectionLostError
+from pybroker.client.network.kept_connection import KeptConnection, server_name, settings_of_node
 from pybroker.protocol.schema import Message
 
 if TYPE_CHECKING:
@@ -199,8 +200,6 @@ class BrokerChannel:
                 f"{self._name}: broker {node_id} has no listener {self._settings.listener}, only "
                 f"{', '.join(sorted(registered.listeners))}"
             )
-        from pybroker.client.network.kept_connection import server_name
-
         return server_name(*endpoint)
 
     def _expect_idleness(self, node_id: int, peer: _Peer) -> None:
@@ -229,11 +228,6 @@ class _Peer:
     """What is kept of one broker."""
 
     def __init__(self, settings: BrokerChannelSettings) -> None:
-        from pybroker.client.network.kept_connection import (  # a single broker asks nobody
-            KeptConnection,
-            settings_of_node,
-        )
-
         self.kept = KeptConnection(
             settings_of_node(str(settings.node_id), _REQUEST_TIMEOUT_MS),
             settings.security,

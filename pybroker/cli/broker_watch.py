@@ -11,6 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Self
 
+from pybroker.client.administration.admin import Admin
 from pybroker.client.errors import ClientError
 from pybroker.client.network.retry_budget import is_retriable
 from pybroker.client.settings import AdminSettings, ProducerSettings
@@ -77,9 +78,6 @@ class BrokerWatch:
 
     def _ask(self) -> ClientError | None:
         """Return what asking the cluster fails with, where another try may help."""
-        # A producer that has its answers needs no admin.
-        from pybroker.client.administration.admin import Admin
-
         try:
             with Admin(self._servers, self._properties) as admin:
                 admin.describe_cluster()

@@ -21,6 +21,7 @@ from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.config.errors import ConfigError
 from pybroker.config.properties import parse_overrides
 from pybroker.local_cluster.layout import NodePorts, build_layout, lay_out, takes_anybody
+from pybroker.local_cluster.members import wait_members
 from pybroker.local_cluster.process import (
     NodeFailedError,
     NodeLateError,
@@ -133,8 +134,6 @@ def _begin(directory: Path, arguments: argparse.Namespace, given: Mapping[str, s
             write_state(directory, ClusterState(cluster_id, states))
             wait_ready(processes, _START_S)
             if takes_anybody(given):
-                from pybroker.local_cluster.members import wait_members  # a client is slow to import
-
                 wait_members(nodes, {}, _START_S)
         except BaseException:
             for process in processes:

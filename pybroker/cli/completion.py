@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.errors import CommandError
+from pybroker.cli.main import COMMANDS
 from pybroker.cli.parsers import build_whole_parser, subparsers_of
 from pybroker.config.extras import install_command
 
@@ -29,8 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the script and return 0."""
-    from pybroker.cli.main import COMMANDS
-
     try:
         import shtab
     except ImportError:

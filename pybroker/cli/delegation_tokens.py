@@ -9,6 +9,7 @@ from __future__ import annotations
 import binascii
 import time
 from base64 import b64decode
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybroker.cli.cluster_access import open_admin
@@ -66,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--command-config",
         required=True,
-        type=_path,
+        type=Path,
         metavar="FILE",
         help="client settings, with the login of a user",
     )
@@ -128,12 +129,6 @@ def run(arguments: argparse.Namespace) -> int:
     except ClientError as error:
         raise CommandError(java_text(error)) from None
     return 0
-
-
-def _path(text: str) -> Path:
-    from pathlib import Path
-
-    return Path(text)
 
 
 def _option(name: str) -> str:

@@ -8,6 +8,7 @@ mapping with the shape of each key; the key `<...>` stands for any name. Errors 
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.errors import CommandError
@@ -32,6 +33,4 @@ def refuse_json(arguments: argparse.Namespace, actions: str) -> None:
 
 def print_json(value: object) -> None:
     """Print a value, its keys in the order that it has."""
-    import json  # most calls print none
-
     print(json.dumps(value, indent=2, ensure_ascii=False))

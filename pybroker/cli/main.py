@@ -9,6 +9,7 @@ import argparse
 import gc
 import sys
 
+from pybroker import __version__
 from pybroker.cli import standard_output
 from pybroker.cli.errors import CommandError
 from pybroker.cli.parsers import build_parser, module_of, nearest
@@ -127,8 +128,6 @@ def _without_command(arguments: list[str]) -> int:
     parser.add_argument("--version", action="store_true", help="print the version and end")
     parsed, _ = parser.parse_known_args([argument for argument in arguments if argument.startswith("-")])
     if parsed.version:
-        from pybroker import __version__
-
         print(__version__)
         return 0
     if arguments:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pybroker import __version__
 from pybroker.cli.command_tree import Command, Option, read_commands
 from pybroker.cli.errors import CommandError
+from pybroker.cli.main import COMMANDS
 
 if TYPE_CHECKING:
     import argparse
@@ -31,8 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write a page for each command and one for the whole, and return 0."""
-    from pybroker.cli.main import COMMANDS
-
     directory: Path = arguments.directory
     commands = list(read_commands(COMMANDS))
     try:

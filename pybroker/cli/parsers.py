@@ -6,6 +6,7 @@ Owns the form of a parser. Must not know the list of the commands, nor import on
 from __future__ import annotations
 
 import argparse
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -116,8 +117,6 @@ class CommandParser(argparse.ArgumentParser):
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
     """Return the known name that is nearest to another, None where none is near."""
-    from difflib import get_close_matches  # a mistake is rare
-
     near = get_close_matches(name.lower(), known, n=1, cutoff=_NEAR)
     return near[0] if near else None
 

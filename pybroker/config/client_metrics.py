@@ -13,6 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 import msgspec
+import re2
 
 from pybroker.config.key import LONGEST_NUMBER, integer, listing
 from pybroker.config.settings import Settings
@@ -102,8 +103,6 @@ def _parsed(item: str) -> tuple[str, str]:
 
 def _matcher(pattern: str) -> Callable[[str], object]:
     """Return what says whether a whole text matches; raises ValueError for what is no pattern."""
-    import re2  # a broker that asks no clients never loads it
-
     options = re2.Options()
     options.log_errors = False
     try:

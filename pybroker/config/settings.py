@@ -6,6 +6,7 @@ distinguishes a given value from a default). Must not know any particular key.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from pybroker.config.key import Key
@@ -70,7 +71,5 @@ class Settings:
 
 def suggestion(unknown: str, known: Mapping[str, object]) -> str | None:
     """Return the known name that is nearest to an unknown one, if any is near."""
-    from difflib import get_close_matches  # a mistake is rare, the module is not small
-
     near = get_close_matches(unknown.lower(), known, n=1, cutoff=0.8)
     return near[0] if near else None

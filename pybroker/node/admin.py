@@ -9,6 +9,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from pybroker.admin_http.pages import Pages
+from pybroker.admin_http.server import AdminServer, Limits
 from pybroker.broker.shut_down import Stage
 from pybroker.net.listeners import ListenError
 
@@ -35,9 +37,6 @@ def build_admin(foundation: Foundation, not_ready: Callable[[], str | None]) -> 
     address = config.admin_http_address
     if address is None:
         return None
-    from pybroker.admin_http.pages import Pages
-    from pybroker.admin_http.server import AdminServer, Limits
-
     pages = Pages(foundation.metrics.families, not_ready)
     limits = Limits(_MOST_CONNECTIONS, _TIMEOUT_S)
     try:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from pybroker.broker.shut_down import Stage
 from pybroker.config.endpoint import Endpoint
+from pybroker.controller.channels import build_channels, build_patience
+from pybroker.controller.forwarding_channel import ForwardingChannel
 from pybroker.controller.switching_channel import SwitchingChannel
 from pybroker.node.measuring import MeasuredMetadata
 
@@ -57,10 +59,6 @@ class ControllerAccess:
         self.channel = SwitchingChannel(local, remote, lambda: source.leader_id, lambda: source.is_leader)
 
     def _build_remote(self, foundation: Foundation) -> ForwardingChannel:
-        # A single node reaches no other one, and starts without what only the ways to others need.
-        from pybroker.controller.channels import build_channels, build_patience
-        from pybroker.controller.forwarding_channel import ForwardingChannel
-
         channels = self.channels = build_channels(foundation.config, self._find_leader, foundation.outbound.controllers)
         foundation.shut_down.add(Stage.REPORTS, channels, channels.close)
         return ForwardingChannel(

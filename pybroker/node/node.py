@@ -31,6 +31,7 @@ from pybroker.node.exporting import begin_export
 from pybroker.node.foundation import Foundation
 from pybroker.node.listening import listen
 from pybroker.node.measuring import of_state
+from pybroker.node.observer_part import build_observer, start_observer
 from pybroker.node.plugins import load_plugins
 from pybroker.node.serving import serve
 from pybroker.storage.errors import StorageError
@@ -231,8 +232,6 @@ class _Run:
             access = ControllerAccess(foundation, part.controller, part.local)
             await part.start(self._build_broker(access, part.controller), access)
         else:
-            from pybroker.node.observer_part import build_observer, start_observer  # what observes has no controller
-
             observer = build_observer(foundation)
             access = ControllerAccess(foundation, observer, None)
             await start_observer(foundation, observer, self._build_broker(access, None))

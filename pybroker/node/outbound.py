@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybroker.client.security.renewed import RenewedSecurity
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -39,7 +41,4 @@ class Outbound:
 def _read(what: str, properties: Mapping[str, str]) -> RenewedSecurity | None:
     if properties.get("security.protocol", "PLAINTEXT") == "PLAINTEXT":
         return None
-    # A start in plaintext does not wait for it.
-    from pybroker.client.security.renewed import RenewedSecurity
-
     return RenewedSecurity(what, properties)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import re2
+
 from pybroker.security.principal_mapping import expanded
 
 if TYPE_CHECKING:
@@ -53,8 +55,6 @@ def _apply(rule: LocalRule, parts: list[str], default_realm: str) -> str | None:
         return parts[1] if parts[0] == default_realm else None
     if len(parts) - 1 != rule.parts:
         return None
-    import re2
-
     base = _REFERENCE.sub(lambda found: parts[int(found[1])], rule.format)
     if rule.match is not None and re2.compile(rule.match).fullmatch(base) is None:
         return None

@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 import msgspec
+import re2
 
 if TYPE_CHECKING:
     import re2
@@ -42,8 +43,6 @@ class Rule(msgspec.Struct, frozen=True):
         """Return what the rule makes of a distinguished name, None where it is not for it."""
         if self.pattern is None:
             return name
-        import re2
-
         pattern = re2.compile(self.pattern)
         if pattern.fullmatch(name) is None:
             return None
@@ -84,8 +83,6 @@ def map_name(rules: tuple[Rule, ...], name: str) -> str:
 
 
 def _checked(pattern: str) -> str:
-    import re2
-
     try:
         re2.compile(pattern)
     except re2.error as error:

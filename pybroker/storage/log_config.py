@@ -6,6 +6,7 @@ exception that is no setting: the bound on what a compressed batch may grow to.
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, cast
 
 from pybroker.storage.native import LogConfig
@@ -64,6 +65,5 @@ def _jitter(bound_ms: int) -> int:
     """Draw a number of ms below the bound."""
     if not bound_ms:
         return 0
-    import random  # most brokers draw nothing, and start sooner without it
 
     return random.randrange(bound_ms)

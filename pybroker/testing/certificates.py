@@ -9,10 +9,21 @@ import datetime
 import ipaddress
 from typing import TYPE_CHECKING
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    pkcs12,
+)
+from cryptography.x509.oid import NameOID
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 _DAY = datetime.timedelta(days=1)
@@ -27,16 +38,12 @@ class Certificate:
 
     def pkcs12(self, password: str) -> bytes:
         """Both as a PKCS #12 store."""
-        from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
-
         key, certificate = self._parts
         sealed = BestAvailableEncryption(password.encode())
         return pkcs12.serialize_key_and_certificates(b"client", key, certificate, None, sealed)
 
     def sealed_key(self, password: str) -> str:
         """The key as PEM that a password protects."""
-        from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
-
         sealed = BestAvailableEncryption(password.encode())
         return self._parts[0].private_bytes(Encoding.PEM, PrivateFormat.PKCS8, sealed).decode()
 
@@ -56,12 +63,6 @@ class Authority:
 def _sign(
     name: str, hosts: Sequence[str], by: Certificate | None, *, days: tuple[int, int], is_authority: bool
 ) -> Certificate:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-    from cryptography.x509.oid import NameOID
-
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     issuer_key, issuer = (key, subject) if by is None else (by._parts[0], by._parts[1].subject)
@@ -84,8 +85,6 @@ def _sign(
 
 
 def _name_of(host: str) -> x509.GeneralName:
-    from cryptography import x509
-
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybroker_spark.source import datasource
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,8 +25,6 @@ def write_updates(frame: DataFrame, options: Mapping[str, str]) -> DataStreamWri
     A micro-batch that comes again after a crash writes its records again. That changes nothing for readers that keep
     the newest record of each key.
     """
-    from pybroker_spark.source import datasource
-
     datasource.register(frame.sparkSession)
 
     def write(batch: DataFrame, _number: int) -> None:

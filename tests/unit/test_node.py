@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import inspect
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -42,36 +40,6 @@ async def test_a_life_from_start_to_stop(tmp_path: Path) -> None:
     states.append(node.state)
     assert states == [BrokerState.NOT_RUNNING, BrokerState.RUNNING, BrokerState.NOT_RUNNING]
     assert {path.name for path in (tmp_path / "data").iterdir()} >= {"meta.properties", ".kafka_cleanshutdown"}
-
-
-STARTED = """
-import asyncio, sys
-from pybroker.config.broker import BrokerConfig
-from pybroker.node import Node
-
-async def start(directory):
-    node = Node(BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": directory}))
-    await node.start()
-    print(*(name for name in sys.modules if name.startswith("pybroker.")))
-    await node.stop()
-
-asyncio.run(start(sys.argv[1]))
-"""
-
-
-def test_a_single_broker_starts_without_what_it_has_no_use_for_yet(tmp_path: Path) -> None:
-    ran = subprocess.run([sys.executable, "-c", STARTED, str(tmp_path)], capture_output=True, text=True, check=True)
-    imported = set(ran.stdout.split())
-    assert "pybroker.coordinator.group.service" in imported
-    assert (
-        imported
-        & {
-            "pybroker.controller.forwarding_channel",
-            "pybroker.node.observer_part",
-            "pybroker.security.sasl.server",
-        }
-        == set()
-    )
 
 
 async def test_the_identity_outlives_a_restart(tmp_path: Path) -> None:

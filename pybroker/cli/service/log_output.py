@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.broker.loggers import LOGGERS, LevelChange, kafka_name, level_name
 from pybroker.cli.errors import CommandError
+from pybroker.cli.service.rolling_file import RollingFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,8 +71,6 @@ def open_log(file: Path | None, form: str, *, size: int, kept: int) -> RollingFi
     if file is None:
         handler = logging.StreamHandler(sys.stderr)
     else:
-        from pybroker.cli.service.rolling_file import RollingFile  # it imports much that a terminal does not need
-
         try:
             handler = rolling = RollingFile(file, maxBytes=size, backupCount=kept, encoding="utf-8")
         except OSError as error:

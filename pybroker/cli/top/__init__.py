@@ -22,6 +22,7 @@ from pybroker.cli.tables import table_lines
 from pybroker.cli.top.clients import ask_clients, parse_addresses
 from pybroker.cli.top.rates import CLIENT_HEAD, GROUP_HEAD, PARTITION_HEAD, TOPIC_HEAD, View, build_view, summary
 from pybroker.cli.top.sampling import take_sample
+from pybroker.cli.top.screen import show_live
 from pybroker.client.errors import ClientError
 from pybroker.config.errors import ConfigError
 
@@ -117,8 +118,6 @@ def run(arguments: argparse.Namespace) -> int:
                 time.sleep(arguments.interval)
                 _print(build_view(before, _sample(admin, arguments)), arguments)
                 return 0
-            from pybroker.cli.top.screen import show_live
-
             show_live(
                 lambda: _sample(admin, arguments),
                 interval_s=arguments.interval,

@@ -6,6 +6,7 @@ A password leaves as the hash that SCRAM makes of it; the broker keeps what it c
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from pybroker.client.network.cluster import ANY, Cluster, raise_refused, retried
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import alter_user_scram_credentials as alter
 from pybroker.protocol.messages import describe_user_scram_credentials as describe
+from pybroker.security.scram import salted_password
 from pybroker.security.scram_mechanisms import LEAST_ITERATIONS, SCRAM_BY_NAME, SCRAM_BY_NUMBER
 
 _SALT_CHARACTERS = 26
@@ -90,8 +92,6 @@ def _upsertion(user: str, given: ScramPassword) -> alter.ScramCredentialUpsertio
     mechanism = SCRAM_BY_NAME.get(given.mechanism)
     if mechanism is None:
         raise ClientError(f"{given.mechanism}: expected one of {', '.join(SCRAM_BY_NAME)}")
-    from pybroker.security.scram import salted_password  # it loads the system's hashes
-
     salt = fresh_salt()
     return alter.ScramCredentialUpsertion(
         name=user,
@@ -104,6 +104,4 @@ def _upsertion(user: str, given: ScramPassword) -> alter.ScramCredentialUpsertio
 
 def fresh_salt() -> bytes:
     """Return random letters and digits, as Kafka's tools make a salt."""
-    import secrets  # as above
-
     return "".join(secrets.choice(_ALPHABET) for _ in range(_SALT_CHARACTERS)).encode()

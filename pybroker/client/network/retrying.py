@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import TypeVar
@@ -61,8 +62,6 @@ def time_left_ms(longest_ms: int) -> int:
 
 def draw_jitter() -> float:
     """Return a random share by which a pause differs from its back-off."""
-    import random  # a call that succeeds at once needs none
-
     return random.uniform(-JITTER, JITTER)
 
 

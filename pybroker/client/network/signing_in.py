@@ -7,6 +7,7 @@ engine's connections go through (`native/client/src/network/signing_in.rs`).
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pybroker.client.errors import AuthenticationError
@@ -63,8 +64,6 @@ async def sign_in(connection: Asking, credentials: native.SaslCredentials) -> fl
             token = next_token
     except AuthenticationError as error:
         raise AuthenticationError(f"{refused}: {error}") from None
-    import random  # most clients do not sign in
-
     lasts_s = answer.session_lifetime_ms / 1000
     return lasts_s * random.uniform(_RENEWED_FROM, _RENEWED_UNTIL) if lasts_s > 0 else None
 

@@ -11,22 +11,16 @@ Owns the reading of stores and credentials, and the renewal of bearer tokens. Th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pybroker.client.security.bearer import BearerToken
+from pybroker.client.security.sasl import open_credentials
+from pybroker.client.security.tls import open_tls
 
 if TYPE_CHECKING:
-    from pybroker.client.security.bearer import BearerToken
     from pybroker.client.settings.security import SecuritySettings
 
 __all__ = ["BearerToken", "open_security"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import the one name that programs ask for when it is asked for."""
-    if name == "BearerToken":
-        from pybroker.client.security.bearer import BearerToken
-
-        return BearerToken
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def open_security(settings: SecuritySettings) -> None:
@@ -34,12 +28,7 @@ def open_security(settings: SecuritySettings) -> None:
 
     Sets `tls` and `credentials`. Raises SettingError, and AuthenticationError where no token can be had.
     """
-    # A client that is not secured reads none of this.
     if settings.is_encrypted and settings.tls is None:
-        from pybroker.client.security.tls import open_tls
-
         settings.__dict__["tls"] = open_tls(settings)
     if settings.signs_in and settings.credentials is None:
-        from pybroker.client.security.sasl import open_credentials
-
         settings.__dict__["credentials"] = open_credentials(settings)

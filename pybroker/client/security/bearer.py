@@ -14,7 +14,9 @@ import random
 import re
 import threading
 import time
+import urllib.error
 import urllib.parse
+import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -103,8 +105,6 @@ def _made(options: Mapping[str, str]) -> BearerToken:
 
 
 def _grant(url: str, client_id: str, secret: str, scope: str | None, *, encoded: bool) -> urllib.request.Request:
-    import urllib.request  # it imports much that the other clients do not need
-
     if encoded:
         client_id, secret = urllib.parse.quote_plus(client_id), urllib.parse.quote_plus(secret)
     form = {"grant_type": "client_credentials", **({"scope": scope} if scope else {})}
@@ -114,9 +114,6 @@ def _grant(url: str, client_id: str, secret: str, scope: str | None, *, encoded:
 
 
 def _ask(request: urllib.request.Request, extensions: Mapping[str, str], timeout_s: float) -> BearerToken:
-    import urllib.error
-    import urllib.request
-
     try:
         with urllib.request.urlopen(request, timeout=timeout_s) as answer:
             found = json.loads(answer.read(_LONGEST_ANSWER))

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import msgspec
+import re2
 
 from pybroker.config.errors import ConfigError
 from pybroker.config.extras import install_command
@@ -143,8 +144,6 @@ def _parse_rule(text: str) -> LocalRule:
 def _check_pattern(pattern: str | None, text: str) -> None:
     if pattern is None:
         return
-    import re2
-
     try:
         re2.compile(pattern)
     except re2.error as error:

@@ -13,6 +13,7 @@ from pybroker.machine.machine import Outcome
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.records.remove_user_scram_credential import RemoveUserScramCredentialRecord
 from pybroker.protocol.messages.records.user_scram_credential import UserScramCredentialRecord
+from pybroker.security.scram import server_key, stored_key
 from pybroker.security.scram_mechanisms import LEAST_ITERATIONS, MOST_ITERATIONS, SCRAM_BY_NUMBER
 
 if TYPE_CHECKING:
@@ -76,8 +77,6 @@ def _fault(name: str, mechanism: int) -> AlteredUser | None:
 
 
 def _record(upsertion: ScramUpsertion) -> UserScramCredentialRecord:
-    from pybroker.security.scram import server_key, stored_key  # a cluster without such users never loads the hashes
-
     mechanism = SCRAM_BY_NUMBER[upsertion.mechanism]
     return UserScramCredentialRecord(
         name=upsertion.name,

@@ -11,6 +11,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import re2
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -45,8 +47,6 @@ class InvalidPatternError(Exception):
 @lru_cache(maxsize=_REMEMBERED)
 def matcher(pattern: str) -> Callable[[str], object]:
     """Return what says whether a whole text matches; raises `InvalidPatternError` for a text that is no pattern."""
-    import re2  # a broker whose groups name their topics never loads it
-
     if len(pattern) > MOST_CHARACTERS:
         raise InvalidPatternError(_TOO_LARGE)
     if _ONE_BYTE.search(pattern):

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import json
 import logging
+import ssl
 import threading
 import time
 from base64 import urlsafe_b64decode
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
+from urllib.request import Request, urlopen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -174,9 +176,6 @@ def read_keys(source: KeySource) -> dict[str | None, dict[str, Any]]:
         with open(unquote(parts.path), "rb") as file:
             text = file.read(_LARGEST_KEYS + 1)
     else:
-        import ssl  # none of these two is needed where nobody gets keys
-        from urllib.request import Request, urlopen
-
         context = ssl.create_default_context(cafile=source.trusted)
         request = Request(source.url, headers={"Accept": "application/json"})
         with urlopen(request, timeout=_FETCH_S, context=context) as answer:

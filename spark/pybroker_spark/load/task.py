@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pybroker_spark.load.board import DONE, FAILED, STOPPED
 from pybroker_spark.load.channel import Address, Link, Message
 from pybroker_spark.load.clients import Client, Clock, Orders
+from pybroker_spark.load.confluent import ConfluentProducer
 from pybroker_spark.load.consuming import NativeConsumer
 from pybroker_spark.load.interval import PHASES, Interval
 from pybroker_spark.load.plan import CONFLUENT, ConsumerPlan, LoadPlan
@@ -31,8 +32,6 @@ def make_client(plan: LoadPlan, number: int) -> Client:
     if isinstance(client, ConsumerPlan):
         return NativeConsumer(client)
     if client.engine == CONFLUENT:
-        from pybroker_spark.load.confluent import ConfluentProducer
-
         return ConfluentProducer(client, plan.producer_number(number))
     return NativeProducer(client, plan.producer_number(number))
 

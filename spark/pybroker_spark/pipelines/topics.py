@@ -13,6 +13,7 @@ from pybroker.client.settings import ConnectionSettings, FetcherSettings, Produc
 from pybroker_spark import updates
 from pybroker_spark.pipelines import kinds
 from pybroker_spark.pipelines.errors import UsageError
+from pybroker_spark.source import datasource
 from pybroker_spark.source.errors import OptionError
 from pybroker_spark.source.options import parse_read, parse_write
 
@@ -184,6 +185,4 @@ def write_updates(records: DataFrame, arguments: argparse.Namespace, topic: str)
 
 def register(spark: SparkSession) -> None:
     """Make the format known to a session."""
-    import pybroker_spark
-
-    pybroker_spark.register(spark)
+    datasource.register(spark)

@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from pybroker.client.settings import FetcherSettings, ProducerSettings
+from pybroker_spark.sink.stream_writer import make
 from pybroker_spark.source import catalog_tables
 from pybroker_spark.source.errors import OptionError
 from pybroker_spark.source.options import parse_read, parse_write, warn_of_unused
@@ -78,8 +79,6 @@ class PybrokerDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: ARG002 (Spark's arguments)
         """For `df.writeStream`; output mode `complete` appends what each batch has. Raises OptionError."""
-        from pybroker_spark.sink.stream_writer import make  # no other job has to wait for its imports
-
         return make(catalog_tables.completed(self.options, schema), schema)
 
 

@@ -24,6 +24,7 @@ import msgspec
 from pybroker.client.errors import AuthenticationError, ClientError
 from pybroker.controller.quorum.transport.closed_by_peer import is_closed_by_peer
 from pybroker.controller.quorum.transport.response_timer import ResponseTimer
+from pybroker.controller.quorum.transport.secured_stream import SecuredStream
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode, ProtocolError
 from pybroker.protocol.header import RequestHeader, skip_tagged
@@ -290,9 +291,6 @@ class Peer:
         settings, loop = self._settings, asyncio.get_running_loop()
         async with asyncio.timeout(settings.request_timeout_ms / 1000):
             if settings.security is not None:
-                # The client is much to import: a start without it does not wait for that.
-                from pybroker.controller.quorum.transport.secured_stream import SecuredStream
-
                 return await SecuredStream.open(
                     self.address.host,
                     self.address.port,

@@ -11,10 +11,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pybroker.client.errors import ClientError
+from pybroker.client.network.connection import Connection
+from pybroker.client.settings import ConnectionSettings
 from pybroker.controller.errors import ControllerError
 from pybroker.controller.quorum.voters.voter_set import KRAFT_VERSIONS, VoterNode
 from pybroker.metadata.features import KRAFT_VERSION
 from pybroker.protocol.errors import ErrorCode
+from pybroker.protocol.messages import add_raft_voter, remove_raft_voter, update_raft_voter
 
 if TYPE_CHECKING:
     from pybroker.client.security.renewed import RenewedSecurity
@@ -88,8 +92,6 @@ class VoterUpkeep:
 
     def _asked(self, own: VoterNode) -> Asked | None:
         """Return what there is to be asked now, None for nothing."""
-        from pybroker.protocol.messages import add_raft_voter, remove_raft_voter, update_raft_voter
-
         settings, voters = self._settings, self._driver.voter.voters
         before = voters.find(own.node_id)
         if before is not None and before.key == own.key:
@@ -150,11 +152,6 @@ async def ask_leader(
     server: str, asked: Asked, node_id: int, timeout_ms: int, security: RenewedSecurity | None = None
 ) -> tuple[int, str | None]:
     """Return error code and words of a controller's answer; raises `ControllerError`."""
-    # Rare, and the client is much to import: a start does not wait for it.
-    from pybroker.client.errors import ClientError
-    from pybroker.client.network.connection import Connection
-    from pybroker.client.settings import ConnectionSettings
-
     settings = ConnectionSettings(
         {
             "client.id": f"node-{node_id}",
@@ -180,10 +177,6 @@ async def supported_kraft_versions(
     host: str, port: int, timeout_ms: int, security: RenewedSecurity | None = None
 ) -> tuple[int, int]:
     """Return the levels of kraft.version that a controller supports; raises `ControllerError`."""
-    from pybroker.client.errors import ClientError
-    from pybroker.client.network.connection import Connection
-    from pybroker.client.settings import ConnectionSettings
-
     settings = ConnectionSettings(
         {"request.timeout.ms": str(timeout_ms), "socket.connection.setup.timeout.ms": str(timeout_ms)}
     )
