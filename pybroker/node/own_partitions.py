@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pybroker.coordinator.transaction.own_partitions import EndedHere
     from pybroker.storage.native import Partition
 
-_NOT_HERE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
 
 class BrokersPartitions:
     """An `OwnPartitions` over the open partitions of a broker."""
@@ -57,7 +55,7 @@ class BrokersPartitions:
 
         def complete(codes: list[int]) -> None:
             for position in missing:
-                codes.insert(position, _NOT_HERE)
+                codes.insert(position, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             then(codes)
 
         self._markers.begin(found, complete)

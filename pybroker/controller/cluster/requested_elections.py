@@ -32,9 +32,6 @@ _NOT_ELECTED = {
 }
 
 
-_NOT_NEEDED = ErrorCode.ELECTION_NOT_NEEDED
-
-
 def elect_leaders(
     image: MetadataImage, event: ElectLeaders, settings: ClusterSettings
 ) -> Outcome[Message, list[ElectedTopic] | Result]:
@@ -52,7 +49,8 @@ def elect_leaders(
 
 
 def _without_needless(topic: ElectedTopic) -> ElectedTopic:
-    return ElectedTopic(topic.name, [one for one in topic.partitions if one.error_code is not _NOT_NEEDED])
+    needless = ErrorCode.ELECTION_NOT_NEEDED
+    return ElectedTopic(topic.name, [one for one in topic.partitions if one.error_code is not needless])
 
 
 class _Elections:
@@ -79,7 +77,7 @@ class _Elections:
             words = f"No such partition as {topic.name}-{index}"
             return ElectedPartition(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, words)
         if self._has_wanted_leader(partition):
-            return ElectedPartition(index, _NOT_NEEDED, _NOT_NEEDED.message)
+            return ElectedPartition(index, ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.ELECTION_NOT_NEEDED.message)
         record = build_change(
             topic.topic_id,
             index,

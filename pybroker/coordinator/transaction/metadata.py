@@ -26,9 +26,6 @@ FIRST_VERSION_WITH_EPOCH_BUMP = 2
 NO_PARTITIONS: frozenset[tuple[str, int]] = frozenset()
 
 _following = TRANSACTION_LIFE.following
-_ADD, _COMMIT, _ABORT = TransactionStep.ADD, TransactionStep.COMMIT, TransactionStep.ABORT
-_COMPLETE, _FENCE, _INITIALIZE = TransactionStep.COMPLETE, TransactionStep.FENCE, TransactionStep.INITIALIZE
-_ONGOING = TransactionState.ONGOING
 _OPEN = (TransactionState.ONGOING, TransactionState.PREPARE_EPOCH_FENCE)
 _PREPARED = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
@@ -95,10 +92,10 @@ class TransactionMetadata(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         """Return it with an open transaction that also has these partitions."""
         return msgspec.structs.replace(
             self,
-            state=_following(self.state, _ADD),
+            state=_following(self.state, TransactionStep.ADD),
             partitions=self.partitions.union(partitions),
             previous_producer_id=self.producer_id,
-            started_ms=self.started_ms if self.state is _ONGOING else now,
+            started_ms=self.started_ms if self.state is TransactionState.ONGOING else now,
             updated_ms=now,
             client_version=client_version,
         )
@@ -112,7 +109,7 @@ class TransactionMetadata(msgspec.Struct, frozen=True, gc=False, kw_only=True):
             epoch, last = min(self.producer_epoch + 1, MAX_EPOCH), self.producer_epoch
         return msgspec.structs.replace(
             self,
-            state=_following(self.state, _COMMIT if commit else _ABORT),
+            state=_following(self.state, TransactionStep.COMMIT if commit else TransactionStep.ABORT),
             producer_epoch=epoch,
             last_producer_epoch=last,
             previous_producer_id=self.producer_id,
@@ -129,7 +126,7 @@ class TransactionMetadata(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         `server_version` is the level of transaction.version in force. The epoch is given to nobody: the client asks
         again, and gets the one after it.
         """
-        fenced = msgspec.structs.replace(self, state=_following(self.state, _FENCE))
+        fenced = msgspec.structs.replace(self, state=_following(self.state, TransactionStep.FENCE))
         if server_version < FIRST_VERSION_WITH_EPOCH_BUMP:
             epoch = min(self.producer_epoch + 1, MAX_EPOCH)
             fenced = msgspec.structs.replace(fenced, producer_epoch=epoch, last_producer_epoch=NO_PRODUCER_EPOCH)
@@ -143,7 +140,7 @@ class TransactionMetadata(msgspec.Struct, frozen=True, gc=False, kw_only=True):
             producer_id, epoch = self.next_producer_id, 0
         return msgspec.structs.replace(
             self,
-            state=_following(self.state, _COMPLETE),
+            state=_following(self.state, TransactionStep.COMPLETE),
             producer_id=producer_id,
             producer_epoch=epoch,
             previous_producer_id=self.producer_id,
@@ -155,7 +152,7 @@ class TransactionMetadata(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     def _initialized(self, producer_id: int, epoch: int, last: int, timeout_ms: int, now: int) -> TransactionMetadata:
         return msgspec.structs.replace(
             self,
-            state=_following(self.state, _INITIALIZE),
+            state=_following(self.state, TransactionStep.INITIALIZE),
             producer_id=producer_id,
             previous_producer_id=self.producer_id,
             producer_epoch=epoch,

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from pybroker.coordinator.transaction.metadata import TransactionMetadata
     from pybroker.coordinator.transaction.state import TransactionView
 
-_ONGOING = TransactionState.ONGOING
-_NONE, _ABORTABLE = ErrorCode.NONE, ErrorCode.TRANSACTION_ABORTABLE
-
 
 def add_partitions(view: TransactionView, event: AddPartitions, now: int) -> Outcome[TransactionRecord, None]:
     """Decide about partitions that a transaction is to have, which begins with the first. Raises a `TransactionError`.
@@ -36,7 +33,7 @@ def add_partitions(view: TransactionView, event: AddPartitions, now: int) -> Out
         # Before all else: the producer may have the epoch, or the id, that the completion is going to give.
         raise ConcurrentTransactionsError
     known = _of_producer(known, event.identity)
-    if known.state is _ONGOING and event.partitions <= known.partitions:
+    if known.state is TransactionState.ONGOING and event.partitions <= known.partitions:
         return Outcome((), None)
     added = known.add(event.partitions, event.client_version, now)
     return Outcome((TransactionRecord(event.transactional_id, added, value_version(view.context.version)),), None)
@@ -49,7 +46,8 @@ def verify_partitions(
     known = _of_producer(view.transactions.get(event.transactional_id), event.identity)
     if known.is_prepared:
         raise ConcurrentTransactionsError
-    return Outcome((), {one: _NONE if one in known.partitions else _ABORTABLE for one in event.partitions})
+    unknown = ErrorCode.TRANSACTION_ABORTABLE
+    return Outcome((), {one: ErrorCode.NONE if one in known.partitions else unknown for one in event.partitions})
 
 
 def _of_producer(known: TransactionMetadata | None, identity: ProducerIdentity) -> TransactionMetadata:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pybroker.coordinator.transaction.events import InitProducerId
     from pybroker.coordinator.transaction.state import TransactionView
 
-_ONGOING = TransactionState.ONGOING
-
 
 def init_producer_id(
     view: TransactionView, event: InitProducerId, now: int
@@ -51,7 +49,7 @@ def init_producer_id(
         raise ConcurrentTransactionsError
     if event.expected is not None and not _may_go_on(known, event.expected):
         raise ProducerFencedError
-    if known.state is _ONGOING:
+    if known.state is TransactionState.ONGOING:
         return Outcome((fence(view, event.transactional_id, known, now, event.fresh_id),), None)
     return _given_out(view, event, known, now)
 

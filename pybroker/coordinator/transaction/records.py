@@ -22,7 +22,6 @@ FIRST_VERSION_WITH_OTHER_IDS = 1
 """Version of the value from transaction.version 1 on; it alone has the producer ids before and after (KIP-890)."""
 _FIRST_VERSION_WITH_FLEXIBLE_RECORDS = 1
 """Level of transaction.version."""
-_EMPTY = TransactionState.EMPTY
 _MOST_KEPT = 64
 """Partitions of one transaction: what is kept of more would be large."""
 
@@ -49,7 +48,7 @@ def build_value(metadata: TransactionMetadata, version: int) -> TransactionLogVa
         producer_epoch=metadata.producer_epoch,
         transaction_timeout_ms=metadata.timeout_ms,
         transaction_status=NUMBERS[metadata.state],
-        transaction_partitions=None if metadata.state is _EMPTY else _topics_of(metadata.partitions),
+        transaction_partitions=None if metadata.state is TransactionState.EMPTY else _topics_of(metadata.partitions),
         transaction_last_update_timestamp_ms=metadata.updated_ms,
         transaction_start_timestamp_ms=metadata.started_ms,
     )
