@@ -151,7 +151,7 @@ def _rights(requirements: Requirements) -> Iterator[str]:
         yield f"- None. {requirements.reason}"
         return
     for one in requirements:
-        where = f" (`{'`, `'.join(one.fields)}`)" if one.fields else ""
+        where = f" (`{'`, `'.join(map(str, one.selectors))}`)" if one.selectors else ""
         instead = f", or {one.unless.name} on the cluster" if one.unless else ""
         when = f", when {one.when}" if one.when else ""
         yield f"- For {one.scope.value}: {one.operation.name} on {one.resource_type.name}{where}{instead}{when}."

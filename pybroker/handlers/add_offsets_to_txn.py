@@ -32,6 +32,7 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import BrokerContext
@@ -48,8 +49,8 @@ def _failed(_request: AddOffsetsToTxnRequest, version: int, error: WireError) ->
 @handles(
     AddOffsetsToTxnRequest,
     requires=[
-        of_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id"),
-        of_request(Operation.READ, ResourceType.GROUP, "group_id"),
+        of_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, select(AddOffsetsToTxnRequest.transactional_id)),
+        of_request(Operation.READ, ResourceType.GROUP, select(AddOffsetsToTxnRequest.group_id)),
     ],
     failed=_failed,
 )

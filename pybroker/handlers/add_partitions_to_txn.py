@@ -56,6 +56,7 @@ from pybroker.protocol.messages.add_partitions_to_txn import (
 from pybroker.security.authorizer import allowed_on_cluster
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items, of_request
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Mapping, Sequence
@@ -93,11 +94,20 @@ def _known(error: WireError, version: int) -> int:
 @handles(
     AddPartitionsToTxnRequest,
     requires=[
-        of_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "v3_and_below_transactional_id"),
+        of_request(
+            Operation.WRITE,
+            ResourceType.TRANSACTIONAL_ID,
+            select(AddPartitionsToTxnRequest.v3_and_below_transactional_id),
+        ),
         of_items(
             Operation.WRITE,
             ResourceType.TOPIC,
-            *("v3_and_below_topics.name", "transactions.topics.name"),
+            select(AddPartitionsToTxnRequest.v3_and_below_topics, AddPartitionsToTxnTopic.name),
+            select(
+                AddPartitionsToTxnRequest.transactions,
+                AddPartitionsToTxnTransaction.topics,
+                AddPartitionsToTxnTopic.name,
+            ),
             when="the version is 3 or earlier: later ones are asked by brokers",
         ),
         of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, when="the version is 4 or later"),

@@ -41,6 +41,7 @@ from pybroker.protocol.messages.alter_configs import (
 )
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
+from pybroker.security.selectors import select, where
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -73,13 +74,33 @@ def _judge_here(request: AlterConfigsRequest, context: RequestContext) -> Partly
     AlterConfigsRequest,
     requires=[
         of_items(
-            Operation.ALTER_CONFIGS, ResourceType.TOPIC, f"resources[resource_type={TOPIC_RESOURCE}].resource_name"
+            Operation.ALTER_CONFIGS,
+            ResourceType.TOPIC,
+            select(
+                AlterConfigsRequest.resources,
+                where(AlterConfigsResource.resource_type, TOPIC_RESOURCE),
+                AlterConfigsResource.resource_name,
+            ),
         ),
         of_items(
-            Operation.ALTER_CONFIGS, ResourceType.GROUP, f"resources[resource_type={GROUP_RESOURCE}].resource_name"
+            Operation.ALTER_CONFIGS,
+            ResourceType.GROUP,
+            select(
+                AlterConfigsRequest.resources,
+                where(AlterConfigsResource.resource_type, GROUP_RESOURCE),
+                AlterConfigsResource.resource_name,
+            ),
         ),
-        of_items(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, f"resources[resource_type={BROKER_RESOURCE}]"),
-        of_items(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, f"resources[resource_type={CLIENT_METRICS_RESOURCE}]"),
+        of_items(
+            Operation.ALTER_CONFIGS,
+            ResourceType.CLUSTER,
+            select(AlterConfigsRequest.resources, where(AlterConfigsResource.resource_type, BROKER_RESOURCE)),
+        ),
+        of_items(
+            Operation.ALTER_CONFIGS,
+            ResourceType.CLUSTER,
+            select(AlterConfigsRequest.resources, where(AlterConfigsResource.resource_type, CLIENT_METRICS_RESOURCE)),
+        ),
     ],
     failed=_failed,
     listeners=ListenerRole.BOTH,

@@ -39,6 +39,7 @@ from pybroker.protocol.messages.consumer_group_describe import (
 from pybroker.security.authorizer import authorized_operations
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_answer, of_items
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,7 +74,7 @@ def _without_hidden_topics(group: DescribedGroup, context: BrokerContext) -> Des
 @handles(
     ConsumerGroupDescribeRequest,
     requires=[
-        of_items(Operation.DESCRIBE, ResourceType.GROUP, "group_ids"),
+        of_items(Operation.DESCRIBE, ResourceType.GROUP, select(ConsumerGroupDescribeRequest.group_ids)),
         of_answer(Operation.DESCRIBE, ResourceType.TOPIC),
     ],
     failed=_failed,

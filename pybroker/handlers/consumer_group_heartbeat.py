@@ -38,6 +38,7 @@ from pybroker.protocol.messages.consumer_group_heartbeat import (
 )
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_answer, of_request
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import BrokerContext
@@ -52,8 +53,10 @@ def _failed(_request: ConsumerGroupHeartbeatRequest, _version: int, error: WireE
 @handles(
     ConsumerGroupHeartbeatRequest,
     requires=[
-        of_request(Operation.READ, ResourceType.GROUP, "group_id"),
-        of_request(Operation.DESCRIBE, ResourceType.TOPIC, "subscribed_topic_names"),
+        of_request(Operation.READ, ResourceType.GROUP, select(ConsumerGroupHeartbeatRequest.group_id)),
+        of_request(
+            Operation.DESCRIBE, ResourceType.TOPIC, select(ConsumerGroupHeartbeatRequest.subscribed_topic_names)
+        ),
         of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="the member subscribes to a pattern"),
     ],
     failed=_failed,

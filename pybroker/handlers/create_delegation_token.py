@@ -44,6 +44,7 @@ from pybroker.protocol.messages.create_delegation_token import (
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.principals import Principal
 from pybroker.security.requirements import of_request
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -75,7 +76,7 @@ def _judge_here(_request: CreateDelegationTokenRequest, context: RequestContext)
         of_request(
             Operation.CREATE_TOKENS,
             ResourceType.USER,
-            "owner_principal_name",
+            select(CreateDelegationTokenRequest.owner_principal_name),
             when="the token is for another user than who asks",
         )
     ],

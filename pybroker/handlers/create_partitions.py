@@ -39,11 +39,13 @@ from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
+    CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
 from pybroker.security.mutation_quotas import say_wait
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -63,7 +65,11 @@ def _result(name: str, error: WireError) -> CreatePartitionsTopicResult:
 
 @handles(
     CreatePartitionsRequest,
-    requires=[of_items(Operation.ALTER, ResourceType.TOPIC, "topics.name")],
+    requires=[
+        of_items(
+            Operation.ALTER, ResourceType.TOPIC, select(CreatePartitionsRequest.topics, CreatePartitionsTopic.name)
+        )
+    ],
     failed=_failed,
     listeners=ListenerRole.BOTH,
     forwarded=True,

@@ -54,6 +54,7 @@ from pybroker.protocol.messages.create_topics import (
 from pybroker.security.mutation_quotas import say_wait
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_answer, of_items
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from pybroker.controller.cluster.events import CreatedTopic
@@ -82,7 +83,12 @@ def _failed_topic(name: str, error: WireError) -> CreatableTopicResult:
 @handles(
     CreateTopicsRequest,
     requires=[
-        of_items(Operation.CREATE, ResourceType.TOPIC, "topics.name", unless=Operation.CREATE),
+        of_items(
+            Operation.CREATE,
+            ResourceType.TOPIC,
+            select(CreateTopicsRequest.topics, CreatableTopic.name),
+            unless=Operation.CREATE,
+        ),
         of_answer(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC),
     ],
     failed=_failed,

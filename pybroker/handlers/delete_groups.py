@@ -29,6 +29,7 @@ from pybroker.handlers.registry import handles
 from pybroker.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import BrokerContext
@@ -44,7 +45,11 @@ def _refused(group_ids: list[str], code: ErrorCode) -> list[DeletableGroupResult
     return [DeletableGroupResult(group_id=group_id, error_code=code) for group_id in group_ids]
 
 
-@handles(DeleteGroupsRequest, requires=[of_items(Operation.DELETE, ResourceType.GROUP, "groups_names")], failed=_failed)
+@handles(
+    DeleteGroupsRequest,
+    requires=[of_items(Operation.DELETE, ResourceType.GROUP, select(DeleteGroupsRequest.groups_names))],
+    failed=_failed,
+)
 async def delete_groups(request: DeleteGroupsRequest, context: BrokerContext) -> DeleteGroupsResponse:
     """Delete groups, in the order asked."""
     coordinator = context.services.groups

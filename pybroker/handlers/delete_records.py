@@ -44,10 +44,12 @@ from pybroker.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
+    DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
+from pybroker.security.selectors import select
 from pybroker.storage.exhaustion import limits
 
 if TYPE_CHECKING:
@@ -80,7 +82,13 @@ def _refused(index: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
     return DeleteRecordsPartitionResult(partition_index=index, low_watermark=_NO_OFFSET, error_code=code)
 
 
-@handles(DeleteRecordsRequest, requires=[of_items(Operation.DELETE, ResourceType.TOPIC, "topics.name")], failed=_failed)
+@handles(
+    DeleteRecordsRequest,
+    requires=[
+        of_items(Operation.DELETE, ResourceType.TOPIC, select(DeleteRecordsRequest.topics, DeleteRecordsTopic.name))
+    ],
+    failed=_failed,
+)
 async def delete_records(request: DeleteRecordsRequest, context: BrokerContext) -> DeleteRecordsResponse:
     """Move each log start by itself, make all of them durable at once, and wait for the other replicas."""
     began = time.monotonic()

@@ -44,6 +44,7 @@ from pybroker.protocol.schema import ZERO_UUID
 from pybroker.security.mutation_quotas import say_wait
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,17 +79,17 @@ def _result(name: str | None, topic_id: bytes, error: WireError) -> DeletableTop
         of_items(
             Operation.DELETE,
             ResourceType.TOPIC,
-            "topics.name",
-            "topics.topic_id",
-            "topic_names",
+            select(DeleteTopicsRequest.topics, DeleteTopicState.name),
+            select(DeleteTopicsRequest.topics, DeleteTopicState.topic_id),
+            select(DeleteTopicsRequest.topic_names),
             unless=Operation.DELETE,
         ),
         of_items(
             Operation.DESCRIBE,
             ResourceType.TOPIC,
-            "topics.name",
-            "topics.topic_id",
-            "topic_names",
+            select(DeleteTopicsRequest.topics, DeleteTopicState.name),
+            select(DeleteTopicsRequest.topics, DeleteTopicState.topic_id),
+            select(DeleteTopicsRequest.topic_names),
             unless=Operation.DELETE,
         ),
     ],

@@ -71,6 +71,7 @@ from pybroker.protocol.messages.describe_configs import (
 )
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
+from pybroker.security.selectors import select, where
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,17 +99,33 @@ def _failed_result(resource: DescribeConfigsResource, error: WireError) -> Descr
     DescribeConfigsRequest,
     requires=[
         of_items(
-            Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, f"resources[resource_type={TOPIC_RESOURCE}].resource_name"
+            Operation.DESCRIBE_CONFIGS,
+            ResourceType.TOPIC,
+            select(
+                DescribeConfigsRequest.resources,
+                where(DescribeConfigsResource.resource_type, TOPIC_RESOURCE),
+                DescribeConfigsResource.resource_name,
+            ),
         ),
         of_items(
-            Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, f"resources[resource_type={GROUP_RESOURCE}].resource_name"
+            Operation.DESCRIBE_CONFIGS,
+            ResourceType.GROUP,
+            select(
+                DescribeConfigsRequest.resources,
+                where(DescribeConfigsResource.resource_type, GROUP_RESOURCE),
+                DescribeConfigsResource.resource_name,
+            ),
         ),
         of_items(
             Operation.DESCRIBE_CONFIGS,
             ResourceType.CLUSTER,
-            f"resources[resource_type={BROKER_RESOURCE}]",
-            f"resources[resource_type={BROKER_LOGGER_RESOURCE}]",
-            f"resources[resource_type={CLIENT_METRICS_RESOURCE}]",
+            select(DescribeConfigsRequest.resources, where(DescribeConfigsResource.resource_type, BROKER_RESOURCE)),
+            select(
+                DescribeConfigsRequest.resources, where(DescribeConfigsResource.resource_type, BROKER_LOGGER_RESOURCE)
+            ),
+            select(
+                DescribeConfigsRequest.resources, where(DescribeConfigsResource.resource_type, CLIENT_METRICS_RESOURCE)
+            ),
         ),
     ],
     failed=_failed,

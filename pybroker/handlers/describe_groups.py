@@ -33,6 +33,7 @@ from pybroker.protocol.messages.describe_groups import DescribedGroup, DescribeG
 from pybroker.security.authorizer import authorized_operations
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import BrokerContext
@@ -47,7 +48,11 @@ def _refused(group_ids: list[str], code: ErrorCode) -> list[DescribedGroup]:
     return [DescribedGroup(group_id=group_id, error_code=code) for group_id in group_ids]
 
 
-@handles(DescribeGroupsRequest, requires=[of_items(Operation.DESCRIBE, ResourceType.GROUP, "groups")], failed=_failed)
+@handles(
+    DescribeGroupsRequest,
+    requires=[of_items(Operation.DESCRIBE, ResourceType.GROUP, select(DescribeGroupsRequest.groups))],
+    failed=_failed,
+)
 async def describe_groups(request: DescribeGroupsRequest, context: BrokerContext) -> DescribeGroupsResponse:
     """Describe groups, in the order asked, each once."""
     coordinator = context.services.groups

@@ -31,10 +31,12 @@ from pybroker.protocol.messages.describe_producers import (
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
+    TopicRequest,
     TopicResponse,
 )
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
+from pybroker.security.selectors import select
 from pybroker.storage.native import active_producers
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ def _refused(index: int, error: WireError) -> PartitionResponse:
 
 @handles(
     DescribeProducersRequest,
-    requires=[of_items(Operation.READ, ResourceType.TOPIC, "topics.name")],
+    requires=[of_items(Operation.READ, ResourceType.TOPIC, select(DescribeProducersRequest.topics, TopicRequest.name))],
     failed=_failed,
 )
 def describe_producers(request: DescribeProducersRequest, context: BrokerContext) -> Reply:

@@ -45,10 +45,12 @@ from pybroker.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
 )
 from pybroker.security.authorizer import authorized_operations
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_answer, of_items
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import BrokerContext
@@ -71,7 +73,9 @@ def _failed(
 @handles(
     DescribeTopicPartitionsRequest,
     requires=[
-        of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name"),
+        of_items(
+            Operation.DESCRIBE, ResourceType.TOPIC, select(DescribeTopicPartitionsRequest.topics, TopicRequest.name)
+        ),
         of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics are asked for"),
     ],
     failed=_failed,

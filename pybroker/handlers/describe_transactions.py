@@ -39,6 +39,7 @@ from pybroker.protocol.messages.describe_transactions import (
 )
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_answer, of_items
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from collections.abc import Set
@@ -64,7 +65,9 @@ def _failed(request: DescribeTransactionsRequest, _version: int, error: WireErro
 @handles(
     DescribeTransactionsRequest,
     requires=[
-        of_items(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "transactional_ids"),
+        of_items(
+            Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, select(DescribeTransactionsRequest.transactional_ids)
+        ),
         of_answer(Operation.DESCRIBE, ResourceType.TOPIC),
     ],
     failed=_failed,

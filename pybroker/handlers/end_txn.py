@@ -33,6 +33,7 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import BrokerContext
@@ -51,7 +52,7 @@ def _failed(_request: EndTxnRequest, version: int, error: WireError) -> EndTxnRe
 
 @handles(
     EndTxnRequest,
-    requires=[of_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")],
+    requires=[of_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, select(EndTxnRequest.transactional_id))],
     failed=_failed,
 )
 def end_txn(request: EndTxnRequest, context: BrokerContext) -> Reply:

@@ -33,14 +33,21 @@ Not done
 from __future__ import annotations
 
 from pybroker.handlers.registry import answered_in_data_plane
-from pybroker.protocol.messages.fetch import FetchRequest
+from pybroker.protocol.messages.fetch import FetchRequest, FetchTopic
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
+from pybroker.security.selectors import select
 
 answered_in_data_plane(
     FetchRequest,
     requires=[
-        of_items(Operation.READ, ResourceType.TOPIC, "topics.topic", "topics.topic_id", when="a consumer fetches"),
+        of_items(
+            Operation.READ,
+            ResourceType.TOPIC,
+            select(FetchRequest.topics, FetchTopic.topic),
+            select(FetchRequest.topics, FetchTopic.topic_id),
+            when="a consumer fetches",
+        ),
         of_items(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, when="a follower fetches"),
     ],
 )

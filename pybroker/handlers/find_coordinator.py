@@ -46,6 +46,7 @@ from pybroker.protocol.messages.find_coordinator import (
 )
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items, of_request
+from pybroker.security.selectors import select, where
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -96,11 +97,19 @@ def _failed(request: FindCoordinatorRequest, version: int, error: WireError) -> 
 @handles(
     FindCoordinatorRequest,
     requires=[
-        of_items(Operation.DESCRIBE, ResourceType.GROUP, "[key_type=0].key", "[key_type=0].coordinator_keys"),
         of_items(
-            Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "[key_type=1].key", "[key_type=1].coordinator_keys"
+            Operation.DESCRIBE,
+            ResourceType.GROUP,
+            select(where(FindCoordinatorRequest.key_type, 0), FindCoordinatorRequest.key),
+            select(where(FindCoordinatorRequest.key_type, 0), FindCoordinatorRequest.coordinator_keys),
         ),
-        of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "[key_type=2]"),
+        of_items(
+            Operation.DESCRIBE,
+            ResourceType.TRANSACTIONAL_ID,
+            select(where(FindCoordinatorRequest.key_type, 1), FindCoordinatorRequest.key),
+            select(where(FindCoordinatorRequest.key_type, 1), FindCoordinatorRequest.coordinator_keys),
+        ),
+        of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, select(where(FindCoordinatorRequest.key_type, 2))),
     ],
     failed=_failed,
 )

@@ -29,6 +29,7 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import BrokerContext
@@ -42,7 +43,11 @@ def _failed(_request: HeartbeatRequest, _version: int, error: WireError) -> Hear
     return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error.code)
 
 
-@handles(HeartbeatRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
+@handles(
+    HeartbeatRequest,
+    requires=[of_request(Operation.READ, ResourceType.GROUP, select(HeartbeatRequest.group_id))],
+    failed=_failed,
+)
 def heartbeat(request: HeartbeatRequest, context: BrokerContext) -> Reply:
     """Begin the member's session anew."""
     if not request.group_id:

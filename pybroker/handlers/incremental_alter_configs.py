@@ -69,6 +69,7 @@ from pybroker.protocol.messages.incremental_alter_configs import (
 )
 from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
 from pybroker.security.requirements import of_items
+from pybroker.security.selectors import select, where
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -114,17 +115,37 @@ def _judge_here(request: IncrementalAlterConfigsRequest, context: RequestContext
     IncrementalAlterConfigsRequest,
     requires=[
         of_items(
-            Operation.ALTER_CONFIGS, ResourceType.TOPIC, f"resources[resource_type={TOPIC_RESOURCE}].resource_name"
+            Operation.ALTER_CONFIGS,
+            ResourceType.TOPIC,
+            select(
+                IncrementalAlterConfigsRequest.resources,
+                where(AlterConfigsResource.resource_type, TOPIC_RESOURCE),
+                AlterConfigsResource.resource_name,
+            ),
         ),
         of_items(
-            Operation.ALTER_CONFIGS, ResourceType.GROUP, f"resources[resource_type={GROUP_RESOURCE}].resource_name"
+            Operation.ALTER_CONFIGS,
+            ResourceType.GROUP,
+            select(
+                IncrementalAlterConfigsRequest.resources,
+                where(AlterConfigsResource.resource_type, GROUP_RESOURCE),
+                AlterConfigsResource.resource_name,
+            ),
         ),
         of_items(
             Operation.ALTER_CONFIGS,
             ResourceType.CLUSTER,
-            f"resources[resource_type={BROKER_RESOURCE}]",
-            f"resources[resource_type={BROKER_LOGGER_RESOURCE}]",
-            f"resources[resource_type={CLIENT_METRICS_RESOURCE}]",
+            select(
+                IncrementalAlterConfigsRequest.resources, where(AlterConfigsResource.resource_type, BROKER_RESOURCE)
+            ),
+            select(
+                IncrementalAlterConfigsRequest.resources,
+                where(AlterConfigsResource.resource_type, BROKER_LOGGER_RESOURCE),
+            ),
+            select(
+                IncrementalAlterConfigsRequest.resources,
+                where(AlterConfigsResource.resource_type, CLIENT_METRICS_RESOURCE),
+            ),
         ),
     ],
     failed=_failed,

@@ -40,6 +40,7 @@ from pybroker.protocol.messages.init_producer_id import InitProducerIdRequest, I
 from pybroker.security.authorizer import allowed_on_any, allowed_on_cluster
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -60,7 +61,7 @@ def _failed(_request: InitProducerIdRequest, version: int, error: WireError) -> 
 @handles(
     InitProducerIdRequest,
     requires=[
-        of_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id"),
+        of_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, select(InitProducerIdRequest.transactional_id)),
         of_request(
             Operation.IDEMPOTENT_WRITE,
             ResourceType.CLUSTER,

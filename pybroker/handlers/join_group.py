@@ -38,6 +38,7 @@ from pybroker.handlers.registry import handles
 from pybroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import BrokerContext
@@ -52,7 +53,11 @@ def _failed(request: JoinGroupRequest, version: int, error: WireError) -> JoinGr
     return JoinGroupResponse(error_code=error.code, member_id=request.member_id, protocol_name=name)
 
 
-@handles(JoinGroupRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
+@handles(
+    JoinGroupRequest,
+    requires=[of_request(Operation.READ, ResourceType.GROUP, select(JoinGroupRequest.group_id))],
+    failed=_failed,
+)
 def join_group(request: JoinGroupRequest, context: BrokerContext) -> Reply:
     """Let a member join."""
     config = context.services.config

@@ -15,7 +15,7 @@ from pybroker.machine.reply import Reply
 from pybroker.protocol.schema import ZERO_UUID
 from pybroker.security import authorizer
 from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
-from pybroker.security.requirements import Scope, steps_of
+from pybroker.security.requirements import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,35 +102,32 @@ def _allowed(context: RequestContext, needed: Requirement, name: Any) -> bool:
 
 def _named(needed: Requirement, request: Message, version: int) -> Iterator[tuple[str, int, Any]]:
     """Yield the list, the place in it and the name of each resource; no list for one that the whole request names."""
-    for path in needed.fields:
-        steps = steps_of(type(request), path, version)
-        if steps is None:
+    for selector in needed.selectors:
+        if not selector.is_in(version):
             continue
-        *before, last = steps
-        first = steps[0]
-        if first.field is None:  # a condition on the request
-            if first.chosen_by is not None and getattr(request, first.chosen_by) != first.value:
+        outer, *inner = selector.steps
+        if outer.field is None:
+            if outer.where is not None and not outer.where.holds(request):
                 continue
-            before = before[1:]
-        field = (before[0] if before else last).field
-        if field is None:
+            outer, *inner = inner
+        if outer.field is None:
             continue
-        if not field.array:
-            name = getattr(request, field.name)
+        if not outer.field.array:
+            name = getattr(request, outer.field.name)
             if name:
                 yield "", 0, name
             continue
-        chooser = before[0] if before else last
-        inner = last.field.name if before and last.field is not None else None
-        for place, item in enumerate(getattr(request, field.name) or ()):
-            if chooser.chosen_by is not None and getattr(item, chooser.chosen_by) != chooser.value:
+        for place, item in enumerate(getattr(request, outer.field.name) or ()):
+            if outer.where is not None and not outer.where.holds(item):
                 continue
             if needed.resource_type is ResourceType.CLUSTER:
-                yield field.name, place, CLUSTER_NAME
+                yield outer.field.name, place, CLUSTER_NAME
                 continue
-            name = item if inner is None else getattr(item, inner)
-            if name is not None and name != ZERO_UUID and (name != "" or inner is None):
-                yield field.name, place, name
+            name = item
+            for step in inner:
+                name = getattr(name, step.field.name) if step.field is not None else name
+            if name is not None and name != ZERO_UUID and (name != "" or not inner):
+                yield outer.field.name, place, name
 
 
 def _divide(

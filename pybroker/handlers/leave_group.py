@@ -43,6 +43,7 @@ from pybroker.protocol.messages.leave_group import (
 )
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -58,7 +59,11 @@ def _failed(request: LeaveGroupRequest, version: int, error: WireError) -> Leave
     return LeaveGroupResponse(members=[_lost(member, error.code) for member in request.members])
 
 
-@handles(LeaveGroupRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
+@handles(
+    LeaveGroupRequest,
+    requires=[of_request(Operation.READ, ResourceType.GROUP, select(LeaveGroupRequest.group_id))],
+    failed=_failed,
+)
 def leave_group(request: LeaveGroupRequest, context: BrokerContext) -> Reply | Awaitable[LeaveGroupResponse]:
     """Let members leave."""
     if not request.group_id:

@@ -45,10 +45,12 @@ from pybroker.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import BrokerContext
@@ -99,7 +101,13 @@ def _failed(request: ListOffsetsRequest, _version: int, error: WireError) -> Lis
     )
 
 
-@handles(ListOffsetsRequest, requires=[of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name")], failed=_failed)
+@handles(
+    ListOffsetsRequest,
+    requires=[
+        of_items(Operation.DESCRIBE, ResourceType.TOPIC, select(ListOffsetsRequest.topics, ListOffsetsTopic.name))
+    ],
+    failed=_failed,
+)
 def list_offsets(request: ListOffsetsRequest, context: BrokerContext) -> Reply:
     """Look each partition up by itself."""
     return context.services.slices.run(_look_up_all(request, context))

@@ -73,6 +73,7 @@ from pybroker.security.authorizer import EVERY_OPERATION, NOT_ASKED, allowed, au
 from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
 from pybroker.security.quotas import throttle_time_ms
 from pybroker.security.requirements import of_answer, of_items
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
@@ -110,10 +111,19 @@ def _failed(request: MetadataRequest, version: int, error: WireError) -> Metadat
 @handles(
     MetadataRequest,
     requires=[
-        of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", "topics.topic_id"),
+        of_items(
+            Operation.DESCRIBE,
+            ResourceType.TOPIC,
+            select(MetadataRequest.topics, MetadataRequestTopic.name),
+            select(MetadataRequest.topics, MetadataRequestTopic.topic_id),
+        ),
         of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics are asked for"),
         of_items(
-            Operation.CREATE, ResourceType.TOPIC, "topics.name", unless=Operation.CREATE, when="the topic is created"
+            Operation.CREATE,
+            ResourceType.TOPIC,
+            select(MetadataRequest.topics, MetadataRequestTopic.name),
+            unless=Operation.CREATE,
+            when="the topic is created",
         ),
         of_answer(Operation.DESCRIBE, ResourceType.CLUSTER, when="the cluster's authorized operations are asked for"),
     ],

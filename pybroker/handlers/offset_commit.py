@@ -52,6 +52,7 @@ from pybroker.protocol.messages.offset_commit import (
 )
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items, of_request
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -84,8 +85,13 @@ def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitRe
 @handles(
     OffsetCommitRequest,
     requires=[
-        of_request(Operation.READ, ResourceType.GROUP, "group_id"),
-        of_items(Operation.READ, ResourceType.TOPIC, "topics.name", "topics.topic_id"),
+        of_request(Operation.READ, ResourceType.GROUP, select(OffsetCommitRequest.group_id)),
+        of_items(
+            Operation.READ,
+            ResourceType.TOPIC,
+            select(OffsetCommitRequest.topics, OffsetCommitRequestTopic.name),
+            select(OffsetCommitRequest.topics, OffsetCommitRequestTopic.topic_id),
+        ),
     ],
     failed=_failed,
 )

@@ -40,6 +40,7 @@ from pybroker.protocol.messages.offset_delete import (
 )
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items, of_request
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -72,8 +73,8 @@ def _refused(request: OffsetDeleteRequest, _version: int, error: WireError) -> O
 @handles(
     OffsetDeleteRequest,
     requires=[
-        of_request(Operation.DELETE, ResourceType.GROUP, "group_id"),
-        of_items(Operation.READ, ResourceType.TOPIC, "topics.name"),
+        of_request(Operation.DELETE, ResourceType.GROUP, select(OffsetDeleteRequest.group_id)),
+        of_items(Operation.READ, ResourceType.TOPIC, select(OffsetDeleteRequest.topics, OffsetDeleteRequestTopic.name)),
     ],
     failed=_failed,
     refused=_refused,

@@ -42,6 +42,7 @@ from pybroker.protocol.messages.offset_fetch import (
     FIRST_VERSION_WITH_MANY_GROUPS,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -53,6 +54,7 @@ from pybroker.protocol.messages.offset_fetch import (
 from pybroker.protocol.schema import ZERO_UUID
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_answer, of_items
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -90,8 +92,19 @@ def _failed(request: OffsetFetchRequest, version: int, error: WireError) -> Offs
 @handles(
     OffsetFetchRequest,
     requires=[
-        of_items(Operation.DESCRIBE, ResourceType.GROUP, "group_id", "groups.group_id"),
-        of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", "groups.topics.name", "groups.topics.topic_id"),
+        of_items(
+            Operation.DESCRIBE,
+            ResourceType.GROUP,
+            select(OffsetFetchRequest.group_id),
+            select(OffsetFetchRequest.groups, OffsetFetchRequestGroup.group_id),
+        ),
+        of_items(
+            Operation.DESCRIBE,
+            ResourceType.TOPIC,
+            select(OffsetFetchRequest.topics, OffsetFetchRequestTopic.name),
+            select(OffsetFetchRequest.groups, OffsetFetchRequestGroup.topics, OffsetFetchRequestTopics.name),
+            select(OffsetFetchRequest.groups, OffsetFetchRequestGroup.topics, OffsetFetchRequestTopics.topic_id),
+        ),
         of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics of a group are asked for"),
     ],
     failed=_failed,

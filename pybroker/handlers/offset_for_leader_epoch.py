@@ -31,10 +31,12 @@ from pybroker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import BrokerContext
@@ -59,7 +61,14 @@ def _failed(request: OffsetForLeaderEpochRequest, _version: int, error: WireErro
 
 @handles(
     OffsetForLeaderEpochRequest,
-    requires=[of_items(Operation.DESCRIBE, ResourceType.TOPIC, "topics.topic", unless=Operation.CLUSTER_ACTION)],
+    requires=[
+        of_items(
+            Operation.DESCRIBE,
+            ResourceType.TOPIC,
+            select(OffsetForLeaderEpochRequest.topics, OffsetForLeaderTopic.topic),
+            unless=Operation.CLUSTER_ACTION,
+        )
+    ],
     failed=_failed,
 )
 def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: BrokerContext) -> Reply:

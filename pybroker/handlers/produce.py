@@ -44,16 +44,25 @@ Not done
 from __future__ import annotations
 
 from pybroker.handlers.registry import answered_in_data_plane
-from pybroker.protocol.messages.produce import ProduceRequest
+from pybroker.protocol.messages.produce import ProduceRequest, TopicProduceData
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items, of_request
+from pybroker.security.selectors import select
 
 answered_in_data_plane(
     ProduceRequest,
     requires=[
         of_request(
-            Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id", when="batches are transactional"
+            Operation.WRITE,
+            ResourceType.TRANSACTIONAL_ID,
+            select(ProduceRequest.transactional_id),
+            when="batches are transactional",
         ),
-        of_items(Operation.WRITE, ResourceType.TOPIC, "topic_data.name", "topic_data.topic_id"),
+        of_items(
+            Operation.WRITE,
+            ResourceType.TOPIC,
+            select(ProduceRequest.topic_data, TopicProduceData.name),
+            select(ProduceRequest.topic_data, TopicProduceData.topic_id),
+        ),
     ],
 )

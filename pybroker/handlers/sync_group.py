@@ -30,6 +30,7 @@ from pybroker.handlers.registry import handles
 from pybroker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_request
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import BrokerContext
@@ -43,7 +44,11 @@ def _failed(_request: SyncGroupRequest, _version: int, error: WireError) -> Sync
     return SyncGroupResponse(error_code=error.code)
 
 
-@handles(SyncGroupRequest, requires=[of_request(Operation.READ, ResourceType.GROUP, "group_id")], failed=_failed)
+@handles(
+    SyncGroupRequest,
+    requires=[of_request(Operation.READ, ResourceType.GROUP, select(SyncGroupRequest.group_id))],
+    failed=_failed,
+)
 def sync_group(request: SyncGroupRequest, context: BrokerContext) -> Reply:
     """Give a member its assignment."""
     if context.version >= _FIRST_VERSION_WITH_PROTOCOL and (

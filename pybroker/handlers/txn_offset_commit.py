@@ -55,6 +55,7 @@ from pybroker.protocol.messages.txn_offset_commit import (
 )
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items, of_request
+from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -99,9 +100,11 @@ def _refused(
 @handles(
     TxnOffsetCommitRequest,
     requires=[
-        of_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id"),
-        of_request(Operation.READ, ResourceType.GROUP, "group_id"),
-        of_items(Operation.READ, ResourceType.TOPIC, "topics.name"),
+        of_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, select(TxnOffsetCommitRequest.transactional_id)),
+        of_request(Operation.READ, ResourceType.GROUP, select(TxnOffsetCommitRequest.group_id)),
+        of_items(
+            Operation.READ, ResourceType.TOPIC, select(TxnOffsetCommitRequest.topics, TxnOffsetCommitRequestTopic.name)
+        ),
     ],
     failed=_failed,
 )

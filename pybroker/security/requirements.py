@@ -1,31 +1,26 @@
 """What an API requires: operations on resources, declared by its handler, and the resources that one request names.
 
-Owns the form of such a declaration and the paths by which it finds resources in a request. An authorizer is given both;
-`authorizer` is the one place that decides. Must not know any API.
-
-A path names fields from the request inward: `topics.name` is the name of each element of `topics`. A field in brackets
-chooses: `resources[resource_type=2].resource_name` are the names of those whose type is 2, and `[key_type=0].key` is
-the key of a request of that type. A version that lacks a field of a path does not have that path.
+Owns the form of such a declaration. An authorizer is given both; `authorizer` is the one place that decides. Must not
+know any API.
 
 Source: Kafka's table "Operations and Resources on Protocols", and where it differs from what runs, KafkaApis.
 """
 
 from __future__ import annotations
 
-import re
 from enum import Enum
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pybroker.protocol.schema import ZERO_UUID, fields_of
+from pybroker.protocol.schema import ZERO_UUID
 from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pybroker.protocol.schema import FieldSpec, Struct
+    from pybroker.protocol.schema import Struct
+    from pybroker.security.selectors import Selector
 
 
 class Scope(Enum):
@@ -42,9 +37,9 @@ class Requirement(msgspec.Struct, frozen=True):
     scope: Scope
     operation: Operation
     resource_type: ResourceType
-    fields: tuple[str, ...] = ()
-    """Paths to the names of the resources, or to topic ids. The cluster has one name, so that a path to it only says
-    which requests or items need it; without a path all do."""
+    selectors: tuple[Selector, ...] = ()
+    """Where a request names the resources. The cluster has one name: a selector of it selects the requests, or the
+    items, that need it; without a selector all do."""
     unless: Operation | None = None
     """An operation on the cluster that allows the same for all resources."""
     when: str | None = None
@@ -69,20 +64,22 @@ class Action(NamedTuple):
 Requirements = tuple[Requirement, ...] | NothingRequired
 
 
-def of_request(operation: Operation, resource_type: ResourceType, *fields: str, when: str | None = None) -> Requirement:
+def of_request(
+    operation: Operation, resource_type: ResourceType, *selectors: Selector, when: str | None = None
+) -> Requirement:
     """Declare what the whole request needs: without it the answer is an error."""
-    return Requirement(Scope.REQUEST, operation, resource_type, fields, None, when)
+    return Requirement(Scope.REQUEST, operation, resource_type, selectors, None, when)
 
 
 def of_items(
     operation: Operation,
     resource_type: ResourceType,
-    *fields: str,
+    *selectors: Selector,
     unless: Operation | None = None,
     when: str | None = None,
 ) -> Requirement:
     """Declare what each item of the request needs: without it the others are answered all the same."""
-    return Requirement(Scope.ITEM, operation, resource_type, fields, unless, when)
+    return Requirement(Scope.ITEM, operation, resource_type, selectors, unless, when)
 
 
 def of_answer(
@@ -102,67 +99,11 @@ def actions_of(requirements: Iterable[Requirement], request: Struct, version: in
 
 def resources_of(requirement: Requirement, request: Struct, version: int) -> Iterator[str | bytes]:
     """Yield the names, or topic ids, of the resources that a request of that version names; a name may come twice."""
-    if not requirement.fields:
+    if not requirement.selectors:
         yield CLUSTER_NAME
-    for path in requirement.fields:
-        steps = steps_of(type(request), path, version)
-        for found in () if steps is None else _follow([request], steps):
+    for selector in requirement.selectors:
+        for found in selector.follow(request) if selector.is_in(version) else ():
             if requirement.resource_type is ResourceType.CLUSTER:
                 yield CLUSTER_NAME
             elif found is not None and found != ZERO_UUID:
                 yield found
-
-
-class Step(msgspec.Struct, frozen=True):
-    """One field of a path."""
-
-    field: FieldSpec | None
-    """None at the beginning of a path that only chooses requests."""
-    chosen_by: str | None
-    value: int
-
-
-_STEP = re.compile(r"(\w*)(?:\[(\w+)=(-?\d+)\])?")
-
-
-@cache
-def steps_of(request_type: type[Struct], path: str, version: int) -> tuple[Step, ...] | None:
-    """Read a path; None for a version that lacks one of its fields. Raises LookupError for a field that no version has.
-
-    The names of resources are strings, or ids.
-    """
-    steps: list[Step] = []
-    kind: type[Struct] | None = request_type
-    lacks = False
-    for part in path.split("."):
-        matched = _STEP.fullmatch(part)
-        if matched is None or kind is None or not (matched[1] or (matched[2] and not steps)):
-            raise LookupError(f"{request_type.__name__}: {path}")
-        name, chosen_by, value = matched.groups()
-        field = _field(kind, name, path) if name else None
-        if field is not None:
-            lacks |= version not in field.versions
-            kind = field.struct
-        if chosen_by is not None and (kind is None or _field(kind, chosen_by, path).type.startswith("[]")):
-            raise LookupError(f"{request_type.__name__}: {path}: nothing can be chosen by {chosen_by}")
-        steps.append(Step(field, chosen_by, int(value or 0)))
-    return None if lacks else tuple(steps)
-
-
-def _field(kind: type[Struct], name: str, path: str) -> FieldSpec:
-    found = next((field for field in fields_of(kind) if field.name == name), None)
-    if found is None:
-        raise LookupError(f"{path}: {kind.__name__} has no {name}")
-    return found
-
-
-def _follow(values: list[Any], steps: Iterable[Step]) -> list[Any]:
-    for step in steps:
-        field = step.field
-        if field is not None:
-            values = [getattr(value, field.name) for value in values]
-            if field.array:
-                values = [item for array in values for item in array or ()]
-        if step.chosen_by is not None:
-            values = [value for value in values if getattr(value, step.chosen_by) == step.value]
-    return values

@@ -11,7 +11,7 @@ from pybroker.handlers import registry
 from pybroker.protocol.api_keys import ApiKey
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.security.operations import OPERATIONS, ResourceType
-from pybroker.security.requirements import NothingRequired, Scope, steps_of
+from pybroker.security.requirements import NothingRequired, Scope
 from tests.support import repository
 
 HEADINGS = ["Key", "Versions", "Behaviour", "Version notes", "Not done"]
@@ -132,7 +132,7 @@ def test_an_api_declares_the_operations_and_resources_it_requires_or_why_there_a
     assert api.requires
     for needed in api.requires:
         assert needed.operation in OPERATIONS[needed.resource_type], "the resource has no such operation"
-        is_named = needed.resource_type is CLUSTER or bool(needed.fields)
+        is_named = needed.resource_type is CLUSTER or bool(needed.selectors)
         assert is_named != (needed.scope is Scope.ANSWER and needed.resource_type is not CLUSTER), (
             "say by fields which resources the request names; what the answer names is none of them"
         )
@@ -143,15 +143,15 @@ def test_every_version_of_a_request_has_a_field_that_names_the_resource(api: reg
     needed = () if isinstance(api.requires, NothingRequired) else api.requires
     for one in needed:
         found = {
-            version: [steps for path in one.fields if (steps := steps_of(api.request_type, path, version)) is not None]
+            version: [selector for selector in one.selectors if selector.is_in(version)]
             for version in range(api.min_version, api.max_version + 1)
         }
-        for steps in (steps for ways in found.values() for steps in ways if one.resource_type is not CLUSTER):
-            last = steps[-1].field
+        for selector in one.selectors if one.resource_type is not CLUSTER else ():
+            last = selector.steps[-1].field
             assert last is not None
-            assert last.type.removeprefix("[]") in {"string", "uuid"}, f"{one.fields}: no name is found there"
-        if one.fields and one.resource_type in {ResourceType.TOPIC, ResourceType.GROUP}:
-            assert [version for version, ways in found.items() if not ways] == []
+            assert last.type.removeprefix("[]") in {"string", "uuid"}, f"{selector}: no name is found there"
+        if one.selectors and one.resource_type in {ResourceType.TOPIC, ResourceType.GROUP}:
+            assert [version for version, selectors in found.items() if not selectors] == []
 
 
 def test_no_handler_says_itself_how_long_a_client_is_to_wait() -> None:

@@ -13,10 +13,12 @@ import pytest
 
 from pybroker.handlers.judging import judged
 from pybroker.handlers.registry import RegisteredApi, every_api
+from pybroker.protocol.messages.delete_groups import DeleteGroupsRequest
 from pybroker.protocol.schema import fields_of
 from pybroker.security.acls import Decision
 from pybroker.security.operations import Operation, ResourceType
-from pybroker.security.requirements import NothingRequired, Requirement, Scope, of_items, steps_of
+from pybroker.security.requirements import NothingRequired, Requirement, Scope, of_items
+from pybroker.security.selectors import Selector, select
 
 MINE, THEIRS = "mine", "theirs"
 MINE_ID, THEIRS_ID = bytes([1] * 16), bytes([2] * 16)
@@ -57,29 +59,26 @@ def context(version: int, judge: Judge | None) -> Any:
 
 
 def in_lists() -> Iterator[Any]:
-    """Every path to items in a list, with its API, requirement and newest version that has it."""
+    """Every selector of items in a list, with its API, requirement and newest version that has it."""
     for api in every_api():
         if isinstance(api.requires, NothingRequired) or api.name in JUDGE_THEMSELVES:
             continue
         for needed in api.requires:
             if needed.scope is not Scope.ITEM or needed.when is not None:
                 continue
-            for path in needed.fields:
-                for version in range(api.max_version, api.min_version - 1, -1):
-                    steps = steps_of(api.request_type, path, version)
-                    if steps is not None:
-                        if needed.resource_type is not ResourceType.CLUSTER and any(
-                            it.field and it.field.array for it in steps
-                        ):
-                            yield pytest.param(api, needed, path, version, id=f"{api.name}-{path}")
-                        break
+            for selector in needed.selectors:
+                is_in_list = any(step.field and step.field.array for step in selector.steps)
+                if needed.resource_type is not ResourceType.CLUSTER and is_in_list:
+                    versions = range(api.max_version, api.min_version - 1, -1)
+                    version = next(version for version in versions if selector.is_in(version))
+                    yield pytest.param(api, needed, selector, version, id=f"{api.name}-{selector}")
 
 
-@pytest.mark.parametrize(("api", "needed", "path", "version"), list(in_lists()))
+@pytest.mark.parametrize(("api", "needed", "selector", "version"), list(in_lists()))
 def test_what_is_refused_does_not_come_to_the_handler_and_the_rest_does(
-    api: RegisteredApi, needed: Requirement, path: str, version: int
+    api: RegisteredApi, needed: Requirement, selector: Selector, version: int
 ) -> None:
-    request, list_name = asked(api, path, version)
+    request, list_name = asked(api, selector)
     came: list[Any] = []
 
     def handle(left: Any, _: Any) -> Any:
@@ -96,16 +95,15 @@ def test_what_is_refused_does_not_come_to_the_handler_and_the_rest_does(
     assert names == {MINE, THEIRS}
 
 
-def asked(api: RegisteredApi, path: str, version: int) -> tuple[Any, str]:
-    """A request that names `theirs`, `mine` and `theirs` by a path, and the name of the list that they are in."""
-    steps = steps_of(api.request_type, path, version)
-    assert steps is not None
+def asked(api: RegisteredApi, selector: Selector) -> tuple[Any, str]:
+    """A request that names `theirs`, `mine` and `theirs` where it is selected, and the name of the list of them."""
+    steps = selector.steps
     request = api.request_type()
     if steps[0].field is None:
-        assert steps[0].chosen_by is not None
-        setattr(request, steps[0].chosen_by, steps[0].value)
+        assert steps[0].where is not None
+        setattr(request, steps[0].where.field.__name__, steps[0].where.value)
         steps = steps[1:]
-    assert len(steps) <= 2, f"{path}: judging reads paths of a list and a name in it"
+    assert len(steps) <= 2, f"{selector}: judging follows a list and a name in its items"
     outer = steps[0].field
     assert outer is not None
     assert outer.array
@@ -118,8 +116,8 @@ def asked(api: RegisteredApi, path: str, version: int) -> tuple[Any, str]:
     for name, topic_id in ((THEIRS, THEIRS_ID), (MINE, MINE_ID), (THEIRS, THEIRS_ID)):
         item = outer.struct()
         setattr(item, inner.name, topic_id if inner.type == "uuid" else name)
-        if steps[0].chosen_by is not None:
-            setattr(item, steps[0].chosen_by, steps[0].value)
+        if steps[0].where is not None:
+            setattr(item, steps[0].where.field.__name__, steps[0].where.value)
         items.append(item)
     setattr(request, outer.name, items)
     return request, outer.name
@@ -135,17 +133,16 @@ def test_an_api_that_judges_itself_says_so_and_asks() -> None:
     assert judging == JUDGE_THEMSELVES
 
 
-def test_every_field_of_a_declared_path_is_one_of_its_request() -> None:
+def test_a_selector_begins_at_its_request_and_some_version_has_its_fields() -> None:
     for api in every_api():
         if not isinstance(api.requires, NothingRequired):
-            for needed in api.requires:
-                for path in needed.fields:
-                    assert steps_of(api.request_type, path, api.max_version) is not None or any(
-                        steps_of(api.request_type, path, version) for version in range(api.min_version, api.max_version)
-                    ), f"{api.name}: {path}"
+            for selector in (selector for needed in api.requires for selector in needed.selectors):
+                assert selector.request_type is api.request_type, f"{api.name}: {selector}"
+                versions = range(api.min_version, api.max_version + 1)
+                assert any(map(selector.is_in, versions)), f"{api.name}: {selector}"
 
 
-NEEDED = (of_items(Operation.DELETE, ResourceType.GROUP, "groups_names"),)
+NEEDED = (of_items(Operation.DELETE, ResourceType.GROUP, select(DeleteGroupsRequest.groups_names)),)
 
 
 def deletion(*names: str) -> Any:

@@ -17,7 +17,8 @@ from pybroker.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
-from pybroker.security.requirements import Action, NothingRequired, actions_of, resources_of, steps_of
+from pybroker.security.requirements import Action, NothingRequired, actions_of, resources_of
+from pybroker.security.selectors import select, where
 
 ID = bytes(range(16))
 
@@ -84,7 +85,26 @@ def test_a_field_in_brackets_at_the_beginning_chooses_requests(kind: int, found:
     assert named("FIND_COORDINATOR", request, 6) == found
 
 
-@pytest.mark.parametrize("path", ["topic", "topics.nme", "topics.name.length", "topics[kind=1].name", "topics..name"])
-def test_a_path_to_nowhere_is_refused(path: str) -> None:
-    with pytest.raises(LookupError, match="DeleteTopic"):
-        steps_of(DeleteTopicsRequest, path, 6)
+def test_what_is_no_field_of_a_message_is_refused() -> None:
+    for refused in ("topics", DeleteTopicsRequest, None):
+        with pytest.raises(TypeError, match="expected an attribute of its class"):
+            select(refused)
+        with pytest.raises(TypeError, match="expected an attribute of its class"):
+            where(refused, 1)
+
+
+def test_a_field_that_the_one_before_does_not_contain_is_refused() -> None:
+    names = select(DeleteTopicsRequest.topic_names, DeleteTopicState.name)
+    with pytest.raises(TypeError, match=r"DeleteTopicState\.name is not contained in topic_names"):
+        names.follow(DeleteTopicsRequest())
+    other = select(DeleteTopicsRequest.topics, where(DescribeConfigsResource.resource_type, 2))
+    with pytest.raises(TypeError, match=r"DescribeConfigsResource\.resource_type is not contained in topics"):
+        other.is_in(6)
+
+
+def test_a_selector_is_shown_by_the_names_of_its_fields() -> None:
+    resources, kind = DescribeConfigsRequest.resources, DescribeConfigsResource.resource_type
+    assert str(select(resources, where(kind, 2), DescribeConfigsResource.resource_name)) == (
+        "resources[resource_type=2].resource_name"
+    )
+    assert str(select(where(FindCoordinatorRequest.key_type, 0), FindCoordinatorRequest.key)) == "[key_type=0].key"
