@@ -141,6 +141,9 @@ class Schema:
 
         `UnsupportedVersion` for a version that is not declared or that cannot carry a value, `UnencodableValue` for a
         value that its field's type cannot hold; both name field, value and version."""
+    def encode_element(self, element: object, version: int) -> bytes:
+        """Encodes an instance of one of the message's structs, as it stands in an array of the message: an array takes
+        these bytes in place of the instance. Raises as `encode`, and `TypeError` for another class."""
     def encode_within(self, message: object, version: int, limit: int) -> bytes | None:
         """Encodes an instance of the message class as `encode` does; `None` if it takes more than `limit` bytes."""
     def decode(

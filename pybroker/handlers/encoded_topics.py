@@ -1,8 +1,8 @@
 """Topics as answers describe them, encoded: what the image fixes is encoded once for each state of a topic.
 
-Owns the bytes of each topic in a Metadata response, by version and authorized operations, where in the response they
-stand, and how many are kept. A topic that did not change is the same object in the next image, so its bytes stay; a
-change of the brokers, of which the offline replicas depend, drops all. Who asks says how a topic is described.
+Owns the bytes of each topic in a Metadata response, by version and authorized operations, and how many are kept. A
+topic that did not change is the same object in the next image, so its bytes stay; a change of the brokers, on which the
+offline replicas depend, drops all. The caller describes a topic.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.metadata.image import EMPTY_IMAGE
-from pybroker.protocol.codec import encode
+from pybroker.protocol.codec import encode_element
 from pybroker.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from pybroker.machine.slices import Sliced
     from pybroker.metadata.image import ClusterImage, MetadataImage, TopicImage, TopicsImage
@@ -25,11 +25,8 @@ MAX_BYTES = 32 * 1024 * 1024
 """Of encoded topics that are kept; beyond it all are dropped, and made anew as they are asked for."""
 _OF_AN_ENTRY = 200
 """Bytes that a kept topic takes beside its own."""
-FIRST_FLEXIBLE_VERSION = MetadataResponse.__message__.flexible.first
-"""From here on arrays have compact lengths and structures end in tagged fields."""
 FIRST_VERSION_WITH_OPERATIONS, LAST_VERSION_WITH_CLUSTER_OPERATIONS = 8, 10
 """Authorized operations; those of the cluster went to DescribeCluster, those of topics stayed (KIP-700)."""
-FIRST_VERSION_WITH_TOP_LEVEL_ERROR = 13
 _AT_ONCE = 64
 """Topics that are looked up between two places to interrupt the work."""
 
@@ -44,37 +41,9 @@ class Form(NamedTuple):
     """Brokers that the client can reach, where the description depends on them."""
 
 
-def _begin_and_end(empty: bytes, version: int) -> tuple[int, int]:
-    """Return where the array of topics begins in a response without topics, and the bytes that follow the array."""
-    has_operations = FIRST_VERSION_WITH_OPERATIONS <= version <= LAST_VERSION_WITH_CLUSTER_OPERATIONS
-    tail = (
-        4 * has_operations + 2 * (version >= FIRST_VERSION_WITH_TOP_LEVEL_ERROR) + (version >= FIRST_FLEXIBLE_VERSION)
-    )
-    return len(empty) - tail - (1 if version >= FIRST_FLEXIBLE_VERSION else 4), tail
-
-
 def encode_topic(topic: MetadataResponseTopic, version: int) -> bytes:
     """Encode a topic as it stands in a response of that version."""
-    begin, tail = _begin_and_end(encode(MetadataResponse(), version), version)
-    data = encode(MetadataResponse(topics=[topic]), version)
-    return data[begin + (1 if version >= FIRST_FLEXIBLE_VERSION else 4) : len(data) - tail]
-
-
-def encode_response(response: MetadataResponse, topics: Sequence[bytes], version: int) -> bytes:
-    """Encode a response that has no topics of its own with these, which are encoded in the same version."""
-    empty = encode(response, version)
-    begin, tail = _begin_and_end(empty, version)
-    count = _uvarint(len(topics) + 1) if version >= FIRST_FLEXIBLE_VERSION else len(topics).to_bytes(4)
-    return b"".join((empty[:begin], count, *topics, empty[len(empty) - tail :]))
-
-
-def _uvarint(number: int) -> bytes:
-    data = bytearray()
-    while number > 0x7F:
-        data.append(number & 0x7F | 0x80)
-        number >>= 7
-    data.append(number)
-    return bytes(data)
+    return encode_element(MetadataResponse, topic, version)
 
 
 class EncodedTopics:

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -45,10 +45,8 @@ from pybroker.coordinator.group.share_state_topic import SHARE_STATE_TOPIC, buil
 from pybroker.coordinator.transaction.state_topic import STATE_TOPIC, build_state_topic
 from pybroker.handlers.encoded_topics import (
     FIRST_VERSION_WITH_OPERATIONS,
-    FIRST_VERSION_WITH_TOP_LEVEL_ERROR,
     LAST_VERSION_WITH_CLUSTER_OPERATIONS,
     Form,
-    encode_response,
     encode_topic,
 )
 from pybroker.handlers.errors import ApiError
@@ -57,6 +55,7 @@ from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import brokers_shown, controller_shown
 from pybroker.metadata.internal_topics import INTERNAL_TOPICS
 from pybroker.metadata.replica_directories import directories_by_broker, offline_replicas
+from pybroker.protocol.codec import encode
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.header import response_prefix
 from pybroker.protocol.messages.create_topics import CreatableTopic
@@ -87,6 +86,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.handlers")
 
+_FIRST_VERSION_WITH_TOP_LEVEL_ERROR = 13
 _FIRST_VERSION_WITH_NULL_TOPICS = 1
 """Null topics are all of them; before, none named are all."""
 _FIRST_VERSION_WITH_CREATION_CHOICE = 4
@@ -96,7 +96,7 @@ _FIRST_VERSION_WITH_TOPIC_IDS = 12
 
 def _failed(request: MetadataRequest, version: int, error: WireError) -> MetadataResponse:
     return MetadataResponse(
-        error_code=error.code if version >= FIRST_VERSION_WITH_TOP_LEVEL_ERROR else ErrorCode.NONE,
+        error_code=error.code if version >= _FIRST_VERSION_WITH_TOP_LEVEL_ERROR else ErrorCode.NONE,
         topics=[
             MetadataResponseTopic(
                 name=topic.name or ("" if version < _FIRST_VERSION_WITH_TOPIC_IDS else None),
@@ -364,7 +364,8 @@ def _build_response(
             authorized_operations(context, ResourceType.CLUSTER) if asks_of_cluster else NOT_ASKED
         ),
     )
-    return response_prefix(MetadataResponse.__message__.api_key, version) + encode_response(response, topics, version)
+    response.topics = cast("list[MetadataResponseTopic]", topics)
+    return response_prefix(MetadataResponse.__message__.api_key, version) + encode(response, version)
 
 
 def _encoded_to_one(context: BrokerContext, working: Mapping[int, Collection[bytes]], topic: TopicImage) -> bytes:

@@ -31,6 +31,14 @@ def encode(message: Message, version: int) -> bytes:
     return (_schemas.get(cls) or _compile(cls)).encode(message, version)
 
 
+def encode_element(cls: type[Message], element: Struct, version: int) -> bytes:
+    """Encode an element of an array of a `cls`, as it stands in the array.
+
+    The array takes the bytes in place of the element, in messages of the same version. Raises as `encode`.
+    """
+    return schema_of(cls).encode_element(element, version)
+
+
 def decode(cls: type[T], buffer: bytes | memoryview, version: int, offset: int = 0) -> tuple[T, int]:
     """Decode a `cls` of `version` that starts at `offset`: (message, bytes read).
 

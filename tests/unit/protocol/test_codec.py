@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from pybroker.protocol.codec import decode, encode
+from pybroker.protocol.codec import decode, encode, encode_element
 from pybroker.protocol.errors import ErrorCode, MalformedMessage, UnencodableValue, UnsupportedVersion
 from pybroker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from pybroker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -22,6 +22,23 @@ def test_bytes_are_as_the_protocol_guide_has_them() -> None:
     assert encode(request, 4) == bytes.fromhex(classic)
     compact = "02 0274 00000003 0001 01 01 00 0000ea60 00 00"
     assert encode(request, 5) == bytes.fromhex(compact)
+
+
+def test_an_array_takes_an_element_that_is_encoded_already() -> None:
+    topic = CreatableTopic(name="t", num_partitions=3, replication_factor=1)
+    element = encode_element(CreateTopicsRequest, topic, 5)
+    assert element == bytes.fromhex("0274 00000003 0001 01 01 00")
+    mixed: list[Any] = [element, topic, element]
+    assert encode(CreateTopicsRequest(topics=mixed), 5) == bytes.fromhex("04") + 3 * element + bytes.fromhex(
+        "0000ea60 00 00"
+    )
+
+
+def test_only_structs_of_the_message_are_encoded_as_its_elements() -> None:
+    with pytest.raises(TypeError, match=r"CreateTopicsRequest: .*DeleteTopicState.* is none of its structs"):
+        encode_element(CreateTopicsRequest, DeleteTopicState(name="t"), 5)
+    with pytest.raises(UnsupportedVersion, match="CreateTopicsRequest has no version 99"):
+        encode_element(CreateTopicsRequest, CreatableTopic(name="t"), 99)
 
 
 def test_a_field_that_the_version_lacks_is_dropped_when_ignorable_or_default() -> None:

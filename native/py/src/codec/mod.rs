@@ -9,7 +9,7 @@ mod sink;
 mod source;
 mod table;
 
-use pybroker_wire::codec::{self, DecodeError, EncodeError};
+use pybroker_wire::codec::{self, DecodeError, EncodeError, Located};
 use pybroker_wire::schema::{self, Kind, Preset, Struct, Versions};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -78,6 +78,22 @@ impl Schema {
         Ok(if whole && out.len() <= limit { Some(PyBytes::new(py, &out)) } else { None })
     }
 
+    /// Encodes an instance of one of the message's structs, as it stands in an array of the message.
+    #[pyo3(signature = (element, version))]
+    fn encode_element<'py>(&self, element: &Bound<'py, PyAny>, version: i16) -> PyResult<Bound<'py, PyBytes>> {
+        let py = element.py();
+        let kind = element.get_type();
+        let index = self
+            .structs
+            .iter()
+            .position(|one| kind.is(one.class.bind(py)))
+            .ok_or_else(|| PyTypeError::new_err(format!("{}: {kind} is none of its structs", self.name)))?;
+        let mut out = Vec::with_capacity(512);
+        codec::encode_element(&self.table, &Host::new(py, self), index, element, version, &mut out)
+            .map_err(|error| self.unencodable(py, version, error))?;
+        Ok(PyBytes::new(py, &out))
+    }
+
     /// Decodes a message that begins at `offset`: (message, bytes read). One with more than `max_elements` elements of
     /// arrays and tagged fields is refused.
     #[pyo3(signature = (buffer, version, offset = 0, max_elements = usize::MAX))]
@@ -123,15 +139,19 @@ impl Schema {
         if let EncodeError::OverLimit(_) = error.cause {
             return Ok(false);
         }
+        Err(self.unencodable(py, version, error))
+    }
+
+    fn unencodable(&self, py: Python<'_>, version: i16, error: Located<EncodeError<PyErr>>) -> PyErr {
         let text = format!("{}: {error}", self.name);
-        Err(match error.cause {
+        match error.cause {
             EncodeError::UnknownVersion(_) => UnsupportedVersion::new_err(self.unknown(version)),
             EncodeError::NotInVersion { .. } | EncodeError::NullNotInVersion(_) => UnsupportedVersion::new_err(text),
             EncodeError::OutOfRange { .. } | EncodeError::TooLong { .. } | EncodeError::OverLimit(_) => {
                 UnencodableValue::new_err(text)
             }
             EncodeError::Host(cause) => refused(py, cause, &text),
-        })
+        }
     }
 
     /// Decodes a message that begins at `offset`: (message, bytes read). With more than `elements` elements of arrays

@@ -74,6 +74,10 @@ impl<'py> Source for Host<'_, 'py> {
         }
     }
 
+    fn with_encoded<R>(&self, element: &Self::Value, use_it: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        element.cast::<PyBytes>().ok().map(|bytes| use_it(bytes.as_bytes()))
+    }
+
     fn show(&self, value: &Self::Value) -> String {
         value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string())
     }

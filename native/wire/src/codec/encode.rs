@@ -75,6 +75,19 @@ pub fn encode_within<S: Source>(
     Encoder { schema, programs, source, version, limit }.structure(schema.root(), message, out)
 }
 
+/// Appends an instance of the struct of that index to `out`, as it stands in an array of the message.
+pub fn encode_element<S: Source>(
+    schema: &Schema,
+    source: &S,
+    index: usize,
+    element: &S::Value,
+    version: i16,
+    out: &mut Vec<u8>,
+) -> Encoded<S> {
+    let programs = schema.programs(version).ok_or(EncodeError::UnknownVersion(version))?;
+    Encoder { schema, programs, source, version, limit: usize::MAX }.structure(index, element, out)
+}
+
 struct Encoder<'a, S: Source> {
     schema: &'a Schema,
     programs: &'a [Program],
@@ -171,7 +184,10 @@ impl<S: Source> Encoder<'_, S> {
             let element = self.source.element(list, position).map_err(EncodeError::Host)?;
             let written = match step.kind {
                 Kind::Primitive(kind) => self.primitive(kind, step.compact, &element, out).map_err(Located::from),
-                Kind::Struct(index) => self.structure(index, &element, out),
+                Kind::Struct(index) => match self.source.with_encoded(&element, |bytes| out.extend_from_slice(bytes)) {
+                    Some(()) => Ok(()),
+                    None => self.structure(index, &element, out),
+                },
             };
             if out.len() > self.limit {
                 return Err(EncodeError::OverLimit(self.limit).into());

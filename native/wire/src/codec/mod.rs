@@ -11,7 +11,7 @@ mod encode;
 use std::fmt;
 
 pub use decode::{DecodeError, Decoded, decode, decode_within};
-pub use encode::{EncodeError, Encoded, encode, encode_within};
+pub use encode::{EncodeError, Encoded, encode, encode_element, encode_within};
 
 /// 16 bytes in the order of the wire.
 pub type Uuid = [u8; 16];
@@ -47,6 +47,11 @@ pub trait Source {
     fn length(&self, list: &Self::Value) -> Result<usize, Self::Error>;
     /// Takes an element of a list.
     fn element(&self, list: &Self::Value, index: usize) -> Result<Self::Value, Self::Error>;
+    /// Shows the bytes of a struct in an array that is encoded already, by `encode_element` in the same version; `None`
+    /// for any other value.
+    fn with_encoded<R>(&self, _element: &Self::Value, _use_it: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        None
+    }
     /// Describes a value for an error text.
     fn show(&self, value: &Self::Value) -> String;
 }
