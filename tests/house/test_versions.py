@@ -63,6 +63,27 @@ def test_no_version_is_compared_with_a_bare_number() -> None:
     assert found == []
 
 
+#: A version that is compared with a number; 0 is no version that changes something.
+BARE = re.compile(r"\bversion\s*(?:>=|<=|<|>|==|!=)\s*[1-9]|\d\.\.=?\d*\)\.contains\(&version")
+
+
+def bare_numbers(source: str) -> list[str]:
+    """The comparisons of a version with a number in the part of a Rust source that is no test."""
+    return [match[0] for match in BARE.finditer(source.partition("#[cfg(test)]")[0])]
+
+
+def test_no_version_in_rust_is_compared_with_a_bare_number() -> None:
+    sources = [path for path in repository.rust_sources() if "tests" not in path]
+    found = {path: bare for path in sources if (bare := bare_numbers(repository.text(path)))}
+    assert found == {}, "compare with a constant WITH_ and what begins with the version"
+
+
+def test_the_rule_for_rust_sees_a_number_and_leaves_tests_alone() -> None:
+    assert bare_numbers("if version >= 4 {") == ["version >= 4"]
+    assert bare_numbers("(8..=10).contains(&version)") == ["8..=10).contains(&version"]
+    assert bare_numbers("version >= WITH_RACK && version > 0\n#[cfg(test)]\nversion >= 4") == []
+
+
 @pytest.mark.parametrize(
     "code",
     [

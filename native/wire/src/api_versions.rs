@@ -9,6 +9,8 @@ use super::{ApiKey, EXPECTED, ErrorCode};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 3;
+/// The first version whose response has `throttle_time_ms`.
+const WITH_THROTTLE_TIME: i16 = 1;
 
 /// What a client says that it is.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +65,7 @@ impl ApiVersionsResponse {
             served.push(ServedVersions { api_key, min, max });
             reader.tags()?;
         }
-        if version >= 1 {
+        if version >= WITH_THROTTLE_TIME {
             reader.i32()?; // throttle_time_ms
         }
         reader.tags()?;

@@ -16,6 +16,24 @@ use pybroker_record::{BrokerId, LeaderEpoch, PartitionIndex};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 12;
+/// The first version whose response has `throttle_time_ms`.
+const WITH_THROTTLE_TIME: i16 = 1;
+/// The first version with a `max_bytes` of the whole response (KIP-74).
+const WITH_MAX_BYTES: i16 = 3;
+/// The first version with `isolation_level`, and with aborted transactions in the response (KIP-98).
+const WITH_ISOLATION_LEVEL: i16 = 4;
+/// The first version with `log_start_offset`.
+const WITH_LOG_START_OFFSET: i16 = 5;
+/// The first version with fetch sessions (KIP-227).
+const WITH_SESSIONS: i16 = 7;
+/// The first version with `current_leader_epoch` (KIP-320).
+const WITH_LEADER_EPOCH: i16 = 9;
+/// The first version with `rack_id`, and `preferred_read_replica` in the response (KIP-392).
+const WITH_RACK: i16 = 11;
+/// The first version with `last_fetched_epoch` (KIP-595).
+const WITH_LAST_FETCHED_EPOCH: i16 = 12;
+/// The first version whose response has `node_endpoints` (KIP-951).
+const WITH_NODE_ENDPOINTS: i16 = 16;
 /// First version that names topics by id.
 const BY_ID: i16 = 13;
 /// First version with the replica's state in a tag, in place of its id in front.
@@ -111,12 +129,13 @@ impl<'a> FetchRequest<'a> {
         }
         let max_wait_ms = reader.i32()?;
         let min_bytes = reader.i32()?;
-        let max_bytes = if version >= 3 { reader.i32()? } else { i32::MAX };
-        let read_committed = version >= 4 && reader.i8()? == 1;
-        let (session_id, session_epoch) = if version >= 7 { (reader.i32()?, reader.i32()?) } else { (0, -1) };
+        let max_bytes = if version >= WITH_MAX_BYTES { reader.i32()? } else { i32::MAX };
+        let read_committed = version >= WITH_ISOLATION_LEVEL && reader.i8()? == 1;
+        let (session_id, session_epoch) =
+            if version >= WITH_SESSIONS { (reader.i32()?, reader.i32()?) } else { (0, -1) };
         let partitions = read_partitions(&mut reader, version)?;
-        let forgotten = if version >= 7 { read_forgotten(&mut reader, version)? } else { Vec::new() };
-        let rack = if version >= 11 { reader.string()? } else { "" };
+        let forgotten = if version >= WITH_SESSIONS { read_forgotten(&mut reader, version)? } else { Vec::new() };
+        let rack = if version >= WITH_RACK { reader.string()? } else { "" };
         reader.each_tag(|tag, field| {
             if tag == REPLICA_STATE_TAG && version >= WITH_REPLICA_STATE {
                 replica = ReplicaState { id: field.i32()?, epoch: field.i64()? };
@@ -146,21 +165,21 @@ impl<'a> FetchRequest<'a> {
         }
         writer.i32(self.max_wait_ms);
         writer.i32(self.min_bytes);
-        if version >= 3 {
+        if version >= WITH_MAX_BYTES {
             writer.i32(self.max_bytes);
         }
-        if version >= 4 {
+        if version >= WITH_ISOLATION_LEVEL {
             writer.i8(self.read_committed.into());
         }
-        if version >= 7 {
+        if version >= WITH_SESSIONS {
             writer.i32(self.session_id);
             writer.i32(self.session_epoch);
         }
         write_partitions(&mut writer, version, &self.partitions);
-        if version >= 7 {
+        if version >= WITH_SESSIONS {
             write_forgotten(&mut writer, &self.forgotten);
         }
-        if version >= 11 {
+        if version >= WITH_RACK {
             writer.string(self.rack);
         }
         if version >= WITH_REPLICA_STATE && self.replica != ReplicaState::CONSUMER {
@@ -187,10 +206,10 @@ fn read_partitions(reader: &mut Reader<'_>, version: i16) -> Result<Vec<FetchPar
         let topic = TopicRef::read(reader, version >= BY_ID)?;
         for _ in 0..reader.array_len()? {
             let index = PartitionIndex(reader.i32()?);
-            let leader_epoch = LeaderEpoch(if version >= 9 { reader.i32()? } else { -1 });
+            let leader_epoch = LeaderEpoch(if version >= WITH_LEADER_EPOCH { reader.i32()? } else { -1 });
             let fetch_offset = reader.i64()?;
-            let last_fetched_epoch = LeaderEpoch(if version >= 12 { reader.i32()? } else { -1 });
-            let log_start_offset = if version >= 5 { reader.i64()? } else { -1 };
+            let last_fetched_epoch = LeaderEpoch(if version >= WITH_LAST_FETCHED_EPOCH { reader.i32()? } else { -1 });
+            let log_start_offset = if version >= WITH_LOG_START_OFFSET { reader.i64()? } else { -1 };
             let max_bytes = reader.i32()?;
             reader.tags()?;
             partitions.push(FetchPartition {
@@ -216,14 +235,14 @@ fn write_partitions(writer: &mut Writer<'_>, version: i16, partitions: &[FetchPa
         writer.array_len(partitions.len());
         for partition in partitions {
             writer.i32(partition.index.0);
-            if version >= 9 {
+            if version >= WITH_LEADER_EPOCH {
                 writer.i32(partition.leader_epoch.0);
             }
             writer.i64(partition.fetch_offset);
-            if version >= 12 {
+            if version >= WITH_LAST_FETCHED_EPOCH {
                 writer.i32(partition.last_fetched_epoch.0);
             }
-            if version >= 5 {
+            if version >= WITH_LOG_START_OFFSET {
                 writer.i64(partition.log_start_offset);
             }
             writer.i32(partition.max_bytes);
@@ -337,10 +356,10 @@ pub fn write_response(
 ) {
     let mut writer = Writer::new(out, version >= FLEXIBLE);
     writer.tags_none();
-    if version >= 1 {
+    if version >= WITH_THROTTLE_TIME {
         writer.i32(head.throttle_time_ms);
     }
-    if version >= 7 {
+    if version >= WITH_SESSIONS {
         writer.error_code(head.error);
         writer.i32(head.session_id);
     }
@@ -356,7 +375,7 @@ pub fn write_response(
         }
         writer.tags_none();
     }
-    write_endpoints(&mut writer, version >= 16, endpoints);
+    write_endpoints(&mut writer, version >= WITH_NODE_ENDPOINTS, endpoints);
 }
 
 /// The aborted transactions among the records, for a client that reads committed data only.
@@ -383,16 +402,16 @@ fn write_partition(
     writer.i32(partition.index);
     writer.error_code(partition.error);
     writer.i64(partition.high_watermark);
-    if version >= 4 {
+    if version >= WITH_ISOLATION_LEVEL {
         writer.i64(partition.last_stable_offset);
     }
-    if version >= 5 {
+    if version >= WITH_LOG_START_OFFSET {
         writer.i64(partition.log_start_offset);
     }
-    if version >= 4 {
+    if version >= WITH_ISOLATION_LEVEL {
         write_aborted(writer, head, partition);
     }
-    if version >= 11 {
+    if version >= WITH_RACK {
         writer.i32(partition.preferred_read_replica.0);
     }
     writer.bytes_len(partition.records);
@@ -435,11 +454,11 @@ impl FetchResponse {
     pub fn parse(frame: &[u8], body: usize, version: i16) -> Result<Self, Malformed> {
         let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
         reader.header_tags()?;
-        if version >= 1 {
+        if version >= WITH_THROTTLE_TIME {
             reader.i32()?; // throttle_time_ms
         }
         let (error, session_id) =
-            if version >= 7 { (reader.error_code()?, reader.i32()?) } else { (ErrorCode::NONE, 0) };
+            if version >= WITH_SESSIONS { (reader.error_code()?, reader.i32()?) } else { (ErrorCode::NONE, 0) };
         let mut partitions = Vec::new();
         for _ in 0..reader.array_len()? {
             let topic = TopicRef::read(&mut reader, version >= BY_ID)?;
@@ -454,10 +473,10 @@ impl FetchResponse {
 
 fn read_partition(reader: &mut Reader<'_>, version: i16, topic: &TopicRef) -> Result<ReceivedPartition, Malformed> {
     let (index, error, high_watermark) = (reader.i32()?, reader.error_code()?, reader.i64()?);
-    let last_stable_offset = if version >= 4 { reader.i64()? } else { -1 };
-    let log_start_offset = if version >= 5 { reader.i64()? } else { -1 };
-    let aborted = if version >= 4 { read_aborted(reader)? } else { Vec::new() };
-    let preferred_read_replica = BrokerId(if version >= 11 { reader.i32()? } else { -1 });
+    let last_stable_offset = if version >= WITH_ISOLATION_LEVEL { reader.i64()? } else { -1 };
+    let log_start_offset = if version >= WITH_LOG_START_OFFSET { reader.i64()? } else { -1 };
+    let aborted = if version >= WITH_ISOLATION_LEVEL { read_aborted(reader)? } else { Vec::new() };
+    let preferred_read_replica = BrokerId(if version >= WITH_RACK { reader.i32()? } else { -1 });
     let records = reader.nullable_bytes_range()?.unwrap_or_default();
     let (mut diverging, mut current_leader) = (None, None);
     reader.each_tag(|tag, field| {

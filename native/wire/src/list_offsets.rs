@@ -8,6 +8,10 @@ use super::{ErrorCode, TopicRef};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 6;
+/// The first version with `isolation_level`, and `throttle_time_ms` in the response.
+const WITH_ISOLATION_LEVEL: i16 = 2;
+/// The first version with `current_leader_epoch` (KIP-320).
+const WITH_LEADER_EPOCH: i16 = 4;
 
 /// The timestamp that asks for the offset after the last record.
 pub const LATEST: i64 = -1;
@@ -28,7 +32,7 @@ pub fn write_request(out: &mut Vec<u8>, version: i16, read_committed: bool, aske
     let mut writer = Writer::new(out, version >= FLEXIBLE);
     writer.tags_none();
     writer.i32(-1); // replica_id: not a replica
-    if version >= 2 {
+    if version >= WITH_ISOLATION_LEVEL {
         writer.i8(read_committed.into());
     }
     let topics = asked.chunk_by(|a, b| a.topic == b.topic);
@@ -38,7 +42,7 @@ pub fn write_request(out: &mut Vec<u8>, version: i16, read_committed: bool, aske
         writer.array_len(partitions.len());
         for partition in partitions {
             writer.i32(partition.index);
-            if version >= 4 {
+            if version >= WITH_LEADER_EPOCH {
                 writer.i32(-1); // current_leader_epoch: not checked
             }
             writer.i64(partition.timestamp);
@@ -66,7 +70,7 @@ pub struct ListedOffset {
 pub fn parse_response(frame: &[u8], body: usize, version: i16) -> Result<Vec<ListedOffset>, Malformed> {
     let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
     reader.header_tags()?;
-    if version >= 2 {
+    if version >= WITH_ISOLATION_LEVEL {
         reader.i32()?; // throttle_time_ms
     }
     let mut listed = Vec::new();
@@ -76,7 +80,7 @@ pub fn parse_response(frame: &[u8], body: usize, version: i16) -> Result<Vec<Lis
             let (index, error) = (reader.i32()?, reader.error_code()?);
             reader.i64()?; // timestamp
             let offset = reader.i64()?;
-            if version >= 4 {
+            if version >= WITH_LEADER_EPOCH {
                 reader.i32()?; // leader_epoch
             }
             reader.tags()?;

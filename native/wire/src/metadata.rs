@@ -10,6 +10,20 @@ use pybroker_record::{BrokerId, LeaderEpoch, PartitionIndex};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 9;
+/// The first version whose response has `cluster_id`.
+const WITH_CLUSTER_ID: i16 = 2;
+/// The first version whose response has `throttle_time_ms`.
+const WITH_THROTTLE_TIME: i16 = 3;
+/// The first version with `allow_auto_topic_creation`.
+const WITH_CREATION_CHOICE: i16 = 4;
+/// The first version whose response has `offline_replicas`.
+const WITH_OFFLINE_REPLICAS: i16 = 5;
+/// The first version whose response has `leader_epoch` (KIP-320).
+const WITH_LEADER_EPOCH: i16 = 7;
+/// The first version with authorized operations (KIP-430).
+const WITH_OPERATIONS: i16 = 8;
+/// The last version with the authorized operations of the cluster (KIP-700).
+const LAST_WITH_CLUSTER_OPERATIONS: i16 = 10;
 /// First version with topic ids.
 const WITH_TOPIC_IDS: i16 = 10;
 /// First version with an error of the whole response.
@@ -33,13 +47,13 @@ pub fn write_request<'a>(
         writer.string(topic);
         writer.tags_none();
     }
-    if version >= 4 {
+    if version >= WITH_CREATION_CHOICE {
         writer.bool(create);
     }
-    if (8..=10).contains(&version) {
+    if (WITH_OPERATIONS..=LAST_WITH_CLUSTER_OPERATIONS).contains(&version) {
         writer.bool(false); // include_cluster_authorized_operations
     }
-    if version >= 8 {
+    if version >= WITH_OPERATIONS {
         writer.bool(false); // include_topic_authorized_operations
     }
     writer.tags_none();
@@ -93,20 +107,20 @@ impl MetadataResponse {
         let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
         reader.header_tags()?;
         let mut response = Self::default();
-        if version >= 3 {
+        if version >= WITH_THROTTLE_TIME {
             reader.i32()?; // throttle_time_ms
         }
         for _ in 0..reader.array_len()? {
             response.brokers.push(read_broker(&mut reader)?);
         }
-        if version >= 2 {
+        if version >= WITH_CLUSTER_ID {
             reader.nullable_string()?; // cluster_id
         }
         reader.i32()?; // controller_id
         for _ in 0..reader.array_len()? {
             response.topics.push(read_topic(&mut reader, version)?);
         }
-        if (8..=10).contains(&version) {
+        if (WITH_OPERATIONS..=LAST_WITH_CLUSTER_OPERATIONS).contains(&version) {
             reader.i32()?; // cluster_authorized_operations
         }
         if version >= WITH_ERROR {
@@ -132,7 +146,7 @@ fn read_topic(reader: &mut Reader<'_>, version: i16) -> Result<TopicMetadata, Ma
     for _ in 0..reader.array_len()? {
         partitions.push(read_partition(reader, version)?);
     }
-    if version >= 8 {
+    if version >= WITH_OPERATIONS {
         reader.i32()?; // topic_authorized_operations
     }
     reader.tags()?;
@@ -142,9 +156,9 @@ fn read_topic(reader: &mut Reader<'_>, version: i16) -> Result<TopicMetadata, Ma
 fn read_partition(reader: &mut Reader<'_>, version: i16) -> Result<PartitionMetadata, Malformed> {
     let (error, index) = (reader.error_code()?, PartitionIndex(reader.i32()?));
     let leader = BrokerId(reader.i32()?);
-    let leader_epoch = LeaderEpoch(if version >= 7 { reader.i32()? } else { -1 });
+    let leader_epoch = LeaderEpoch(if version >= WITH_LEADER_EPOCH { reader.i32()? } else { -1 });
     // Replicas, in-sync replicas, and from version 5 on offline replicas.
-    for _ in 0..if version >= 5 { 3 } else { 2 } {
+    for _ in 0..if version >= WITH_OFFLINE_REPLICAS { 3 } else { 2 } {
         let nodes = reader.array_len()?;
         reader.take(nodes * size_of::<i32>())?;
     }

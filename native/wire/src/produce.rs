@@ -15,6 +15,16 @@ use super::{EXPECTED, ErrorCode, TopicRef};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 9;
+/// The first version whose response has `throttle_time_ms`.
+const WITH_THROTTLE_TIME: i16 = 1;
+/// The first version whose response has `log_append_time_ms`.
+const WITH_LOG_APPEND_TIME: i16 = 2;
+/// The first version with `transactional_id` (KIP-98).
+const WITH_TRANSACTIONAL_ID: i16 = 3;
+/// The first version whose response has `log_start_offset`.
+const WITH_LOG_START_OFFSET: i16 = 5;
+/// The first version whose response has `record_errors` and `error_message` (KIP-467).
+const WITH_RECORD_ERRORS: i16 = 8;
 /// First version that names topics by id.
 const BY_ID: i16 = 13;
 /// First version whose responses name leaders.
@@ -54,7 +64,8 @@ impl ProduceRequest {
     pub fn parse(frame: &[u8], body: usize, version: i16) -> Result<Self, Malformed> {
         let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
         reader.header_tags()?;
-        let transactional_id = if version >= 3 { reader.nullable_string()?.map(str::to_owned) } else { None };
+        let transactional_id =
+            if version >= WITH_TRANSACTIONAL_ID { reader.nullable_string()?.map(str::to_owned) } else { None };
         let acks = reader.i16()?;
         let timeout_ms = reader.i32()?;
         let count = reader.array_len()?;
@@ -105,7 +116,7 @@ pub fn write_request(
 ) {
     let mut writer = Writer::new(out, version >= FLEXIBLE);
     writer.tags_none();
-    if version >= 3 {
+    if version >= WITH_TRANSACTIONAL_ID {
         writer.nullable_string(head.transactional_id);
     }
     writer.i16(head.acks);
@@ -166,7 +177,7 @@ pub fn write_response(
         }
         writer.tags_none();
     }
-    if version >= 1 {
+    if version >= WITH_THROTTLE_TIME {
         writer.i32(throttle_time_ms);
     }
     write_endpoints(&mut writer, version >= WITH_LEADERS, endpoints);
@@ -176,13 +187,13 @@ fn write_partition(writer: &mut Writer<'_>, version: i16, partition: &ProducedPa
     writer.i32(partition.index);
     writer.error_code(partition.error);
     writer.i64(partition.base_offset);
-    if version >= 2 {
+    if version >= WITH_LOG_APPEND_TIME {
         writer.i64(partition.log_append_time);
     }
-    if version >= 5 {
+    if version >= WITH_LOG_START_OFFSET {
         writer.i64(partition.log_start_offset);
     }
-    if version >= 8 {
+    if version >= WITH_RECORD_ERRORS {
         writer.array_len(partition.record_errors.len());
         for (index, message) in &partition.record_errors {
             writer.i32(*index);
@@ -226,7 +237,7 @@ impl ProduceResponse {
             reader.tags()?;
             topics.push((topic, partitions));
         }
-        if version >= 1 {
+        if version >= WITH_THROTTLE_TIME {
             reader.i32()?; // throttle_time_ms
         }
         Ok(Self { topics, endpoints: read_endpoints(&mut reader)? })
@@ -238,13 +249,13 @@ fn read_partition(reader: &mut Reader<'_>, version: i16) -> Result<ProducedParti
         index: reader.i32()?,
         error: reader.error_code()?,
         base_offset: reader.i64()?,
-        log_append_time: if version >= 2 { reader.i64()? } else { -1 },
-        log_start_offset: if version >= 5 { reader.i64()? } else { -1 },
+        log_append_time: if version >= WITH_LOG_APPEND_TIME { reader.i64()? } else { -1 },
+        log_start_offset: if version >= WITH_LOG_START_OFFSET { reader.i64()? } else { -1 },
         record_errors: Vec::new(),
         error_message: None,
         current_leader: None,
     };
-    if version >= 8 {
+    if version >= WITH_RECORD_ERRORS {
         for _ in 0..reader.array_len()? {
             let index = reader.i32()?;
             partition.record_errors.push((index, reader.nullable_string()?.map(str::to_owned)));
