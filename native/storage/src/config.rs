@@ -1,17 +1,17 @@
-//! The settings of one log, complete: every value arrives from `pybroker.config`, none is defaulted here.
+//! The settings of one log. `pybroker.config` provides every value; there are no defaults here.
 //!
-//! Names, units and meaning are Kafka's topic settings; the key is given beside each field.
+//! Names, units and meaning are those of Kafka's topic settings; each field names its key.
 
 use pybroker_record::{Compression, TimestampType};
 
-/// Settings of a log. Changed live by [`crate::Log::set_config`].
+/// Settings of a log, which [`crate::Log::set_config`] can change at runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogConfig {
     /// `segment.bytes`: a segment is rolled before it would pass this size.
     pub segment_bytes: u64,
     /// `segment.ms`: a segment is rolled when its first record is older than this.
     pub segment_ms: i64,
-    /// How much earlier than `segment_ms` this log rolls; the owner draws it from `segment.jitter.ms`.
+    /// How much earlier than `segment_ms` this log rolls. The caller draws it from `segment.jitter.ms`.
     pub segment_jitter_ms: i64,
     /// `segment.index.bytes`: preallocated size of each index file.
     pub segment_index_bytes: u32,
@@ -19,9 +19,9 @@ pub struct LogConfig {
     pub index_interval_bytes: u32,
     /// `max.message.bytes`: largest record batch a client may append.
     pub max_message_bytes: usize,
-    /// `compression.type`: the codec that batches are stored in; `None` leaves each in its producer's.
+    /// `compression.type`: the codec of stored batches; `None` keeps each producer's codec.
     pub compression: Option<Compression>,
-    /// `compression.<codec>.level` of that codec; `None` is the codec's own default.
+    /// `compression.<codec>.level` of that codec; `None` for the codec's own default.
     pub compression_level: Option<i32>,
     /// `message.timestamp.type`.
     pub timestamp_type: TimestampType,
@@ -29,38 +29,38 @@ pub struct LogConfig {
     pub timestamp_before_max_ms: i64,
     /// `message.timestamp.after.max.ms`.
     pub timestamp_after_max_ms: i64,
-    /// Whether a record without key is refused (`cleanup.policy` contains `compact`).
+    /// Whether a record without a key is rejected (`cleanup.policy` contains `compact`).
     pub require_keys: bool,
     /// `preallocate`: reserve the blocks of a whole segment when it is created, instead of step by step.
     pub preallocate: bool,
-    /// `delete.retention.ms`: how long compaction keeps tombstones after it has first met them.
+    /// `delete.retention.ms`: how long compaction keeps a tombstone after it first cleaned it.
     pub delete_retention_ms: i64,
     /// `flush.messages`: records appended between two forced flushes.
     pub flush_messages: i64,
-    /// `flush.ms`: driven from outside by [`crate::Log::flush`]; kept here for the owner.
+    /// `flush.ms`: stored for the caller, which calls [`crate::Log::flush`].
     pub flush_ms: i64,
-    /// `flush` is `group`: an append is acknowledged when a sync shared with others has covered it.
+    /// `flush` is `group`: an append is acknowledged after a sync that it shares with other appends.
     pub flush_group: bool,
     /// `producer.id.expiration.ms`: idle time after which a producer's sequence numbers are forgotten.
     pub producer_id_expiration_ms: i64,
-    /// Bound on what one compressed batch may decompress to while it is validated.
+    /// The most bytes that one compressed batch may decompress to during validation.
     pub max_decompressed_bytes: usize,
-    /// `file.delete.delay.ms`: kept for the owner, who decides when a renamed directory is removed.
+    /// `file.delete.delay.ms`: stored for the caller, which deletes renamed directories.
     pub file_delete_delay_ms: i64,
 }
 
-/// What the owner knows about a log before it opens it.
+/// The state of a log that the caller knows before it opens the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenLog {
-    /// The log directory was left with its clean-shutdown file: nothing is scanned.
+    /// Whether the log directory has a clean-shutdown file. Then nothing is scanned.
     pub clean_shutdown: bool,
-    /// Everything below this offset is known to be on disk (`recovery-point-offset-checkpoint`); negative when the checkpoint
-    /// was lost, and nothing is known.
+    /// All records below this offset are on the device (`recovery-point-offset-checkpoint`). Negative when the
+    /// checkpoint is missing.
     pub recovery_point: i64,
-    /// First readable offset (`log-start-offset-checkpoint`); negative when the checkpoint was lost.
+    /// First readable offset (`log-start-offset-checkpoint`); negative when the checkpoint is missing.
     pub log_start_offset: i64,
-    /// Everything below this offset was committed (`replication-offset-checkpoint`), 0 where that is not known. A log that
-    /// ends before it has lost acknowledged records.
+    /// All records below this offset were committed (`replication-offset-checkpoint`); 0 when unknown. A log that
+    /// ends below it has lost acknowledged records.
     pub high_watermark: i64,
     /// Wall clock, ms since the epoch.
     pub now_ms: i64,

@@ -1,9 +1,8 @@
-//! What can go wrong in a log, by meaning.
+//! The errors of a log, by their meaning.
 //!
-//! [`AppendError`] and [`ReadError`] are answers to a request; [`LogError`] is about the log itself. An `Io` variant
-//! always names the path and means that the log directory is in doubt. An `Exhausted` variant means that the process or the
-//! system has no descriptor, no memory or no mapping to give: nothing is wrong with the disk, the log is what it was, and the
-//! same operation may succeed later.
+//! [`AppendError`] and [`ReadError`] are results of a request; [`LogError`] is about the log itself. An `Io` variant
+//! contains the path, and the state of the log directory is then unknown. An `Exhausted` variant is a lack of file
+//! descriptors, memory or mappings. The disk is fine, the log is unchanged, and the same operation may succeed later.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,23 +13,23 @@ use pybroker_sys::file::is_exhaustion;
 /// An operation on the log as a whole failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The file system refused; the log directory is in doubt.
+    /// The file system returned an error. The state of the log directory is unknown.
     #[error("{path}: {source}", path = path.display())]
     Io {
         /// The file or directory concerned.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The process or the system has no descriptor, memory or mapping to give; nothing was changed.
+    /// The process or the system lacks file descriptors, memory or mappings. The log is unchanged.
     #[error("{path}: {source}", path = path.display())]
     Exhausted {
         /// The file concerned.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file is not what its name says.
+    /// The content of a file is not valid for its kind.
     #[error("{path}: {reason}", path = path.display())]
     Corrupt {
         /// The file concerned.
@@ -38,7 +37,7 @@ pub enum LogError {
         /// What is wrong with it.
         reason: String,
     },
-    /// An earlier write or sync of this log failed, or it is closed: it takes no more changes.
+    /// The log accepts no changes, because an earlier write or sync failed or the log is closed.
     #[error("{path}: the log is offline after an earlier failure or close", path = path.display())]
     Offline {
         /// The directory of the log.
@@ -47,7 +46,7 @@ pub enum LogError {
 }
 
 impl LogError {
-    /// Wraps a system error with the path it concerns, by its meaning; shaped for `map_err`.
+    /// Returns a function for `map_err` that wraps a system error with its path, by its meaning.
     pub(crate) fn io(path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
         move |source| {
             let path = path.as_ref().to_path_buf();
@@ -55,7 +54,7 @@ impl LogError {
         }
     }
 
-    /// The error of an operation that was left half done: the log is in doubt, whatever kept it from its end.
+    /// Returns the error of an operation that is half done: an `Exhausted` error becomes `Io`.
     pub(crate) fn half_done(self) -> Self {
         match self {
             Self::Exhausted { path, source } => {
@@ -66,14 +65,14 @@ impl LogError {
         }
     }
 
-    /// Whether the operation may succeed later, and nothing is wrong with the disk.
+    /// Returns whether the operation may succeed later, because the disk is fine.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
         matches!(self, Self::Exhausted { .. })
     }
 }
 
-/// Why nothing was appended. After every variant the log holds exactly what it held before.
+/// Why an append failed. After every variant the log is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
     /// A batch breaks a rule of its format or of the topic (CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP ...).
@@ -84,7 +83,7 @@ pub enum AppendError {
     TooLarge {
         /// Size of the append.
         bytes: usize,
-        /// The setting.
+        /// The configured limit.
         limit: u64,
     },
     /// A sequence number does not continue the producer's last one (OUT_OF_ORDER_SEQUENCE_NUMBER).
@@ -105,7 +104,7 @@ pub enum AppendError {
         /// Epoch of the batch.
         found: i16,
     },
-    /// A marker of a transaction coordinator that another one has succeeded (TRANSACTION_COORDINATOR_FENCED).
+    /// A marker of a fenced transaction coordinator (TRANSACTION_COORDINATOR_FENCED).
     #[error("producer {producer_id}: coordinator epoch {found} is older than {current}")]
     CoordinatorFenced {
         producer_id: i64,
@@ -114,7 +113,7 @@ pub enum AppendError {
         /// Coordinator epoch of the marker.
         found: i32,
     },
-    /// A batch outside transactions, while one of its producer is open (INVALID_TXN_STATE).
+    /// A batch outside a transaction, while its producer has an open one (INVALID_TXN_STATE).
     #[error(
         "producer {producer_id}: its transaction since offset {first_offset} is open and the batch is not part of it"
     )]
@@ -123,12 +122,13 @@ pub enum AppendError {
         /// First offset of the transaction.
         first_offset: i64,
     },
-    /// A batch that would begin a transaction without a verification that holds (INVALID_TXN_STATE).
+    /// A batch that would begin a transaction without a valid verification (INVALID_TXN_STATE).
     #[error(
         "producer {producer_id}: the batch is part of no transaction that its coordinator is known to have begun here"
     )]
     NotVerified { producer_id: i64 },
-    /// The leader's epoch is over: another one has begun, or this broker leads no more (NOT_LEADER_OR_FOLLOWER).
+    /// The leader epoch is over: there is a later one, or this broker is not the leader any more
+    /// (NOT_LEADER_OR_FOLLOWER).
     #[error("leader epoch {epoch} is over: the log takes appends from epoch {oldest} on")]
     LeaderFenced {
         /// Epoch of the append.
@@ -149,18 +149,19 @@ pub enum AppendError {
     Io {
         /// The file concerned.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The process or the system has no descriptor, memory or mapping to give (KAFKA_STORAGE_ERROR, which clients retry); nothing was changed.
+    /// The process or the system lacks file descriptors, memory or mappings (KAFKA_STORAGE_ERROR, which clients
+    /// retry). The log is unchanged.
     #[error("{path}: {source}", path = path.display())]
     Exhausted {
         /// The file concerned.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The log takes no appends any more: an earlier failure, or it is closed (KAFKA_STORAGE_ERROR).
+    /// The log rejects appends after an earlier failure, or because it is closed (KAFKA_STORAGE_ERROR).
     #[error("{path}: the log is offline after an earlier failure or close", path = path.display())]
     Offline {
         /// The directory of the log.
@@ -169,7 +170,7 @@ pub enum AppendError {
 }
 
 impl AppendError {
-    /// The error of bytes in which no batch is found.
+    /// Returns the error for bytes that contain no batch.
     #[must_use]
     pub fn malformed(error: RecordError) -> Self {
         Self::Invalid(match error {
@@ -192,20 +193,20 @@ impl From<LogError> for AppendError {
     }
 }
 
-/// Why nothing can be read.
+/// Why a read failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The offset is below the log start or beyond the log end (OFFSET_OUT_OF_RANGE).
     #[error("offset {offset} is outside [{start}, {end}]")]
     OffsetOutOfRange {
-        /// The offset asked for.
+        /// The requested offset.
         offset: i64,
         /// Log start offset.
         start: i64,
         /// Log end offset.
         end: i64,
     },
-    /// A file is damaged where it would be read (CORRUPT_MESSAGE).
+    /// A file is damaged at the position of the read (CORRUPT_MESSAGE).
     #[error("{path}: {reason}", path = path.display())]
     Corrupt {
         /// The file concerned.
@@ -218,15 +219,16 @@ pub enum ReadError {
     Io {
         /// The file concerned.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The process or the system has no descriptor, memory or mapping to give (KAFKA_STORAGE_ERROR, which clients retry); nothing was changed.
+    /// The process or the system lacks file descriptors, memory or mappings (KAFKA_STORAGE_ERROR, which clients
+    /// retry). The log is unchanged.
     #[error("{path}: {source}", path = path.display())]
     Exhausted {
         /// The file concerned.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -1,12 +1,11 @@
-//! The log of one partition: segments, indexes, and what is derived from them.
+//! The log of one partition: segments, indexes, and the state derived from them.
 //!
 //! Owns the bytes on disk in Kafka's layout: `<20-digit base offset>.log/.index/.timeindex/.txnindex/.snapshot`,
-//! `leader-epoch-checkpoint`, `partition.metadata` and the checkpoint files at the root of a log directory. It must not
-//! know sockets, requests, watermarks or policy: it appends, reads, rolls, truncates, recovers and returns offsets. On
-//! a Produce's way it is the last stop (after `pybroker_replica`); on a Fetch's way it turns an offset into a slice of
-//! a file.
+//! `leader-epoch-checkpoint`, `partition.metadata` and the checkpoint files in a log directory. Appends, reads,
+//! rolls, truncates and recovers logs. It must not know sockets, requests, watermarks or policy. `pybroker_replica`
+//! calls it for Produce, and for Fetch to find the file slice of an offset.
 
-/// Fixtures are shared with the integration tests, which know the crate by its name.
+/// The fixtures are shared with the integration tests, which use the crate by this name.
 #[cfg(test)]
 extern crate self as pybroker_storage;
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! What becomes of one batch: it goes, it stays as it is, or what stays of its records is written anew.
+//! The decision about one batch: remove it, keep it, or rewrite it with its retained records.
 //!
-//! Owns Kafka's rules (`Cleaner.cleanInto`, `MemoryRecords.filterTo`). A batch keeps its base and last offset, its producer and
-//! sequence numbers whatever is left of it, so that offsets never change and a retry is still known. Records that stay are
-//! copied byte for byte, unless their timestamps have to be counted from another base: a batch with tombstones gets its
-//! delete horizon there (KIP-534).
+//! Owns Kafka's rules (`Cleaner.cleanInto`, `MemoryRecords.filterTo`). A rewritten batch keeps its base and last
+//! offset, producer id and sequence numbers, so that offsets never change and a retry is still recognised. Retained
+//! records are copied byte for byte, unless the base timestamp changes: a batch with tombstones gets its delete
+//! horizon there (KIP-534).
 
 use std::hint::black_box;
 
@@ -21,10 +21,10 @@ use pybroker_record::{
     records_section, seal,
 };
 
-/// The last things that an active producer has in the log: their batches are not forgotten, even without records.
+/// The last batches of an active producer, which stay in the log even without records.
 ///
-/// Kafka's cleaner keeps the last batch alone. A producer has up to five on the way, whose answers may all be lost: when the
-/// state is read from the log again, a retry of each of them must be known.
+/// Kafka's cleaner keeps only the last batch. A producer has up to five batches in flight, and may lose the response
+/// to each of them. After producer state is rebuilt from the log, a retry of each must still be recognised.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastBatches {
     /// Last offsets of its batches, oldest first; the first `kept` are set, none when only its epoch is known.
@@ -40,8 +40,8 @@ impl LastBatches {
         Self { offsets, kept: entry.batches().len(), epoch: entry.epoch }
     }
 
-    /// Whether the batch stays. One of a transaction that has ended was answered before: of these the last stays, for its
-    /// sequence number.
+    /// Returns whether an empty batch stays. Of completed transactions only the last batch stays, for its sequence
+    /// number: the earlier ones have been acknowledged.
     fn keep(&self, header: &BatchHeader) -> bool {
         match self.offsets[..self.kept].split_last() {
             Some((last, earlier)) => {
@@ -53,7 +53,7 @@ impl LastBatches {
     }
 }
 
-/// See the module.
+/// Decides about batches; see the module.
 pub(crate) struct Filter<'a> {
     pub(crate) map: &'a OffsetMap,
     pub(crate) kept: Option<KeptOffsets>,
@@ -64,16 +64,16 @@ pub(crate) struct Filter<'a> {
     scratch: Scratch,
 }
 
-/// What a batch became.
+/// The result of filtering a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// The header of what was written; `None` when nothing was.
+    /// The header of the written batch; `None` when nothing was written.
     pub(crate) written: Option<BatchHeader>,
-    /// The batch marks a transaction whose aborted records are still in the log.
+    /// The aborted transaction that the batch ends, if it still has records in the log.
     pub(crate) aborted: Option<AbortedTxn>,
 }
 
-/// Memory that is used again from batch to batch.
+/// Buffers that are reused for every batch.
 #[derive(Default)]
 struct Scratch {
     decompressed: Vec<u8>,
@@ -83,14 +83,14 @@ struct Scratch {
     selection: Selection,
 }
 
-/// What may become of a batch, before its records are looked at.
+/// The decision about a batch before its records are read.
 #[derive(Clone, Copy)]
 struct Verdict {
-    /// None of its records stays.
+    /// Whether all of its records are removed.
     discard: bool,
-    /// The batch stays when it is empty.
+    /// Whether the batch stays when it is empty.
     keep_empty: bool,
-    /// It is a marker that nobody needs, and goes when its delete horizon has passed.
+    /// Whether it is an unneeded marker, which is removed after its delete horizon.
     unneeded_marker: bool,
 }
 
@@ -105,10 +105,10 @@ impl<'a> Filter<'a> {
         Self { map, kept, rules, last_batches, transactions, counts, scratch }
     }
 
-    /// Appends to `out` what stays of a whole batch.
+    /// Appends the retained part of a batch to `out`.
     ///
     /// # Errors
-    /// When the batch's records are malformed; `out` may have bytes of it then.
+    /// When the batch's records are malformed. `out` may then contain a part of the batch.
     pub(crate) fn filter(
         &mut self,
         header: &BatchHeader,
@@ -130,7 +130,7 @@ impl<'a> Filter<'a> {
         Ok(Outcome { written: written?, aborted })
     }
 
-    /// Follows the batch's transaction and decides on the batch as a whole.
+    /// Updates the state of the batch's transaction, and decides about the batch as a whole.
     fn judge(&mut self, header: &BatchHeader, batch: &[u8]) -> Result<(Verdict, Option<AbortedTxn>), RecordError> {
         let (may_go, aborted) = if header.is_control() {
             match self.transactions.on_control_batch(header, batch)? {
@@ -177,11 +177,12 @@ impl<'a> Filter<'a> {
         write_selected(header, section, selection, horizon, gathered, out).map(Some)
     }
 
-    /// Writes a batch of what stays of a message or wrapper of format v0 or v1, also when that is all of it.
+    /// Writes the retained records of a message or wrapper of format v0 or v1 as one batch.
     ///
-    /// A batch of one small message is up to three times as large. Where the segment has no room for it the message stays what
-    /// it is, until a later pass has less to write; Kafka's cleaner fails there. That is for what stays whole: a record that a
-    /// tombstone has superseded must not outlive it.
+    /// The batch of one small message can be three times as large. If all records are retained and the batch does not
+    /// fit in the segment, the message is copied unchanged and a later pass converts it. Kafka's cleaner fails there.
+    /// Messages with removed records are always rewritten: a record that a tombstone has superseded must not outlive
+    /// it.
     fn write_old(
         &mut self,
         header: &BatchHeader,
@@ -212,7 +213,7 @@ impl<'a> Filter<'a> {
         Ok(Some(written))
     }
 
-    /// Finds the records that stay.
+    /// Selects the retained records.
     fn select(
         &mut self,
         header: &BatchHeader,
@@ -264,7 +265,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// Calls `each` with every record of a section: place, where it begins and ends, and the record.
+/// Calls `each` with every record of a section: index, start, end, and the record.
 #[inline(always)]
 fn walk(
     header: &BatchHeader,
@@ -289,7 +290,7 @@ fn walk(
     Ok(())
 }
 
-/// Writes the header of a batch that has lost its records (Kafka's `DefaultRecordBatch.writeEmptyHeader`).
+/// Writes the header of a batch without records (Kafka's `DefaultRecordBatch.writeEmptyHeader`).
 fn write_empty(header: &BatchHeader, out: &mut Vec<u8>) -> BatchHeader {
     let begin = out.len();
     out.resize(begin + HEADER_LEN, 0);
@@ -331,7 +332,7 @@ fn write_selected(
     Ok(finish(&mut out[begin..], written))
 }
 
-/// Writes a batch's header, its length and checksum over the front of its bytes.
+/// Writes a batch's header with length and checksum at the start of its bytes.
 fn finish(batch: &mut [u8], mut header: BatchHeader) -> BatchHeader {
     header.batch_length = (batch.len() - LOG_OVERHEAD) as i32;
     header.write(batch);
@@ -340,7 +341,7 @@ fn finish(batch: &mut [u8], mut header: BatchHeader) -> BatchHeader {
     header
 }
 
-/// Copies records, their timestamps counted from a base that is `shift` earlier.
+/// Copies records and adds `shift` to their timestamp deltas, for a base timestamp that is `shift` earlier.
 fn rebase(records: &[u8], shift: i64, out: &mut Vec<u8>) -> Result<(), RecordError> {
     let mut at = 0;
     while at < records.len() {

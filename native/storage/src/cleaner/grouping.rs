@@ -1,28 +1,28 @@
-//! Which neighbouring segments are rewritten into one: as many as fit the size of a segment and of its indexes (Kafka's
+//! Groups neighbouring segments to rewrite into one, within the size limits of a segment and its indexes (Kafka's
 //! `Cleaner.groupSegmentsBySize`).
 
-/// What grouping looks at, of one segment.
+/// The properties of a segment that grouping uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) base_offset: i64,
-    /// One behind the last offset that the segment may hold.
+    /// The offset after the segment's last possible record.
     pub(crate) end_offset: i64,
     pub(crate) size: u64,
     pub(crate) offset_index_bytes: u64,
     pub(crate) time_index_bytes: u64,
 }
 
-/// Most that one segment may hold.
+/// The size limits of one segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) segment_bytes: u64,
     pub(crate) index_bytes: u64,
 }
 
-/// The sizes of the groups, in order. A segment that is too large by itself is a group of its own.
+/// Returns the number of segments in each group, in order. A segment over the limits is a group of its own.
 ///
-/// Offsets of one segment lie within 31 bits. An empty segment joins any group, so that a log whose records are all gone
-/// does not keep a file for every two thousand million offsets.
+/// The offsets of a group lie within 31 bits. An empty segment joins any group: otherwise a log without records would
+/// keep one file for every 2^31 offsets.
 pub(crate) fn group_segments(segments: &[Extent], bounds: Bounds) -> Vec<usize> {
     let mut groups = Vec::new();
     let mut rest = segments;

@@ -1,8 +1,8 @@
-//! A swap that a crash has cut short, completed or undone when the log is opened (Kafka's `LogLoader`).
+//! Completes or undoes a swap that a crash has interrupted, when the log is opened (Kafka's `LogLoader`).
 //!
-//! `.cleaned` files are a pass that did not end: they go. Of a segment with a file still called `.cleaned`, those called
-//! `.swap` go too, as it was not whole yet under its new name. Any other `.swap` file is whole and on the device: the
-//! segments in its range of offsets are removed, as far as they are there, and it takes its name.
+//! `.cleaned` files are from an unfinished pass and are removed. `.swap` files at or above the smallest `.cleaned`
+//! base offset are removed too: their segment was not completely renamed. Any other `.swap` file is complete and on
+//! the device. The segments in its range of offsets are removed, and it gets its final name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use crate::directory::log_dir::{LOG_SUFFIX, SNAPSHOT_SUFFIX, parse_segment_file_
 use crate::segment::batch_scan::HeaderScan;
 use pybroker_sys::file;
 
-/// Whether a file name is one that a swap leaves behind: a log without any needs no second look.
+/// Returns whether a file name is one that an interrupted swap leaves.
 pub(crate) fn is_left_over(name: &str) -> bool {
     [CLEANED_SUFFIX, SWAP_SUFFIX].iter().any(|suffix| name.strip_suffix(suffix).and_then(base_of).is_some())
 }
 
-/// Completes or undoes what is found in `directory`.
+/// Completes or undoes the swaps found in `directory`.
 pub(crate) fn settle(directory: &Path) -> Result<(), LogError> {
     let files = Files::list(directory)?;
     let smallest_cleaned = files.cleaned.first().map(|(base, _)| *base);
@@ -36,7 +36,7 @@ pub(crate) fn settle(directory: &Path) -> Result<(), LogError> {
 
 fn complete(directory: &Path, base: i64, paths: &[PathBuf], segments: &[(i64, PathBuf)]) -> Result<(), LogError> {
     let log_file = directory.join(segment_file_name(base, &format!("{LOG_SUFFIX}{SWAP_SUFFIX}")));
-    // Where the records have their name already, the old segments are gone.
+    // If the log file has its final name already, the old segments are removed already.
     if log_file.exists() {
         let next_offset = next_offset(&log_file, base)?;
         log::info!("{}: the swap that was cut short is completed", log_file.display());
@@ -54,7 +54,7 @@ fn complete(directory: &Path, base: i64, paths: &[PathBuf], segments: &[(i64, Pa
     Ok(())
 }
 
-/// The offset behind the last batch.
+/// Returns the offset after the last batch.
 fn next_offset(path: &Path, base: i64) -> Result<i64, LogError> {
     let read = |error| LogError::io(path)(error);
     let opened = file::open(path).map_err(read)?;
@@ -67,10 +67,10 @@ fn next_offset(path: &Path, base: i64) -> Result<i64, LogError> {
     Ok(next)
 }
 
-/// The files of segments, by what a crash has left of their names.
+/// The files of segments, by the suffix that a crash has left.
 #[derive(Default)]
 struct Files {
-    /// Ascending.
+    /// In ascending order of base offset.
     cleaned: Vec<(i64, PathBuf)>,
     swapped: BTreeMap<i64, Vec<PathBuf>>,
     segments: Vec<(i64, PathBuf)>,
@@ -95,7 +95,7 @@ impl Files {
     }
 }
 
-/// The base offset in the name of any file of a segment.
+/// Returns the base offset in the name of any segment file.
 fn base_of(name: &str) -> Option<i64> {
     OUTPUT_SUFFIXES.iter().chain([&SNAPSHOT_SUFFIX]).find_map(|suffix| parse_segment_file_name(name, suffix))
 }

@@ -1,4 +1,4 @@
-//! The first walk of a pass: the latest offset of each key in the dirty part of the log.
+//! The first step of a pass: collects the latest offset of each key in the dirty part of the log.
 
 use std::hint::black_box;
 use std::ops::{ControlFlow, Range};
@@ -9,9 +9,9 @@ use super::reader::BatchReader;
 use super::transactions::CleanedTransactions;
 use pybroker_record::{BatchHeader, Offset, Records, records_section, visit_records};
 
-/// Fills `map` with the keys of the dirty offsets, or until it is full. Says whether it is full.
+/// Fills `map` with the keys of the dirty offsets. Returns true if the map became full first.
 ///
-/// Records of aborted transactions count for nothing. Where the map is full, its latest offset says how far it came.
+/// Records of aborted transactions are skipped. The map's latest offset is the end of the covered part.
 pub(crate) fn fill_map(
     pass: &mut Pass<'_>,
     reader: &mut BatchReader,
@@ -45,13 +45,13 @@ pub(crate) fn fill_map(
             }
             map.advance(header.last_offset());
         }
-        // Offsets that compaction or a follower has left out are looked at as well.
+        // The range covers offsets that compaction or replication has left out.
         map.advance(next_base - 1);
     }
     Ok(false)
 }
 
-/// The keys of one batch; its memory is used again for the next one.
+/// The keys of one batch. The buffers are reused for the next batch.
 #[derive(Default)]
 struct Keys {
     found: Vec<(KeyHash, i64)>,

@@ -1,10 +1,10 @@
-//! Compaction: of the records with one key only the last one stays, at the offset that it always had.
+//! Log compaction: keeps only the last record of each key, at its original offset.
 //!
-//! Owns Kafka's algorithm. A pass first walks the dirty part of the log and notes the latest offset of each key
-//! ([`offset_map`]), then rewrites the segments from the first one on, several small ones into one ([`grouping`]): each batch
-//! goes through the [`filter`], what is left of it into a `.cleaned` file ([`output`]), and a finished file takes the place
-//! of its segments in one step ([`swap`]). Readers and appends go on meanwhile. It must not know which log is worth a pass
-//! or when: that is `pybroker.storage`'s decision.
+//! Owns Kafka's algorithm. A pass collects the latest offset of each key in the dirty part of the log
+//! ([`offset_map`]). Then it rewrites the segments from the first one on, several small ones into one ([`grouping`]).
+//! The [`filter`] writes the retained part of each batch to a `.cleaned` file ([`output`]). A complete file replaces
+//! its source segments in one step ([`swap`]). Reads and appends continue meanwhile. Which log to clean and when is
+//! decided in `pybroker.storage`.
 
 #[cfg(test)]
 mod crash_tests;
@@ -36,7 +36,7 @@ pub use throttle::Throttle;
 
 /// Suffix of a file that a pass is writing.
 pub(crate) const CLEANED_SUFFIX: &str = ".cleaned";
-/// Suffix of a file that is whole and about to take the place of others.
+/// Suffix of a complete file that is about to replace others.
 pub(crate) const SWAP_SUFFIX: &str = ".swap";
-/// Every file that a pass may write for a segment.
+/// The suffixes of all files that a pass may write for a segment.
 pub(crate) const OUTPUT_SUFFIXES: [&str; 4] = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX];

@@ -1,8 +1,8 @@
 //! The latest offset of each key, by hash, in a bounded block of memory.
 //!
-//! A slot is 24 bytes, as in Kafka: 128 bits of hash (XXH3, seeded anew for each map, so that nobody can prepare keys that
-//! meet) and the offset. Slots are ordered by hash and probed linearly: a search ends at the first larger hash, so that keys
-//! which are not in the map cost little even when it is nearly full. It must not know records or files.
+//! A slot is 24 bytes, as in Kafka: the offset and 128 bits of hash (XXH3). Each map has its own random seed, so that
+//! no client can prepare keys that collide. Slots are ordered by hash and probed linearly. A search ends at the first
+//! larger hash, so that absent keys cost little even in a nearly full map. The map must not know records or files.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::RangeInclusive;
@@ -10,16 +10,16 @@ use std::ops::RangeInclusive;
 use pybroker_record::Offset;
 use twox_hash::XxHash3_128;
 
-/// How many keys ahead the map's memory is brought near: the waits of that many overlap.
+/// Number of keys to prefetch: their memory accesses overlap.
 pub(crate) const AHEAD: usize = 16;
 
-/// High and low half of a hash, and the offset plus one; an offset word of 0 is an empty slot. An array, so that zeroed
-/// memory is asked for and only pages that are used become resident.
+/// High and low half of a hash, and the offset plus one. An offset word of 0 is an empty slot. As an array, the map
+/// can be allocated as zeroed memory, of which only the used pages become resident.
 type Slot = [u64; 3];
 
 /// Bytes of a slot.
 pub(crate) const SLOT_BYTES: usize = size_of::<Slot>();
-/// Slots behind the last home, for what the last homes displace; there is no wrapping around.
+/// Slots after the last home slot, for displaced slots. Probing does not wrap around.
 const TAIL: usize = 8192;
 
 /// The hash of a key.
@@ -29,11 +29,11 @@ pub(crate) struct KeyHash {
     low: u64,
 }
 
-/// See the module.
+/// The map; see the module.
 pub(crate) struct OffsetMap {
     slots: Vec<Slot>,
     homes: u64,
-    /// Most keys: the load factor's share of the slots.
+    /// Maximum number of keys: the slots times the load factor.
     limit: usize,
     len: usize,
     latest: i64,
@@ -41,7 +41,7 @@ pub(crate) struct OffsetMap {
 }
 
 impl OffsetMap {
-    /// A map in at most `max_bytes` of memory that takes `max_keys`, as far as `load_factor` lets them fit.
+    /// Creates a map of at most `max_bytes` for up to `max_keys` keys, as far as `load_factor` allows.
     pub(crate) fn new(max_bytes: usize, load_factor: f64, max_keys: u64) -> Self {
         let load_factor = load_factor.clamp(0.01, 1.0);
         let wanted = (max_keys as f64 / load_factor).ceil() as u64;
@@ -52,17 +52,17 @@ impl OffsetMap {
         Self { slots, homes, limit, len: 0, latest: -1, seed: RandomState::new().hash_one(0_u8) }
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// The last offset that was looked at; records beyond it are none of this map's.
+    /// Returns the last offset that the map covers. It has no information about records beyond it.
     pub(crate) fn latest(&self) -> i64 {
         self.latest
     }
 
-    /// Notes that everything up to `offset` was looked at.
+    /// Extends the covered range to `offset`.
     pub(crate) fn advance(&mut self, offset: i64) {
         self.latest = self.latest.max(offset);
     }
@@ -78,13 +78,13 @@ impl OffsetMap {
         ((u128::from(hash.high) * u128::from(self.homes)) >> 64) as usize
     }
 
-    /// Has the memory of a key that is looked up soon brought near: a word of its slot, to be combined and thrown away.
+    /// Prefetches the slot of a key. Returns a word of the slot, so that the compiler keeps the access.
     #[inline]
     pub(crate) fn touch(&self, hash: KeyHash) -> u64 {
         self.slots[self.home(hash)][2]
     }
 
-    /// Where the key is, or has to be put.
+    /// Returns the slot of a key and whether the key is there, or the slot where it has to be inserted.
     #[inline]
     fn find(&self, hash: KeyHash) -> (usize, bool) {
         let mut at = self.home(hash);
@@ -100,14 +100,15 @@ impl OffsetMap {
         (at, false)
     }
 
-    /// The key's offset.
+    /// Returns the key's offset.
     #[inline]
     pub(crate) fn get(&self, hash: KeyHash) -> Option<i64> {
         let (at, found) = self.find(hash);
         found.then(|| self.slots[at][2] as i64 - 1)
     }
 
-    /// Notes an offset, which is larger than all before; `false` when the map has no room for another key.
+    /// Stores an offset, which must be larger than all before. Returns false when the map has no capacity for another
+    /// key.
     #[inline]
     pub(crate) fn put(&mut self, hash: KeyHash, offset: i64) -> bool {
         let (at, found) = self.find(hash);
@@ -120,7 +121,7 @@ impl OffsetMap {
         true
     }
 
-    /// Puts a slot at `at`, and what is there one further, up to the next empty slot.
+    /// Inserts a slot at `at` and moves the following slots by one, up to the next empty slot.
     fn insert(&mut self, at: usize, slot: Slot) -> bool {
         let Some(run) = self.slots[at..].iter().position(|slot| slot[2] == 0) else { return false };
         self.slots.copy_within(at..at + run, at + 1);
@@ -129,8 +130,8 @@ impl OffsetMap {
         true
     }
 
-    /// The offsets in the map that are not below `from`, as bits: whether a record of the dirty part stays needs no look at
-    /// its key then. `None` when they lie too far apart for `max_bytes`.
+    /// Returns the offsets in the map from `from` on, as a bitmap: whether a record of the dirty part is the last of
+    /// its key then needs no key lookup. `None` when the bitmap would exceed `max_bytes`.
     pub(crate) fn kept_offsets(&self, from: i64, max_bytes: usize) -> Option<KeptOffsets> {
         let words =
             usize::try_from((self.latest - from).max(-1) / 64 + 1).ok().filter(|words| *words <= max_bytes / 8)?;
@@ -145,7 +146,7 @@ impl OffsetMap {
     }
 }
 
-/// The offsets of the last record of each key, among those from `from` to `to`.
+/// A bitmap of the offsets from `from` to `to` that are the last of their key.
 pub(crate) struct KeptOffsets {
     from: i64,
     to: i64,
@@ -153,13 +154,13 @@ pub(crate) struct KeptOffsets {
 }
 
 impl KeptOffsets {
-    /// Whether all of these offsets are its business.
+    /// Returns whether the bitmap covers all of these offsets.
     #[inline]
     pub(crate) fn cover(&self, offsets: &RangeInclusive<Offset>) -> bool {
         self.from <= offsets.start().0 && offsets.end().0 <= self.to
     }
 
-    /// Whether the record at a covered offset is the last one of its key.
+    /// Returns whether the record at a covered offset is the last of its key.
     #[inline]
     pub(crate) fn contains(&self, offset: i64) -> bool {
         let place = offset - self.from;

@@ -1,11 +1,13 @@
-//! What becomes of a message of format v0 or v1, which an old Kafka has left: it goes, or what stays of it becomes a batch.
+//! The cleaning of messages of format v0 or v1: converts their retained records to a batch.
 //!
-//! Owns Kafka's rules since 4.0 (`MemoryRecords.filterTo`, `buildRetainedRecordsInto`). A message that stands alone becomes a
-//! batch of its own and a wrapper one in its codec, also when all of it stays. Offsets never change: the batch begins and ends
-//! with the records that it has, for these formats know no producer whose sequence numbers a longer one would keep. v0 has no
-//! times, so that its records have -1. A tombstone stays as long as its segment is younger than `delete.retention.ms`
-//! (`Cleaner.legacyDeleteHorizonMs`); the batch that it is in then has a delete horizon as any other.
-//! Where the last message of the cleanable part goes, an empty batch stays in its place; Kafka's cleaner gives up there.
+//! Owns Kafka's rules since 4.0 (`MemoryRecords.filterTo`, `buildRetainedRecordsInto`). A single message becomes a
+//! batch of its own. A wrapper becomes one batch in its codec, even if all records are retained. Offsets never
+//! change. The batch begins and ends with its retained records, because these formats have no producer sequence
+//! numbers to keep. Records of v0 get the timestamp -1.
+//!
+//! A tombstone stays as long as its segment is younger than `delete.retention.ms` (`Cleaner.legacyDeleteHorizonMs`),
+//! and its batch gets a delete horizon. If the last message of the cleanable part is removed, an empty batch replaces
+//! it; Kafka's cleaner fails there.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,25 +20,25 @@ use crate::segment::Segment;
 use pybroker_record::varint::{put_varint, put_varlong, varlong_len};
 use pybroker_record::{BatchHeader, Offset, RecordError, StoredRecord, visit_records};
 
-/// What decides about a record, and what counts those that were decided about.
+/// The inputs of the decision about a record, and the counters.
 pub(super) struct Judge<'a> {
     pub(super) map: &'a OffsetMap,
     pub(super) rules: &'a Rules,
     pub(super) counts: &'a mut Counts,
 }
 
-/// A whole message or wrapper.
+/// A complete message or wrapper.
 #[derive(Clone, Copy)]
 pub(super) struct OldMessage<'a> {
     pub(super) header: &'a BatchHeader,
     pub(super) bytes: &'a [u8],
 }
 
-/// Encodes what stays of a whole message or wrapper as records of a batch into `section`, which is empty, and selects it. The
-/// header of that batch comes back, where nothing stays one that has the last offset alone.
+/// Encodes the retained records of a message or wrapper into `section`, which must be empty, and selects them.
+/// Returns the header of the new batch. Without retained records, that header has only the last offset.
 ///
 /// # Errors
-/// What does not decompress, is malformed, or has offsets that no batch can have.
+/// When the message cannot be decompressed, is malformed, or has offsets that do not fit in a batch.
 pub(super) fn select(
     judge: Judge<'_>,
     message: OldMessage<'_>,
@@ -97,8 +99,8 @@ fn stays(map: &OffsetMap, rules: &Rules, record: &StoredRecord<'_>) -> bool {
     latest && (record.value.is_some() || rules.old_tombstones_stay)
 }
 
-/// Since when a segment must be untouched for its old tombstones to go: `delete.retention.ms` before the last change of the
-/// last segment that was cleaned before; `None` for never.
+/// Returns the time after which a segment is too young for the removal of its old tombstones: `delete.retention.ms`
+/// before the last change of the last cleaned segment. `None` if no tombstone may be removed.
 pub(super) fn tombstone_horizon(
     segments: &[Arc<Segment>],
     first_dirty: Offset,
@@ -111,7 +113,7 @@ pub(super) fn tombstone_horizon(
     Ok(modified(last)?.checked_sub(retention))
 }
 
-/// When a segment's file was last changed.
+/// Returns the modification time of a segment's file.
 pub(super) fn modified(segment: &Segment) -> Result<SystemTime, LogError> {
     let modified = segment.file()?.metadata().and_then(|metadata| metadata.modified());
     modified.map_err(|error| segment.read_error(error))

@@ -1,7 +1,7 @@
-//! The `.cleaned` files of a pass: the batches that stay, and their indexes.
+//! The `.cleaned` files of a pass: the retained batches, and their indexes.
 //!
-//! Owns the writing. Index entries are collected in memory (a 128th of a segment at most) and written when the segment is
-//! whole; nothing of it is seen by readers before [`super::swap`].
+//! Owns the writing. Index entries are collected in memory (at most a 128th of a segment) and written when the
+//! segment is complete. Readers do not see the files before [`super::swap`].
 
 use std::fs::File;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) struct CleanedSegment {
     file: File,
     /// Bytes in the file.
     written: u64,
-    /// Bytes of whole batches that wait to be written; the owner appends, and says so by [`Self::add`].
+    /// Complete batches that wait to be written. The caller appends them, and calls [`Self::add`] for each.
     pub(crate) pending: Vec<u8>,
     position: u64,
     bytes_since_index: u64,
@@ -38,7 +38,7 @@ pub(crate) struct CleanedSegment {
     last_time: i64,
 }
 
-/// A segment whose files are whole and on the device.
+/// A segment whose files are complete and on the device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finished {
     pub(crate) base_offset: i64,
@@ -68,7 +68,7 @@ impl CleanedSegment {
         })
     }
 
-    /// Accounts for a batch that was put at the end of `pending`, and indexes it when that is due.
+    /// Accounts for a batch that the caller has appended to `pending`, and adds an index entry if one is due.
     pub(crate) fn add(&mut self, pass: &Pass<'_>, header: &BatchHeader) -> Result<(), CleanError> {
         if header.max_timestamp > self.largest.timestamp {
             self.largest = TimestampOffset { timestamp: header.max_timestamp, offset: header.last_offset() };
@@ -104,7 +104,7 @@ impl CleanedSegment {
         }
     }
 
-    /// Notes an aborted transaction whose marker is in this segment.
+    /// Adds an aborted transaction whose marker is in this segment.
     pub(crate) fn add_aborted(&mut self, aborted: &AbortedTxn) {
         self.aborted.extend_from_slice(&aborted.encode());
     }
@@ -121,11 +121,12 @@ impl CleanedSegment {
         pass.count(bytes)
     }
 
-    /// Writes what is left, and the indexes; waits until all is on the device. The files get the time of `modified`: by it
-    /// a segment without timestamps is as old as what it was made of. Also returns the buffer.
+    /// Writes the remaining batches and the indexes, and waits until they are on the device. Sets the files'
+    /// modification time to `modified`, so that a segment without timestamps is as old as its source segments. Also
+    /// returns the buffer, for reuse.
     pub(crate) fn finish(mut self, pass: &Pass<'_>, modified: SystemTime) -> Result<(Finished, Vec<u8>), CleanError> {
         self.write(pass)?;
-        // Also where the index is full: of a sealed segment the largest timestamp is read from the last entry.
+        // Added even if the index is full: the largest timestamp of a sealed segment is read from the last entry.
         self.add_time(usize::MAX);
         for (suffix, bytes) in
             [(OFFSET_INDEX_SUFFIX, &self.offsets), (TIME_INDEX_SUFFIX, &self.times), (TXN_INDEX_SUFFIX, &self.aborted)]
@@ -153,19 +154,19 @@ impl CleanedSegment {
     }
 }
 
-/// What an index file of these bytes holds, once it is on the device.
+/// Returns the state of an index file with these bytes that is on the device.
 fn held<const WORDS: usize>(bytes: &[u8]) -> Held<WORDS> {
     let entry = WORDS * 4;
     Held::settled((bytes.len() / entry) as u32, bytes.rchunks_exact(entry).next().unwrap_or_default())
 }
 
-/// The name of a file that a pass writes.
+/// Returns the path of a file that a pass writes.
 pub(crate) fn cleaned_file(home: &LogHome, base_offset: i64, suffix: &str) -> std::path::PathBuf {
     home.segment_file(base_offset, &format!("{suffix}{CLEANED_SUFFIX}"))
 }
 
-/// Removes what earlier passes that were given up have left: a `.cleaned` file beside a whole `.swap` file would be taken
-/// for a part of it, if a crash came then.
+/// Removes the files of aborted passes. Otherwise, after a crash, a `.cleaned` file beside a complete `.swap` file
+/// would be taken for a part of the same segment.
 pub(crate) fn remove_all_leftovers(directory: &std::path::Path) -> Result<(), LogError> {
     for entry in file::list(directory).map_err(LogError::io(directory))? {
         let entry = entry.map_err(LogError::io(directory))?;
@@ -176,7 +177,7 @@ pub(crate) fn remove_all_leftovers(directory: &std::path::Path) -> Result<(), Lo
     Ok(())
 }
 
-/// Removes what a pass that was given up has written for a segment.
+/// Removes the files that an aborted pass has written for a segment.
 pub(crate) fn remove_leftovers(home: &LogHome, base_offset: i64) -> Result<(), LogError> {
     OUTPUT_SUFFIXES.iter().try_for_each(|suffix| remove_if_present(&cleaned_file(home, base_offset, suffix)))
 }

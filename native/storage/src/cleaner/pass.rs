@@ -1,4 +1,4 @@
-//! What is at hand everywhere in a pass: the log, its segments, the pace, and what may end it.
+//! The context of a pass: the log, its segments, the throttle, and the conditions that abort it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,68 +14,69 @@ use pybroker_record::{BatchHeader, RecordError};
 /// The part of a log that a pass cleans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CleanRange {
-    /// Everything below was cleaned by earlier passes.
+    /// Earlier passes have cleaned all records below this offset.
     pub first_dirty: i64,
-    /// Nothing from here on is cleaned: a segment's base offset, at most the last stable offset.
+    /// Records from this offset on are not cleaned. It is a segment's base offset, at most the last stable offset.
     pub first_uncleanable: i64,
 }
 
-/// What a pass may use.
+/// The memory limits of a pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CleanLimits {
-    /// Bytes for keys: this thread's share of `log.cleaner.dedupe.buffer.size`.
+    /// Bytes of the offset map: this thread's share of `log.cleaner.dedupe.buffer.size`.
     pub map_bytes: usize,
-    /// `log.cleaner.io.buffer.load.factor`: how full the map may become.
+    /// `log.cleaner.io.buffer.load.factor`: the largest fill ratio of the map.
     pub load_factor: f64,
-    /// Bytes for reading, and as many for writing: half of this thread's share of `log.cleaner.io.buffer.size`.
+    /// Bytes of the read buffer, and of the write buffer: half of this thread's share of
+    /// `log.cleaner.io.buffer.size`.
     pub buffer_bytes: usize,
 }
 
-/// What a pass has done.
+/// The result of a pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
-    /// The first dirty offset from now on.
+    /// The new first dirty offset.
     pub end_offset: i64,
-    /// Keys in the dirty part.
+    /// Number of keys in the dirty part.
     pub keys: u64,
-    /// The map was full before the cleanable part ended: another pass is due.
+    /// Whether the map was full before the end of the cleanable part. Another pass is then due.
     pub map_full: bool,
-    /// Bytes of the dirty part, read for the map.
+    /// Bytes of the dirty part that were read for the map.
     pub bytes_indexed: u64,
-    /// Bytes of the segments rewritten, before and after.
+    /// Bytes of the cleaned segments, before (`bytes_read`) and after (`bytes_written`).
     pub bytes_read: u64,
     /// See `bytes_read`.
     pub bytes_written: u64,
-    /// Records of the segments rewritten, before and after.
+    /// Records of the cleaned segments, before (`records_read`) and after (`records_written`).
     pub records_read: u64,
     /// See `records_read`.
     pub records_written: u64,
-    /// Records that had no key, and are gone.
+    /// Removed records without a key.
     pub records_without_key: u64,
-    /// Segments, before and after.
+    /// Number of cleaned segments, before (`segments_read`) and after (`segments_written`).
     pub segments_read: usize,
     /// See `segments_read`.
     pub segments_written: usize,
-    /// How long the map took, ms.
+    /// Time to fill the map, ms.
     pub index_ms: u64,
-    /// How long all took, ms.
+    /// Time of the whole pass, ms.
     pub total_ms: u64,
-    /// Files of the segments replaced, as they are called now; they wait to be removed.
+    /// Paths of the replaced segments' renamed files, which wait for deletion.
     pub files: Vec<PathBuf>,
 }
 
-/// Why a pass ended before its end. Groups that were in their place by then stay there; the log is sound.
+/// Why a pass ended early. Groups that were swapped in already stay, and the log is consistent.
 #[derive(Debug, thiserror::Error)]
 pub enum CleanError {
-    /// It was to end: the log is cut, closed or deleted, or all passes are stopped.
+    /// The pass was aborted: the log is truncated, closed or deleted, or all passes are stopped.
     #[error("the pass was ended")]
     Aborted,
-    /// A file failed, or is not what it should be.
+    /// A file failed, or its content is invalid.
     #[error("{0}")]
     Log(#[from] LogError),
 }
 
-/// What is at hand everywhere in a pass.
+/// The context of a pass.
 pub(crate) struct Pass<'a> {
     pub(crate) log: &'a Log,
     pub(crate) throttle: &'a Throttle,
@@ -85,19 +86,19 @@ pub(crate) struct Pass<'a> {
     pub(crate) index_bytes: u32,
     pub(crate) write_bytes: usize,
     pub(crate) max_decompressed: usize,
-    /// Old tombstones stay in segments that were changed later; `None`: in all.
+    /// Tombstones of old formats stay in segments that were changed later; `None` for all segments.
     pub(crate) tombstone_horizon: Option<SystemTime>,
     pub(crate) stats: Cleaned,
 }
 
 impl Pass<'_> {
-    /// Ends the pass when somebody wants that.
+    /// Returns `Aborted` if the pass must end.
     pub(crate) fn check(&self) -> Result<(), CleanError> {
         let wanted = self.log.cleaning_ends.load(Ordering::Acquire) > 0 || self.log.is_offline();
         if wanted || self.throttle.is_stopped() { Err(CleanError::Aborted) } else { Ok(()) }
     }
 
-    /// Counts bytes read or written, and waits while the pace asks for it.
+    /// Counts bytes read or written, and waits as long as the throttle requires.
     pub(crate) fn count(&self, bytes: usize) -> Result<(), CleanError> {
         self.throttle.count(bytes, || self.check().is_err());
         self.check()

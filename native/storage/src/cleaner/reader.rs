@@ -1,4 +1,4 @@
-//! Reading the batches of a segment one after the other, at the pace of the pass.
+//! Reads the batches of a segment in order, within the cleaner's throttle.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use crate::segment::Segment;
 use pybroker_record::{BatchHeader, HEADER_LEN, SMALLEST_BATCH, batch_crc};
 use pybroker_sys::file::read_full_at;
 
-/// Whole batches of a segment, through a buffer that lives as long as the pass.
+/// Reads complete batches of a segment through a buffer that lasts for the whole pass.
 ///
-/// Its memory is `log.cleaner.io.buffer.size` and grows for a batch that is larger.
+/// The buffer has `log.cleaner.io.buffer.size` bytes and grows for a larger batch.
 pub(crate) struct BatchReader {
     buffer: Vec<u8>,
-    /// The part of the buffer that holds bytes of the segment not handed out yet.
+    /// Start of the buffered bytes that were not returned yet.
     begin: usize,
     end: usize,
     segment: Option<Arc<Segment>>,
-    /// Where in the segment the byte at `end` comes from.
+    /// Position in the segment of the byte at `end`.
     position: u64,
 }
 
@@ -26,24 +26,24 @@ impl BatchReader {
         Self { buffer: vec![0; buffer_bytes.max(HEADER_LEN)], begin: 0, end: 0, segment: None, position: 0 }
     }
 
-    /// Goes to the batch at `position` of a segment.
+    /// Moves to the batch at `position` of a segment.
     pub(crate) fn seek(&mut self, segment: &Arc<Segment>, position: u64) {
         self.segment = Some(Arc::clone(segment));
         (self.begin, self.end, self.position) = (0, 0, position);
     }
 
-    /// The next batch; `None` at the end of the segment.
+    /// Returns the next batch; `None` at the end of the segment.
     ///
     /// # Errors
-    /// `Corrupt` where the bytes are no whole batch, or message of an older format, with a right checksum: a pass would give
-    /// what it makes of them a right one.
+    /// `Corrupt` if the bytes are no complete batch, or message of an older format, with a valid checksum: the pass
+    /// would write a valid checksum over damaged bytes.
     pub(crate) fn next(&mut self, pass: &Pass<'_>) -> Result<Option<(BatchHeader, &[u8])>, CleanError> {
         let Some(segment) = self.segment.clone() else { return Ok(None) };
         if self.begin == self.end && self.position >= segment.size() {
             return Ok(None);
         }
         let left = (self.end - self.begin) as u64 + segment.size() - self.position;
-        // A message of an older format may be smaller than the header of a batch.
+        // A message of an older format may be smaller than a batch header.
         self.fill(pass, &segment, left.clamp(SMALLEST_BATCH as u64, HEADER_LEN as u64) as usize)?;
         let parsed = BatchHeader::parse_stored(&self.buffer[self.begin..self.end]);
         let header = parsed.map_err(|error| self.corrupt(&segment, &error.to_string()))?;

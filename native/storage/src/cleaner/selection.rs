@@ -1,43 +1,43 @@
-//! What a pass goes by, and which records of a batch stay: the values that the filter and the older formats share.
+//! The rules of a pass and the selection of a batch's records, shared by the filter and the old formats.
 
-/// What a pass goes by.
+/// The rules of a pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) now_ms: i64,
     pub(crate) delete_retention_ms: i64,
-    /// Where the cleanable part ends: the batch before it stays, so that the offsets up to there stay known.
+    /// End of the cleanable part. The batch before it is never removed, so that the offsets up to it stay known.
     pub(crate) upper: i64,
     pub(crate) max_decompressed: usize,
-    /// Whether the segment is too young for its tombstones of formats v0 and v1 to go.
+    /// Whether the segment is too young to remove its tombstones of formats v0 and v1.
     pub(crate) old_tombstones_stay: bool,
-    /// By how many bytes batches may be larger than the messages that they are made of, before the segment has no room for
-    /// all that is still to come.
+    /// How many bytes converted batches may be larger than their messages, so that the rest of the group still fits
+    /// in the segment.
     pub(crate) room_to_grow: u64,
 }
 
 impl Rules {
-    /// When tombstones may go that a batch has from now on.
+    /// Returns the delete horizon of a batch that gets one in this pass, ms.
     pub(super) fn delete_horizon_ms(&self) -> i64 {
         self.now_ms.saturating_add(self.delete_retention_ms)
     }
 }
 
-/// What a filter has seen.
+/// The counters of a filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) records_read: u64,
     pub(crate) records_kept: u64,
-    /// Records without a key, which have no place in a compacted log.
+    /// Records without a key, which compaction removes.
     pub(crate) without_key: u64,
 }
 
-/// The records of a batch that stay.
+/// The retained records of a batch.
 #[derive(Default)]
 pub(super) struct Selection {
-    /// Where they lie in the record section; neighbours are one run.
+    /// Their ranges in the record section. Adjacent records share one range.
     pub(super) runs: Vec<(usize, usize)>,
     pub(super) count: i32,
-    /// Largest difference to the base timestamp among them.
+    /// Largest timestamp delta of the retained records.
     pub(super) latest: i64,
     pub(super) tombstones: bool,
 }
@@ -48,12 +48,12 @@ impl Selection {
         (self.count, self.latest, self.tombstones) = (0, i64::MIN, false);
     }
 
-    /// Records so far.
+    /// Returns the number of records selected so far.
     pub(super) fn count(&self) -> i32 {
         self.count
     }
 
-    /// Takes the record that lies in the section from `from` to `to`.
+    /// Selects the record between `from` and `to` in the section.
     #[inline(always)]
     pub(super) fn keep(&mut self, from: usize, to: usize, timestamp_delta: i64, is_tombstone: bool) {
         match self.runs.last_mut() {

@@ -1,7 +1,7 @@
-//! One pass over one log: fill the map, rewrite the groups, put each in its place.
+//! One pass over one log: fills the map, rewrites the groups, and swaps each in.
 //!
-//! Owns the order of steps. At most one pass runs on a log; a thread that is about to cut, close or delete the log ends it
-//! first ([`NoCleaning`]).
+//! Owns the order of steps. At most one pass runs on a log. A thread that is about to truncate, close or delete the
+//! log aborts the pass first ([`NoCleaning`]).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::log::Log;
 use crate::segment::Segment;
 use pybroker_record::Offset;
 
-/// While it lives, no pass runs on the log.
+/// A guard: no pass runs on the log while it exists.
 pub(crate) struct NoCleaning<'a> {
     log: &'a Log,
     _cleaning: MutexGuard<'a, ()>,
@@ -39,14 +39,15 @@ impl Drop for NoCleaning<'_> {
 }
 
 impl Log {
-    /// Ends the pass that is under way, waits until it has, and keeps others from beginning. Taken before all other locks.
+    /// Aborts the current pass, waits for its end, and prevents new ones. Must be called before any other lock is
+    /// taken.
     pub(crate) fn end_cleaning(&self) -> NoCleaning<'_> {
         self.cleaning_ends.fetch_add(1, Ordering::AcqRel);
         NoCleaning { log: self, _cleaning: self.cleaning.lock() }
     }
 
-    /// Compacts `range`: of the records with one key below `range.first_uncleanable`, those that a later one in the range
-    /// supersedes are removed. Offsets stay what they are; reads and appends go on.
+    /// Compacts `range`: removes the records below `range.first_uncleanable` that a later record in the range with
+    /// the same key supersedes. Offsets do not change. Reads and appends continue.
     ///
     /// # Errors
     /// See [`CleanError`].
@@ -78,7 +79,7 @@ impl Log {
         pass.check()?;
         if range.first_dirty < upper {
             let done = run(&mut pass, Offset(range.first_dirty)..Offset(upper), limits, &config, now_ms, begun);
-            // Retention has taken segments away, with their files: that is no failure of the disk.
+            // Retention has removed segments and their files. That is not a disk failure.
             let lost = done.is_err() && pass.segments.iter().any(|segment| segment.is_retired());
             if lost { Err(CleanError::Aborted) } else { done }?;
         }
@@ -86,7 +87,7 @@ impl Log {
         Ok(pass.stats)
     }
 
-    /// The last batches of active producers.
+    /// Returns the last batches of active producers.
     fn last_batches(&self) -> FxHashMap<i64, LastBatches> {
         let writer = self.writer.lock();
         writer.producers.iter().map(|(id, entry)| (id, LastBatches::of(entry))).collect()
@@ -117,7 +118,7 @@ fn run(
         old_tombstones_stay: true,
         room_to_grow: 0,
     };
-    // A 32nd of the map at most: for the default buffer, 33 million offsets.
+    // At most a 32nd of the map: 33 million offsets for the default buffer.
     let kept = map.kept_offsets(first_dirty, limits.map_bytes / 32);
     let mut filter = Filter::new(&map, kept, rules, FxHashMap::default());
     remove_all_leftovers(&pass.log.home.path())?;
@@ -134,7 +135,7 @@ fn run(
                 pass.stats.files.append(&mut pass.log.swap_in(&group, &finished)?);
             }
             Err(error) => {
-                // What failed is returned; what cannot be removed either is removed by the next pass or opening.
+                // The first error is returned. The next pass or opening removes the files that are left.
                 let _ = remove_leftovers(&pass.log.home, group[0].base_offset());
                 return Err(error);
             }

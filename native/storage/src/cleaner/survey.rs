@@ -1,13 +1,13 @@
-//! What the policy looks at before a pass: sizes and times of a log's segments.
+//! Sizes and timestamps of a log's segments, for the cleaner policy.
 
 use crate::log::Log;
 use crate::segment::batch_scan::HeaderScan;
 use crate::{LogError, ReadError};
 
-/// One segment, as the policy sees it.
+/// The properties of a segment that the policy uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentSurvey {
-    /// Offset of its first record, or where that would be.
+    /// Offset of its first record, or of the next one when it is empty.
     pub base_offset: i64,
     /// Bytes of its records.
     pub size: u64,
@@ -16,7 +16,7 @@ pub struct SegmentSurvey {
 }
 
 impl Log {
-    /// The segments in order, the active one last.
+    /// Returns the segments in order; the active one is last.
     pub fn survey(&self) -> Vec<SegmentSurvey> {
         let view = self.view.load();
         let survey = |(index, segment): (usize, &std::sync::Arc<crate::segment::Segment>)| SegmentSurvey {
@@ -27,8 +27,8 @@ impl Log {
         view.segments.as_slice().iter().enumerate().map(survey).collect()
     }
 
-    /// The earliest among the timestamps that the segments from the one with `offset` on begin with, the active one left
-    /// out: that of the first batch of each, as it stands in its header. `None` when none has one.
+    /// Returns the earliest first timestamp of the sealed segments from the one with `offset` on. The first timestamp
+    /// of a segment is that in the header of its first batch. `None` when no segment has one.
     ///
     /// # Errors
     /// `Io` when a segment cannot be read.
@@ -46,7 +46,7 @@ impl Log {
             let found: Result<Vec<Option<i64>>, LogError> = sealed.iter().map(first).collect();
             match found {
                 Ok(found) => return Ok(found.into_iter().flatten().min()),
-                // Segments went away between the look and the read: look again.
+                // The segments changed since the view was loaded: retry with the new view.
                 Err(_) if !std::sync::Arc::ptr_eq(&view.segments, &self.view.load().segments) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -1,8 +1,8 @@
-//! A cleaned segment takes the place of those that it was made of.
+//! Replaces source segments by the cleaned segment.
 //!
-//! Owns the order of renames, which is Kafka's: a crash at any point leaves files from which opening the log makes either the
-//! old segments or the new one ([`super::half_done`]). Readers that hold an older view go on with the old files, which are
-//! open by then.
+//! Owns the order of renames, which is Kafka's. After a crash at any point, opening the log restores either the old
+//! segments or the new one ([`super::half_done`]). Readers with an older view continue with the old files, which are
+//! open.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::segment::segment_list::SegmentList;
 use pybroker_sys::file;
 
 impl Log {
-    /// Replaces `old`, neighbours in the log, by the segment whose files lie there as `.cleaned`. Returns the names that the
-    /// old files have now.
+    /// Replaces `old`, adjacent segments of the log, by the segment whose `.cleaned` files are complete. Returns the
+    /// paths of the renamed old files.
     ///
     /// # Errors
-    /// `Aborted` when the log has changed under the pass (retention, truncation); after a rename that failed the log is
-    /// offline.
+    /// `Aborted` when retention or truncation has changed the segments during the pass. After a failed rename the log
+    /// is offline.
     pub(crate) fn swap_in(&self, old: &[Arc<Segment>], finished: &Finished) -> Result<Vec<PathBuf>, CleanError> {
         for segment in old {
             segment.open_all()?;
@@ -50,7 +50,7 @@ impl Log {
         Ok(deleted)
     }
 
-    /// Writer and flush together, without making appends wait for a sync that is under way.
+    /// Locks writer and flush together. Appends do not wait for a sync in progress.
     pub(crate) fn lock_for_swap(&self) -> (MutexGuard<'_, Writer>, MutexGuard<'_, ()>) {
         loop {
             let writer = self.writer.lock();
@@ -71,7 +71,7 @@ impl Log {
         }
         let mut deleted = Vec::new();
         for segment in old {
-            // The producers' state at the first segment's base offset is what it was.
+            // The producer snapshot at the first segment's base offset stays valid.
             let snapshot = (segment.base_offset() != finished.base_offset).then_some(SNAPSHOT_SUFFIX);
             for suffix in OUTPUT_SUFFIXES.iter().copied().chain(snapshot) {
                 let from = self.home.segment_file(segment.base_offset(), suffix);
@@ -100,7 +100,7 @@ impl Log {
     }
 }
 
-/// Where these very segments stand in the log.
+/// Returns the index of exactly these segments in the view.
 fn place_of(view: &View, segments: &[Arc<Segment>]) -> Option<usize> {
     let same = |window: &[Arc<Segment>]| window.iter().zip(segments).all(|(a, b)| Arc::ptr_eq(a, b));
     view.segments.as_slice().windows(segments.len()).position(same)

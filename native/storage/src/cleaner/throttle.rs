@@ -1,25 +1,25 @@
-//! The pace of all passes together, and the word that ends them.
+//! The common throttle of all cleaner passes, and their stop flag.
 //!
-//! Owns `log.cleaner.io.max.bytes.per.second`: bytes read and written are counted against the clock, and who is ahead of it
-//! sleeps. A pass that is to end is woken from that sleep.
+//! Owns `log.cleaner.io.max.bytes.per.second`: a pass that has read and written more bytes than the rate allows
+//! sleeps. A stop wakes sleeping passes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// The count begins anew this often, so that a pause is not made up for by a burst (Kafka's check interval).
+/// Interval after which the counter restarts, so that a pause is not followed by a burst (Kafka's check interval).
 const WINDOW: Duration = Duration::from_millis(300);
-/// What is not worth a sleep yet is made up for with the next bytes.
+/// Shorter delays are not slept, but added to the next one.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
-/// A pass that is to end does so within this time.
+/// A pass notices an abort within this time.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
-/// See the module.
+/// The throttle; see the module.
 #[derive(Debug)]
 pub struct Throttle {
     state: Mutex<State>,
-    /// Set under `state`, so that nobody who is about to sleep misses it.
+    /// Set under the lock of `state`, so that no pass misses it before it sleeps.
     stopped: AtomicBool,
     woken: Condvar,
 }
@@ -32,37 +32,37 @@ struct State {
 }
 
 impl Throttle {
-    /// A pace in bytes a second.
+    /// Creates a throttle with a rate in bytes per second.
     #[must_use]
     pub fn new(bytes_per_second: f64) -> Self {
         let state = State { bytes_per_second, begun: Instant::now(), bytes: 0.0 };
         Self { state: Mutex::new(state), stopped: AtomicBool::new(false), woken: Condvar::new() }
     }
 
-    /// Changes the pace from now on.
+    /// Changes the rate.
     pub fn set_pace(&self, bytes_per_second: f64) {
         *self.state.lock() = State { bytes_per_second, begun: Instant::now(), bytes: 0.0 };
     }
 
-    /// Ends every pass that asks, now and later.
+    /// Stops all passes, current and future.
     pub fn stop(&self) {
         let _state = self.state.lock();
         self.stopped.store(true, Ordering::Release);
         self.woken.notify_all();
     }
 
-    /// Whether passes are to end.
+    /// Returns whether passes must stop.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Counts bytes that were read or written, and sleeps while they are ahead of the pace, unless `is_over` says in between
-    /// that nobody waits for more.
+    /// Counts bytes read or written, and sleeps while they exceed the rate. Ends the sleep when `is_over` returns
+    /// true.
     pub(crate) fn count(&self, bytes: usize, is_over: impl Fn() -> bool) {
         let mut state = self.state.lock();
         state.bytes += bytes as f64;
         loop {
-            // Others count meanwhile, and may begin a new window.
+            // Other passes count meanwhile, and may start a new window.
             let due = Duration::try_from_secs_f64(state.bytes / state.bytes_per_second).unwrap_or(Duration::MAX);
             let ahead = due.saturating_sub(state.begun.elapsed());
             if ahead < SHORTEST_SLEEP || self.is_stopped() || is_over() {

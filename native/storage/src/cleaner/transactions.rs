@@ -1,7 +1,7 @@
-//! What a pass knows of transactions while it walks the log: which records were aborted, and which markers are needed no more
+//! The transactions that a cleaner pass has met: which records were aborted, and which markers can be removed
 //! (Kafka's `CleanedTransactionMetadata`).
 //!
-//! A marker may go when no batch of its transaction was met before it: nobody will ask how that transaction ended.
+//! A marker can be removed if no batch of its transaction precedes it: no reader needs the transaction's result.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,14 +11,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::index::txn_index::AbortedTxn;
 use pybroker_record::{BatchHeader, EndMarker, RecordError};
 
-/// See the module.
+/// The state of transactions during a pass; see the module.
 #[derive(Default)]
 pub(crate) struct CleanedTransactions {
-    /// Producers of whom a batch of a transaction was met that was not aborted.
+    /// Producers with a batch of a transaction that was not aborted.
     committed: FxHashSet<i64>,
-    /// Transactions whose first offset was passed, by producer, and whether a batch of them was met.
+    /// Aborted transactions whose first offset the pass has passed, by producer, and whether it met one of their
+    /// batches.
     aborted: FxHashMap<i64, (AbortedTxn, bool)>,
-    /// Transactions whose first offset was not passed yet, the first one on top.
+    /// Aborted transactions whose first offset the pass has not reached; the smallest first offset is at the top.
     ahead: BinaryHeap<Reverse<ByFirstOffset>>,
 }
 
@@ -37,19 +38,19 @@ impl PartialOrd for ByFirstOffset {
     }
 }
 
-/// What becomes of a control batch.
+/// The decision about a control batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Marker {
-    /// Batches of its transaction are in the log, or it marks no transaction.
+    /// Its transaction has batches in the log, or the control record is no transaction marker.
     Needed,
-    /// It ends an aborted transaction of which batches are in the log: the entry of the transaction index.
+    /// It ends an aborted transaction with batches in the log. The value is the entry of the transaction index.
     Aborted(AbortedTxn),
-    /// Nothing is left of its transaction.
+    /// Its transaction has no batches in the log.
     Unneeded,
 }
 
 impl CleanedTransactions {
-    /// Adds transactions that were aborted; the same one may come twice.
+    /// Adds aborted transactions. Duplicates are allowed.
     pub(crate) fn add_aborted(&mut self, aborted: Vec<AbortedTxn>) {
         self.ahead.extend(aborted.into_iter().map(|aborted| Reverse(ByFirstOffset(aborted))));
     }
@@ -64,7 +65,7 @@ impl CleanedTransactions {
         }
     }
 
-    /// Follows a batch of records; whether its transaction was aborted.
+    /// Processes a batch of records. Returns whether its transaction was aborted.
     pub(crate) fn on_batch(&mut self, header: &BatchHeader) -> bool {
         self.pass(header.last_offset());
         if !header.is_transactional() {
@@ -82,14 +83,14 @@ impl CleanedTransactions {
         }
     }
 
-    /// Follows a control batch.
+    /// Processes a control batch. Returns whether it is needed.
     ///
     /// # Errors
     /// When its record is malformed.
     pub(crate) fn on_control_batch(&mut self, header: &BatchHeader, batch: &[u8]) -> Result<Marker, RecordError> {
         self.pass(header.last_offset());
         if header.record_count == 0 {
-            // Emptied by an earlier pass.
+            // An earlier pass has removed its record.
             return Ok(Marker::Unneeded);
         }
         let Some(marker) = EndMarker::parse(header, batch)? else { return Ok(Marker::Needed) };

@@ -1,8 +1,8 @@
 //! Checkpoint files: Kafka's text format of a version, a count and that many lines.
 //!
-//! Owns the format and the way such a file is replaced as a whole; [`OffsetCheckpoint`] is the one with an offset per
-//! partition (`recovery-point-offset-checkpoint`, `log-start-offset-checkpoint`, `replication-offset-checkpoint`,
-//! `cleaner-offset-checkpoint`) at the root of a log directory. It must not know when one is written.
+//! Owns the format and the atomic replacement of the file. [`OffsetCheckpoint`] has one offset per partition and lies
+//! in the log directory (`recovery-point-offset-checkpoint`, `log-start-offset-checkpoint`,
+//! `replication-offset-checkpoint`, `cleaner-offset-checkpoint`). The caller decides when to write it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use pybroker_sys::file;
 
 const VERSION: &str = "0";
 
-/// Offsets by topic and partition, in a file of the log directory.
+/// Offsets by topic and partition, in a checkpoint file of the log directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OffsetCheckpoint {
     /// `(topic, partition, offset)`.
@@ -20,10 +20,10 @@ pub struct OffsetCheckpoint {
 }
 
 impl OffsetCheckpoint {
-    /// Reads the file; an absent one is empty.
+    /// Reads the file. An absent file is an empty checkpoint.
     ///
     /// # Errors
-    /// `Corrupt` with the line that is not understood, `Io` when the file cannot be read.
+    /// `Corrupt` with the malformed line, `Io` when the file cannot be read.
     pub fn read(path: &Path) -> Result<Self, LogError> {
         let parse = |line: &str| {
             let mut words = line.split_ascii_whitespace();
@@ -36,14 +36,14 @@ impl OffsetCheckpoint {
     /// Replaces the file and waits until it is on the device.
     ///
     /// # Errors
-    /// `Io`; the old file is then still whole.
+    /// `Io`. The old file is then unchanged.
     pub fn write(&self, path: &Path) -> Result<(), LogError> {
         let lines = self.offsets.iter().map(|(topic, partition, offset)| format!("{topic} {partition} {offset}"));
         write_lines(path, lines, true)
     }
 }
 
-/// Reads the entries of a checkpoint file; `None` when there is no file.
+/// Reads the entries of a checkpoint file; `None` when the file is absent.
 pub(crate) fn read_lines<T>(path: &Path, parse: impl Fn(&str) -> Option<T>) -> Result<Option<Vec<T>>, LogError> {
     let corrupt = |reason: String| LogError::Corrupt { path: path.to_path_buf(), reason };
     let text = match file::read(path) {
@@ -51,7 +51,7 @@ pub(crate) fn read_lines<T>(path: &Path, parse: impl Fn(&str) -> Option<T>) -> R
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(LogError::io(path)(error)),
     };
-    // A file that was renamed before its bytes were on the device may have lost its end, in the middle of a number.
+    // A file that was renamed before its bytes were on the device may be cut in the middle of a number.
     if !text.is_empty() && !text.ends_with('\n') {
         return Err(corrupt("the last line has no end".to_owned()));
     }
@@ -72,7 +72,7 @@ pub(crate) fn read_lines<T>(path: &Path, parse: impl Fn(&str) -> Option<T>) -> R
     Ok(Some(entries))
 }
 
-/// Replaces a checkpoint file, as a whole or not at all.
+/// Replaces a checkpoint file atomically.
 pub(crate) fn write_lines(
     path: &Path,
     lines: impl ExactSizeIterator<Item = String>,
@@ -86,7 +86,7 @@ pub(crate) fn write_lines(
     replace_file(path, text.as_bytes(), durable)
 }
 
-/// Writes `bytes` beside `path` and renames: readers see the old file or the new one.
+/// Writes `bytes` to a temporary file and renames it to `path`: readers see the old file or the new one.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8], durable: bool) -> Result<(), LogError> {
     let temporary = temporary_path(path);
     let written = file::create(&temporary).and_then(|made| {

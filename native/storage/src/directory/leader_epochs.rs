@@ -1,6 +1,6 @@
-//! Leader epochs of a log: at which offset each began (KIP-101, KIP-279), kept in `leader-epoch-checkpoint`.
+//! The leader epochs of a log and their start offsets (KIP-101, KIP-279), stored in `leader-epoch-checkpoint`.
 //!
-//! Owns the list and its file. Epochs and start offsets both strictly increase. It must not know who leads.
+//! Owns the list and its file. Epochs and start offsets both strictly increase. It must not know the current leader.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::LogError;
 use crate::directory::checkpoint::{read_lines, write_lines};
 use crate::directory::log_dir::LEADER_EPOCH_FILE;
 
-/// An epoch, and the offset of its first record.
+/// A leader epoch, and the offset of its first record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochStart {
     /// Leader epoch.
@@ -17,20 +17,20 @@ pub struct EpochStart {
     pub start_offset: i64,
 }
 
-/// The answer to "where does this epoch end?" when it is not known.
+/// The result of an epoch query when the epoch is unknown.
 pub const UNDEFINED: (i32, i64) = (-1, -1);
 
-/// See the module.
+/// The leader epochs of a log; see the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaderEpochs {
     starts: Vec<EpochStart>,
 }
 
 impl LeaderEpochs {
-    /// Reads the file of a log's directory; `None` when there is none.
+    /// Reads the file of a log's directory; `None` when it is absent.
     ///
     /// # Errors
-    /// `Corrupt` when it is not understood or not in order, `Io` when it cannot be read.
+    /// `Corrupt` when the file is malformed or not in ascending order, `Io` when it cannot be read.
     pub fn read(directory: &Path) -> Result<Option<Self>, LogError> {
         let path = directory.join(LEADER_EPOCH_FILE);
         let parse = |line: &str| {
@@ -49,27 +49,28 @@ impl LeaderEpochs {
     /// Replaces the file of a log's directory.
     ///
     /// # Errors
-    /// `Io`; the old file is then still whole.
+    /// `Io`. The old file is then unchanged.
     pub fn write(&self, directory: &Path, durable: bool) -> Result<(), LogError> {
         let lines = self.starts.iter().map(|start| format!("{} {}", start.epoch, start.start_offset));
         write_lines(&directory.join(LEADER_EPOCH_FILE), lines, durable)
     }
 
-    /// The list, oldest first.
+    /// Returns the entries, oldest first.
     #[must_use]
     pub fn starts(&self) -> &[EpochStart] {
         &self.starts
     }
 
-    /// The newest epoch.
+    /// Returns the latest epoch.
     #[must_use]
     pub fn latest(&self) -> Option<i32> {
         self.starts.last().map(|start| start.epoch)
     }
 
-    /// Records that `epoch` begins at `start_offset`; returns whether that was news. A negative epoch is none.
+    /// Adds an entry: `epoch` begins at `start_offset`. Returns whether the list changed. A negative epoch is
+    /// ignored.
     ///
-    /// Entries that contradict the new one (a later epoch, or a start at or beyond it) are dropped.
+    /// Entries that contradict the new one (a later epoch, or a start offset at or above it) are removed.
     pub fn assign(&mut self, epoch: i32, start_offset: i64) -> bool {
         let needed =
             self.starts.last().is_none_or(|latest| epoch != latest.epoch || start_offset < latest.start_offset);
@@ -83,7 +84,7 @@ impl LeaderEpochs {
         true
     }
 
-    /// Forgets epochs that begin at or beyond `end_offset`; returns whether there were any.
+    /// Removes epochs that begin at or above `end_offset`. Returns whether any was removed.
     pub fn truncate_from_end(&mut self, end_offset: i64) -> bool {
         let kept = self.starts.partition_point(|start| start.start_offset < end_offset);
         let changed = kept < self.starts.len();
@@ -91,14 +92,14 @@ impl LeaderEpochs {
         changed
     }
 
-    /// Forgets epochs that begin beyond `end_offset`; returns whether there were any. One that begins right there stays: its
-    /// leader has written nothing yet.
+    /// Removes epochs that begin above `end_offset`. Returns whether any was removed. An epoch that begins at
+    /// `end_offset` stays, because its leader has appended no record yet.
     pub fn truncate_beyond(&mut self, end_offset: i64) -> bool {
         self.truncate_from_end(end_offset.saturating_add(1))
     }
 
-    /// Forgets epochs that ended at or below `start_offset`; the one it lies in then begins there. Returns whether
-    /// anything changed.
+    /// Removes epochs that end at or below `start_offset`. The epoch of `start_offset` then begins there. Returns
+    /// whether the list changed.
     pub fn truncate_from_start(&mut self, start_offset: i64) -> bool {
         let at_or_below = self.starts.partition_point(|start| start.start_offset <= start_offset);
         if at_or_below == 0 || (at_or_below == 1 && self.starts[0].start_offset == start_offset) {
@@ -109,7 +110,7 @@ impl LeaderEpochs {
         true
     }
 
-    /// OffsetForLeaderEpoch: the largest known epoch at or below `epoch`, and the offset where it ends.
+    /// Returns the largest known epoch at or below `epoch`, and its end offset (OffsetForLeaderEpoch).
     #[must_use]
     pub fn end_offset_for(&self, epoch: i32, log_end_offset: i64) -> (i32, i64) {
         let Some(latest) = self.latest().filter(|_| epoch >= 0) else { return UNDEFINED };
@@ -183,8 +184,9 @@ mod tests {
         assert_eq!(epochs(&[]).end_offset_for(1, 33), UNDEFINED);
     }
 
-    /// What `LeaderEpochFileCache` of Kafka 4.3.1 does, one step after the other: `assign` an epoch from an offset, truncate from the
-    /// `end` or the `start`, or `query` an epoch, with the log end offset and what is returned. Behind each: the list then.
+    /// The behaviour of `LeaderEpochFileCache` of Kafka 4.3.1 in a sequence of steps: `assign` an epoch from an
+    /// offset, truncate from the `end` or the `start`, or `query` an epoch, with the log end offset and the result.
+    /// After each step: the list.
     const KAFKAS_STEPS: &str = "assign 1 0: 1@0, query -1 7 -1 -1: 1@0, query 0 9 0 0: 1@0, query -1 12 -1 -1: 1@0, \
          assign 4 19: 1@0 4@19, query 0 28 0 0: 1@0 4@19, query -1 32 -1 -1: 1@0 4@19, end 7: 1@0, \
          assign 3 18: 1@0 3@18, query 5 25 -1 -1: 1@0 3@18, query -1 27 -1 -1: 1@0 3@18, \

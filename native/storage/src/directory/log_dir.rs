@@ -1,6 +1,6 @@
-//! Names inside a log directory: partition directories, segment files, directories on their way out.
+//! Names inside a log directory: partition directories, segment files, directories that wait for deletion.
 //!
-//! Owns the mapping between names and what they mean, as Kafka spells them. It must not open a file.
+//! Owns the mapping between Kafka's names and their meaning. Opens no file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,20 +19,21 @@ pub const OFFSET_INDEX_SUFFIX: &str = ".index";
 pub const TIME_INDEX_SUFFIX: &str = ".timeindex";
 /// Suffix of a segment's index of aborted transactions.
 pub const TXN_INDEX_SUFFIX: &str = ".txnindex";
-/// Suffix of a snapshot of the producers' state.
+/// Suffix of a producer snapshot.
 pub const SNAPSHOT_SUFFIX: &str = ".snapshot";
-/// Suffix of a file that is as good as gone.
+/// Suffix of a file that waits for deletion.
 pub const DELETED_SUFFIX: &str = ".deleted";
-/// Suffix of a partition directory that is as good as gone.
+/// Suffix of a partition directory that waits for deletion.
 pub const DELETE_DIRECTORY_SUFFIX: &str = "-delete";
 /// Name of the leader epoch file.
 pub const LEADER_EPOCH_FILE: &str = "leader-epoch-checkpoint";
-/// Name of the file that ties a directory to its topic's id.
+/// Name of the file with the topic id of a partition directory.
 pub const PARTITION_METADATA_FILE: &str = "partition.metadata";
 
 const LONGEST_NAME: usize = 255;
 
-/// `<topic>-<partition>.<unique id>-delete`, the topic shortened where the name would be too long for a file system.
+/// Returns `<topic>-<partition>.<unique id>-delete`. Shortens the topic if the name would exceed the file system's
+/// limit.
 #[must_use]
 pub fn deleted_directory_name(directory_name: &str, unique_id: &str) -> String {
     let (topic, partition) = directory_name.rsplit_once('-').unwrap_or((directory_name, "0"));
@@ -41,13 +42,13 @@ pub fn deleted_directory_name(directory_name: &str, unique_id: &str) -> String {
     format!("{}{suffix}", &topic[..kept])
 }
 
-/// `<20 digits><suffix>`.
+/// Returns `<20 digits><suffix>`.
 #[must_use]
 pub fn segment_file_name(offset: i64, suffix: &str) -> String {
     format!("{offset:020}{suffix}")
 }
 
-/// The offset of a segment file with this suffix, `None` for any other file.
+/// Returns the offset in the name of a segment file with this suffix; `None` for any other file.
 #[must_use]
 pub fn parse_segment_file_name(name: &str, suffix: &str) -> Option<i64> {
     let digits = name.strip_suffix(suffix)?;
@@ -57,7 +58,8 @@ pub fn parse_segment_file_name(name: &str, suffix: &str) -> Option<i64> {
     digits.parse().ok()
 }
 
-/// Where a log lives now: shared by its segments, so that a renamed log finds its files.
+/// The current directory of a log. Its segments share it, so that they find their files after the directory is
+/// renamed.
 #[derive(Debug)]
 pub(crate) struct LogHome(RwLock<Arc<Path>>);
 

@@ -1,4 +1,4 @@
-//! The files of a log directory and of a partition's directory that hold no records: names, checkpoints, leader epochs,
+//! The files of a log directory and of a partition directory without records: names, checkpoints, leader epochs,
 //! `partition.metadata`.
 
 pub mod checkpoint;

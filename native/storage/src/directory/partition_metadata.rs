@@ -1,4 +1,4 @@
-//! `partition.metadata`: the file that ties a partition directory to its topic's id (KIP-516).
+//! `partition.metadata`: the file with the topic id of a partition directory (KIP-516).
 
 use std::io;
 use std::path::Path;
@@ -10,10 +10,10 @@ use pybroker_sys::file;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// The topic id a partition directory belongs to; `None` when it has no such file.
+/// Returns the topic id of a partition directory; `None` when it has no such file.
 ///
 /// # Errors
-/// `Corrupt` when the file is not understood, `Io` when it cannot be read.
+/// `Corrupt` when the file is malformed, `Io` when it cannot be read.
 pub fn read(directory: &Path) -> Result<Option<[u8; 16]>, LogError> {
     let path = directory.join(PARTITION_METADATA_FILE);
     let text = match file::read(&path)
@@ -37,16 +37,16 @@ pub fn read(directory: &Path) -> Result<Option<[u8; 16]>, LogError> {
 /// Writes the file, durably.
 ///
 /// # Errors
-/// `Io`; nothing partial is left.
+/// `Io`. No partial file is left.
 pub fn write(directory: &Path, topic_id: &[u8; 16]) -> Result<(), LogError> {
     let text = format!("version: 0\ntopic_id: {}", encode_id(topic_id));
     replace_file(&directory.join(PARTITION_METADATA_FILE), text.as_bytes(), true)
 }
 
-/// Ties a partition's directory to its topic's id.
+/// Writes the topic id to a partition's directory, unless it is there already.
 ///
 /// # Errors
-/// `Corrupt` when it belongs to another topic of the same name, and as [`read`] and [`write`].
+/// `Corrupt` when the directory belongs to another topic of the same name, and the errors of [`read`] and [`write`].
 pub fn claim(directory: &Path, topic_id: &[u8; 16]) -> Result<(), LogError> {
     match read(directory)? {
         None => write(directory, topic_id),

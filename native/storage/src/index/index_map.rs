@@ -1,10 +1,10 @@
-//! A preallocated, memory-mapped file of fixed-size entries: what the offset index and the time index have in common.
+//! A preallocated, memory-mapped file of fixed-size entries, the base of the offset index and the time index.
 //!
-//! Owns the file, its mapping and the number of entries. It must not know what an entry means: an entry is `WORDS`
-//! big-endian 32-bit words. One writer pushes (under the log's mutex) while any number of readers look entries up.
+//! Owns the file, its mapping and the number of entries. It does not interpret entries: an entry is `WORDS`
+//! big-endian 32-bit words. One writer pushes (under the log's mutex) while any number of readers search.
 //!
-//! Cheap while idle: nothing is mapped, and no file made, before the first entry is pushed or looked up; the last entry is
-//! known without a look. An index that nobody pushed to is left as it was found.
+//! An idle index is cheap. The file is created and mapped at the first push or search. The last entry is known
+//! without the file. An index without pushes leaves its file unchanged.
 
 #![allow(unsafe_code, reason = "memory maps: argued at each block")]
 
@@ -20,21 +20,22 @@ use pybroker_sys::file;
 
 const PAGE: u64 = 4096;
 
-/// What the file of an index holds, before anything is mapped.
+/// The content of an index file, before the file is mapped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held<const WORDS: usize> {
     pub(crate) entries: u32,
-    /// The last of them; without any it means nothing.
+    /// The last entry; meaningless without entries.
     pub(crate) last: [u32; WORDS],
-    /// The file ends with the last entry, and all of it is on the device.
+    /// Whether the file ends with the last entry and is completely on the device.
     pub(crate) settled: bool,
 }
 
 impl<const WORDS: usize> Held<WORDS> {
-    /// Nothing, and perhaps no file.
+    /// No entries, and perhaps no file.
     pub(crate) const NOTHING: Self = Self { entries: 0, last: [0; WORDS], settled: false };
 
-    /// What a file holds that is on the device and ends with these entries, of which `last` is the last one's bytes.
+    /// Returns the content of a file that is on the device and ends with the last of these entries, whose bytes are
+    /// `last`.
     pub(crate) fn settled(entries: u32, last: &[u8]) -> Self {
         let mut held = Self { entries, settled: true, ..Self::NOTHING };
         for (word, bytes) in held.last.iter_mut().zip(last.chunks_exact(4)) {
@@ -44,28 +45,29 @@ impl<const WORDS: usize> Held<WORDS> {
     }
 }
 
-/// See the module. What a look-up needs comes first, in 32 bytes: see [`super::segment::Segment`].
+/// The mapped index; see the module. The fields for searches are first, in 32 bytes: see [`super::segment::Segment`].
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct IndexMap<const WORDS: usize> {
-    /// Entries that readers may see: stored (Release) after the entry's bytes.
+    /// Number of entries visible to readers: stored (Release) after the entry's bytes.
     entries: AtomicU32,
-    /// Most entries the file may hold; 0 for an index that is only read.
+    /// Most entries of the file; 0 for a read-only index.
     capacity: u32,
-    /// The file with room for pushes; of an index that is only read the file as it is.
+    /// The mapping with capacity for pushes; for a read-only index, the mapping of the existing file.
     map: OnceLock<MmapRaw>,
     home: Arc<LogHome>,
     base_offset: i64,
     suffix: &'static str,
-    /// Bytes from the start whose blocks exist; only the writer touches it.
+    /// Bytes from the start of the file with allocated blocks. Only the writer uses it.
     reserved: AtomicU64,
     /// The last entry, for the writer.
     last: [AtomicU32; WORDS],
-    /// As in [`Held`]; ends with the mapping that is pushed to.
+    /// As in [`Held`]. Cleared when the file is mapped for pushes.
     settled: AtomicBool,
-    /// The file ends with the last entry, which may not be on the device; ends as `settled` does.
+    /// Whether the file ends with the last entry, which may not be on the device. Cleared as `settled` is.
     trimmed: AtomicBool,
-    /// The file as it was found, for look-ups before that: they change no file, which may be sealed meanwhile.
+    /// The mapping of the existing file for searches before the first push. They do not change the file, which may be
+    /// sealed meanwhile.
     found: OnceLock<MmapRaw>,
 }
 
@@ -73,7 +75,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
     /// Bytes of one entry.
     pub(crate) const ENTRY_BYTES: u64 = WORDS as u64 * 4;
 
-    /// An index whose file holds this; `max_bytes` is 0 for one that is only read.
+    /// Creates an index for a file with this content. `max_bytes` is 0 for a read-only index.
     pub(crate) fn new(
         home: Arc<LogHome>,
         base_offset: i64,
@@ -106,28 +108,29 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         self.entries.load(Ordering::Acquire)
     }
 
-    /// Entries that can still be pushed.
+    /// Returns the number of entries that can still be pushed.
     pub(crate) fn room(&self) -> u32 {
         self.capacity.saturating_sub(self.len())
     }
 
-    /// The last entry. Beside a writer that pushes it may be a mixture: it is for the writer itself, and for sealed indexes.
+    /// Returns the last entry. Only valid for the writer itself and for sealed indexes: beside a pushing writer its
+    /// words may be of two entries.
     pub(crate) fn last(&self) -> Option<[u32; WORDS]> {
         (self.len() > 0).then(|| std::array::from_fn(|word| self.last[word].load(Ordering::Relaxed)))
     }
 
-    /// What another index of the same entries is to know of its file. For the writer, as [`Self::last`].
+    /// Returns the file content for another index with the same entries. Only for the writer, like [`Self::last`].
     pub(crate) fn held(&self) -> Held<WORDS> {
         Held { entries: self.len(), last: self.last().unwrap_or([0; WORDS]), settled: false }
     }
 
-    /// [`Self::held`] of the first `entries` entries.
+    /// Returns [`Self::held`] of the first `entries` entries.
     pub(crate) fn held_below(&self, entries: u32) -> Result<Held<WORDS>, LogError> {
         let all = self.entries()?;
         Ok(Held { entries, last: entries.checked_sub(1).map_or([0; WORDS], |last| all.get(last)), settled: false })
     }
 
-    /// The entries that exist now.
+    /// Returns the current entries.
     pub(crate) fn entries(&self) -> Result<Entries<'_, WORDS>, LogError> {
         let len = self.len();
         if len == 0 {
@@ -138,7 +141,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         Ok(Entries { map: Some(map), len: len.min(mapped) })
     }
 
-    /// Makes the next `count` pushes (as far as there is room) free of failure: maps the file and gives it blocks.
+    /// Ensures that the next `count` pushes cannot fail, within the capacity: maps the file and allocates blocks.
     pub(crate) fn reserve(&self, count: u32) -> Result<(), LogError> {
         let count = count.min(self.room());
         if count == 0 {
@@ -157,7 +160,8 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         Ok(())
     }
 
-    /// Appends an entry that [`Self::reserve`] made room for; without room nothing happens, as an index is sparse.
+    /// Appends an entry for which [`Self::reserve`] allocated space. Without space the entry is dropped, since an
+    /// index is sparse.
     pub(crate) fn push(&self, entry: [u32; WORDS]) {
         let index = self.entries.load(Ordering::Relaxed);
         let end = (u64::from(index) + 1) * Self::ENTRY_BYTES;
@@ -172,15 +176,15 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         self.entries.store(index + 1, Ordering::Release);
     }
 
-    /// Appends an entry to a file that ends with the last one and is not mapped for pushes, in one write: a push would make
-    /// the file as long as it may become, map it, and have it cut again. False where that is not how the file is, or there is
-    /// no room.
+    /// Appends an entry with one write to a file that ends with the last entry and is not mapped for pushes. A push
+    /// would extend the file to its maximum size and map it, and the file would have to be trimmed again. Returns
+    /// false if the file is in another state or full.
     pub(crate) fn append_to_trimmed(&self, entry: [u32; WORDS]) -> Result<bool, LogError> {
         let index = self.entries.load(Ordering::Relaxed);
         if !self.trimmed.load(Ordering::Acquire) || index >= self.capacity {
             return Ok(false);
         }
-        // Until the write has succeeded nobody knows how the file ends.
+        // Until the write has succeeded, the end of the file is unknown.
         self.settled.store(false, Ordering::Release);
         self.trimmed.store(false, Ordering::Release);
         let path = self.path();
@@ -196,9 +200,9 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         Ok(true)
     }
 
-    /// Ends building the index anew, where a crash may have left a file. The file is taken over with its blocks: to free them
-    /// and to find new ones is most of what a recovery of many small logs would wait for. Old entries behind the new ones are
-    /// cleared. A file that no entry was pushed to stays until [`Self::trim`] cuts it: its bytes count for nothing.
+    /// Completes a rebuild of the index over a file that a crash may have left. The blocks of the file are reused,
+    /// because freeing and allocating them takes most of the recovery time of many small logs. Old entries after the
+    /// new ones are zeroed. A file without pushed entries stays until [`Self::trim`]: its bytes are ignored.
     pub(crate) fn end_anew(&self) {
         let Some(map) = self.map.get() else { return };
         for index in self.len()..(map.len() as u64 / Self::ENTRY_BYTES) as u32 {
@@ -210,7 +214,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         }
     }
 
-    /// Cuts the file to its entries (and creates it when there was none). Further pushes need another reservation.
+    /// Truncates the file to its entries, and creates it when absent. Further pushes need another reservation.
     pub(crate) fn trim(&self) -> Result<(), LogError> {
         if self.trimmed.load(Ordering::Acquire) {
             return Ok(());
@@ -222,12 +226,12 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         file::set_len(&file, bytes).map_err(LogError::io(&path))
     }
 
-    /// Whether anything of the file is mapped.
+    /// Returns whether any part of the file is mapped.
     pub(crate) fn is_mapped(&self) -> bool {
         self.map.get().is_some() || self.found.get().is_some()
     }
 
-    /// Whether the file ends with the last entry and is on the device.
+    /// Returns whether the file ends with the last entry and is on the device.
     pub(crate) fn is_settled(&self) -> bool {
         self.settled.load(Ordering::Acquire)
     }
@@ -272,8 +276,8 @@ impl<const WORDS: usize> IndexMap<WORDS> {
             let file = file::open(path)?;
             file::map(path, || MmapOptions::new().map_raw_read_only(&file))?
         };
-        // Otherwise touching one page of the sparse file makes the kernel fill all around it with zeros: its read-ahead,
-        // megabytes on some devices. Advice that is not taken costs just that.
+        // Without this advice, touching one page of the sparse file makes the kernel read ahead and allocate zeroed
+        // pages around it, megabytes on some devices. A failed advice has no other effect.
         let _ = map.advise(Advice::Random);
         Ok(map)
     }

@@ -1,7 +1,7 @@
-//! What lies beside the records of a segment: sparse indexes from offset and from time to a position, and the aborted
+//! The indexes of a segment: sparse indexes from offset and from timestamp to a position, and the aborted
 //! transactions.
 //!
-//! Owns their entries and their files. A [`index_map::IndexMap`] is the growing file that both sparse indexes are made of.
+//! Owns their entries and files. [`index_map::IndexMap`] is the growing file of both sparse indexes.
 
 pub(crate) mod index_map;
 pub(crate) mod offset_index;

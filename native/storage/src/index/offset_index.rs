@@ -1,6 +1,6 @@
-//! The offset index of a segment: relative offset and position, 8 bytes an entry, one per `index.interval.bytes`.
+//! The offset index of a segment: relative offset and position, 8 bytes per entry, one per `index.interval.bytes`.
 //!
-//! An entry holds the *last* offset of a batch and the position where that batch starts, as Kafka writes it.
+//! As in Kafka, an entry contains the *last* offset of a batch and the position where that batch starts.
 
 use std::sync::Arc;
 
@@ -8,22 +8,23 @@ use crate::LogError;
 use crate::directory::log_dir::{LogHome, OFFSET_INDEX_SUFFIX};
 use crate::index::index_map::{Entries, Held, IndexMap};
 
-/// Entries further apart than `index.interval.bytes` (its default is assumed) and this much have batches of more than 1 KiB
-/// between them: a few at most.
+/// If two entries are further apart than the default `index.interval.bytes` plus 1 KiB, the batches between them are
+/// large, and there are only a few.
 const FEW_BYTES: u64 = 5 << 10;
-/// Between entries further apart than twice that there is hardly more than the batch which the next one names.
+/// If two entries are further apart than this, there is hardly another batch between them than that of the second
+/// entry.
 const ONE_BYTES: u64 = 8 << 10;
 
-/// What an index says of an offset.
+/// The search range of an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Around {
     /// A position at or before the batch that contains the offset.
     pub(crate) floor: u64,
-    /// The batch of the next entry, where the distances say that it is probably the one.
+    /// The position of the next entry's batch, if the distances suggest that it contains the offset.
     pub(crate) likely: Option<u64>,
 }
 
-/// See the module.
+/// The offset index; see the module.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct OffsetIndex {
@@ -38,7 +39,7 @@ impl OffsetIndex {
         Self { map: IndexMap::new(home, base_offset, OFFSET_INDEX_SUFFIX, held, max_bytes), base_offset }
     }
 
-    /// A position at or before the batch that contains `offset`: 0 when no entry is at or below it.
+    /// Returns a position at or before the batch that contains `offset`; 0 when no entry is at or below it.
     pub(crate) fn floor_position(&self, offset: i64) -> Result<u64, LogError> {
         let relative =
             u32::try_from(offset - self.base_offset).unwrap_or(if offset < self.base_offset { 0 } else { u32::MAX });
@@ -46,12 +47,12 @@ impl OffsetIndex {
         Ok(found.map_or(0, |[_, position]| u64::from(position)))
     }
 
-    /// Where a search for `offset` begins, and where it may end at once.
+    /// Returns the start position of a search for `offset`, and the position of its likely batch.
     pub(crate) fn around(&self, offset: i64) -> Result<Around, LogError> {
         let entries = self.map.entries()?;
         let relative = u32::try_from(offset - self.base_offset).unwrap_or(u32::MAX);
         let below = entries.floor_index(|[last, _]| last <= relative);
-        // Before the first entry comes the segment's beginning, whose offset none is below.
+        // Before the first entry is the segment's start, which is below every offset.
         let (last, floor) = below.map_or((-1, 0), |index| {
             let [last, position] = entries.get(index);
             (i64::from(last), u64::from(position))
@@ -66,36 +67,38 @@ impl OffsetIndex {
         Ok(Around { floor, likely: likely.map(|[_, position]| u64::from(position)) })
     }
 
-    /// An offset below which every record lies before `position`, as far as the index knows.
+    /// Returns an offset below which every record lies before `position`, according to the index.
     pub(crate) fn covered(&self, position: u64) -> Result<i64, LogError> {
         let entries = self.map.entries()?;
         let within = entries.floor_index(|[_, start]| u64::from(start) <= position);
-        // The batch of that entry may end beyond the position; the one before it does not.
+        // The batch of that entry may end beyond the position. The batch of the entry before it does not.
         let before = within.and_then(|index| index.checked_sub(1)).map(|index| entries.get(index)[0]);
         Ok(before.map_or(self.base_offset, |last| self.base_offset + i64::from(last) + 1))
     }
 
-    /// The last offset of the first indexed batch that starts at `position` or beyond; `None` when there is none.
+    /// Returns the last offset of the first indexed batch that starts at or after `position`; `None` when there is
+    /// none.
     pub(crate) fn ceiling_offset(&self, position: u64) -> Result<Option<i64>, LogError> {
         let entries = self.map.entries()?;
         let at = partition_point(&entries, |[_, start]| u64::from(start) < position);
         Ok((at < entries.len()).then(|| self.base_offset + i64::from(entries.get(at)[0])))
     }
 
-    /// The last entry, for the writer: a batch's last offset and its position.
+    /// Returns the last entry: a batch's last offset and its position. Only for the writer.
     pub(crate) fn last(&self) -> Option<(i64, u64)> {
         let last = self.map.last();
         last.map(|[relative, position]| (self.base_offset + i64::from(relative), u64::from(position)))
     }
 
-    /// Adds the batch at `position` whose last offset is `last_offset`; the segment keeps both within 31 bits.
+    /// Adds the batch at `position` with the last offset `last_offset`. Both must fit in 31 bits, which the segment
+    /// ensures.
     pub(crate) fn push(&self, last_offset: i64, position: u64) {
         if let (Ok(relative), Ok(position)) = (u32::try_from(last_offset - self.base_offset), u32::try_from(position)) {
             self.map.push([relative, position]);
         }
     }
 
-    /// Number of entries that point at batches ending below `offset`.
+    /// Returns the number of entries of batches that end below `offset`.
     pub(crate) fn entries_below(&self, offset: i64) -> Result<u32, LogError> {
         let entries = self.map.entries()?;
         let relative = offset - self.base_offset;
@@ -103,7 +106,7 @@ impl OffsetIndex {
     }
 }
 
-/// Number of leading entries of which `holds` is true.
+/// Returns the number of leading entries that satisfy `holds`.
 pub(crate) fn partition_point<const WORDS: usize>(
     entries: &Entries<'_, WORDS>,
     holds: impl Fn([u32; WORDS]) -> bool,
@@ -130,7 +133,7 @@ mod tests {
         for offset in (90..21_200).step_by(3) {
             let naive = entries.iter().rev().find(|entry| entry.0 <= offset).map_or(0, |entry| entry.1);
             assert_eq!(index.floor_position(offset).unwrap(), naive, "{offset}");
-            // Entries this near to each other have many small batches between them: nothing is guessed.
+            // Between entries this near to each other are many small batches: no batch is likely.
             assert_eq!(index.around(offset.max(100)).unwrap(), Around { floor: naive, likely: None }, "{offset}");
             assert_eq!(index.entries_below(offset).unwrap() as usize, entries.iter().filter(|e| e.0 < offset).count());
         }

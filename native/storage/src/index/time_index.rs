@@ -1,8 +1,8 @@
-//! The time index of a segment: timestamp and relative offset, 12 bytes an entry.
+//! The time index of a segment: timestamp and relative offset, 12 bytes per entry.
 //!
-//! An entry `(t, o)` says: `t` is the largest timestamp of the segment up to the batch whose last offset is `o`, and that
-//! batch carries it. Timestamps strictly increase; the last entry is added when the segment is sealed, so that of a
-//! sealed segment the largest timestamp is known without reading the log.
+//! In an entry `(t, o)`, `t` is the largest timestamp of the segment up to the batch with the last offset `o`, and
+//! that batch has a record with it. Timestamps strictly increase. The last entry is added when the segment is sealed,
+//! so the largest timestamp of a sealed segment is known without reading the log.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::LogError;
 use crate::directory::log_dir::{LogHome, TIME_INDEX_SUFFIX};
 use crate::index::index_map::{Held, IndexMap};
 
-/// A timestamp in ms and the last offset of the batch that carries it. Timestamp -1: none.
+/// A timestamp in ms, and the last offset of the batch with that timestamp. Timestamp -1 means none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimestampOffset {
     pub(crate) timestamp: i64,
     pub(crate) offset: i64,
 }
 
-/// See the module.
+/// The time index; see the module.
 #[derive(Debug)]
 pub(crate) struct TimeIndex {
     pub(crate) map: IndexMap<3>,
@@ -31,17 +31,17 @@ impl TimeIndex {
         Self { map: IndexMap::new(home, base_offset, TIME_INDEX_SUFFIX, held, max_bytes), base_offset }
     }
 
-    /// The last entry, for the writer; `(-1, base offset)` when there is none.
+    /// Returns the last entry; `(-1, base offset)` when there is none. Only for the writer.
     pub(crate) fn last(&self) -> TimestampOffset {
         self.decode(self.map.last())
     }
 
-    /// The last entry whose timestamp is `timestamp` or less; `(-1, base offset)` when there is none.
+    /// Returns the last entry with a timestamp of at most `timestamp`; `(-1, base offset)` when there is none.
     pub(crate) fn floor(&self, timestamp: i64) -> Result<TimestampOffset, LogError> {
         Ok(self.decode(self.map.entries()?.floor(|entry| timestamp_of(entry) <= timestamp)))
     }
 
-    /// Adds an entry when its timestamp passes that of the last one.
+    /// Adds an entry if its timestamp is larger than that of the last one.
     pub(crate) fn maybe_push(&self, entry: TimestampOffset) {
         if entry.timestamp > self.last().timestamp
             && let Some(words) = self.encode(entry)
@@ -50,7 +50,7 @@ impl TimeIndex {
         }
     }
 
-    /// Adds the entry that a sealed segment ends with, when its timestamp passes that of the last one.
+    /// Adds the last entry of a sealed segment, if its timestamp is larger than that of the last one.
     pub(crate) fn finish(&self, entry: TimestampOffset) -> Result<(), LogError> {
         if entry.timestamp > self.last().timestamp
             && let Some(words) = self.encode(entry)
@@ -67,7 +67,7 @@ impl TimeIndex {
         Some([(entry.timestamp as u64 >> 32) as u32, entry.timestamp as u32, relative])
     }
 
-    /// Number of entries whose offset is below `offset`.
+    /// Returns the number of entries with an offset below `offset`.
     pub(crate) fn entries_below(&self, offset: i64) -> Result<u32, LogError> {
         let relative = offset - self.base_offset;
         Ok(crate::index::offset_index::partition_point(&self.map.entries()?, |[_, _, last]| i64::from(last) < relative))

@@ -1,11 +1,11 @@
-//! The index of aborted transactions of a segment: which of the records before it a `read_committed` reader leaves out.
+//! The index of aborted transactions of a segment, whose records a `read_committed` reader skips.
 //!
 //! ```text
 //! version int16 = 0 | producer_id int64 | first_offset int64 | last_offset int64 | last_stable_offset int64
 //! ```
-//! An entry stands in the segment that holds the abort marker. Last offsets (those of the markers) ascend, so a reader
-//! begins by binary search; an entry's last stable offset shows where it may stop. There is no file before the first
-//! entry. One writer appends (under the log's mutex) while any number of readers look entries up.
+//! An entry is in the segment with the abort marker. Last offsets (those of the markers) ascend, so a reader starts
+//! with a binary search. An entry's last stable offset shows where the reader may stop. The file is created with the
+//! first entry. One writer appends (under the log's mutex) while any number of readers search.
 
 use std::fs::File;
 use std::io;
@@ -27,18 +27,18 @@ pub const ENTRY_BYTES: usize = 34;
 /// An aborted transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AbortedTxn {
-    /// Whose it was.
+    /// The producer id.
     pub producer_id: i64,
     /// Offset of its first record.
     pub first_offset: i64,
-    /// Offset of the marker that ended it.
+    /// Offset of its abort marker.
     pub last_offset: i64,
-    /// The last stable offset that results from the marker: no transaction that began below it was open any more.
+    /// The last stable offset after the marker: no transaction that began below it was still open.
     pub last_stable_offset: i64,
 }
 
 impl AbortedTxn {
-    /// The entry's bytes.
+    /// Encodes the entry.
     #[must_use]
     pub fn encode(&self) -> [u8; ENTRY_BYTES] {
         let mut bytes = [0; ENTRY_BYTES];
@@ -50,10 +50,10 @@ impl AbortedTxn {
         bytes
     }
 
-    /// An entry from its bytes; `Err` with the version when that is not known.
+    /// Decodes an entry.
     ///
     /// # Errors
-    /// The version found.
+    /// The version number, if it is unknown.
     pub fn decode(bytes: &[u8; ENTRY_BYTES]) -> Result<Self, i16> {
         let version = i16::from_be_bytes([bytes[0], bytes[1]]);
         if version > VERSION {
@@ -73,21 +73,21 @@ impl AbortedTxn {
     }
 }
 
-/// See the module.
+/// The transaction index; see the module.
 #[derive(Debug)]
 pub(crate) struct TxnIndex {
     home: Arc<LogHome>,
     base_offset: i64,
-    /// Entries that readers may see: stored (Release) after the entry's bytes.
+    /// Number of entries visible to readers: stored (Release) after the entry's bytes.
     entries: AtomicU64,
-    /// Opened on first use; stays readable when the segment is removed.
+    /// Opened on first use. It stays readable after the segment is removed.
     file: OnceLock<File>,
-    /// Entries were added or cut since the last sync.
+    /// Whether entries were added or removed since the last sync.
     dirty: AtomicBool,
 }
 
 impl TxnIndex {
-    /// An index with `entries` entries in its file; without any there need be no file.
+    /// Creates an index for a file with `entries` entries. Without entries the file may be absent.
     pub(crate) fn new(home: Arc<LogHome>, base_offset: i64, entries: u64) -> Self {
         let (entries, dirty) = (AtomicU64::new(entries), AtomicBool::new(false));
         Self { home, base_offset, entries, file: OnceLock::new(), dirty }
@@ -101,7 +101,7 @@ impl TxnIndex {
         self.entries.load(Ordering::Acquire)
     }
 
-    /// Adds entries, whose last offsets ascend and are beyond those that are there.
+    /// Adds entries. Their last offsets must ascend and be larger than those in the index.
     pub(crate) fn append(&self, aborted: &[AbortedTxn]) -> Result<(), LogError> {
         if aborted.is_empty() {
             return Ok(());
@@ -115,8 +115,8 @@ impl TxnIndex {
         Ok(())
     }
 
-    /// Collects the transactions that a reader of these offsets has to leave out. `true` when those that
-    /// later segments hold cannot concern it.
+    /// Collects the aborted transactions in a range of offsets. Returns true when later segments have no entries for
+    /// the range.
     pub(crate) fn collect(&self, offsets: &Range<Offset>, into: &mut Vec<AbortedTxn>) -> Result<bool, LogError> {
         let entries = self.len();
         if entries == 0 {
@@ -138,12 +138,12 @@ impl TxnIndex {
         Ok(false)
     }
 
-    /// Number of entries whose marker lies below `offset`.
+    /// Returns the number of entries whose marker lies below `offset`.
     pub(crate) fn entries_below(&self, offset: i64) -> Result<u64, LogError> {
         self.partition_point(self.len(), |entry| entry.last_offset < offset)
     }
 
-    /// Cuts the file to its entries: another instance may have had more.
+    /// Truncates the file to its entries: another instance may have written more.
     pub(crate) fn trim(&self) -> Result<(), LogError> {
         let path = self.path();
         let cut = file::open_writable(&path).and_then(|cut| {
@@ -156,12 +156,12 @@ impl TxnIndex {
         }
     }
 
-    /// Opens the file, which is made where there is none: [`Self::append`] needs no descriptor then.
+    /// Opens the file, and creates it when absent, so that [`Self::append`] needs no file descriptor.
     pub(crate) fn prepare(&self) -> Result<(), LogError> {
         self.file().map(drop)
     }
 
-    /// Opens the file, where there is one: once it is renamed or removed, readers go on with it.
+    /// Opens the file if it exists, so that readers can use it after it is renamed or removed.
     pub(crate) fn open(&self) -> Result<(), LogError> {
         if self.len() > 0 { self.file().map(drop) } else { Ok(()) }
     }
@@ -183,7 +183,7 @@ impl TxnIndex {
             return Ok(file);
         }
         let path = self.path();
-        // An index that has entries and no file is not to be begun anew in silence.
+        // If the file of an index with entries is missing, no new file may replace it silently.
         let file = if self.len() == 0 { file::open_or_create(&path) } else { file::open_writable(&path) };
         let file = file.map_err(LogError::io(&path))?;
         Ok(self.file.get_or_init(|| file))
@@ -206,13 +206,13 @@ impl TxnIndex {
     }
 }
 
-/// Entries read in one go.
+/// Number of entries to read at once.
 const READ_AT_ONCE: u64 = 128;
 
 /// Reads the entries of an index file.
 ///
 /// # Errors
-/// What is wrong with it: a torn or unknown entry, or one out of order.
+/// The problem, as text: a torn or unknown entry, or one out of order.
 pub fn decode(bytes: &[u8]) -> Result<Vec<AbortedTxn>, String> {
     let (chunks, torn) = bytes.as_chunks::<ENTRY_BYTES>();
     if !torn.is_empty() {
@@ -231,10 +231,10 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<AbortedTxn>, String> {
     Ok(entries)
 }
 
-/// How many entries the index file of a segment holds, 0 without a file; `None` when it is damaged.
+/// Returns the number of entries in the index file of a segment, 0 without a file; `None` when the file is damaged.
 ///
 /// # Errors
-/// `Exhausted` when it cannot be looked at now: that says nothing about it.
+/// `Exhausted` when the file cannot be read for lack of resources. The file may be fine.
 pub(crate) fn check_file(directory: &Path, base_offset: i64) -> Result<Option<u64>, LogError> {
     let path = directory.join(crate::directory::log_dir::segment_file_name(base_offset, TXN_INDEX_SUFFIX));
     let bytes = match file::read(&path) {
@@ -311,8 +311,8 @@ mod tests {
     /// First offset, last offset and last stable offset of entries.
     const ENTRIES: &str = "0 1 0, 4 8 3, 9 13 14, 2 14 5, 7 15 11, 0 19 10, 15 26 27, 19 31 32, 33 37 37, 19 38 31, 33 43 41, \
          36 47 43, 43 54 54, 44 55 53, 50 57 56, 44 61 60";
-    /// What `TransactionIndex.collectAbortedTxns` of Kafka 4.3.1 finds among them: the offsets that a reader fetches (the second is
-    /// behind the last), whether later segments may concern it, and the numbers of the entries.
+    /// The results of `TransactionIndex.collectAbortedTxns` of Kafka 4.3.1 for these entries: the offsets of the
+    /// fetch (the second is exclusive), whether later segments may have more entries, and the numbers of the entries.
     const KAFKAS_SEARCHES: &str = "1 15 all 0 1 2 3 4 5, 9 12 all 2, 19 32 all 5 6 7, 30 40 all 7 8 9 10, 25 30 all 6 7, 20 28 all 6 7, \
          43 47 all 10 11 12, 59 69 more 15, 9 13 all 2, 0 13 all 0 1 2, 28 35 all 7 8, 21 22 all 6, 60 63 more 15, \
          17 29 all 5 6 7, 52 53 all 12, 17 21 all 5 6, 29 41 all 7 8 9 10, 57 71 more 14 15, 58 61 more 15, \

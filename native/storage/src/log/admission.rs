@@ -1,7 +1,6 @@
-//! What a leader makes of records as a producer sent them, before they are placed: checked, stamped, in the format and the
-//! codec that the log keeps.
+//! Admission: a leader validates, stamps and converts a producer's records before it assigns offsets.
 //!
-//! No lock is held here. A batch of the log's own format and codec is patched where it lies; anything else is made anew.
+//! Takes no lock. A batch in the log's format and codec is changed in place. Any other batch is built again.
 
 use std::cell::RefCell;
 
@@ -11,21 +10,21 @@ use pybroker_record::{
     recompress, up_convert, validate_headed,
 };
 
-/// A batch of an append: where it starts in the bytes, and its header (with offsets as soon as they are known).
+/// A batch of an append: its start in the bytes, and its header (with offsets once they are assigned).
 #[derive(Clone, Copy)]
 pub(crate) struct Placed {
     pub(crate) start: usize,
     pub(crate) header: BatchHeader,
 }
 
-/// Batches that may be appended: those sent, or those made of them.
+/// Validated batches: the sent bytes, or new batches built from them.
 pub(crate) enum Admitted<'a> {
     AsSent(&'a mut [u8], Vec<Placed>),
     Made(Vec<u8>, Vec<Placed>),
 }
 
 impl Admitted<'_> {
-    /// The bytes, and where each batch stands in them.
+    /// Returns the bytes, and the position of each batch in them.
     pub(crate) fn parts(&mut self) -> (&mut [u8], &mut Vec<Placed>) {
         match self {
             Self::AsSent(bytes, placed) => (bytes, placed),
@@ -34,21 +33,21 @@ impl Admitted<'_> {
     }
 }
 
-/// Records that a log's rules allow, which have no place in it yet.
+/// Validated records that have no offsets yet.
 pub struct AdmittedRecords<'a> {
     pub(crate) batches: Admitted<'a>,
-    /// The timestamp that the broker has set, ms; -1 under CreateTime.
+    /// The timestamp set by the broker, ms; -1 under CreateTime.
     pub(crate) log_append_time: i64,
 }
 
 thread_local! {
-    /// Where compressed batches decompress while they are checked.
+    /// The buffer for decompression during validation.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
-/// A scratch buffer that grew beyond this is not kept.
+/// A larger scratch buffer is freed after use.
 const SCRATCH_KEPT: usize = 4 << 20;
 
-/// Checks what was sent by the log's rules, and stamps, converts or recompresses it as they ask.
+/// Validates the sent batches, and stamps, converts or recompresses them as the log's settings require.
 pub(crate) fn admit<'a>(sent: SentRecords<'a>, config: &LogConfig, now_ms: i64) -> Result<Admitted<'a>, AppendError> {
     let rules = ValidateRules {
         max_message_bytes: config.max_message_bytes,
@@ -65,7 +64,7 @@ pub(crate) fn admit<'a>(sent: SentRecords<'a>, config: &LogConfig, now_ms: i64) 
             Some(_) => convert(sent.bytes, &rules, codec, scratch),
             None => keep(sent, &rules, codec, scratch),
         };
-        // Also after a batch that was refused: what decompresses to the limit is the likeliest to be.
+        // Also after a rejected batch: batches that decompress to the limit are often rejected.
         if scratch.capacity() > SCRATCH_KEPT {
             *scratch = Vec::new();
         }
@@ -73,7 +72,7 @@ pub(crate) fn admit<'a>(sent: SentRecords<'a>, config: &LogConfig, now_ms: i64) 
     })
 }
 
-/// Makes one batch of a set of old messages.
+/// Converts a set of old messages to one batch.
 fn convert<'a>(
     set: &[u8],
     rules: &ValidateRules,
@@ -88,7 +87,7 @@ fn convert<'a>(
     Ok(Admitted::Made(made, vec![Placed { start: 0, header }]))
 }
 
-/// Takes batches as they are; from the first on that is in another codec than the topic's they are made anew.
+/// Keeps batches as sent. From the first batch in another codec than the topic's on, copies or recompresses them.
 fn keep<'a>(
     sent: SentRecords<'a>,
     rules: &ValidateRules,
@@ -125,17 +124,18 @@ fn keep<'a>(
     })
 }
 
-/// Writes the broker's time into a batch, or its largest timestamp where it `stated` another.
+/// Sets the broker's time in a batch, or its true largest timestamp where the producer `stated` another.
 fn stamp(header: &mut BatchHeader, stated: i64, batch: &mut [u8], rules: &ValidateRules) {
     if rules.timestamp_type == TimestampType::LogAppendTime {
         header.set_log_append_time(batch, rules.now_ms);
     } else if header.max_timestamp != stated {
-        // Indexes and retention go by it, so it is not taken on the producer's word.
+        // Indexes and retention use this timestamp, so the producer's value is not trusted.
         header.set_max_timestamp(batch, header.max_timestamp);
     }
 }
 
-/// Appends a batch in the topic's codec to `made`, at most `limit` bytes. It has been decompressed into the scratch already, if it was compressed.
+/// Recompresses a batch to the topic's codec and appends it to `made`, at most `limit` bytes. A compressed batch has
+/// been decompressed into `scratch` already.
 fn recompressed(
     header: &BatchHeader,
     batch: &[u8],

@@ -1,7 +1,7 @@
-//! Appending: validate, de-duplicate, place, write once, index, publish.
+//! Appending: validate, deduplicate, assign offsets, write once, index, publish.
 //!
-//! Owns the order in which an append happens. Validation needs no lock; under the writer's mutex nothing is changed before
-//! the bytes are in the file, and readers see them only after indexes and producer state have them too.
+//! Owns the order of these steps. Validation needs no lock. Under the writer lock no state changes before the bytes
+//! are in the file. Readers see the bytes only after indexes and producer state include them.
 
 use std::io;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use pybroker_record::{
 };
 use pybroker_sys::file;
 
-/// Below this size a segment gets no blocks ahead: many small partitions shall not hold disk.
+/// Smaller segments get no preallocated blocks, so that many small partitions do not occupy disk space.
 const AHEAD_FROM: u64 = 64 << 10;
-/// Most bytes asked for ahead at once.
+/// Most bytes to preallocate at once.
 const AHEAD_MOST: u64 = 32 << 20;
 
-/// Where an append went.
+/// The result of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// Offset of the first record.
     pub first_offset: i64,
     /// Offset of the last record.
     pub last_offset: i64,
-    /// The timestamp the broker set, ms; -1 under CreateTime.
+    /// The timestamp set by the broker, ms; -1 under CreateTime.
     pub log_append_time: i64,
     /// First readable offset of the log.
     pub log_start_offset: i64,
@@ -40,13 +40,13 @@ pub struct Appended {
     pub record_count: usize,
     /// Largest timestamp among the batches, ms; -1 when none has one.
     pub max_timestamp: i64,
-    /// The batches were in the log already; the offsets are those of then.
+    /// Whether the batches were in the log already. The offsets are then those of the first append.
     pub duplicate: bool,
-    /// The append began a new segment: a flush of the ones before is due.
+    /// Whether the append rolled the log: a flush of the older segments is due.
     pub rolled: bool,
 }
 
-/// What rolling needs to know of an append.
+/// The properties of an append that decide whether the log rolls.
 #[derive(Clone, Copy)]
 pub(crate) struct Incoming {
     pub(crate) bytes: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Incoming {
 }
 
 impl Log {
-    /// Produce, of bytes whose batches are still to be found; see [`Log::append_sent`].
+    /// Appends a Produce whose batches are not parsed yet; see [`Log::append_sent`].
     ///
     /// # Errors
     /// See [`AppendError`]; after an error the log holds what it held before.
@@ -64,7 +64,7 @@ impl Log {
         self.append_sent(sent, leader_epoch, now_ms, TransactionCheck::Guarded(None))
     }
 
-    /// Produce: [`Log::append_deferred`], and the sync that `flush.messages` asks for.
+    /// Appends a Produce with [`Log::append_deferred`], and syncs the log if `flush.messages` requires it.
     ///
     /// # Errors
     /// See [`AppendError`]; after an error the log holds what it held before.
@@ -80,9 +80,11 @@ impl Log {
         Ok(appended)
     }
 
-    /// Validates every batch by the log's rules, converts old messages and what is not in the topic's codec, de-duplicates
-    /// by producer state, assigns offsets, leader epoch and (under LogAppendTime) timestamps in place, and writes all
-    /// batches at once. Whether a sync is due is the caller's to ask ([`Log::is_sync_due`]).
+    /// Validates every batch, converts old message formats and other codecs than the topic's, and rejects or
+    /// recognises duplicates by producer state. Assigns offsets, leader epoch and (under LogAppendTime) timestamps in
+    /// place, and writes all batches at once.
+    ///
+    /// The caller checks whether a sync is due ([`Log::is_sync_due`]).
     ///
     /// # Errors
     /// See [`AppendError`]; after an error the log holds what it held before.
@@ -96,10 +98,11 @@ impl Log {
         self.append_admitted(&mut self.admit(sent, now_ms)?, leader_epoch, now_ms, check)
     }
 
-    /// The first half of [`Log::append_deferred`], which needs no lock: what was sent, checked, stamped and converted.
+    /// The first half of [`Log::append_deferred`], which needs no lock: validates, stamps and converts the sent
+    /// records.
     ///
     /// # Errors
-    /// `Invalid`, or `TooLarge` for more than a segment holds.
+    /// `Invalid`, or `TooLarge` for more bytes than a segment can have.
     pub fn admit<'a>(&self, sent: SentRecords<'a>, now_ms: i64) -> Result<AdmittedRecords<'a>, AppendError> {
         let config = self.config.load();
         let mut batches = admit(sent, &config, now_ms)?;
@@ -114,8 +117,8 @@ impl Log {
         Ok(AdmittedRecords { batches, log_append_time })
     }
 
-    /// The second half of [`Log::append_deferred`], under the writer's lock. A leader that is fenced leaves the records as
-    /// they were admitted, so that they may be appended at a later epoch.
+    /// The second half of [`Log::append_deferred`], under the writer lock. If the leader is fenced, the records stay
+    /// as admitted, and can be appended at a later epoch.
     ///
     /// # Errors
     /// See [`AppendError`]; after an error the log holds what it held before.
@@ -140,7 +143,7 @@ impl Log {
         Ok(appended)
     }
 
-    /// Appends batches that have their offsets already (replication). They may leave gaps, but not go back.
+    /// Appends batches that have their offsets already (replication). Gaps are allowed, smaller offsets are not.
     ///
     /// # Errors
     /// See [`AppendError`]; after an error the log holds what it held before.
@@ -165,8 +168,8 @@ impl Log {
         Ok(appended)
     }
 
-    /// Appends batches made by this node (coordinators, the quorum): offsets and leader epoch are assigned in place,
-    /// client rules do not apply, but producers and coordinators that were fenced are refused.
+    /// Appends batches built by this node (coordinators, the quorum). Assigns offsets and leader epoch in place. The
+    /// rules for clients do not apply, but fenced producers and coordinators are rejected.
     ///
     /// # Errors
     /// See [`AppendError`]; after an error the log holds what it held before.
@@ -176,8 +179,8 @@ impl Log {
         Ok(appended)
     }
 
-    /// As [`Log::append_internal`], for a coordinator: a batch that begins a transaction is checked, markers are by the rule
-    /// of their `transaction.version` (`markers_bump_epoch`: 2 or later), and no sync is waited for.
+    /// Like [`Log::append_internal`], for a coordinator. A batch that begins a transaction is checked. Markers follow
+    /// the rule of their `transaction.version` (`markers_bump_epoch`: 2 or later). No sync is awaited.
     ///
     /// # Errors
     /// See [`AppendError`]; after an error the log holds what it held before.
@@ -203,11 +206,11 @@ impl Log {
         Ok(appended)
     }
 
-    /// Begins to verify a transaction: the guard that its first batch is to be appended with, or `None` where the
-    /// transaction is open here already, or its coordinator has confirmed it.
+    /// Begins the verification of a transaction. Returns the guard for the append of its first batch, or `None` when
+    /// the transaction is open in this log already or its coordinator has confirmed it.
     ///
     /// # Errors
-    /// `InvalidProducerEpoch` for an epoch that has gone by.
+    /// `InvalidProducerEpoch` for a fenced producer epoch.
     pub fn begin_verification(
         &self,
         beginning: BeginningTransaction,
@@ -220,8 +223,9 @@ impl Log {
         Ok(writer.verifications.begin(beginning, now_ms))
     }
 
-    /// Takes a coordinator's word, of its epoch, that a producer's transaction is open and has this partition: the first
-    /// batch needs no verification then. Nothing comes of it where the log knows of a later epoch of either.
+    /// Records a coordinator's confirmation that a producer's transaction is open and includes this partition. The
+    /// first batch then needs no verification. Does nothing if the log has a later producer epoch or coordinator
+    /// epoch.
     pub fn confirm_transaction(&self, confirmed: ConfirmedTransaction, now_ms: i64) {
         let mut writer = self.writer.lock();
         if writer.producers.may_confirm(confirmed) {
@@ -229,7 +233,7 @@ impl Log {
         }
     }
 
-    /// Every producer that the log remembers, by id.
+    /// Returns all producers of the log, ordered by producer id.
     pub fn active_producers(&self) -> Vec<(i64, ProducerEntry)> {
         let writer = self.writer.lock();
         let mut producers: Vec<_> = writer.producers.iter().map(|(id, entry)| (id, *entry)).collect();
@@ -252,7 +256,7 @@ impl Log {
         }
     }
 
-    /// Gives the batches the next offsets; the caller holds the writer, so they stay the next ones.
+    /// Assigns the next offsets to the batches. The caller holds the writer lock, so no other append can use them.
     fn assign(&self, batches: &mut [u8], placed: &mut [Placed], leader_epoch: i32) {
         let mut next = self.log_end_offset();
         for Placed { start, header } in placed {
@@ -288,7 +292,7 @@ impl Log {
         let interval = u64::from(config.index_interval_bytes);
         reserve_index(writer, &view, placed, interval)?;
         if staged.has_aborted() {
-            // Nothing may fail for want of a descriptor once the batches are written.
+            // After the batches are written, no step may fail for lack of a file descriptor.
             view.segments.active().txn_index.prepare()?;
         }
         self.write_bytes(writer, &config, &view, batches)?;
@@ -312,7 +316,7 @@ impl Log {
         })
     }
 
-    /// The answer to an append of no batch.
+    /// Returns the result of an append without batches.
     fn nothing(&self) -> Appended {
         let view = self.view.load();
         Appended {
@@ -328,7 +332,7 @@ impl Log {
         }
     }
 
-    /// Puts the bytes at the end of the active segment: all of them, or none.
+    /// Writes the bytes at the end of the active segment: all of them, or none.
     fn write_bytes(
         &self,
         writer: &mut Writer,
@@ -344,13 +348,15 @@ impl Log {
         let undone = file::set_len(log_file, view.end_position);
         let full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         let error = LogError::io(active.path())(source);
-        // A full disk, or memory that has run out, is no damage once the part that fitted is gone again; anything else is.
+        // A full disk or exhausted memory does no damage once the partial write is truncated. Any other error takes
+        // the log offline.
         Err(if (full || error.is_exhausted()) && undone.is_ok() { error } else { self.failed(error) }.into())
     }
 
-    /// Notes leader epochs that begin with these batches, before the batches are written, as Kafka does.
+    /// Assigns the leader epochs that begin with these batches, before the batches are written, as Kafka does.
     ///
-    /// An entry for a batch that is then not written is dropped by the next one that differs, or when the log is opened.
+    /// If a batch is then not written, the next different epoch entry or the next opening of the log removes its
+    /// entry.
     fn assign_epochs(&self, placed: &[Placed]) -> Result<(), LogError> {
         let mut file = self.epochs.lock();
         let news = |batch: &Placed, latest: Option<i32>| {
@@ -372,7 +378,7 @@ impl Log {
         Ok(())
     }
 
-    /// The sync that `flush.messages` asks for, where one is due.
+    /// Syncs the log if `flush.messages` requires it.
     ///
     /// # Errors
     /// `Io` when the log cannot be synced.
@@ -384,7 +390,8 @@ impl Log {
     }
 }
 
-/// What was written of transactions ends their verifications; `markers_bump_epoch` as in [`Log::append_coordinated`].
+/// Ends the verifications of the written transactional batches; `markers_bump_epoch` as in
+/// [`Log::append_coordinated`].
 fn end_verifications(writer: &mut Writer, placed: &[Placed], markers_bump_epoch: bool) {
     for Placed { header, .. } in placed.iter().filter(|batch| batch.header.is_transactional()) {
         writer.verifications.end(header, markers_bump_epoch);
@@ -395,7 +402,7 @@ fn corrupt(reason: String) -> AppendError {
     AppendError::Invalid(InvalidBatch::Corrupt(reason))
 }
 
-/// Finds the batches in bytes that another broker or this one made.
+/// Parses the batches in bytes from this or another broker.
 fn parse(batches: &[u8], check_crc: bool) -> Result<Vec<Placed>, AppendError> {
     let mut start = 0;
     let mut placed = Vec::with_capacity(1);
@@ -420,7 +427,7 @@ fn stage(writer: &Writer, batches: &[u8], placed: &[Placed], terms: &Terms<'_>) 
     Ok(staged)
 }
 
-/// Asks for blocks ahead of the write that needs them: as many again as the segment has, within bounds.
+/// Preallocates blocks before a write: as many bytes as the segment has, within bounds.
 ///
 /// Appending to reserved blocks costs a third to a half less than growing the file write by write (docs/adr/0003).
 fn reserve_ahead(writer: &mut Writer, config: &LogConfig, log_file: &std::fs::File, position: u64, bytes: u64) {
@@ -431,11 +438,11 @@ fn reserve_ahead(writer: &mut Writer, config: &LogConfig, log_file: &std::fs::Fi
     let ahead = if config.preallocate { config.segment_bytes } else { end.min(AHEAD_MOST) };
     let target = end.max((position + ahead).min(config.segment_bytes));
     file::reserve_beyond_end(log_file, position, target - position);
-    // Remembered even when it was refused: the next try is due a chunk later, not with every append.
+    // Recorded even if the preallocation failed: the next attempt is due after `target`, not at every append.
     writer.reserved = target;
 }
 
-/// Makes room for the index entries that these batches are due, while nothing is written yet.
+/// Reserves space for the index entries of these batches before anything is written.
 fn reserve_index(writer: &Writer, view: &View, placed: &[Placed], interval: u64) -> Result<(), LogError> {
     let mut since = writer.bytes_since_index;
     let mut due = 0;
@@ -454,7 +461,7 @@ fn reserve_index(writer: &Writer, view: &View, placed: &[Placed], interval: u64)
     Ok(())
 }
 
-/// Accounts for batches that are in the file now; returns the view that shows them.
+/// Updates indexes and writer state for batches that are in the file, and returns the view that includes them.
 fn index(writer: &mut Writer, view: &View, placed: &[Placed], interval: u64) -> View {
     let mut next = view.clone();
     let active = view.segments.active();

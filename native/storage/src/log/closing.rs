@@ -1,9 +1,9 @@
-//! Closing: a log is left so that it opens without a scan.
+//! Closing: leaves a log in a state that opens without a scan.
 //!
-//! Owns the order of steps, for one log and for many: first everything is written that the next start trusts (index ends, the
-//! producers' state), then it is waited for until it is on the device, and only then the log counts as closed and its recovery
-//! point follows. Many logs wait together: one sync of their file system costs what syncing each file of a few logs does. Who
-//! writes the clean-shutdown file is the owner's affair, and comes after all of this.
+//! Owns the order of steps, for one log and for many. First everything that the next opening trusts is written (index
+//! ends, the producer snapshot). Then it is synced. Only then the log counts as closed and its recovery point
+//! advances. Many logs share one sync of their file system, which costs as much as syncing the files of a few logs.
+//! The caller writes the clean-shutdown file after all of this.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -17,15 +17,15 @@ use crate::log::Log;
 use crate::log::state::{View, Writer};
 use pybroker_sys::file_system::FileSystem;
 
-/// Logs that a thread closes before it looks for more.
+/// Number of logs that a thread takes from the list at a time.
 const AT_ONCE: usize = 64;
 
 impl Log {
-    /// Ends appending and leaves the log so that it opens without a scan: data on the device, indexes trimmed, producer
-    /// state written. Reads go on. Closing twice is closing once.
+    /// Ends appending and leaves the log in a state that opens without a scan: data on the device, indexes trimmed,
+    /// producer snapshot written. Reads can continue. Closing a closed log does nothing.
     ///
     /// # Errors
-    /// `Io` with the path that failed: the shutdown is then not clean. `Exhausted`: it may be tried again.
+    /// `Io` with the path that failed: the shutdown is then not clean. After `Exhausted`, the caller may retry.
     pub fn close(&self) -> Result<(), LogError> {
         let _no_cleaning = self.end_cleaning();
         let mut writer = self.writer.lock();
@@ -41,8 +41,8 @@ impl Log {
         Ok(())
     }
 
-    /// Writes what the next start trusts, without waiting for the device; what is there to wait for, `None` when the log is
-    /// closed with that.
+    /// Writes everything that the next opening trusts, without waiting for the device. Returns the view to sync, or
+    /// `None` when the log needs no sync and is closed.
     fn begin_close(&self) -> Result<Option<Arc<View>>, LogError> {
         let _no_cleaning = self.end_cleaning();
         let mut writer = self.writer.lock();
@@ -58,7 +58,8 @@ impl Log {
         Ok(None)
     }
 
-    /// Closes the log that was synced since [`Self::begin_close`] gave this view of it; false when it has changed.
+    /// Closes a log that was synced after [`Self::begin_close`] returned this view. Returns false if the log has
+    /// changed since then.
     fn end_close(&self, view: &Arc<View>) -> bool {
         let _writer = self.writer.lock();
         let unchanged = Arc::ptr_eq(&self.view.load(), view) && !self.is_offline();
@@ -71,12 +72,12 @@ impl Log {
     fn end(&self, view: &View) {
         self.recovery_point.store(view.end_offset, Ordering::Release);
         self.closed.store(true, Ordering::Release);
-        // What is closed after it may need the descriptors; a thread that still reads opens a file again.
+        // The logs closed next may need the file descriptors. A thread that still reads opens the file again.
         view.segments.as_slice().iter().for_each(|segment| segment.close_file());
     }
 
-    /// Whether anything has to get to the device afterwards: a log without records has nothing that a start would miss, and
-    /// one that was not appended to is there already.
+    /// Writes the index ends and the producer snapshot, and returns whether a sync is due. A log without records
+    /// needs none, nor does a log that is on the device already.
     fn write_ends(&self, writer: &mut Writer, view: &View) -> Result<bool, LogError> {
         if view.end_offset == 0 {
             return Ok(false);
@@ -97,16 +98,16 @@ impl Log {
     fn sync_ends(&self, view: &View) -> Result<(), LogError> {
         let _flushing = self.flushing.lock();
         let active = view.segments.active();
-        // The next start trusts all of it: also what a flush leaves for recovery to rebuild.
+        // The next opening trusts the indexes too, which a plain flush leaves for recovery to rebuild.
         let indexes = active.offset_index.map.sync().and_then(|()| active.time_index.map.sync());
         indexes.and_then(|()| self.sync(view)).map_err(|error| self.failed_for_good(error))
     }
 }
 
-/// Closes many logs of one file system: what became of each, in their order.
+/// Closes many logs of one file system. Returns their results in the same order.
 ///
-/// From `shared_from` logs on that have something to be synced, `file_system` is synced once for all of them. The work is done
-/// on `threads` threads, as far as the system has any to give.
+/// If at least `shared_from` logs need a sync, `file_system` is synced once for all of them. The work runs on at most
+/// `threads` threads, fewer if the system cannot create them.
 pub fn close_all(
     logs: &[&Log],
     file_system: Option<&FileSystem>,
@@ -123,8 +124,8 @@ pub fn close_all(
     let ended = in_parallel(&begun, threads, |(log, begun)| match (begun, &synced) {
         (Ok(None) | Err(LogError::Io { .. } | LogError::Corrupt { .. } | LogError::Offline { .. }), _) => None,
         (Ok(Some(view)), Ok(true)) if log.end_close(view) => None,
-        // Not shared, or changed since: it waits by itself. What failed for want of a descriptor may find one now that the
-        // others are closed.
+        // The sync was not shared, or the log changed since: close it alone. A log that lacked a file descriptor may
+        // find one after the others are closed.
         (Ok(Some(_)), Ok(_)) | (Err(LogError::Exhausted { .. }), _) => Some(log.close()),
         (Ok(Some(_)), Err(error)) => Some(Err(log.failed(LogError::Io {
             path: log.directory().to_path_buf(),
@@ -135,7 +136,7 @@ pub fn close_all(
     results.map(|((_, begun), ended)| ended.unwrap_or_else(|| begun.map(drop))).collect()
 }
 
-/// Does `work` for every item on some threads, this one among them; the results in the order of the items.
+/// Applies `work` to every item on some threads, including this one. Returns the results in the order of the items.
 fn in_parallel<T: Sync, R: Send>(items: &[T], threads: NonZeroUsize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, Vec<R>)>> = Mutex::default();
@@ -149,7 +150,7 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], threads: NonZeroUsize, work: impl 
     };
     std::thread::scope(|scope| {
         for _ in 1..threads.get().min(items.len().div_ceil(AT_ONCE)) {
-            // Without another thread this one does the work.
+            // If no thread can be created, this one does all the work.
             let _ = std::thread::Builder::new().name("close".into()).spawn_scoped(scope, run);
         }
         run();

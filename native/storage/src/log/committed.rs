@@ -1,8 +1,8 @@
-//! What a `read_committed` reader may see: up to the first transaction that is not decided, and which records to leave out.
+//! Reads with `read_committed`: the first unstable offset, and the aborted transactions to skip.
 //!
-//! Owns the log's answer to "from where on is it unstable?"; the high watermark that bounds it too is the caller's. A
-//! reader takes the high watermark first and [`Log::first_unstable_offset`] second: a transaction is published before its
-//! first batch, so the lesser of both never lies inside one.
+//! Owns the log's first unstable offset; the caller bounds it by the high watermark. A reader must load the high
+//! watermark first and [`Log::first_unstable_offset`] second. A transaction is published before its first batch, so
+//! the lesser of both never lies inside a transaction.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -14,18 +14,19 @@ use crate::log::state::{View, Writer};
 use crate::{LogError, ReadError};
 use pybroker_record::Offset;
 
-/// A slice of the log, and the aborted transactions that have records in it (and perhaps some that have not).
+/// A slice of the log, and the aborted transactions with records in it. Transactions without records in it may be
+/// included.
 pub type CommittedSlice = (FileSlice, Vec<AbortedTxn>);
 
 impl Log {
-    /// Where the first transaction begins that is open, or whose marker the high watermark has not passed (see
-    /// [`Self::settle_transactions`]); `None` when everything is decided.
+    /// Returns the first offset of the earliest transaction that is open, or whose marker is not below the high
+    /// watermark (see [`Self::settle_transactions`]); `None` when all transactions are completed.
     pub fn first_unstable_offset(&self) -> Option<i64> {
         let offset = self.first_unstable.load(Ordering::SeqCst);
         (offset < i64::MAX).then(|| offset.max(self.log_start_offset()))
     }
 
-    /// The high watermark has come to this offset: transactions whose markers lie below are decided for good.
+    /// Completes the transactions whose markers are below the high watermark.
     pub fn settle_transactions(&self, high_watermark: i64) {
         if self.next_to_settle.load(Ordering::Acquire) < high_watermark {
             let mut writer = self.writer.lock();
@@ -34,15 +35,16 @@ impl Log {
         }
     }
 
-    /// Publishes to readers what the producers' state says now.
+    /// Publishes the producers' transaction state to readers.
     pub(crate) fn publish_transactions(&self, writer: &Writer) {
         let transactions = writer.producers.transactions();
         self.first_unstable.store(transactions.first_unstable().unwrap_or(i64::MAX), Ordering::SeqCst);
         self.next_to_settle.store(transactions.next_to_settle().unwrap_or(i64::MAX), Ordering::Release);
     }
 
-    /// The aborted transactions that have records among these offsets, by marker; perhaps some that have
-    /// not. Only of use below the last stable offset: beyond it more may be aborted later.
+    /// Returns the aborted transactions with records in a range of offsets, ordered by marker. Transactions without
+    /// records in the range may be included. Only valid below the last stable offset: records beyond it may be
+    /// aborted later.
     ///
     /// # Errors
     /// `Io` or `Corrupt` with the index file.
@@ -51,7 +53,7 @@ impl Log {
         aborted(&view, view.segments.floor(offsets.start.0), &offsets)
     }
 
-    /// [`Self::plan_read`] for a reader of committed records: the end is the last stable offset.
+    /// [`Self::plan_read`] for a `read_committed` reader. The end of the range is the last stable offset.
     ///
     /// # Errors
     /// As [`Self::plan_read`].
@@ -73,7 +75,7 @@ impl Log {
     }
 }
 
-/// An offset that the batches before `position` of a segment do not reach.
+/// Returns an exclusive upper bound for the offsets of the batches before `position` of a segment.
 fn upper_bound(view: &View, segment: usize, position: u64) -> Result<Offset, LogError> {
     let segments = view.segments.as_slice();
     let following = segments.get(segment + 1).map_or(view.end_offset, |next| next.base_offset());

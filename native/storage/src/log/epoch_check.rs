@@ -1,7 +1,7 @@
-//! Comparing `leader-epoch-checkpoint` with the batches of its log.
+//! Verification of `leader-epoch-checkpoint` against the batches of its log.
 //!
-//! The file has no checksum, and replicas are truncated by it: one flipped bit in it can cost whole replicas. Batches carry
-//! their leader epochs too, so a list that contradicts them is read from them again.
+//! The file has no checksum, and replicas truncate by it: one flipped bit in it can delete whole replicas. Batches
+//! contain their leader epochs too. If the file contradicts them, the epochs are rebuilt from the batches.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use crate::log::state::View;
 use crate::recovery::rebuild;
 use pybroker_record::{BatchHeader, Offset};
 
-/// The most epochs of a list that its text names.
+/// Most epochs of a list to include in a message.
 const MOST_NAMED: usize = 5;
 
-/// A list of leader epochs that contradicted its log, and the list that was read from the log instead.
+/// Leader epochs that contradicted the log, and the epochs rebuilt from the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairedEpochs {
     pub before: Vec<EpochStart>,
@@ -31,7 +31,7 @@ impl fmt::Display for RepairedEpochs {
     }
 }
 
-/// The last epochs of a list in words.
+/// Returns a text with the last epochs of a list.
 fn named(starts: &[EpochStart]) -> String {
     let left_out = starts.len().saturating_sub(MOST_NAMED);
     let last = starts[left_out..].iter().map(|start| format!("epoch {} at {}", start.epoch, start.start_offset));
@@ -44,11 +44,12 @@ fn named(starts: &[EpochStart]) -> String {
 }
 
 impl Log {
-    /// Compares the leader epochs with the batches where each of them begins and ends. Where they differ, the epochs are read
-    /// from all batches again, and the file is replaced. Appends wait meanwhile.
+    /// Compares the leader epochs with the first and the last batch of each epoch. If they differ, rebuilds the
+    /// epochs from all batches and replaces the file. Appends wait meanwhile.
     ///
-    /// `newest` is the leader epoch of the partition in the metadata: no record has a later one. A list without a later epoch is
-    /// compared once: replicas can cause a comparison by a Fetch, and each one reads two batches of every epoch.
+    /// `newest` is the partition's leader epoch in the metadata: no record has a later one. A list without a later
+    /// epoch is compared only once, because replicas can trigger a comparison with a Fetch, and each comparison reads
+    /// two batches of every epoch.
     ///
     /// # Errors
     /// `Io` or `Corrupt` when the log cannot be read, `Io` when the file cannot be replaced.
@@ -65,7 +66,7 @@ impl Log {
         file.verified = true;
         let repaired = RepairedEpochs { before: file.epochs.starts().to_vec(), after: epochs.starts().to_vec() };
         if epochs == file.epochs {
-            // The epochs of the batches themselves are no order that a list can have.
+            // The batches' own epochs are not in ascending order, so no list can be built from them.
             return Ok(None);
         }
         epochs.write(&self.home.path(), false)?;
@@ -75,7 +76,7 @@ impl Log {
     }
 }
 
-/// Whether the first and the last batch of each epoch have it.
+/// Returns whether the first and the last batch of each epoch have that epoch.
 fn is_consistent(view: &View, epochs: &LeaderEpochs) -> Result<bool, LogError> {
     let starts = epochs.starts();
     let (log_start, end) = (view.log_start_offset, view.end_offset);
@@ -93,8 +94,8 @@ fn is_consistent(view: &View, epochs: &LeaderEpochs) -> Result<bool, LogError> {
     Ok(true)
 }
 
-/// Whether the first and the last batch of these offsets have an epoch, as far as batches have one. Compaction can leave none
-/// of them.
+/// Returns whether the first and the last batch of a range of offsets have an epoch. Batches without an epoch match,
+/// and so does a range without batches (after compaction).
 fn has_epoch(view: &View, epoch: Option<i32>, offsets: Range<Offset>) -> Result<bool, LogError> {
     let (Offset(from), Offset(to)) = (offsets.start, offsets.end);
     if from >= to {
@@ -110,7 +111,7 @@ fn has_epoch(view: &View, epoch: Option<i32>, offsets: Range<Offset>) -> Result<
     Ok(true)
 }
 
-/// The first batch that ends at an offset or later.
+/// Returns the first batch whose last offset is at least `offset`.
 fn batch_at(view: &View, offset: i64) -> Result<Option<BatchHeader>, LogError> {
     for (at, segment) in view.segments.as_slice().iter().enumerate().skip(view.segments.floor(offset)) {
         if let Some(found) = segment.find_batch(offset, view.limit_of(at))? {
@@ -120,8 +121,8 @@ fn batch_at(view: &View, offset: i64) -> Result<Option<BatchHeader>, LogError> {
     Ok(None)
 }
 
-/// The epochs of all batches, none later than `newest`. Of the list `before` only the last entry is used: a leader that has
-/// appended nothing yet.
+/// Rebuilds the epochs from all batches, up to `newest`. Keeps the last entry of `before` if it begins at the log
+/// end: that leader has appended no record yet.
 fn read_epochs(view: &View, before: &LeaderEpochs, newest: i32) -> Result<LeaderEpochs, LogError> {
     let (start, end) = (view.log_start_offset, view.end_offset);
     let mut epochs = LeaderEpochs::default();

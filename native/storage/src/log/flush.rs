@@ -1,7 +1,7 @@
-//! Making the log durable: syncing, the recovery point.
+//! Flushing a log to the device, and its recovery point.
 //!
-//! Owns the claim "everything below the recovery point is on the device". A sync that failed is never tried again as if it
-//! could succeed: the pages may be gone; the log goes offline instead.
+//! Owns the invariant "everything below the recovery point is on the device". A failed sync is never retried, since
+//! the kernel may have dropped the dirty pages. The log goes offline instead.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -15,16 +15,16 @@ use pybroker_sys::file;
 static FLUSHES: AtomicU64 = AtomicU64::new(0);
 static FLUSH_NS: AtomicU64 = AtomicU64::new(0);
 
-/// How many times this process has made a log durable, and the nanoseconds that they took, together.
+/// Returns how many times this process has flushed a log, and the nanoseconds that all flushes took together.
 #[must_use]
 pub fn flush_times() -> (u64, u64) {
     (FLUSHES.load(Ordering::Relaxed), FLUSH_NS.load(Ordering::Relaxed))
 }
 
 impl Log {
-    /// Waits until everything appended so far is on the device; returns the new recovery point.
+    /// Waits until all records appended so far are on the device, and returns the new recovery point.
     ///
-    /// Concurrent callers share the work: who waited finds it done.
+    /// Concurrent callers share the work: a caller that waited for another flush usually finds its records synced.
     ///
     /// # Errors
     /// `Io` with the path that failed; the log is then offline.
@@ -35,7 +35,7 @@ impl Log {
         }
         let _flushing = self.flushing.lock();
         if self.closed.load(Ordering::Acquire) {
-            // Closed logs are flushed, and deleted ones have no files.
+            // Closed logs are flushed, and deleted logs have no files.
             return Ok(self.recovery_point());
         }
         let view = self.view.load_full();
@@ -51,12 +51,12 @@ impl Log {
         Ok(view.end_offset)
     }
 
-    /// Whether as many records as `flush.messages` allows, or more, are not on the device.
+    /// Returns whether the number of records that are not on the device has reached `flush.messages`.
     pub fn is_sync_due(&self) -> bool {
         self.log_end_offset() - self.recovery_point() >= self.config.load().flush_messages
     }
 
-    /// Flushes when the last time is `flush.ms` ago; whether it did.
+    /// Flushes the log if the last flush is at least `flush.ms` ago. Returns whether it flushed.
     ///
     /// # Errors
     /// As [`Self::flush`].
@@ -69,11 +69,11 @@ impl Log {
         Ok(due)
     }
 
-    /// Syncs what the view has beyond the recovery point. Indexes of sealed segments are synced with them: recovery trusts
-    /// those below the recovery point, and rebuilds the others.
+    /// Syncs the records of the view beyond the recovery point. The indexes of sealed segments are synced too:
+    /// recovery trusts those below the recovery point, and rebuilds the others.
     pub(crate) fn sync(&self, view: &View) -> Result<(), LogError> {
         let recovery_point = self.recovery_point();
-        // A segment that was synced to its end and sealed since has its indexes still to be synced.
+        // The indexes of a segment that was synced to its end and then sealed are not synced yet.
         let rolled = self.directory_dirty.load(Ordering::Acquire);
         let first = view.segments.floor(recovery_point - i64::from(rolled));
         for (index, segment) in view.segments.as_slice().iter().enumerate().skip(first) {
@@ -82,14 +82,15 @@ impl Log {
                 continue;
             }
             match sync_segment(segment, active) {
-                // Its files were renamed or removed meanwhile: nobody will miss its records.
+                // The segment was removed meanwhile, so its records need no sync.
                 Err(_) if segment.is_retired() => {}
                 synced => synced?,
             }
             segment.txn_index.sync()?;
         }
         let mut epochs = self.epochs.lock();
-        // The mark goes before the sync, which covers what was made until then; without a descriptor for it, it comes back.
+        // The flag is cleared before the sync, which covers all files created until then. If the sync fails, the flag
+        // is set again.
         let directory_dirty = self.directory_dirty.swap(false, Ordering::AcqRel);
         let synced = if epochs.dirty {
             // Syncs the directory as well.

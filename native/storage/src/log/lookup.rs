@@ -1,7 +1,7 @@
-//! Looking up: records by timestamp, offsets by leader epoch.
+//! Lookups: records by timestamp, and offsets by leader epoch.
 //!
-//! Owns ListOffsets' and OffsetForLeaderEpoch's answers as far as the log knows them; bounds by watermark are the
-//! caller's. Time indexes lead to a batch, its records to the exact offset.
+//! Owns the log's part of ListOffsets and OffsetForLeaderEpoch; the caller applies the watermarks. A time index entry
+//! leads to a batch, and the records of the batch to the exact offset.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::segment::batch_scan::{BatchScan, ScannedBatch};
 use crate::{LogError, ReadError};
 use pybroker_record::{BatchHeader, Offset, visit_records};
 
-/// A record found by time.
+/// A record found by its timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimestampAndOffset {
     /// The record's timestamp, ms.
     pub timestamp: i64,
     /// The record's offset.
     pub offset: i64,
-    /// Leader epoch of its batch; -1 when unknown.
+    /// Leader epoch of the record's batch; -1 when unknown.
     pub leader_epoch: i32,
 }
 
 impl Log {
-    /// The first record whose timestamp is `target_ms` or later; `None` when there is none.
+    /// Returns the first record with a timestamp of at least `target_ms`; `None` when there is none.
     ///
     /// # Errors
     /// `Io` when a segment cannot be read.
@@ -34,7 +34,7 @@ impl Log {
         self.look(|view| self.find_timestamp_in(view, target_ms))
     }
 
-    /// The first record that carries the largest timestamp of the log; `None` when no record has one.
+    /// Returns the first record with the largest timestamp of the log; `None` when no record has a timestamp.
     ///
     /// # Errors
     /// `Io` when a segment cannot be read.
@@ -42,7 +42,7 @@ impl Log {
         self.look(|view| self.max_timestamp_in(view))
     }
 
-    /// Looks at one view of the log, and again where segments went away between the look and the read.
+    /// Runs `what` on a view of the log. Retries if it failed and the segments changed meanwhile.
     fn look<T>(&self, what: impl Fn(&View) -> Result<T, LogError>) -> Result<T, ReadError> {
         loop {
             let view = self.view.load_full();
@@ -76,7 +76,7 @@ impl Log {
         let mut best = None;
         for (index, segment) in view.segments.as_slice().iter().enumerate() {
             let largest = segment.largest_timestamp();
-            // The earliest of equals, as Kafka answers.
+            // Of equal timestamps the earliest record wins, as in Kafka.
             if largest.timestamp < 0 || best.is_some_and(|best: TimestampAndOffset| largest.timestamp <= best.timestamp)
             {
                 continue;
@@ -94,15 +94,15 @@ impl Log {
         if best.is_some() { Ok(best) } else { self.first_without_timestamp(view, max_bytes) }
     }
 
-    /// The first record of a log whose records have no timestamps, with the timestamp -1, as Apache Kafka returns it. Records
-    /// of the first format cannot have one, and none of them is returned.
+    /// Returns the first record of a log whose records have no timestamps, with the timestamp -1, as Apache Kafka
+    /// does. Records of message format 0 cannot have a timestamp, and are skipped.
     fn first_without_timestamp(&self, view: &View, max_bytes: usize) -> Result<Option<TimestampAndOffset>, LogError> {
         let wanted = |at: TimestampOffset| at.offset >= view.log_start_offset;
         for (index, segment) in view.segments.as_slice().iter().enumerate() {
             let limit = view.limit_of(index);
             let from = view.log_start_offset.max(segment.base_offset());
             let Some(first) = segment.find_batch(from, limit)? else { continue };
-            // At most one segment of the first format is read: a walk through each of them would find no record.
+            // At most one segment of message format 0 is read, since none of its records can be returned.
             if index > 0 && first.header.magic == 0 {
                 continue;
             }
@@ -114,20 +114,20 @@ impl Log {
         Ok(None)
     }
 
-    /// The newest leader epoch that has begun in this log.
+    /// Returns the latest leader epoch of this log.
     pub fn latest_epoch(&self) -> Option<i32> {
         self.epochs.lock().epochs.latest()
     }
 
-    /// OffsetForLeaderEpoch: the largest known epoch at or below `epoch`, and the offset where it ends; `(-1, -1)` when
-    /// that is not known.
+    /// Returns the largest known epoch at or below `epoch` and its end offset (OffsetForLeaderEpoch); `(-1, -1)` when
+    /// unknown.
     pub fn end_offset_for_epoch(&self, epoch: i32) -> (i32, i64) {
         let log_end_offset = self.log_end_offset();
         self.epochs.lock().epochs.end_offset_for(epoch, log_end_offset)
     }
 
-    /// Notes that `epoch` begins at the log end (this node becomes leader); an epoch that has begun already is no news.
-    /// Appends of older epochs are refused from then on.
+    /// Assigns `epoch` to the log end, when this node becomes leader. A known epoch changes nothing. Later appends
+    /// with an older epoch are rejected.
     ///
     /// # Errors
     /// `Io` when the epoch file cannot be replaced.
@@ -145,17 +145,19 @@ impl Log {
         Ok(())
     }
 
-    /// Refuses what leaders of epochs below `epoch` append: this node leads no more. An append that is under way is in the
-    /// log when this returns.
+    /// Rejects later appends with an epoch below `epoch`, because this node is not the leader any more. An append in
+    /// progress is in the log when this returns.
     pub fn fence_leaders_before(&self, epoch: i32) {
         let mut writer = self.writer.lock();
         writer.oldest_epoch = writer.oldest_epoch.max(epoch);
     }
 }
 
-/// Where a search by time begins: at the batch of a time index entry, or of `log_start` where that is later. The index is a hint. An
-/// entry whose batch does not have the entry's timestamp is damaged, and the whole segment is searched. So is one before time
-/// began, which stands for no entry: its offset means nothing.
+/// Returns the position where a search by timestamp starts: the batch of a time index entry, or the batch of
+/// `log_start` if that is later.
+///
+/// The index is a hint. If the batch does not have the entry's timestamp, the entry is damaged and the whole segment
+/// is searched. A negative timestamp stands for no entry: the whole segment is searched too.
 fn start_behind(
     segment: &Segment,
     entry: TimestampOffset,
@@ -173,7 +175,8 @@ fn start_behind(
     Ok(segment.find_batch(log_start, limit)?.map_or(limit, |found| found.position))
 }
 
-/// The largest timestamp among the records from `offset` on: what the segment remembers may lie below the log start.
+/// Returns the record with the largest timestamp at `offset` or later. The segment's own largest timestamp may be of
+/// a record below the log start.
 fn largest_from(
     segment: &Segment,
     offset: i64,
@@ -191,7 +194,7 @@ fn largest_from(
     }
 }
 
-/// The first record that is `wanted`, among the batches from `start` on that may contain it.
+/// Returns the first `wanted` record in those batches from `start` on that may contain one.
 fn search(
     segment: &Segment,
     start: u64,

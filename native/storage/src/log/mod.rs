@@ -1,8 +1,8 @@
-//! The log of one partition: its shared state, and what can be asked of it at any time.
+//! The log of one partition: its shared state and its accessors.
 //!
-//! Owns the published [`View`] that readers take without a lock, and the [`Writer`] behind the mutex that all changes take.
-//! What is done with them stands in the sibling modules: `opening`, `append`, `read`, `lookup`, `epoch_check`, `roll`,
-//! `flush`, `closing`, `truncation`, `removal`.
+//! Owns the published [`View`], which readers load without a lock, and the [`Writer`] behind the mutex that every
+//! change locks. The operations are in the sibling modules: `opening`, `append`, `read`, `lookup`, `epoch_check`,
+//! `roll`, `flush`, `closing`, `truncation`, `removal`.
 //!
 //! Lock order: cleaning, then writer, then flush, then epochs.
 
@@ -42,118 +42,120 @@ use pybroker_record::{Compression, Offset};
 pub struct Log {
     pub(crate) home: Arc<LogHome>,
     pub(crate) config: ArcSwap<LogConfig>,
-    /// What readers see: replaced as a whole, by the holder of `writer` only.
+    /// The state that readers see. The holder of `writer` replaces it as a whole.
     pub(crate) view: ArcSwap<View>,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) epochs: Mutex<EpochFile>,
-    /// Held by the pass that compacts the log, from its beginning to its end.
+    /// Locked by a cleaner pass from its beginning to its end.
     pub(crate) cleaning: Mutex<()>,
-    /// How many wait for that pass to end, or keep others from beginning.
+    /// Number of threads that wait for the cleaner pass to end, or prevent the next one.
     pub(crate) cleaning_ends: AtomicU32,
-    /// Held while data is synced: a thread that waits for it finds the work of the one before done.
+    /// Locked during a sync. A thread that waited for the lock usually finds its records synced.
     pub(crate) flushing: Mutex<()>,
-    /// First offset of a transaction that is not decided; `i64::MAX` for none. Changed by the holder of `writer` only,
-    /// and before the batch that changes it is published.
+    /// First offset of the earliest incomplete transaction; `i64::MAX` for none. Only the holder of `writer` changes
+    /// it, before it publishes the batch that causes the change.
     pub(crate) first_unstable: AtomicI64,
-    /// The smallest marker that waits for the high watermark; `i64::MAX` for none.
+    /// The smallest marker offset that waits for the high watermark; `i64::MAX` for none.
     pub(crate) next_to_settle: AtomicI64,
-    /// Everything below is on the device. Changed by the holder of `flushing` only.
+    /// All records below this offset are on the device. Only the holder of `flushing` changes it.
     pub(crate) recovery_point: AtomicI64,
-    /// When `flush.ms` was last seen to be over, ms.
+    /// Time of the last flush by `flush.ms`, ms.
     pub(crate) flushed_ms: AtomicI64,
-    /// A segment file was made since the directory was last synced.
+    /// Whether a segment file was created since the directory was last synced.
     pub(crate) directory_dirty: AtomicBool,
-    /// The log's directory was made since the one above it was last synced.
+    /// Whether the log's directory was created since its parent was last synced.
     pub(crate) parent_dirty: AtomicBool,
-    /// A write or sync failed: what is on the device is in doubt, and nothing is changed or synced any more.
+    /// Whether a write or sync failed. The state on the device is then unknown, and nothing is changed or synced any
+    /// more.
     pub(crate) failure: AtomicBool,
-    /// Closed or deleted: nothing is appended any more.
+    /// Whether the log is closed or deleted. Appends are then rejected.
     pub(crate) closed: AtomicBool,
     /// See [`Self::is_missing_records`].
     pub(crate) is_missing_records: bool,
-    /// The first offset that is missing within the log; `i64::MAX` for none. Changed by the holder of `writer` only.
+    /// The first missing offset of a hole within the log; `i64::MAX` for none. Only the holder of `writer` changes
+    /// it.
     pub(crate) hole: AtomicI64,
 }
 
 impl Log {
-    /// The directory the log lives in now.
+    /// Returns the current directory of the log.
     pub fn directory(&self) -> Arc<Path> {
         self.home.path()
     }
 
-    /// Whether its opening has found that records are missing which may have been acknowledged.
+    /// Returns whether recovery found that records are missing which may have been acknowledged.
     pub fn is_missing_records(&self) -> bool {
         self.is_missing_records
     }
 
-    /// The first offset that is missing within the log, which continues behind it; `None` where nothing is known to be missing.
+    /// Returns the first missing offset of a hole within the log; `None` if no hole is known.
     pub fn hole(&self) -> Option<Offset> {
         let hole = self.hole.load(Ordering::Acquire);
         (hole < self.log_end_offset() && hole >= self.log_start_offset()).then_some(Offset(hole))
     }
 
-    /// First readable offset.
+    /// Returns the first readable offset.
     pub fn log_start_offset(&self) -> i64 {
         self.view.load().log_start_offset
     }
 
-    /// Offset of the next record.
+    /// Returns the offset of the next record.
     pub fn log_end_offset(&self) -> i64 {
         self.view.load().end_offset
     }
 
-    /// Bytes of all segments.
+    /// Returns the bytes of all segments.
     pub fn size_bytes(&self) -> u64 {
         let view = self.view.load();
         view.segments.sealed_bytes() + view.end_position
     }
 
-    /// Number of segments.
+    /// Returns the number of segments.
     pub fn segment_count(&self) -> usize {
         self.view.load().segments.len()
     }
 
-    /// Everything below this offset is known to be on the device.
+    /// Returns the offset below which all records are known to be on the device.
     pub fn recovery_point(&self) -> i64 {
         self.recovery_point.load(Ordering::Acquire)
     }
 
-    /// Changes the settings from the next append on; index sizes from the next segment on.
+    /// Changes the settings: index sizes from the next segment on, the others from the next append on.
     pub fn set_config(&self, config: LogConfig) {
         self.config.store(Arc::new(config));
     }
 
-    /// The most that one append may have (`segment.bytes`).
+    /// Returns the most bytes of one append (`segment.bytes`).
     pub fn segment_bytes(&self) -> u64 {
         self.config.load().segment_bytes
     }
 
-    /// The codec that batches are stored in; `None` leaves each in its producer's.
+    /// Returns the codec of stored batches; `None` keeps each producer's codec.
     pub fn compression(&self) -> Option<Compression> {
         self.config.load().compression
     }
 
-    /// The largest batch that is taken (`max.message.bytes`).
+    /// Returns the size of the largest accepted batch (`max.message.bytes`).
     pub fn max_message_bytes(&self) -> usize {
         self.config.load().max_message_bytes
     }
 
-    /// The most that a batch may decompress to.
+    /// Returns the most bytes that a batch may decompress to.
     pub fn max_decompressed_bytes(&self) -> usize {
         self.config.load().max_decompressed_bytes
     }
 
-    /// Whether appends are acknowledged when a shared sync has covered them (`flush=group`).
+    /// Returns whether appends are acknowledged only after a shared sync (`flush=group`).
     pub fn is_synced_in_groups(&self) -> bool {
         self.config.load().flush_group
     }
 
-    /// Its directory failed elsewhere: nothing is changed or synced any more.
+    /// Takes the log offline because its directory failed. Nothing is changed or synced any more.
     pub fn take_offline(&self) {
         self.failure.store(true, Ordering::Release);
     }
 
-    /// Whether a failure or [`Self::close`] has ended appending.
+    /// Returns whether a failure or [`Self::close`] has ended appending.
     pub fn is_offline(&self) -> bool {
         self.failure.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire)
     }
@@ -166,15 +168,15 @@ impl Log {
         if self.failure.load(Ordering::Acquire) { Err(self.offline()) } else { Ok(()) }
     }
 
-    /// Segments whose files are open.
+    /// Returns the number of segments with open files.
     pub fn open_files(&self) -> usize {
         self.view.load().segments.as_slice().iter().filter(|segment| segment.is_file_open()).count()
     }
 
-    /// Closes the files of segments that nobody has used since this was last called; how many. They are opened again on
-    /// their next use. A log that is being changed at this moment is left alone.
+    /// Closes the files of segments that were not used since the last call, and returns how many. The next use opens
+    /// them again. Does nothing while another thread holds the writer lock.
     pub fn close_idle_files(&self) -> usize {
-        // A thread that renames files holds the writer, and goes on with files that are open.
+        // A thread that renames files holds the writer lock and relies on open files.
         let Some(_writer) = self.writer.try_lock() else { return 0 };
         let view = self.view.load();
         view.segments.as_slice().iter().filter(|segment| segment.close_idle_file()).count()
@@ -184,14 +186,14 @@ impl Log {
         LogError::Offline { path: self.home.path().to_path_buf() }
     }
 
-    /// Takes the log offline and hands the error on, of an operation that may have been left half done.
+    /// Takes the log offline after an operation that may be half done, and returns the error.
     pub(crate) fn failed(&self, error: LogError) -> LogError {
         self.failure.store(true, Ordering::Release);
         error.half_done()
     }
 
-    /// [`Self::failed`] for an operation that can be done again from its beginning: the want of a descriptor or of memory
-    /// leaves the log as it is.
+    /// Like [`Self::failed`], for an operation that can be repeated from its beginning: a lack of file descriptors or
+    /// memory leaves the log online.
     pub(crate) fn failed_for_good(&self, error: LogError) -> LogError {
         if error.is_exhausted() { error } else { self.failed(error) }
     }

@@ -1,4 +1,4 @@
-//! Opening a log: what recovery has loaded becomes a [`Log`].
+//! Opening a log: builds a [`Log`] from the state that recovery has loaded.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32};
@@ -13,10 +13,10 @@ use crate::recovery;
 use crate::{LogConfig, LogError, OpenLog, Recovered, RecoveryProgress};
 
 impl Log {
-    /// Opens the log in `dir`; directory and first segment are made when they are absent.
+    /// Opens the log in `dir`. Creates the directory and the first segment when they are absent.
     ///
-    /// After an unclean shutdown, everything from the recovery point's segment on is checked, torn tails are cut, indexes
-    /// and producer state rebuilt.
+    /// After an unclean shutdown, recovery checks every segment from the recovery point on, truncates a torn tail,
+    /// and rebuilds indexes and producer state.
     ///
     /// # Errors
     /// `Io` with the path that failed.
@@ -24,7 +24,7 @@ impl Log {
         Self::open_with_progress(dir, config, how, &RecoveryProgress::default())
     }
 
-    /// [`Self::open`] that reports how far its recovery is.
+    /// Like [`Self::open`], and reports the progress of recovery.
     ///
     /// # Errors
     /// As [`Self::open`].

@@ -1,6 +1,6 @@
-//! Reading: from an offset to a slice of a file.
+//! Reading: from an offset to a slice of a segment file, as a Fetch needs it.
 //!
-//! Owns the translation that a Fetch needs. No lock is taken; a reader works on one [`View`] from start to end.
+//! Takes no lock. A reader works on one [`View`] from start to end.
 
 use std::fs::File;
 use std::ops::Range;
@@ -14,32 +14,34 @@ use pybroker_record::Offset;
 /// A run of bytes of a segment file, ready for `sendfile`.
 #[derive(Clone, Debug)]
 pub struct FileSlice {
-    /// The segment's file; stays readable after the segment is removed.
+    /// The segment's file. It stays readable after the segment is removed.
     pub file: Arc<File>,
     /// Where the first batch starts.
     pub position: u64,
-    /// Bytes; 0 when there is nothing yet. The last batch may be cut.
+    /// Length in bytes; 0 when there is nothing to read yet. The last batch may be incomplete.
     pub len: usize,
-    /// The offset that was asked for: it lies in the first batch, or before it where the log has a gap.
+    /// The requested offset. It lies in the first batch, or before it where the log has a gap.
     pub start_offset: i64,
 }
 
-/// Where the batch that contains an offset starts.
+/// The position of the batch that contains an offset.
 #[derive(Clone, Copy)]
 struct Place {
     segment: usize,
     position: u64,
-    /// The batch's size, where finding it meant reading its header.
+    /// The batch's size, if the search has read its header.
     size: Option<usize>,
 }
 
 impl Log {
-    /// Turns offsets into a file slice that starts with the batch containing the first of them.
+    /// Returns the file slice for a range of offsets. It starts with the batch that contains the first offset.
     ///
-    /// Their end is exclusive (high watermark, last stable offset or log end): nothing of the batch that contains it is in the
-    /// slice. At most `max_bytes` long, cut anywhere behind the first batch; that is always whole with `min_one`, and without
-    /// it the slice is empty where it does not fit: a consumer can make nothing of a part (Kafka's `firstEntryIncomplete`).
-    /// A slice ends with its segment.
+    /// The end of the range is exclusive (high watermark, last stable offset or log end): the slice has no bytes of
+    /// the batch that contains the end. A slice never extends beyond its segment. It has at most `max_bytes` and may
+    /// be cut anywhere after the first batch.
+    ///
+    /// With `min_one` the first batch is always complete. Without it the slice is empty when the first batch does not
+    /// fit, because a consumer cannot use a part of a batch (Kafka's `firstEntryIncomplete`).
     ///
     /// # Errors
     /// `OffsetOutOfRange` outside `[log start, log end]`; `Io` when the log directory failed.
@@ -47,7 +49,7 @@ impl Log {
         self.plan_in_view(offsets.start.0, |view| Ok(plan(view, &offsets, max_bytes, min_one)?.slice))
     }
 
-    /// Plans on one view of the log that has `offset`; once more where the segments change meanwhile.
+    /// Plans a read on a view of the log that has `offset`. Retries if the segments changed meanwhile.
     pub(crate) fn plan_in_view<T>(
         &self,
         offset: i64,
@@ -61,14 +63,15 @@ impl Log {
             }
             match plan(&view) {
                 Ok(planned) => return Ok(planned),
-                // Segments went away (removal, truncation) between the look and the read: look again.
+                // Segments were removed or truncated since the view was loaded: retry with the new view.
                 Err(_) if !Arc::ptr_eq(&view.segments, &self.view.load().segments) => {}
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Bytes from the batch containing the first of these offsets up to the one containing their end; 0 when there are none.
+    /// Returns the bytes from the batch with the first offset up to the batch with the end offset; 0 for an empty
+    /// range.
     pub fn bytes_between(&self, offsets: Range<Offset>) -> u64 {
         let view = self.view.load();
         let (offset, end) = (offsets.start.0, offsets.end.0.min(view.end_offset));
@@ -82,7 +85,7 @@ impl Log {
     }
 }
 
-/// A slice, and the place of its segment in the view's list.
+/// A slice, and the index of its segment in the view's list.
 pub(crate) struct Planned {
     pub(crate) slice: FileSlice,
     pub(crate) segment: usize,
@@ -117,7 +120,7 @@ pub(crate) fn plan(view: &View, offsets: &Range<Offset>, max_bytes: usize, min_o
     Ok(Planned { slice, segment: first.segment })
 }
 
-/// The first batch whose last offset is `offset` or more; `None` at the end of the log.
+/// Returns the first batch whose last offset is at least `offset`; `None` at the end of the log.
 fn find(view: &View, offset: i64) -> Result<Option<Place>, LogError> {
     let mut segment = view.segments.floor(offset);
     if view.segments.is_active(segment) && offset >= view.tail.offset {
@@ -135,7 +138,7 @@ fn find(view: &View, offset: i64) -> Result<Option<Place>, LogError> {
     Ok(None)
 }
 
-/// Where a read that must not reach `end` has to stop.
+/// Returns the position where a read with the exclusive end `end` must stop.
 fn find_end(view: &View, end: i64) -> Result<Place, LogError> {
     let end_of_log = Place { segment: view.segments.len() - 1, position: view.end_position, size: None };
     if end >= view.end_offset {
@@ -144,7 +147,7 @@ fn find_end(view: &View, end: i64) -> Result<Place, LogError> {
     Ok(find(view, end)?.unwrap_or(end_of_log))
 }
 
-/// The size of the batch at a place, which is read where it is not known.
+/// Returns the size of the batch at a position. Reads the batch header if the size is not known yet.
 fn size_at(view: &View, place: Place) -> Result<usize, LogError> {
     if let Some(size) = place.size {
         return Ok(size);

@@ -1,8 +1,7 @@
-//! Removing: the beginning of a log, or all of it.
+//! Removal of a log's first segments, or of the whole log.
 //!
-//! Owns the order of steps. Segments that go are renamed at once, in the order of their offsets, so that a crash leaves no
-//! hole and the next opening finds what was begun; when the files themselves are removed is the owner's affair
-//! (`file.delete.delay.ms`).
+//! Owns the order of steps. Segments are renamed at once, in offset order, so that a crash leaves no hole and the
+//! next opening finds the renamed files. The caller deletes those files later (`file.delete.delay.ms`).
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,19 +13,20 @@ use crate::log::Log;
 use crate::log::state::View;
 use crate::segment::segment_list::SegmentList;
 
-/// Segments whose files are open at a time while they are renamed: a log may have more than there are descriptors.
+/// Number of segments whose files are open at a time while they are renamed. A log may have more segments than the
+/// process has file descriptors.
 const OPEN_TOGETHER: usize = 64;
 
-/// Segments that are out of use.
+/// Segments that were removed from the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removed {
-    /// Where the log starts now.
+    /// The log start offset after the removal.
     pub log_start_offset: i64,
-    /// How many segments.
+    /// Number of removed segments.
     pub segments: usize,
     /// Bytes of their records.
     pub bytes: u64,
-    /// Their files, as they are called now; they wait to be removed.
+    /// Paths of their renamed files, which wait for deletion.
     pub files: Vec<PathBuf>,
 }
 
@@ -37,11 +37,11 @@ impl Removed {
 }
 
 impl Log {
-    /// Moves the log start forward to `offset` (at most the log end); segments wholly below it are taken out of use.
-    /// Readers that hold a slice of one go on reading.
+    /// Moves the log start offset forward to `offset` (at most the log end) and removes the segments that lie wholly
+    /// below it. Readers that have a slice of a removed segment can continue to read it.
     ///
     /// # Errors
-    /// `Io` with the path that failed; after a rename that failed the log is offline.
+    /// `Io` with the path that failed. After a failed rename the log is offline.
     pub fn advance_log_start(&self, offset: i64) -> Result<Removed, LogError> {
         let _writer = self.writer.lock();
         self.ensure_online()?;
@@ -53,8 +53,8 @@ impl Log {
         self.take_out(&view, view.segments.floor(offset), offset)
     }
 
-    /// Moves the log start forward to `offset` (at most the log end), as a follower whose leader's log starts there. Segments
-    /// below it stay in use until retention takes them.
+    /// Moves the log start offset of a follower forward to its leader's (at most the log end). Segments below it stay
+    /// until retention removes them.
     ///
     /// # Errors
     /// `Io` when the leader epoch file cannot be written.
@@ -70,16 +70,17 @@ impl Log {
         self.change_epochs(|epochs| epochs.truncate_from_start(offset))
     }
 
-    /// Takes the first `count` segments out of use, at least one staying; the log starts at `log_start_offset` from now on.
-    /// The caller holds the writer.
+    /// Removes the first `count` segments, at least one of which must stay, and sets the log start offset. The caller
+    /// holds the writer lock.
     ///
-    /// Files are renamed before readers see a later start: a start that somebody has seen survives a crash.
+    /// Files are renamed before readers see the new log start offset: an offset that a reader has seen survives a
+    /// crash.
     pub(crate) fn take_out(&self, view: &View, count: usize, log_start_offset: i64) -> Result<Removed, LogError> {
         let mut removed = Removed { log_start_offset, segments: count, ..Removed::nothing(view) };
         let mut taken = 0;
         for some in view.segments.as_slice()[..count].chunks(OPEN_TOGETHER) {
             for segment in some {
-                // A thread that holds the segment goes on with its open files.
+                // Threads that use the segment continue with its open files.
                 segment.open_all()?;
                 segment.retire();
                 removed.bytes += segment.size();
@@ -105,7 +106,7 @@ impl Log {
         self.view.store(Arc::new(View { segments, log_start_offset, ..*view }));
     }
 
-    /// Removes the directory and everything in it; appends are refused from now on.
+    /// Deletes the directory with all its files. Later appends are rejected.
     ///
     /// # Errors
     /// `Io` with the directory.

@@ -1,7 +1,7 @@
-//! Retention: how many segments at the beginning of a log are too old, too many, or below its start.
+//! Retention: how many of a log's first segments are too old, over the size limit, or below its start.
 //!
-//! Owns the decision, a function of numbers; [`Log::delete_old_segments`] looks the numbers up and acts on it. It must
-//! not know where the limits come from: time, size and high watermark are arguments.
+//! Owns the decision as a function of numbers; [`Log::delete_old_segments`] collects the numbers and applies it.
+//! Time, size limits and high watermark are arguments.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,58 +13,59 @@ use crate::log::removal::Removed;
 use crate::log::state::View;
 use crate::segment::Segment;
 
-/// What a log is held to.
+/// The retention limits of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetentionLimits {
-    /// No segment that reaches beyond it goes: the log start never passes what is committed.
+    /// Segments with records at or above the high watermark stay: the log start never passes it.
     pub high_watermark: i64,
     /// Wall clock, ms since the epoch.
     pub now_ms: i64,
-    /// `retention.ms`: a segment whose youngest record is older than this goes; `None` is no limit.
+    /// `retention.ms`: a segment whose newest record is older is deleted; `None` for no limit.
     pub retention_ms: Option<i64>,
-    /// `retention.bytes`: the oldest segments go while those behind them are still as large as this; `None` is no limit.
+    /// `retention.bytes`: the oldest segment is deleted while the others have at least this size; `None` for no
+    /// limit.
     pub retention_bytes: Option<u64>,
 }
 
-/// How many of the oldest segments go, and why.
+/// How many of the oldest segments are deleted, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expired {
-    /// They lie wholly below the log start.
+    /// Segments wholly below the log start.
     pub by_start: usize,
-    /// The log is larger than it may be.
+    /// Segments over the size limit.
     pub by_size: usize,
-    /// Their records are older than they may be.
+    /// Segments over the age limit.
     pub by_time: usize,
 }
 
 impl Expired {
-    /// All of them.
+    /// Returns the number of all deleted segments.
     #[must_use]
     pub fn total(&self) -> usize {
         self.by_start + self.by_size + self.by_time
     }
 }
 
-/// What the decision needs to know of a segment.
+/// The properties of a segment that the decision uses.
 #[derive(Clone, Copy, Debug)]
 struct SegmentFacts {
-    /// One behind the last offset that the segment may hold.
+    /// The offset after the segment's last possible record.
     end_offset: i64,
     size: u64,
-    /// Timestamp of the youngest record; of a segment without timestamps the time of its last change.
+    /// Timestamp of the newest record. For a segment without timestamps, the modification time of its file.
     youngest_ms: i64,
     is_active: bool,
 }
 
 impl SegmentFacts {
-    /// An empty active segment is where the next record goes.
+    /// Returns whether the segment may be deleted. An empty active segment stays for the next record.
     fn may_go(&self, limits: &RetentionLimits) -> bool {
         self.end_offset <= limits.high_watermark && !(self.is_active && self.size == 0)
     }
 }
 
-/// Kafka's three rules, one after the other on what the one before has left: below the start, over the size, too old. The
-/// first segment that stays ends each.
+/// Applies Kafka's three rules in order, each to the segments left by the one before: below the start, over the size,
+/// too old. Each rule stops at the first segment that stays.
 fn expired(segments: &[SegmentFacts], log_start_offset: i64, limits: &RetentionLimits) -> Expired {
     let below_start = |segment: &&SegmentFacts| {
         !segment.is_active && segment.end_offset <= log_start_offset && segment.may_go(limits)
@@ -95,11 +96,11 @@ fn over_size(segments: &[SegmentFacts], most: u64, limits: &RetentionLimits) -> 
 }
 
 impl Log {
-    /// Takes the segments that `limits` no longer allow out of use. An active segment that goes is rolled first, so the
-    /// log always has one.
+    /// Removes the segments that exceed `limits`. An active segment is rolled before it is removed, so the log always
+    /// has one.
     ///
     /// # Errors
-    /// `Io` with the path that failed; after a rename that failed the log is offline.
+    /// `Io` with the path that failed. After a failed rename the log is offline.
     pub fn delete_old_segments(&self, limits: &RetentionLimits) -> Result<(Expired, Removed), LogError> {
         let mut writer = self.writer.lock();
         self.ensure_online()?;
@@ -131,7 +132,8 @@ fn facts(view: &View, limits: &RetentionLimits) -> Result<Vec<SegmentFacts>, Log
     segments.iter().enumerate().map(facts).collect()
 }
 
-/// Of records without timestamps nobody knows how old they are; the file's last change stands in, as in Kafka.
+/// Returns the timestamp of a segment's newest record. Without timestamps, uses the file's modification time, as
+/// Kafka does.
 fn youngest_ms(segment: &Segment) -> Result<i64, LogError> {
     let timestamp = segment.largest_timestamp().timestamp;
     if timestamp >= 0 {

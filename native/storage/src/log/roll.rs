@@ -1,7 +1,7 @@
-//! Rolling: when the active segment is full or old, another one begins.
+//! Rolling: starts a new segment when the active one is full or old.
 //!
-//! Owns Kafka's conditions (size, age, index full, relative offset too large) and the order of steps. The new segment is
-//! made before the old one is sealed: when either fails, the log goes on with the old one.
+//! Owns Kafka's conditions (size, age, full index, relative offset too large) and the order of steps. The new segment
+//! is created before the old one is sealed. When either step fails, the log continues with the old segment.
 
 use std::sync::Arc;
 
@@ -15,25 +15,25 @@ use crate::{LogConfig, LogError};
 
 /// Largest position and relative offset that an index entry can hold.
 const LARGEST_RELATIVE: u64 = i32::MAX as u64;
-/// The largest gap that a segment begins with: a batch fits behind it.
+/// The largest gap that a new segment may start with, so that a batch fits after it.
 const LARGEST_GAP: i64 = i32::MAX as i64 / 2;
 
 impl Log {
-    /// Begins a new segment, unless the active one is empty.
+    /// Rolls the log, unless the active segment is empty.
     ///
     /// # Errors
-    /// `Io`; the log then goes on with the old segment.
+    /// `Io`. The log then continues with the old segment.
     pub fn roll(&self, now_ms: i64) -> Result<(), LogError> {
         let mut writer = self.writer.lock();
         self.ensure_online()?;
         self.begin_segment(&mut writer, now_ms)
     }
 
-    /// Begins a new segment when the first record of the active one is older than `age_ms`; whether it did. Appends look
-    /// at that themselves: this is for a log that nobody appends to.
+    /// Rolls the log when the first record of the active segment is older than `age_ms`, and returns whether it did.
+    /// Appends check the age themselves: this is for a log without appends.
     ///
     /// # Errors
-    /// `Io`; the log then goes on with the old segment.
+    /// `Io`. The log then continues with the old segment.
     pub fn roll_when_older(&self, age_ms: i64, now_ms: i64) -> Result<bool, LogError> {
         let view = self.view.load();
         if view.end_position == 0 {
@@ -51,7 +51,7 @@ impl Log {
         Ok(true)
     }
 
-    /// Begins a new segment when these batches call for it.
+    /// Rolls the log if the append of these batches requires it.
     pub(crate) fn maybe_roll(
         &self,
         writer: &mut Writer,
@@ -75,7 +75,8 @@ impl Log {
         let base = next_base(&view);
         let segment = Segment::create(Arc::clone(&self.home), base, self.config.load().segment_index_bytes)?;
         let old = view.segments.active();
-        // The recovery point may lie in the gap, beyond the new segment's name: the old one is trusted then.
+        // The recovery point may lie in the gap, above the new segment's base offset. Recovery then trusts the old
+        // segment, so it must be durable.
         let sealed = if base < view.end_offset { old.seal_durably() } else { old.seal() };
         if let Err(error) = sealed.and_then(|()| self.write_snapshot(writer)) {
             let _ = segment.remove();
@@ -93,7 +94,7 @@ impl Log {
         Ok(())
     }
 
-    /// Writes the producers' state at the log end, unless that has been done.
+    /// Writes the producer snapshot at the log end, unless it is written already.
     pub(crate) fn write_snapshot(&self, writer: &mut Writer) -> Result<(), LogError> {
         if writer.producers.end_offset() > writer.snapshot_offset {
             producer_snapshot::write(&self.home, &writer.producers)?;
@@ -102,8 +103,8 @@ impl Log {
         Ok(())
     }
 
-    /// Forgets producers that have been idle for longer than `producer_id_expiration_ms`, by the timestamps of their
-    /// records, and removes the snapshots that the start has left.
+    /// Expires producers that have been idle for longer than `producer_id_expiration_ms`, by the timestamps of their
+    /// records, and removes the old snapshots that opening found.
     pub fn forget_old(&self, now_ms: i64) {
         let expiration_ms = self.config.load().producer_id_expiration_ms;
         let mut writer = self.writer.lock();
@@ -113,7 +114,7 @@ impl Log {
         writer.producers.expire(now_ms, expiration_ms);
         writer.verifications.expire(now_ms, expiration_ms);
         let (newest, view) = (writer.snapshot_offset, self.view.load());
-        // Where the log was cut meanwhile, one of them may be the newest again.
+        // After a truncation, an old snapshot may be the newest one again.
         let needed =
             |at: i64| at == newest || view.segments.as_slice().iter().any(|segment| segment.base_offset() == at);
         for old in std::mem::take(&mut writer.old_snapshots).into_iter().filter(|&at| !needed(at)) {
@@ -122,8 +123,8 @@ impl Log {
     }
 }
 
-/// The offset that the next segment is named by: where the records end, and not the log, so that a gap which a truncation has
-/// cut in lies inside of the segment. Between two segments recovery would take it for a hole (docs/adr/0013).
+/// Returns the base offset of the next segment: the end of the records, not the log end. A gap left by a truncation
+/// then lies inside the new segment. Recovery would take a gap between two segments for a hole (docs/adr/0013).
 fn next_base(view: &View) -> i64 {
     let gap = view.end_offset - view.records_end();
     if gap <= LARGEST_GAP { view.records_end() } else { view.end_offset }
@@ -154,7 +155,7 @@ fn roll_is_due(
     Ok(waited > config.segment_ms.saturating_sub(config.segment_jitter_ms))
 }
 
-/// Largest timestamp of the active segment's first batch; -1 when it has none.
+/// Returns the largest timestamp of the active segment's first batch; -1 when the batch has none.
 fn first_timestamp(writer: &mut Writer, view: &View) -> Result<i64, LogError> {
     if let Some(timestamp) = writer.first_timestamp {
         return Ok(timestamp);

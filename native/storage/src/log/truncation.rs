@@ -1,8 +1,8 @@
-//! Truncating: removing the end of the log, as a follower does to agree with its leader.
+//! Truncation: removes the end of the log, as a follower does to agree with its leader.
 //!
-//! Owns the order of steps. Readers that hold an older view find the file shorter than they expect, and look again.
-//! A crash at any point leaves a log that ends where it did or earlier, without a hole: segments go from the last one on,
-//! and what is gone is gone on the device before anything can be appended in its place.
+//! Owns the order of steps. A reader with an older view finds the file shorter than expected, and retries. A crash at
+//! any point leaves a log that ends at the old end or earlier, without a hole. Segments are removed from the last one
+//! on, and the removal is on the device before new records are appended.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,20 +20,23 @@ use crate::segment::{FoundBatch, IndexEntries, Segment};
 use pybroker_record::{Offset, first_offset};
 use pybroker_sys::file;
 
-/// Where a log is cut.
+/// The point where a log is truncated.
 struct Cut {
-    /// The segment that will be the last one.
+    /// Index of the segment that becomes the last one.
     kept: usize,
     end_offset: i64,
     end_position: u64,
-    /// What is left in its indexes.
+    /// The entries that remain in its indexes.
     entries: IndexEntries,
 }
 
 impl Log {
-    /// Removes every record at or beyond `offset`. A batch that contains `offset` goes as a whole, so the log may end
-    /// earlier. No record goes when the log ends before `offset`; below the log start everything goes. Epochs that begin
-    /// where the log then ends go too: a leader that appended nothing may have noted one that no other log has (KIP-279).
+    /// Removes every record at or above `offset`. A batch that contains `offset` is removed as a whole, so the log
+    /// may end earlier. If the log ends before `offset`, no record is removed. If `offset` is below the log start,
+    /// all records are removed.
+    ///
+    /// Leader epochs that begin at the new log end are removed too: a leader that appended no record may have
+    /// assigned an epoch that no other log has (KIP-279).
     ///
     /// # Errors
     /// `Io` with the path that failed; the log is then offline.
@@ -52,7 +55,7 @@ impl Log {
         self.cut(&mut writer, &view, cut, now_ms).map_err(|error| self.failed(error))
     }
 
-    /// Removes everything: the log starts and ends at `offset`.
+    /// Removes all records. The log then starts and ends at `offset`.
     ///
     /// # Errors
     /// `Io` with the path that failed; the log is then offline.
@@ -63,7 +66,7 @@ impl Log {
         self.restart_at(&mut writer, offset, now_ms).map_err(|error| self.failed(error))
     }
 
-    /// Looks where the log will end, and changes nothing.
+    /// Computes where the log will end. Changes nothing.
     fn plan_cut(&self, view: &View, offset: i64) -> Result<Cut, LogError> {
         let kept = view.segments.floor(offset);
         let segments = view.segments.as_slice();
@@ -122,7 +125,7 @@ impl Log {
         self.reload_producers(writer, end_offset)
     }
 
-    /// The offset of a batch's first record.
+    /// Returns the offset of a batch's first record.
     fn first_offset_at(&self, segment: &Segment, found: &FoundBatch, limit: u64) -> Result<i64, LogError> {
         let file = segment.file()?;
         let mut scan = BatchScan::by_chunks(&file, found.position, limit, found.header.size());
@@ -167,7 +170,7 @@ impl Log {
         })
     }
 
-    /// Forgets the hole of a log that ends at `end_offset`, before it or where it begins.
+    /// Clears the hole of a log that ends at or below it.
     fn forget_hole(&self, end_offset: i64) {
         if end_offset <= self.hole.load(Ordering::Acquire) {
             self.hole.store(i64::MAX, Ordering::Release);
@@ -194,7 +197,7 @@ impl Log {
         Ok(())
     }
 
-    /// Changes the list of epochs and, when `change` says that it did, the file.
+    /// Applies `change` to the leader epochs, and writes the file if `change` returns true.
     pub(crate) fn change_epochs(&self, change: impl FnOnce(&mut LeaderEpochs) -> bool) -> Result<(), LogError> {
         let mut file = self.epochs.lock();
         if change(&mut file.epochs) {
@@ -205,7 +208,7 @@ impl Log {
     }
 }
 
-/// Removes segments so that a crash in between leaves the first ones.
+/// Removes segments from the last one on, so that a crash leaves the first ones.
 fn remove_from_the_end(segments: &[Arc<Segment>]) -> Result<(), LogError> {
     segments.iter().rev().try_for_each(|segment| segment.remove())
 }

@@ -1,7 +1,7 @@
-//! Filling the future replica: the files of a log, copied while the log goes on.
+//! Fills the future replica: copies the files of a log while the log is in use.
 //!
-//! Owns what is copied already. A file that an earlier run has left is compared and written only where it differs, so a move
-//! that is resumed reads what it has and writes the rest. A sealed segment is on the device before the next one begins.
+//! Owns the copy progress. A file from an earlier run is compared and written only where it differs, so a resumed
+//! move reads existing bytes and writes the rest. Each sealed segment is on the device before the next one begins.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -27,18 +27,18 @@ use crate::segment::Segment;
 use crate::{LogError, REPORT_FILE, set_aside_files};
 use pybroker_sys::file;
 
-/// Read and written at once.
+/// Bytes to read and write at once.
 const CHUNK: usize = 1 << 20;
 
-/// A file of the future replica, and how much of it is as it should be.
+/// A file of the future replica, and its copy progress.
 struct FileCopy {
     path: PathBuf,
     target: Arc<File>,
-    /// Bytes that the file has, of this or an earlier run.
+    /// Bytes in the file, from this or an earlier run.
     present: u64,
-    /// Bytes that are those of the source.
+    /// Bytes that are verified to equal the source.
     done: u64,
-    /// Not known to be on the device.
+    /// Whether the file may have bytes that are not on the device.
     dirty: bool,
 }
 
@@ -49,7 +49,7 @@ impl FileCopy {
         Ok(Self { path, target: Arc::new(target), present, done: 0, dirty: true })
     }
 
-    /// Takes over the next bytes; what is there already, and the same, is left alone.
+    /// Copies the next bytes. Identical bytes that are there already are not written again.
     fn take(&mut self, bytes: &[u8], compared: &mut Vec<u8>) -> Result<(), LogError> {
         let end = self.done + bytes.len() as u64;
         if !(end <= self.present && self.holds(bytes, compared)?) {
@@ -67,7 +67,7 @@ impl FileCopy {
         Ok(compared[..read] == *bytes)
     }
 
-    /// Cuts what an earlier run has left beyond the end, and waits for the device.
+    /// Truncates bytes that an earlier run has left beyond the end, and syncs the file.
     fn settle(&mut self) -> Result<(), LogError> {
         if self.present > self.done {
             file::set_len(&self.target, self.done).map_err(LogError::io(&self.path))?;
@@ -80,18 +80,18 @@ impl FileCopy {
     }
 }
 
-/// See the module.
+/// Copies the files of one log; see the module.
 pub(super) struct Copier<'a> {
     log: &'a Log,
     future: &'a Path,
     state: &'a LogMove,
     throttle: &'a Throttle,
-    /// Whether the throttle counts: not while appends wait.
+    /// Whether the throttle applies. It does not while appends wait.
     paced: bool,
-    /// Base offsets of segments that are there, whole and on the device.
+    /// Base offsets of segments that are completely copied and on the device.
     finished: BTreeSet<i64>,
     snapshots: BTreeSet<i64>,
-    /// The records of the segment that was active when it was last looked at, by its base offset.
+    /// The copy of the active segment's log file, and its base offset.
     growing: Option<(i64, FileCopy)>,
     chunk: Vec<u8>,
     compared: Vec<u8>,
@@ -108,7 +108,7 @@ impl<'a> Copier<'a> {
         self.future
     }
 
-    /// Ends the move when somebody wants that.
+    /// Returns `Ended` if the move must end.
     fn check(&self) -> Result<(), MoveError> {
         let ended = self.state.cancelled.load(Ordering::Acquire)
             || self.throttle.is_stopped()
@@ -117,14 +117,14 @@ impl<'a> Copier<'a> {
         if ended { Err(MoveError::Ended) } else { Ok(()) }
     }
 
-    /// Copies what the view has and the future replica has not.
+    /// Copies the data of the view that the future replica lacks.
     pub(super) fn copy(&mut self, view: &View) -> Result<(), MoveError> {
         for (index, segment) in view.segments.as_slice().iter().enumerate() {
             if self.finished.contains(&segment.base_offset()) {
                 continue;
             }
             match self.copy_segment(view, index, segment) {
-                // Retention took it meanwhile, and its names with it.
+                // Retention removed the segment meanwhile.
                 Err(MoveError::Log(_)) if segment.is_retired() => self.growing = None,
                 copied => copied?,
             }
@@ -132,7 +132,7 @@ impl<'a> Copier<'a> {
         self.copy_snapshots()
     }
 
-    /// Bytes of records that the view has and the future replica has not.
+    /// Returns the bytes of records in the view that the future replica lacks.
     pub(super) fn behind(&self, view: &View) -> u64 {
         let missing = |(index, segment): (usize, &Arc<Segment>)| match &self.growing {
             _ if self.finished.contains(&segment.base_offset()) => 0,
@@ -144,7 +144,7 @@ impl<'a> Copier<'a> {
         view.segments.as_slice().iter().enumerate().map(missing).sum()
     }
 
-    /// Copies what recoveries have set aside and what they have said of it: it goes where the log goes.
+    /// Copies the files that recoveries have set aside, and their report.
     pub(super) fn copy_set_aside(&mut self) -> Result<(), MoveError> {
         let home = self.log.home.path();
         let report = home.join(REPORT_FILE);
@@ -166,7 +166,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Waits until the records of the active segment, as far as they are copied, are on the device.
+    /// Syncs the copied records of the active segment.
     pub(super) fn settle_records(&mut self) -> Result<(), MoveError> {
         match &mut self.growing {
             Some((_, records)) => Ok(records.settle()?),
@@ -174,8 +174,8 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Makes the future replica what the log is, on the device, and returns the file of the active segment's records. The
-    /// caller sees to it that the log does not change.
+    /// Copies the rest, syncs it, and returns the log file of the active segment. The caller ensures that the log
+    /// does not change.
     pub(super) fn finish(mut self, view: &View) -> Result<Arc<File>, MoveError> {
         self.paced = false;
         self.copy(view)?;
@@ -240,7 +240,7 @@ impl<'a> Copier<'a> {
         Ok(len)
     }
 
-    /// Copies the entries of a segment's indexes, not what is reserved behind them.
+    /// Copies the entries of a segment's indexes, without the preallocated space after them.
     fn copy_indexes(&mut self, segment: &Segment, sealed: bool) -> Result<(), MoveError> {
         let base = segment.base_offset();
         let (offsets, times) = (&segment.offset_index.map, &segment.time_index.map);
@@ -252,7 +252,7 @@ impl<'a> Copier<'a> {
         self.copy_small(&segment.txn_index.path(), base, TXN_INDEX_SUFFIX, aborted_bytes, false)
     }
 
-    /// Copies a file that belongs to a base offset; without bytes there is none, unless it is to be there `even_empty`.
+    /// Copies the file of a base offset. An empty file is only created if `even_empty`.
     fn copy_small(
         &mut self,
         source: &Path,
@@ -284,7 +284,7 @@ impl<'a> Copier<'a> {
             let source = home.join(segment_file_name(at, SNAPSHOT_SUFFIX));
             let bytes = match fs::metadata(&source) {
                 Ok(metadata) => metadata.len(),
-                // Retention took it between the two looks.
+                // Retention removed the file after it was listed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(LogError::io(&source)(error).into()),
             };
@@ -294,7 +294,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Removes what the log has not any more, or an earlier run has left.
+    /// Removes files that the log does not have: they were deleted meanwhile, or an earlier run has left them.
     fn remove_others(&self, view: &View) -> Result<(), LogError> {
         let bases: BTreeSet<i64> = view.segments.as_slice().iter().map(|segment| segment.base_offset()).collect();
         let snapshots: BTreeSet<i64> = producer_snapshot::offsets(&self.log.home.path())?.into_iter().collect();
@@ -316,7 +316,8 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// The records of a segment. Sealed ones are opened for this once: a log may have more than there are descriptors.
+/// Opens the log file of a segment. Files of sealed segments are opened only for the copy, because a log may have
+/// more segments than the process has file descriptors.
 fn open(view: &View, index: usize) -> Result<Arc<File>, LogError> {
     let segment = &view.segments.as_slice()[index];
     if view.segments.is_active(index) {

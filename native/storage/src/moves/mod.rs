@@ -1,12 +1,12 @@
-//! Moving a log to another log directory of the same broker, while it is written and read (KIP-113).
+//! Moves a log to another log directory of the same broker while it is in use (KIP-113).
 //!
-//! Owns the future replica: a directory `<topic>-<partition>.<id>-future` that becomes, file by file and byte for byte, what
-//! the log's own directory is, and then takes its place. The log stays the same object: its readers, its producers and
-//! those who wait at it notice nothing. It must not decide who moves, nor where to.
+//! Owns the future replica: a directory `<topic>-<partition>.<id>-future` that becomes a byte-for-byte copy of the
+//! log's directory and then replaces it. The [`Log`](crate::Log) object stays the same, so its readers, producers and
+//! waiting requests are not affected. The caller decides which log moves where.
 //!
-//! Both directories may have the final name for a moment, and for good where the old one's disk fails in it. The new one
-//! counts one move more ([`MOVE_COUNT_FILE`]): of several directories of one partition that with the most moves is the
-//! log, and the others are out of date.
+//! Both directories may have the final name for a moment, or permanently if the disk of the old one fails then. The
+//! new one has a higher move count ([`MOVE_COUNT_FILE`]). Of several directories of one partition, the one with the
+//! highest count is the log, and the others are out of date.
 
 mod copier;
 #[cfg(test)]
@@ -24,10 +24,10 @@ use crate::directory::checkpoint::replace_file;
 use crate::directory::log_dir::PARTITION_METADATA_FILE;
 use pybroker_sys::file;
 
-/// Name of the file that says how often a log was moved; without it, it never was. Kafka passes over it.
+/// Name of the file with the number of moves of a log; absent for a log that never moved. Kafka ignores the file.
 pub const MOVE_COUNT_FILE: &str = "move-count";
 
-/// A move under way, as it is seen and ended from elsewhere.
+/// A move in progress: its state for other threads, and its cancellation.
 #[derive(Debug, Default)]
 pub struct LogMove {
     bytes: AtomicU64,
@@ -36,17 +36,17 @@ pub struct LogMove {
 }
 
 impl LogMove {
-    /// Bytes of records that the future replica has.
+    /// Returns the bytes of records in the future replica.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Acquire)
     }
 
-    /// The future replica has every record below this offset.
+    /// Returns the offset below which the future replica has every record.
     pub fn end_offset(&self) -> i64 {
         self.end_offset.load(Ordering::Acquire)
     }
 
-    /// Ends the move, unless the future replica takes the log's place at this very moment.
+    /// Cancels the move, unless the switch has begun.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
     }
@@ -55,24 +55,24 @@ impl LogMove {
 /// Why a log was not moved.
 #[derive(Debug, thiserror::Error)]
 pub enum MoveError {
-    /// It was cancelled, or the log is cut, closed, deleted or offline.
+    /// The move was cancelled, or the log is truncated, closed, deleted or offline.
     #[error("the move was ended")]
     Ended,
-    /// A file failed, of the log or of the future replica.
+    /// A file of the log or of the future replica failed.
     #[error("{0}")]
     Log(#[from] LogError),
 }
 
-/// A log that lives elsewhere now.
+/// A log that was moved.
 #[derive(Debug)]
 pub struct MovedLog {
-    /// The directory that it was in, as it is called now.
+    /// The old directory's current path.
     pub old: PathBuf,
-    /// Why that directory could not be renamed for deletion: its disk is in doubt.
+    /// The error that prevented the old directory from being renamed for deletion. Its disk may be failing.
     pub left: Option<LogError>,
 }
 
-/// Makes the directory of a future replica, durably: a start after a crash finds there what was begun, and for which topic.
+/// Creates the directory of a future replica durably, with the topic id, so that a restart after a crash finds it.
 ///
 /// # Errors
 /// `Io` with the path that failed, `Corrupt` when the log's own files are damaged.
@@ -89,10 +89,10 @@ pub fn prepare(log: &Path, future: &Path) -> Result<(), LogError> {
     }
 }
 
-/// How often the log in this directory was moved.
+/// Returns the number of moves of the log in this directory.
 ///
 /// # Errors
-/// `Corrupt` when the file is not understood, `Io` when it cannot be read.
+/// `Corrupt` when the file is malformed, `Io` when it cannot be read.
 pub fn move_count(directory: &Path) -> Result<u64, LogError> {
     let path = directory.join(MOVE_COUNT_FILE);
     let text = match file::read(&path)

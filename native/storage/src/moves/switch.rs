@@ -1,8 +1,8 @@
-//! The move of a log from beginning to end, and the moment in which the future replica takes its place.
+//! The move of a log from start to end, and the switch to the future replica.
 //!
-//! Owns the order of steps. Before the future replica gets the final name everything in it is on the device; from then on it is
-//! the log, whatever becomes of the old directory. A crash leaves the old directory whole, or the new one, or both; which one
-//! counts, the number of moves says.
+//! Owns the order of steps. All data of the future replica is on the device before its directory gets the final name.
+//! From the rename on it is the log, even if the old directory cannot be renamed. After a crash the old directory is
+//! complete, or the new one, or both. The move count decides which of them is the log.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,16 +21,17 @@ use crate::segment::segment_list::SegmentList;
 use crate::segment::{IndexEntries, Segment};
 use pybroker_sys::file;
 
-/// Appends wait while the last bytes are copied: no more than these, and what comes while the writer's turn is waited for.
+/// Most bytes to copy while appends wait, besides those appended while the move waits for the writer lock.
 const SWITCH_BYTES: u64 = 1 << 20;
 
 impl Log {
-    /// Moves the log into the directory that [`super::prepare`] has made. Appends, reads, flushes and retention go on
-    /// meanwhile; compaction does not begin. `moved` is called with the new directory before anybody can append to it;
-    /// the old one is renamed for deletion, by `deleted_id`, and left to be removed.
+    /// Moves the log into the directory created by [`super::prepare`]. Appends, reads, flushes and retention continue
+    /// meanwhile; compaction does not start. `moved` is called with the new directory before the first append to it.
+    /// The old directory is renamed with `deleted_id` and waits for deletion.
     ///
     /// # Errors
-    /// See [`MoveError`]. The log goes on where it was, unless `moved` was called: then it has failed where it is now.
+    /// See [`MoveError`]. The log stays in the old directory, unless `moved` was called: then it is in the new one
+    /// and offline.
     pub fn move_to(
         &self,
         future: &Path,
@@ -52,8 +53,7 @@ impl Log {
         self.switch(copier, deleted_id, moved)
     }
 
-    /// Ends the pass of compaction that is under way, and keeps others from beginning. A thread that cuts the log
-    /// ends the move.
+    /// Aborts the current cleaner pass and prevents new ones. A thread that truncates the log ends the move.
     fn wait_for_cleaning(&self) -> MutexGuard<'_, ()> {
         self.cleaning_ends.fetch_add(1, Ordering::AcqRel);
         let cleaning = self.cleaning.lock();
@@ -75,12 +75,12 @@ impl Log {
         epochs.epochs.write(future, true)?;
         let records = copier.finish(&view)?;
         let new = future.with_file_name(old.file_name().unwrap_or_default());
-        // Opened before there is no way back.
+        // Opened before the rename, which cannot be undone.
         let (to, from) = (parent_of(&new), parent_of(&old));
         let open = |path| file::Directory::open(path).map_err(LogError::io(path));
         let (names_there, names_here) = (open(to)?, open(from)?);
         file::rename(future, &new).map_err(LogError::io(future))?;
-        // No way back: where the name is not durable, the old directory has all the same what was acknowledged so far.
+        // If the rename is not durable, the old directory still has all records acknowledged so far.
         let named = names_there.sync().map_err(LogError::io(to));
         self.home.moved_to(&new);
         moved(&new);
@@ -98,7 +98,8 @@ impl Log {
         })
     }
 
-    /// Shows the same log with the files of its new directory. A holder of an older view goes on with what it has open.
+    /// Publishes the log with the files of its new directory. Readers with an older view continue with their open
+    /// files.
     fn publish_moved(&self, writer: &mut Writer, view: &View, records: Arc<std::fs::File>) {
         let mut records = Some(records);
         let max_index_bytes = self.config.load().segment_index_bytes;
