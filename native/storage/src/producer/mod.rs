@@ -1,6 +1,7 @@
-//! What a log knows of its producers: the last batches of each, their epochs, and the transactions that are open.
+//! The producer state of a log: the last batches of each producer, their epochs, and the open transactions.
 //!
-//! Owns the check of sequence numbers and the snapshots on disk, in Kafka's format. All of it is derived from the records.
+//! Owns the check of sequence numbers, and the snapshots on disk in Kafka's format. All of the state is derived from
+//! the records.
 
 pub mod producer_snapshot;
 pub mod producer_state;

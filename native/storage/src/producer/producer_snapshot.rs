@@ -1,12 +1,13 @@
-//! `<offset>.snapshot`: the producers' state at an offset, in Kafka's binary schema.
+//! `<offset>.snapshot`: the producer state at an offset, in Kafka's binary schema.
 //!
 //! ```text
 //! version int16 = 1 | crc uint32 (CRC-32C of all that follows) | count int32 | count times:
 //!   producer_id int64, epoch int16, last_sequence int32, last_offset int64, offset_delta int32, timestamp int64,
 //!   coordinator_epoch int32, current_txn_first_offset int64
 //! ```
-//! A producer has an entry for each of its last batches, oldest first: so a retry of each is known after a restart. Kafka writes
-//! the last one alone, and where an id comes again it takes the later entry (`ProducerStateManager.loadProducerEntry`).
+//! A producer has one entry for each of its last batches, oldest first, so that a retry of each is recognised after a
+//! restart. Kafka writes only the last batch. If it reads several entries of one id, it keeps the later one
+//! (`ProducerStateManager.loadProducerEntry`).
 
 use std::path::Path;
 
@@ -39,7 +40,7 @@ pub(crate) fn read(directory: &Path, offset: i64) -> Result<ProducerStates, LogE
     }
 }
 
-/// Offsets of the snapshots in a directory, ascending.
+/// Returns the offsets of the snapshots in a directory, ascending.
 pub(crate) fn offsets(directory: &Path) -> Result<Vec<i64>, LogError> {
     let mut offsets = Vec::new();
     for entry in file::list(directory).map_err(LogError::io(directory))? {
@@ -50,12 +51,12 @@ pub(crate) fn offsets(directory: &Path) -> Result<Vec<i64>, LogError> {
     Ok(offsets)
 }
 
-/// Removes the snapshot at `offset`, if there is one.
+/// Removes the snapshot at `offset`, if it exists.
 pub(crate) fn remove(directory: &Path, offset: i64) {
     let _ = file::remove(&directory.join(segment_file_name(offset, SNAPSHOT_SUFFIX)));
 }
 
-/// The bytes of the snapshot of `states`.
+/// Encodes the snapshot of `states`.
 #[must_use]
 pub fn encode(states: &ProducerStates) -> Vec<u8> {
     let count: usize = states.iter().map(|(_, entry)| entry.batches().len().max(1)).sum();
@@ -69,7 +70,7 @@ pub fn encode(states: &ProducerStates) -> Vec<u8> {
             continue;
         };
         earlier.iter().for_each(|batch| put_entry(&mut out, id, entry, *batch));
-        // A marker that came after the batch is what expiry looks at.
+        // Expiry uses the timestamp of a marker that followed the batch.
         put_entry(&mut out, id, entry, BatchMetadata { timestamp: entry.last_timestamp, ..*last });
     }
     let crc = crc32c(&out[ENTRIES_AT..]);
@@ -88,11 +89,11 @@ fn put_entry(out: &mut Vec<u8>, id: i64, entry: &ProducerEntry, batch: BatchMeta
     out.extend_from_slice(&entry.current_txn_first_offset.to_be_bytes());
 }
 
-/// Reads the producers of a snapshot. Of an id that comes several times the batches of the last epoch are kept, and the rest is
-/// what its last entry says.
+/// Decodes the producers of a snapshot. If an id has several entries, keeps the batches of the last epoch, and the
+/// other fields of the last entry.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problem, as text.
 pub fn decode(bytes: &[u8]) -> Result<FxHashMap<i64, ProducerEntry>, &'static str> {
     let (head, rest) = bytes.split_at_checked(ENTRIES_AT + 4).ok_or("shorter than its header")?;
     if head[..CRC_AT] != VERSION.to_be_bytes() {
@@ -131,7 +132,7 @@ fn decode_entry(bytes: &[u8]) -> (i64, ProducerEntry) {
     (id, entry)
 }
 
-/// Big-endian fields of a slice whose length was checked.
+/// Big-endian fields of a slice whose length has been checked.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!(old.followed_by(&of_epoch(1, 3..7)), of_epoch(1, 2..7), "five at most");
         assert_eq!(old.followed_by(&of_epoch(2, 3..4)), of_epoch(2, 3..4));
         assert_eq!(old.followed_by(&of_epoch(1, 3..3)), of_epoch(1, 0..0));
-        // Kafka's own files have an id once.
+        // Kafka's own files have one entry per id.
         let states = ProducerStates::restored([(5, of_epoch(1, 0..5))], 9);
         let bytes = encode(&states);
         let entries: Vec<(i64, ProducerEntry)> =

@@ -1,10 +1,12 @@
-//! What a log knows of its producers: epoch, the last batches and the open transaction of each.
+//! The state of a log's producers: epoch, last batches and open transaction of each.
 //!
-//! Owns KIP-98's broker side without transactions' coordination: sequence numbers continue per producer and epoch, wrap
-//! from `i32::MAX` to 0, and the last five batches are kept so that a retry is answered with the offsets of then; a
-//! transaction begins with a transactional batch and ends with a marker. It must not know files (see
-//! [`crate::producer::producer_snapshot`]) or requests. An append is first checked against a [`Staged`] copy and taken over when it
-//! is in the log, so a failed write leaves no trace here.
+//! Owns the broker's part of KIP-98 without the coordination of transactions. Sequence numbers continue per producer
+//! and epoch, and wrap from `i32::MAX` to 0. The last five batches are kept, so that a retry gets the offsets of the
+//! first append. A transaction begins with a transactional batch and ends with a marker. Knows no files (see
+//! [`crate::producer::producer_snapshot`]) and no requests.
+//!
+//! An append is first checked against a [`Staged`] copy, which is committed when the bytes are in the log. A failed
+//! write leaves no trace here.
 
 use rustc_hash::FxHashMap;
 
@@ -17,26 +19,26 @@ use pybroker_record::{BatchHeader, EndMarker, Offset};
 /// Batches remembered per producer: the in-flight limit of an idempotent client.
 pub const BATCHES_KEPT: usize = 5;
 
-/// Who appends, which decides what is checked (Kafka's `AppendOrigin`).
+/// The origin of an append, which decides what is checked (Kafka's `AppendOrigin`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// A producer: sequence numbers continue, epochs do not go back.
+    /// A producer: sequence numbers must continue, and epochs must not decrease.
     Client,
-    /// This node's own coordinators, markers among them: epochs do not go back.
+    /// This node's own coordinators, including markers: epochs must not decrease.
     Coordinator,
-    /// The leader's log, which has been checked.
+    /// The leader's log, which the leader has checked.
     Replication,
 }
 
-/// What an append is checked by beyond the producers' state.
+/// The conditions of an append besides the producer state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
     pub(crate) origin: Origin,
-    /// What a batch that begins a transaction needs.
+    /// The requirement for a batch that begins a transaction.
     pub(crate) check: TransactionCheck,
-    /// The verifications that have begun.
+    /// The current verifications of the log.
     pub(crate) verifications: &'a Verifications,
-    /// Markers have an epoch beyond that of their transaction's batches (`transaction.version` 2, KIP-890).
+    /// Whether markers have a higher epoch than their transaction's batches (`transaction.version` 2, KIP-890).
     pub(crate) markers_bump_epoch: bool,
 }
 
@@ -60,7 +62,7 @@ impl BatchMetadata {
     #[must_use]
     pub fn first_sequence(&self) -> i32 {
         let sequence = self.last_sequence.wrapping_sub(self.offset_delta);
-        // Sequence numbers have 31 bits: stepping below 0 continues at i32::MAX.
+        // Sequence numbers have 31 bits: below 0 they continue at i32::MAX.
         sequence & i32::MAX
     }
 
@@ -74,11 +76,11 @@ impl BatchMetadata {
 /// One producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProducerEntry {
-    /// Newest epoch seen.
+    /// Latest epoch of the producer.
     pub epoch: i16,
     /// Epoch of the transaction coordinator that wrote the last marker; -1 for none.
     pub coordinator_epoch: i32,
-    /// Largest timestamp of the last batch, ms: what expiry looks at.
+    /// Largest timestamp of the last batch, ms. Expiry uses it.
     pub last_timestamp: i64,
     /// First offset of the open transaction; -1 for none.
     pub current_txn_first_offset: i64,
@@ -88,7 +90,7 @@ pub struct ProducerEntry {
 }
 
 impl ProducerEntry {
-    /// A producer of which only the epoch is known.
+    /// Returns a producer with an epoch and no batches.
     #[must_use]
     pub fn new(epoch: i16) -> Self {
         Self {
@@ -101,13 +103,13 @@ impl ProducerEntry {
         }
     }
 
-    /// The batches remembered, oldest first.
+    /// Returns the last batches, oldest first.
     #[must_use]
     pub fn batches(&self) -> &[BatchMetadata] {
         &self.batches[..usize::from(self.kept)]
     }
 
-    /// Adds a batch; the oldest of more than five is forgotten.
+    /// Adds a batch. Removes the oldest one if there are more than five.
     pub(crate) fn remember(&mut self, batch: BatchMetadata) {
         if usize::from(self.kept) == BATCHES_KEPT {
             self.batches.rotate_left(1);
@@ -117,7 +119,8 @@ impl ProducerEntry {
         self.kept += 1;
     }
 
-    /// What is known when `later` follows: all that it says, and the batches of both when they are of one epoch.
+    /// Merges this entry with `later`: takes the fields of `later`, and the batches of both if their epochs are
+    /// equal.
     pub(crate) fn followed_by(&self, later: &Self) -> Self {
         if later.epoch != self.epoch || later.batches().is_empty() {
             return *later;
@@ -127,7 +130,7 @@ impl ProducerEntry {
         both
     }
 
-    /// Whether a transaction of this epoch is open.
+    /// Returns whether a transaction of this epoch is open.
     fn is_open(&self, epoch: i16) -> bool {
         self.current_txn_first_offset >= 0 && self.epoch == epoch
     }
@@ -149,8 +152,9 @@ impl ProducerEntry {
         }
     }
 
-    /// Refuses an epoch that has gone by; a marker that `bumps` the epoch also at the epoch in force, where a transaction is
-    /// open: it is of an earlier one. Without one it is the marker of before, sent again.
+    /// Rejects an old epoch. Rejects a marker that `bumps` the epoch if a transaction with the same epoch is open:
+    /// the marker belongs to an earlier transaction. Without an open transaction, such a marker is a retry and is
+    /// accepted.
     fn check_epoch(&self, header: &BatchHeader, bumps: bool) -> Result<(), AppendError> {
         let (producer_id, current, found) = (header.producer_id, self.epoch, header.producer_epoch);
         if found < current || (bumps && self.is_open(found)) {
@@ -172,7 +176,7 @@ impl ProducerEntry {
     }
 
     fn apply(&mut self, header: &BatchHeader, marker: Option<EndMarker>) -> Option<TxnEvent> {
-        // Compaction may have left nothing of a marker: its transaction has left the log altogether.
+        // Compaction may have removed the record of a marker whose transaction has no records left.
         if header.is_control() && marker.is_none() {
             return None;
         }
@@ -207,16 +211,16 @@ impl ProducerEntry {
     }
 }
 
-/// The producers of a log up to one offset.
+/// The state of a log's producers up to one offset.
 #[derive(Clone, Debug, Default)]
 pub struct ProducerStates {
     entries: FxHashMap<i64, ProducerEntry>,
     transactions: Transactions,
-    /// Offset up to which batches are accounted for.
+    /// Batches below this offset are included.
     end_offset: i64,
 }
 
-/// What an append will change, kept aside until its bytes are in the log.
+/// The changes of an append, until its bytes are in the log.
 #[derive(Debug, Default)]
 pub(crate) struct Staged {
     producers: Vec<(i64, ProducerEntry)>,
@@ -224,14 +228,14 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// Whether a transaction may be aborted by it: then an entry for the index follows.
+    /// Returns whether the append may abort a transaction, which then needs an entry in the transaction index.
     pub(crate) fn has_aborted(&self) -> bool {
         self.events.iter().any(|event| matches!(event, TxnEvent::Ended { aborted: true, .. }))
     }
 }
 
 impl ProducerStates {
-    /// The state at `end_offset`, as a snapshot gives it.
+    /// Restores the state at `end_offset` from the entries of a snapshot.
     #[must_use]
     pub fn restored(entries: impl IntoIterator<Item = (i64, ProducerEntry)>, end_offset: i64) -> Self {
         let entries: FxHashMap<i64, ProducerEntry> = entries.into_iter().collect();
@@ -242,24 +246,25 @@ impl ProducerStates {
         Self { entries, transactions, end_offset }
     }
 
-    /// Offset up to which batches are accounted for.
+    /// Returns the offset below which batches are included.
     #[must_use]
     pub fn end_offset(&self) -> i64 {
         self.end_offset
     }
 
-    /// The producer, when it is known.
+    /// Returns the state of a producer, if the log has it.
     #[must_use]
     pub fn get(&self, producer_id: i64) -> Option<&ProducerEntry> {
         self.entries.get(&producer_id)
     }
 
-    /// Every producer, in no order.
+    /// Returns all producers, in no order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (i64, &ProducerEntry)> {
         self.entries.iter().map(|(&id, entry)| (id, entry))
     }
 
-    /// The batch as it is in the log already, when it is among the last five of its producer and epoch.
+    /// Returns the batch in the log if the header is a duplicate of one of the last five batches of its producer and
+    /// epoch.
     pub(crate) fn find_duplicate(&self, header: &BatchHeader) -> Option<BatchMetadata> {
         let entry = self.entries.get(&header.producer_id).filter(|entry| entry.epoch == header.producer_epoch)?;
         let same = |batch: &&BatchMetadata| {
@@ -268,10 +273,9 @@ impl ProducerStates {
         entry.batches().iter().find(same).copied()
     }
 
-    /// Stages a batch with its offsets, as far as its origin calls for after checking it; `marker` is what a control batch
-    /// holds.
+    /// Stages a batch with its offsets, after the checks for its origin. `marker` is the content of a control batch.
     ///
-    /// A producer that is not known may start with any sequence number: its state may have expired (KIP-360).
+    /// An unknown producer may start with any sequence number: its state may have expired (KIP-360).
     pub(crate) fn stage(
         &self,
         staged: &mut Staged,
@@ -302,15 +306,15 @@ impl ProducerStates {
         Ok(())
     }
 
-    /// Takes over what was staged: the log now ends at `end_offset`. Returns the transactions that were aborted, which
-    /// belong into the index.
+    /// Commits the staged changes; the log then ends at `end_offset`. Returns the aborted transactions for the
+    /// transaction index.
     pub(crate) fn commit(&mut self, staged: Staged, end_offset: i64) -> Vec<AbortedTxn> {
         self.entries.extend(staged.producers);
         self.end_offset = end_offset;
         staged.events.into_iter().filter_map(|event| self.transactions.apply(event)).collect()
     }
 
-    /// Accounts for a batch read from the log; the entry for the index when it aborts a transaction.
+    /// Applies a batch read from the log. Returns the entry for the transaction index if it aborts a transaction.
     pub(crate) fn replay(&mut self, header: &BatchHeader, marker: Option<EndMarker>) -> Option<AbortedTxn> {
         self.end_offset = header.next_offset();
         if header.producer_id < 0 {
@@ -320,10 +324,10 @@ impl ProducerStates {
         entry.apply(header, marker).and_then(|event| self.transactions.apply(event))
     }
 
-    /// Whether a batch may go on with a transaction of its producer; false where it would begin one.
+    /// Returns whether a batch would continue an open transaction of its producer; false if it would begin one.
     ///
     /// # Errors
-    /// `InvalidProducerEpoch` for an epoch that has gone by.
+    /// `InvalidProducerEpoch` for an old epoch.
     pub(crate) fn has_open_transaction(&self, producer_id: i64, producer_epoch: i16) -> Result<bool, AppendError> {
         let Some(entry) = self.entries.get(&producer_id) else { return Ok(false) };
         if producer_epoch < entry.epoch {
@@ -333,8 +337,8 @@ impl ProducerStates {
         Ok(entry.is_open(producer_epoch))
     }
 
-    /// Whether a coordinator of this epoch may confirm a transaction that has not begun here: no later coordinator has ended
-    /// one of the producer, and no later epoch of the producer was seen.
+    /// Returns whether a coordinator of this epoch may confirm a transaction that has no batch in this log. It may
+    /// not if a later coordinator has ended a transaction of the producer, or if the producer has a later epoch.
     pub(crate) fn may_confirm(&self, confirmed: ConfirmedTransaction) -> bool {
         let ConfirmedTransaction { producer_id, producer_epoch, coordinator_epoch, .. } = confirmed;
         self.entries.get(&producer_id).is_none_or(|entry| {
@@ -344,22 +348,22 @@ impl ProducerStates {
         })
     }
 
-    /// The transactions that are not decided.
+    /// Returns the incomplete transactions.
     pub(crate) fn transactions(&self) -> &Transactions {
         &self.transactions
     }
 
-    /// The high watermark has come to this offset: see [`Transactions::settle`].
+    /// Applies a new high watermark; see [`Transactions::settle`].
     pub(crate) fn settle(&mut self, high_watermark: i64) {
         self.transactions.settle(high_watermark);
     }
 
-    /// Moves the end without a batch: the log was read up to here.
+    /// Advances the end offset without a batch: the log was read up to this offset.
     pub(crate) fn advance_to(&mut self, end_offset: i64) {
         self.end_offset = self.end_offset.max(end_offset);
     }
 
-    /// Forgets producers whose last batch is older than `expiration_ms` and who have no open transaction.
+    /// Removes producers without an open transaction whose last batch is older than `expiration_ms`.
     pub(crate) fn expire(&mut self, now_ms: i64, expiration_ms: i64) {
         self.entries.retain(|_, entry| {
             entry.current_txn_first_offset >= 0 || now_ms.saturating_sub(entry.last_timestamp) < expiration_ms
@@ -367,7 +371,7 @@ impl ProducerStates {
     }
 }
 
-/// Refuses a batch of a transaction that is not open here, unless its producer's verification holds.
+/// Rejects a batch of a transaction that is not open in this log, unless the producer's verification is valid.
 fn check_transaction(
     entry: &ProducerEntry,
     unknown: bool,
@@ -378,7 +382,7 @@ fn check_transaction(
         return Ok(());
     }
     if !entry.is_open(header.producer_epoch) {
-        // An epoch that has gone by says more than a verification that is gone with it.
+        // An old epoch is a more precise error than a missing verification.
         entry.check_epoch(header, false)?;
         let holds = |guard| terms.verifications.holds(header.producer_id, header.producer_epoch, guard);
         if let TransactionCheck::Guarded(guard) = terms.check

@@ -1,27 +1,27 @@
-//! The batches of a segment that were found last: where they lie is not read again.
+//! A cache of the positions of a segment's batches that were found last.
 //!
-//! Owns a few places, in one cache line. Fetches come back to an offset: several groups read a log, a fetch that waits plans
-//! again, and a high watermark stands still. It must not know files; what it remembers holds as long as its segment, whose
-//! batches never change. Nobody waits for it: a reader that finds another one here goes without.
+//! Owns a few positions, in one cache line. Fetches often repeat an offset: several groups read a log, a waiting
+//! fetch plans its read again, and a high watermark stays for a while. The cache must not know files. Its entries
+//! stay valid, because the batches of a segment never change. A reader never waits: if another reader uses the cache,
+//! it searches without the cache.
 
 use parking_lot::Mutex;
 
-/// As many as fit in the line.
+/// As many as fit in one cache line.
 const PLACES: usize = 3;
 
-/// Where the batch starts that answers for a run of offsets.
+/// The position of the batch that a search for a range of offsets finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FoundPlace {
-    /// The offsets, relative to the segment's, as far as they are known to be the batch's: none when they are in this order
-    /// `(1, 0)`.
+    /// The known offsets of the batch, relative to the segment's base offset. The range `(1, 0)` is empty.
     pub(crate) first: u32,
     pub(crate) last: u32,
     pub(crate) position: u32,
-    /// Bytes; 0 where its header was not read.
+    /// Bytes; 0 if its header was not read.
     pub(crate) size: u32,
 }
 
-/// See the module.
+/// The cache; see the module.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct RecentBatches {
@@ -31,7 +31,7 @@ pub(crate) struct RecentBatches {
 #[derive(Debug)]
 struct Places {
     found: [FoundPlace; PLACES],
-    /// Which one makes room.
+    /// The index of the entry to replace next.
     oldest: u8,
 }
 
@@ -41,7 +41,7 @@ impl RecentBatches {
         Self { places: Mutex::new(Places { found: [none; PLACES], oldest: 0 }) }
     }
 
-    /// The place of the batch that answers for `relative`, among the first `limit` bytes.
+    /// Returns the position of the batch for the offset `relative`, within the first `limit` bytes.
     pub(crate) fn find(&self, relative: u32, limit: u64) -> Option<FoundPlace> {
         let places = self.places.try_lock()?;
         let answers =
@@ -49,12 +49,12 @@ impl RecentBatches {
         places.found.iter().find(answers).copied()
     }
 
-    /// Remembers a place, in the stead of the oldest one unless the batch is known.
+    /// Adds a position. Replaces the oldest entry, unless the batch has one.
     pub(crate) fn remember(&self, place: FoundPlace) {
         let Some(mut places) = self.places.try_lock() else { return };
         let known = |known: &&mut FoundPlace| known.first <= known.last && known.position == place.position;
         if let Some(known) = places.found.iter_mut().find(known) {
-            // Offsets rise with positions: what lies between two of a batch is the batch's as well.
+            // Offsets ascend with positions: an offset between two of one batch is in the batch too.
             known.first = known.first.min(place.first);
             known.last = known.last.max(place.last);
             known.size = known.size.max(place.size);

@@ -1,41 +1,41 @@
-//! The transactions of a log that are not decided yet, and what follows for the last stable offset.
+//! The incomplete transactions of a log, and the first unstable offset that follows from them.
 //!
-//! A transaction begins with a producer's first transactional batch and ends with its marker. Until the high watermark has
-//! passed the marker it may still be undone with it, so it goes on holding the last stable offset back. Knows neither
-//! files nor sequence numbers.
+//! A transaction begins with a producer's first transactional batch and ends with its marker. Until the high
+//! watermark has passed the marker, a truncation may remove the marker, so the transaction still bounds the last
+//! stable offset. Knows neither files nor sequence numbers.
 
 use std::collections::BTreeMap;
 
 use crate::index::txn_index::AbortedTxn;
 use pybroker_record::Offset;
 
-/// What a batch did to its producer's transaction.
+/// The effect of a batch on its producer's transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TxnEvent {
     /// The batch is the first of a transaction.
     Began {
-        /// Whose.
+        /// The producer id.
         producer_id: i64,
         /// Offset of its first record.
         first_offset: i64,
     },
-    /// The batch is the marker of a transaction that had records.
+    /// The batch is the marker of a transaction with records.
     Ended {
-        /// Whose.
+        /// The producer id.
         producer_id: i64,
         /// Offset of its first record.
         first_offset: i64,
         /// Offset of the marker.
         marker: i64,
-        /// Whether the records are not to be seen.
+        /// Whether the transaction was aborted.
         aborted: bool,
     },
 }
 
-/// See the module.
+/// The incomplete transactions of a log; see the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Transactions {
-    /// Producers of open transactions by first offset.
+    /// Producer ids of open transactions, by first offset.
     open: BTreeMap<i64, i64>,
     /// Offsets of markers that the high watermark has not passed, by the first offset of their transactions.
     unsettled: BTreeMap<i64, i64>,
@@ -46,7 +46,7 @@ impl Transactions {
         self.open.insert(first_offset.0, producer_id);
     }
 
-    /// Follows an event; the entry for the index when a transaction was aborted.
+    /// Applies an event. Returns the entry for the transaction index if a transaction was aborted.
     pub(crate) fn apply(&mut self, event: TxnEvent) -> Option<AbortedTxn> {
         match event {
             TxnEvent::Began { producer_id, first_offset } => {
@@ -62,17 +62,18 @@ impl Transactions {
         }
     }
 
-    /// The high watermark has come to `high_watermark`: markers below it cannot be undone any more.
+    /// Completes transactions whose markers are below the high watermark: these markers can no longer be truncated.
     pub(crate) fn settle(&mut self, high_watermark: i64) {
         self.unsettled.retain(|_, marker| *marker >= high_watermark);
     }
 
-    /// The smallest marker that waits for the high watermark.
+    /// Returns the smallest marker offset that waits for the high watermark.
     pub(crate) fn next_to_settle(&self) -> Option<i64> {
         self.unsettled.values().min().copied()
     }
 
-    /// First offset of the first transaction that is open, or ended by a marker that may be undone.
+    /// Returns the first offset of the earliest transaction that is open, or whose marker the high watermark has not
+    /// passed.
     pub(crate) fn first_unstable(&self) -> Option<i64> {
         let first = |offsets: &BTreeMap<i64, i64>| offsets.keys().next().copied();
         match (first(&self.open), first(&self.unsettled)) {

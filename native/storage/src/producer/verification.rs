@@ -1,14 +1,13 @@
-//! Transactions that a log is about to take part in: which producers asked, and whether their coordinator's word still
-//! holds when their batch comes (KIP-890; Kafka's `VerificationStateEntry`).
+//! Verification of transactions before their first batch in a log (KIP-890; Kafka's `VerificationStateEntry`).
 //!
-//! A batch that begins a transaction in a log is appended only with the guard of a verification that nothing has ended
-//! meanwhile. Whatever is written to the transaction ends it, the marker of an abort above all: so a coordinator's answer
-//! that comes after that marker begins no transaction that nobody would end. In memory alone: after a restart, and under
-//! another leader, the producer is verified again.
+//! A batch that begins a transaction in a log is appended only with the guard of a verification that is still valid.
+//! Any write to the transaction ends the verification, above all an abort marker. So a coordinator's response that
+//! arrives after that marker cannot begin a transaction that nothing would end. Verifications are in memory only:
+//! after a restart or a leader change the producer is verified again.
 //!
-//! A coordinator that lives on the same broker confirms a transaction before anybody asks. Its first batch needs no guard
-//! then, until whatever ends a verification ends this one as well. The coordinator alone knows whose producer ids are: a
-//! batch that is sent under another transactional id than the confirmed one is asked about.
+//! A coordinator on the same broker confirms a transaction in advance. Its first batch then needs no guard, until the
+//! verification ends. Only the coordinator knows which transactional id owns a producer id: a batch with another
+//! transactional id than the confirmed one is verified.
 
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU64;
@@ -19,34 +18,34 @@ use rustc_hash::FxHashMap;
 use crate::AppendError;
 use pybroker_record::BatchHeader;
 
-/// Verifications of one log, at most: each that is begun while there are more ends those that began this long ago.
+/// Most verifications of one log. At this limit, each new verification ends those that are older than this.
 const MOST: usize = 16 << 10;
 const CROWDED_MS: i64 = 60_000;
 
-/// Names one verification of one log.
+/// Identifies one verification of one log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerificationGuard(NonZeroU64);
 
 impl VerificationGuard {
-    /// The guard of this number; `None` for 0, which names none.
+    /// Returns the guard with this number; `None` for 0.
     #[must_use]
     pub fn from_number(number: u64) -> Option<Self> {
         NonZeroU64::new(number).map(Self)
     }
 
-    /// Its number, which is not 0.
+    /// Returns the guard's number, which is not 0.
     #[must_use]
     pub fn number(self) -> u64 {
         self.0.get()
     }
 }
 
-/// Stands for a transactional id in the memory of this process. Nobody outside can find two ids with one hash.
+/// A transactional id, as a hash that is only valid in this process. Clients cannot find two ids with the same hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransactionalIdHash(u64);
 
 impl TransactionalIdHash {
-    /// That of an id.
+    /// Returns the hash of a transactional id.
     #[must_use]
     pub fn of(transactional_id: &str) -> Self {
         static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
@@ -54,58 +53,62 @@ impl TransactionalIdHash {
     }
 }
 
-/// What a batch that begins a transaction needs.
+/// The requirement for a batch that begins a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionCheck {
-    /// A verification that still holds; with `None` it may begin no transaction that its coordinator has not confirmed.
+    /// The guard of a valid verification. With `None` the batch may only begin a transaction that its coordinator has
+    /// confirmed.
     Guarded(Option<VerificationGuard>),
-    /// Nothing: nobody verifies (`transaction.partition.verification.enable=false`).
+    /// No requirement (`transaction.partition.verification.enable=false`).
     Unchecked,
 }
 
-/// A batch that is to begin a transaction in a log.
+/// A batch that would begin a transaction in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BeginningTransaction {
-    /// Whose.
+    /// The producer id.
     pub producer_id: i64,
     /// The producer's epoch.
     pub producer_epoch: i16,
     /// The batch's first sequence number; -1 for a coordinator's batch, which has none.
     pub sequence: i32,
-    /// The producer's epoch is bumped with each transaction: it knows when its sequence begins again at 0.
+    /// Whether each transaction bumps the producer's epoch. Such a producer knows when its sequence restarts at 0.
     pub bumps_epoch: bool,
-    /// That of the request; `None` where the coordinator is asked whatever it has confirmed.
+    /// The transactional id of the request; `None` to query the coordinator even after a confirmation.
     pub transactional_id: Option<TransactionalIdHash>,
 }
 
-/// A transaction that its coordinator says is open, and has the partition.
+/// A transaction that is open and includes the partition, as its coordinator reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfirmedTransaction {
-    /// Whose.
+    /// The transactional id.
     pub transactional_id: TransactionalIdHash,
-    /// Given out for that id.
+    /// The producer id assigned to it.
     pub producer_id: i64,
     /// The producer's epoch.
     pub producer_epoch: i16,
-    /// The leader epoch that the coordinator speaks in.
+    /// The leader epoch of the coordinator.
     pub coordinator_epoch: i32,
 }
 
-/// A verification that has begun, and that nothing has ended.
+/// A verification that has begun and not ended.
 #[derive(Clone, Copy, Debug)]
 struct Verification {
     guard: VerificationGuard,
     since_ms: i64,
     epoch: i16,
-    /// The lowest sequence number that asked: a higher one would make the lower one be out of order for good.
+    /// The lowest sequence number to be verified. If a higher one were appended first, the lower one would stay out
+    /// of order.
     lowest_sequence: i32,
     bumps_epoch: bool,
-    /// The id whose coordinator has said already that the transaction is open and has this partition.
+    /// The transactional id for which the coordinator has confirmed that the transaction is open and includes this
+    /// partition.
     confirmed: Option<TransactionalIdHash>,
 }
 
 impl Verification {
-    /// Whether what was written is the marker of the transaction before the one that is verified: it has that one's epoch.
+    /// Returns whether the written batch is the marker of the transaction before the verified one: that marker has
+    /// the epoch of the verified transaction.
     fn is_after(&self, written: &BatchHeader, bumps_epoch: bool) -> bool {
         self.bumps_epoch && bumps_epoch && written.is_control() && written.producer_epoch == self.epoch
     }
@@ -115,13 +118,13 @@ impl Verification {
 #[derive(Debug, Default)]
 pub(crate) struct Verifications {
     by_producer: FxHashMap<i64, Verification>,
-    /// Guards given out so far.
+    /// Number of guards issued so far.
     given: u64,
 }
 
 impl Verifications {
-    /// The guard of the verification of this producer, which begins now unless it has begun; `None` where its coordinator
-    /// has confirmed the transaction, so that nobody is asked.
+    /// Begins the verification of this producer, or joins the existing one, and returns its guard. Returns `None` if
+    /// the coordinator has confirmed the transaction.
     pub(crate) fn begin(&mut self, beginning: BeginningTransaction, now_ms: i64) -> Option<VerificationGuard> {
         let BeginningTransaction { producer_epoch, sequence, bumps_epoch, transactional_id, .. } = beginning;
         let verification = self.entry(beginning, now_ms);
@@ -137,8 +140,9 @@ impl Verifications {
         (!confirmed).then_some(verification.guard)
     }
 
-    /// Takes a coordinator's word that a transaction of this producer is open and has this partition. It holds as long as
-    /// a verification that begins now would; a newer epoch that has asked meanwhile is left to its own answer.
+    /// Records a coordinator's confirmation that a transaction of this producer is open and includes this partition.
+    /// It is valid as long as a verification that begins at this moment. If a newer epoch is being verified, the
+    /// confirmation is ignored.
     pub(crate) fn confirm(&mut self, confirmed: ConfirmedTransaction, now_ms: i64) {
         let ConfirmedTransaction { transactional_id, producer_id, producer_epoch, .. } = confirmed;
         let transactional_id = Some(transactional_id);
@@ -154,7 +158,7 @@ impl Verifications {
         }
     }
 
-    /// The verification of this producer, which begins now unless it has begun.
+    /// Returns the verification of this producer, and begins one if there is none.
     fn entry(&mut self, beginning: BeginningTransaction, now_ms: i64) -> &mut Verification {
         let BeginningTransaction { producer_id, producer_epoch, sequence, bumps_epoch, .. } = beginning;
         self.make_room(now_ms);
@@ -172,8 +176,8 @@ impl Verifications {
         })
     }
 
-    /// Keeps what producers that are never verified leave behind within bounds. One that is ended too early is begun anew by
-    /// its producer's next try.
+    /// Bounds the number of verifications, since some producers never complete theirs. If one is ended too early, the
+    /// producer's retry begins it again.
     fn make_room(&mut self, now_ms: i64) {
         if self.by_producer.len() >= MOST {
             self.expire(now_ms, CROWDED_MS);
@@ -183,8 +187,8 @@ impl Verifications {
         }
     }
 
-    /// Whether a guard is the one of this producer's verification; without a guard, whether its coordinator has confirmed
-    /// the transaction of this epoch.
+    /// Returns whether the guard is that of this producer's verification. Without a guard, returns whether its
+    /// coordinator has confirmed the transaction of this epoch.
     pub(crate) fn holds(&self, producer_id: i64, producer_epoch: i16, guard: Option<VerificationGuard>) -> bool {
         let Some(verification) = self.by_producer.get(&producer_id) else { return false };
         match guard {
@@ -193,11 +197,11 @@ impl Verifications {
         }
     }
 
-    /// Checks the sequence number of a producer's batch; `has_batches`: the log remembers batches of that producer.
+    /// Checks the sequence number of a producer's batch. `has_batches`: whether the log has batches of that producer.
     pub(crate) fn check_sequence(&self, header: &BatchHeader, has_batches: bool) -> Result<(), AppendError> {
         let Some(verification) = self.by_producer.get(&header.producer_id) else { return Ok(()) };
         let starts_anew = verification.bumps_epoch && !has_batches && header.base_sequence != 0;
-        // Anybody may have asked with a higher epoch: that says nothing of batches with another.
+        // Any client can request a verification with a higher epoch. That must not affect batches with another epoch.
         let is_asked = header.producer_epoch == verification.epoch;
         if starts_anew || (is_asked && header.base_sequence > verification.lowest_sequence) {
             let last = if starts_anew { -1 } else { verification.lowest_sequence - 1 };
@@ -207,12 +211,14 @@ impl Verifications {
         Ok(())
     }
 
-    /// A batch or a marker of this producer's transaction was written: no guard given out before counts any more.
+    /// Ends the verification of this producer after a batch or marker of its transaction was written. Guards issued
+    /// before are then invalid.
     ///
-    /// Where each transaction has an epoch of its own (`bumps_epoch` of the marker and of the verification), the marker of the
-    /// one before ends nothing: it has the epoch of the next (KIP-890), about which the coordinator answers no sooner than
-    /// that marker is written. Whatever else is written does, of a lower epoch too: who asked with a higher one may have
-    /// made that up, and is refused without anything being written.
+    /// There is one exception. If each transaction has its own epoch (`bumps_epoch` of both the marker and the
+    /// verification), the marker of the previous transaction ends nothing. It has the epoch of the next transaction
+    /// (KIP-890), and the coordinator confirms that one only after the marker is written.
+    ///
+    /// A batch with a lower epoch ends the verification too: a client may have made up the higher epoch.
     pub(crate) fn end(&mut self, written: &BatchHeader, bumps_epoch: bool) {
         let Some(verification) = self.by_producer.get(&written.producer_id) else { return };
         if !verification.is_after(written, bumps_epoch) {
@@ -220,12 +226,12 @@ impl Verifications {
         }
     }
 
-    /// Ends all of them.
+    /// Ends all verifications.
     pub(crate) fn clear(&mut self) {
         self.by_producer.clear();
     }
 
-    /// Forgets those that began `expiration_ms` ago or earlier.
+    /// Ends the verifications that began at least `expiration_ms` ago.
     pub(crate) fn expire(&mut self, now_ms: i64, expiration_ms: i64) {
         self.by_producer.retain(|_, verification| now_ms.saturating_sub(verification.since_ms) < expiration_ms);
     }

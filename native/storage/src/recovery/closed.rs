@@ -1,7 +1,7 @@
-//! Closed segments that are trusted: they end where the next one begins, or what is missing is reported.
+//! Loading of trusted closed segments: each must end where the next one begins, or a loss is reported.
 //!
-//! Owns what a start reads of them, and what becomes of one that was cut (docs/adr/0100). Must not know which segments are
-//! trusted.
+//! Owns which parts of them an opening reads, and the truncation of an incomplete one (docs/adr/0100). Must not know
+//! which segments are trusted.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,8 +17,9 @@ use pybroker_record::Offset;
 use pybroker_sys::file;
 
 impl Loader<'_> {
-    /// Takes a closed segment, of which only the batches behind its last index entry are read. It has to end in a whole batch,
-    /// where the next one begins: what is missing is reported, and the log goes on there. `bases` are the base offsets of both.
+    /// Loads a closed segment and reads only the batches after its last index entry. It must end with a complete
+    /// batch where the next segment begins. Otherwise the missing records are reported, and the log continues with
+    /// the next segment. `bases` are the base offsets of both.
     pub(super) fn load_closed(&mut self, bases: Range<Offset>, aborted: u64) -> Result<(), LogError> {
         let Offset(base) = bases.start;
         let size = self.log_size(base)?;
@@ -30,7 +31,7 @@ impl Loader<'_> {
                     self.segments.push(Arc::new(segment.at_rest(0)));
                     return Ok(());
                 }
-                // The indexes lead to the damage: built anew, at each start, they would lead to the same byte.
+                // Both indexes are sound and stop at the damage. A rebuild at each start would give the same result.
                 Some(FoundEnd { end, is_whole: false, is_time_sound: true }) if goes_on_behind(&segment, &end)? => {
                     self.warn_of_damage(&segment, &end);
                     self.segments.push(Arc::new(segment.at_rest(0)));
@@ -48,7 +49,7 @@ impl Loader<'_> {
         } else {
             self.cut_closed(&segment, &end, bases.end)?;
         }
-        // The next start will trust the indexes, however this one ends.
+        // The next opening trusts these indexes, even after an unclean shutdown.
         segment.seal_durably()?;
         self.take(segment, end);
         Ok(())
@@ -59,7 +60,7 @@ impl Loader<'_> {
         self.warn(&format!("{}: there is no valid batch at byte {at} of {size}", path.display()));
     }
 
-    /// Builds the indexes of offsets and times anew from the batches; returns where they end.
+    /// Rebuilds offset index and time index from the batches. Returns the end of the batches.
     pub(super) fn rebuild_indexes(&mut self, segment: &Segment) -> Result<SegmentEnd, LogError> {
         let end = rebuild::scan(segment, self.config.index_interval_bytes, |_| Ok(()))?;
         self.recovered.indexes_rebuilt += 1;
@@ -68,9 +69,9 @@ impl Loader<'_> {
         Ok(end)
     }
 
-    /// Reports records that are missing between a closed segment, whose batches end there, and the next one. The log continues
-    /// at the next segment, and each start finds the hole: it is reported once. Compaction leaves gaps too, so a compacted
-    /// log has no known hole. A truncation leaves none (docs/adr/0013).
+    /// Reports the records that are missing between the end of a closed segment and the next one, whose log continues
+    /// there. Every opening finds the hole, but reports it once. Compaction leaves gaps too, so a compacted log has
+    /// no known hole. A truncation leaves none (docs/adr/0013).
     fn check_hole(&mut self, bases: &Range<Offset>, end: &SegmentEnd) {
         let (Offset(base), Offset(next)) = (bases.start, bases.end);
         let (from_offset, known_end, place) = (end.end_offset, Some(next), Some((base, end.end_position)));
@@ -85,7 +86,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Cuts the bytes behind the last whole batch of a closed segment. They are set aside; the log goes on at the next segment.
+    /// Sets aside and truncates the bytes after the last complete batch of a closed segment. The log continues with
+    /// the next segment.
     fn cut_closed(&mut self, segment: &Segment, end: &SegmentEnd, Offset(next): Offset) -> Result<(), LogError> {
         let (base_offset, from, to) = (segment.base_offset(), end.end_position, segment.size());
         let file = segment.file()?;
@@ -100,7 +102,7 @@ impl Loader<'_> {
     }
 }
 
-/// Whether a valid batch lies behind the byte where a segment's batches end.
+/// Returns whether a valid batch follows the end of a segment's batches.
 fn goes_on_behind(segment: &Segment, end: &SegmentEnd) -> Result<bool, LogError> {
     let behind = resync::find_batch(&*segment.file()?, end.end_position, segment.size());
     Ok(behind.map_err(|error| segment.read_error(error))?.is_some())

@@ -1,7 +1,7 @@
-//! The files that a start finds in a log's directory.
+//! The files that an opening finds in a log's directory.
 //!
-//! Owns the one list of the directory: what is left half done is removed with it, and what is not in the list is not opened.
-//! Must not read a file.
+//! Owns the single listing of the directory: removes incomplete files during the listing, and files that are not in
+//! the list are not opened. Reads no file.
 
 use std::path::Path;
 
@@ -14,22 +14,22 @@ use crate::directory::log_dir::{
 use crate::recovery::set_aside;
 use pybroker_sys::file;
 
-/// The files of a log's directory that matter, ascending.
+/// The relevant files of a log's directory, ascending.
 #[derive(Default)]
 pub(super) struct Files {
     pub(super) logs: Vec<i64>,
     pub(super) snapshots: Vec<i64>,
     pub(super) txn_indexes: Vec<i64>,
     pub(super) offset_indexes: Vec<i64>,
-    /// Whether there is a file of leader epochs.
+    /// Whether `leader-epoch-checkpoint` exists.
     pub(super) has_epochs: bool,
-    /// Names of indexes that had no segment, and were removed.
+    /// Names of indexes that had no segment and were removed.
     pub(super) orphans: Vec<String>,
 }
 
 impl Files {
-    /// Lists the directory; removes what a crash left half done: files marked as deleted, and indexes without a segment.
-    /// Passes of compaction that were cut short are undone or completed.
+    /// Lists the directory. Removes files marked as deleted and indexes without a segment. Undoes or completes
+    /// interrupted cleaner passes.
     pub(super) fn list(directory: &Path) -> Result<Self, LogError> {
         let mut files = Self::default();
         let mut indexes = Vec::new();

@@ -1,8 +1,8 @@
-//! What an opening has found missing or has taken out of a log: said in a sentence, and kept in a file beside the records.
+//! The losses found when a log is opened, as a sentence for the log and as a report file.
 //!
-//! Owns the words and the file `recovery-report` in a log's directory: one JSON object a line, the newest last, of which
-//! the oldest go when there are [`MOST_KEPT`]. It stays until somebody removes it, and goes with the partition. Kafka passes
-//! over it. It must not decide what is damage.
+//! Owns the texts and the file `recovery-report` in a log's directory: one JSON object per line, the newest last. At
+//! most [`MOST_KEPT`] are kept. The file stays until it is deleted by hand or with the partition. Kafka ignores it.
+//! Must not decide what is damage.
 
 use std::fmt::Write;
 use std::fs;
@@ -19,24 +19,24 @@ const MOST_KEPT: usize = 64;
 /// Why records are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossCause {
-    /// The last bytes are no whole batch, and no valid one follows: a write that did not end.
+    /// The last bytes are no complete batch, and no valid batch follows: a torn write.
     TornWrite,
-    /// Bytes that are no valid batch, where acknowledged records were or are behind them.
+    /// Bytes that are no valid batch where acknowledged records were, or with such records after them.
     Damage,
-    /// A segment ends before the next one begins.
+    /// A segment ends before the next one begins, and the log ends there.
     Gap,
-    /// A closed segment ends before the next one begins, and the log goes on there.
+    /// A closed segment ends before the next one begins, and the log continues with the next one.
     Hole,
-    /// The log ends before an offset that a checkpoint knows.
+    /// The log ends below an offset in a checkpoint.
     EndMissing,
-    /// The log begins behind the log start that a checkpoint knows.
+    /// The log begins above the log start in the checkpoint.
     BeginningMissing,
-    /// The log start of the checkpoint lies beyond the log's end.
+    /// The log start in the checkpoint is above the log end.
     StartBeyondEnd,
 }
 
 impl LossCause {
-    /// The name in the file.
+    /// Returns the name used in the file.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -51,32 +51,32 @@ impl LossCause {
     }
 }
 
-/// A log that ends before the start that its checkpoint says.
+/// A log that ends below the log start in its checkpoint.
 #[derive(Clone, Copy)]
 pub(super) struct EndBeforeStart {
     pub(super) log_start_offset: i64,
     pub(super) end_offset: i64,
 }
 
-/// See the module.
+/// A loss; see the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// Why.
+    /// The cause.
     pub cause: LossCause,
-    /// The first offset that is missing.
+    /// The first missing offset.
     pub from_offset: i64,
-    /// The offset behind the last record that is known to have been there.
+    /// The offset after the last record that is known to have existed.
     pub known_end: Option<i64>,
-    /// The segment concerned, by its base offset, and the byte where its valid batches end.
+    /// The base offset of the segment concerned, and the position where its valid batches end.
     pub place: Option<(i64, u64)>,
-    /// Bytes taken out of the log, whole segments included.
+    /// Bytes removed from the log, including complete segments.
     pub bytes: u64,
-    /// Names of the files that hold these bytes now; none where they were cut.
+    /// Names of the files with these bytes; empty if they were truncated.
     pub set_aside: Vec<String>,
 }
 
 impl Loss {
-    /// The sentence for the log, without the partition's name.
+    /// Returns the sentence for the log, without the partition's name.
     #[must_use]
     pub fn text(&self) -> String {
         let from = self.from_offset;
@@ -141,7 +141,7 @@ impl Loss {
         }
     }
 
-    /// The cause and the offsets, as they stand in the file.
+    /// Returns cause and offsets in the format of the file.
     fn offsets(&self) -> String {
         let known_end = self.known_end.map_or("null".to_owned(), |known_end| known_end.to_string());
         let (cause, from_offset) = (self.cause.name(), self.from_offset);
@@ -153,7 +153,7 @@ impl Loss {
             format!("{{\"segment\":\"{base:020}.log\",\"position\":{position}}}")
         });
         let names: Vec<String> = self.set_aside.iter().map(|name| format!("\"{name}\"")).collect();
-        // Nothing in the text needs escaping: numbers, and names of this module's own making.
+        // The text needs no escaping: it consists of numbers and names from this module.
         format!(
             "{{\"time_ms\":{now_ms},{},\"place\":{place},\"bytes\":{},\"set_aside\":[{}],\"text\":\"{}\"}}",
             self.offsets(),
@@ -168,17 +168,17 @@ fn place_text(place: Option<(i64, u64)>) -> String {
     place.map_or_else(|| "its end".to_owned(), |(base, position)| format!("byte {position} of {base:020}.log"))
 }
 
-/// Whether the file has a loss of the same offsets. One that cannot be read has none.
+/// Returns whether the file has a loss with the same offsets. An unreadable file has none.
 pub(crate) fn is_written_down(directory: &Path, loss: &Loss) -> bool {
     let written = fs::read(directory.join(REPORT_FILE)).unwrap_or_default();
     let same = format!("{},", loss.offsets());
     String::from_utf8_lossy(&written).lines().any(|line| line.contains(&same))
 }
 
-/// Adds a loss to the file, durably.
+/// Appends a loss to the file, durably.
 ///
 /// # Errors
-/// `Io`; the file is then what it was.
+/// `Io`. The file is then unchanged.
 pub(crate) fn write_down(directory: &Path, loss: &Loss, now_ms: i64) -> Result<(), LogError> {
     let path = directory.join(REPORT_FILE);
     let before = match fs::read(&path) {

@@ -1,7 +1,7 @@
-//! What a recovery takes out of a log, and what it says of it.
+//! Losses of a recovery: removes bytes from a log, and reports them.
 //!
-//! Owns what counts as damage and what as a write that did not end, and the order of steps: what is taken out is set aside and
-//! written down before anything is cut.
+//! Owns the decision between damage and a torn write, and the order of steps: bytes are set aside and reported before
+//! anything is truncated.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use pybroker_record::Offset;
 use pybroker_sys::file;
 
 impl Loader<'_> {
-    /// Everything below is known to have been acknowledged.
+    /// Returns the offset below which all records are known to be acknowledged.
     pub(super) fn acknowledged(&self) -> i64 {
         self.how.recovery_point.max(self.how.high_watermark)
     }
 
-    /// Notes a loss and writes it down. One that cannot be written down is said all the same.
+    /// Records a loss and writes it to the report. If that fails, the loss is still returned to the caller.
     pub(super) fn lose(&mut self, mut loss: Loss) {
         loss.known_end = loss.known_end.or_else(|| Some(self.acknowledged()).filter(|&known| known > loss.from_offset));
         if let Err(error) = loss::write_down(&self.home.path(), &loss, self.how.now_ms) {
@@ -31,7 +31,7 @@ impl Loader<'_> {
         self.recovered.losses.push(loss);
     }
 
-    /// Takes the segments behind a hole out of the log, the last of which before it is `base`.
+    /// Removes the segments after a hole. The segment before the hole is `base`.
     pub(super) fn end_at_hole(&mut self, base: i64, behind: &[i64]) -> Result<(), LogError> {
         let Some(end) = self.end else { return Ok(()) };
         let (set_aside, bytes) = self.take_out(None, behind)?;
@@ -43,8 +43,8 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Whether bytes behind a segment's last batch stand for no record: no valid batch is among them, and the next segment
-    /// begins where this one ends.
+    /// Returns whether the bytes after a segment's last batch contain no record: there is no valid batch among them,
+    /// and the next segment begins where this one ends.
     pub(super) fn is_noise(&self, segment: &Segment, end: &SegmentEnd, following: &[i64]) -> Result<bool, LogError> {
         if following.first() != Some(&end.end_offset) {
             return Ok(false);
@@ -53,7 +53,7 @@ impl Loader<'_> {
         Ok(behind.map_err(|error| segment.read_error(error))?.is_none())
     }
 
-    /// Says that the bytes behind a segment's last batch are cut.
+    /// Records that the bytes after a segment's last batch are truncated.
     pub(super) fn lose_noise(&mut self, segment: &Segment, end: &SegmentEnd) {
         let (place, bytes) = (Some((segment.base_offset(), end.end_position)), segment.size() - end.end_position);
         self.recovered.truncated_bytes += bytes;
@@ -62,8 +62,8 @@ impl Loader<'_> {
         self.recovered.losses.push(Loss { cause, from_offset, known_end: None, place, bytes, set_aside: Vec::new() });
     }
 
-    /// Takes what follows a segment's last valid batch out of the log, and says so: its last bytes, which the caller cuts,
-    /// and the segments behind it.
+    /// Removes and reports everything after a segment's last valid batch: the following segments, and the segment's
+    /// last bytes, which the caller truncates.
     pub(super) fn give_up_behind(
         &mut self,
         segment: &Segment,
@@ -87,8 +87,8 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Sets aside the end of a segment and segments that follow it; those without a byte are removed. Returns the names of
-    /// the files, and how many bytes they took from the log.
+    /// Sets aside the end of a segment and the segments after it. Empty segments are removed. Returns the names of
+    /// the files, and the number of bytes removed from the log.
     pub(super) fn take_out(
         &mut self,
         tail: Option<TailBytes<'_>>,
@@ -117,7 +117,7 @@ impl Loader<'_> {
         Ok((set_aside::set_aside(&directory, tail, &kept)?, bytes))
     }
 
-    /// Says that the log ends before its start; unless the start is `ignored`, nothing stays in the log.
+    /// Records that the log ends before its start. Unless the start is `ignored`, all segments are removed.
     pub(super) fn end_before_start(&mut self, ends: EndBeforeStart, ignored: bool) -> Result<(), LogError> {
         let bases: Vec<i64> = self.segments.iter().map(|segment| segment.base_offset()).collect();
         let (mut set_aside, mut bytes) = (Vec::new(), 0);
@@ -132,7 +132,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Says what the checkpoints know and the log, which has these offsets, has not.
+    /// Records the loss if the checkpoints contain offsets outside of the log's range.
     pub(super) fn check_ends(&mut self, offsets: &Range<Offset>) {
         let (log_start_offset, end_offset) = (offsets.start.0, offsets.end.0);
         let nothing = Loss {
@@ -146,7 +146,7 @@ impl Loader<'_> {
         if end_offset < self.acknowledged() && self.recovered.losses.is_empty() {
             self.lose(nothing.clone());
         }
-        // After a crash retention may have removed segments without having written down the new start.
+        // After a crash, retention may have removed segments without writing the new log start.
         let known_start = self.how.log_start_offset;
         if self.how.clean_shutdown && known_start >= 0 && known_start < log_start_offset {
             let (cause, known_end) = (LossCause::BeginningMissing, Some(log_start_offset));

@@ -1,12 +1,13 @@
-//! Opening a log: what is trusted, what is scanned, what is cut.
+//! Opening a log: which files are trusted, which are scanned, and what is truncated.
 //!
-//! Owns Kafka's rules for a directory found on disk. After a clean shutdown nothing is read but the ends of the index files
-//! and the last batches. After an unclean one every segment from the recovery point's on is read: checksums decide where
-//! the log ends, what follows is cut, indexes and producers' state are made anew. Files that are none of ours are left
-//! alone.
+//! Owns Kafka's rules for a log directory found on disk. After a clean shutdown only the ends of the index files and
+//! the last batches are read. After an unclean shutdown every segment from the recovery point on is read. Checksums
+//! decide where the log ends, the bytes after the end are truncated, and indexes and producer state are rebuilt.
+//! Unknown files are left alone.
 //!
-//! What may hold acknowledged records is never removed: it is set aside ([`crate::recovery::set_aside`]), said and written down
-//! ([`crate::recovery::loss`]). Only a write that did not end, with nothing valid behind it, is cut for good.
+//! Bytes that may contain acknowledged records are never removed. They are set aside
+//! ([`crate::recovery::set_aside`]), logged and reported ([`crate::recovery::loss`]). Only a torn write without a
+//! valid batch after it is truncated for good.
 
 mod closed;
 mod found_files;
@@ -43,43 +44,44 @@ use crate::{LogConfig, LogError, OpenLog, RecoveryProgress};
 use pybroker_record::{BatchHeader, Offset};
 use pybroker_sys::file;
 
-/// What opening a log had to repair.
+/// The repairs made while a log was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Bytes taken out of the log, whole segments included.
+    /// Bytes removed from the log, including complete segments.
     pub truncated_bytes: u64,
-    /// Segments whose batches were read and checked.
+    /// Number of segments whose batches were read and checked.
     pub segments_scanned: usize,
-    /// Segments taken out of the log because they follow a damaged one.
+    /// Number of segments removed because they follow a damaged one.
     pub segments_removed: usize,
-    /// Trusted segments whose indexes were built anew.
+    /// Number of trusted segments whose indexes were rebuilt.
     pub indexes_rebuilt: usize,
-    /// The records that are missing now, and why.
+    /// The missing records, and the cause of each loss.
     pub losses: Vec<Loss>,
-    /// What was damaged and could be made anew without losing a record.
+    /// Damage that was repaired without losing a record.
     pub warnings: Vec<String>,
-    /// The first offset that is missing within the log, which continues behind it. Each opening finds it again.
+    /// The first missing offset of a hole in the log. Each opening finds it again.
     pub hole: Option<i64>,
 }
 
 impl Recovered {
-    /// Whether records that may have been acknowledged are missing: damage, and no write that did not end.
+    /// Returns whether records may be missing that were acknowledged: there is damage, not only a torn write.
     pub fn is_missing_records(&self) -> bool {
         self.hole.is_some() || self.losses.iter().any(|loss| loss.cause != LossCause::TornWrite)
     }
 }
 
-/// Snapshots that nothing needs and that a start may leave in a log's directory, so that restarts in a row do not fill it.
+/// Number of unneeded snapshots that an opening may leave in a log's directory, so that repeated restarts do not fill
+/// it.
 const OLD_SNAPSHOTS_LEFT: usize = 7;
 
-/// A log as it was found, ready to be shared.
+/// A loaded log, ready to be shared.
 pub(crate) struct Loaded {
     pub(crate) view: View,
     pub(crate) writer: Writer,
     pub(crate) epochs: LeaderEpochs,
     pub(crate) recovery_point: i64,
     pub(crate) directory_dirty: bool,
-    /// The log's directory was made: its name is not on the device.
+    /// Whether the log's directory was created and its name is not on the device.
     pub(crate) parent_dirty: bool,
 }
 
@@ -131,17 +133,17 @@ struct Loader<'a> {
     progress: &'a RecoveryProgress,
     epochs: LeaderEpochs,
     epochs_changed: bool,
-    /// The file was damaged: the epochs of every batch have to be read.
+    /// Whether the file was damaged. Then the epochs of every batch must be read.
     epochs_lost: bool,
     producers: ProducerStates,
     snapshot_offset: i64,
-    /// Offsets of the snapshots that are there, ascending.
+    /// Offsets of the existing snapshots, ascending.
     snapshots: Vec<i64>,
-    /// Base offsets of the indexes of aborted transactions, and of those of offsets, that are there, ascending.
+    /// Base offsets of the existing transaction indexes and offset indexes, ascending.
     txn_indexes: Vec<i64>,
     offset_indexes: Vec<i64>,
     segments: Vec<Arc<Segment>>,
-    /// End of the last segment loaded; known for the active one.
+    /// End of the last loaded segment; set for the active one.
     end: Option<SegmentEnd>,
     recovered: Recovered,
     directory_dirty: bool,
@@ -156,7 +158,7 @@ impl Loader<'_> {
                 self.epochs = epochs;
                 return Ok(());
             }
-            // A log that has had no leader yet has no records, and no file.
+            // A log that has had no leader has no records and no file.
             Ok(None) if files.logs.iter().all(|&base| self.log_size(base).is_ok_and(|size| size == 0)) => return Ok(()),
             Ok(None) => "leader-epoch-checkpoint is missing".to_owned(),
             Err(LogError::Corrupt { path, reason }) => format!("{}: {reason}", path.display()),
@@ -175,7 +177,8 @@ impl Loader<'_> {
         let trusted = if self.how.clean_shutdown {
             files.logs.len()
         } else {
-            // A segment that ends at the recovery point may have been sealed after the sync, its indexes cut but not synced.
+            // A segment that ends at the recovery point may have been sealed after the sync, with trimmed indexes
+            // that were not synced.
             files.logs.partition_point(|&base| base < self.how.recovery_point).saturating_sub(1)
         };
         for (index, &base) in files.logs[..trusted].iter().enumerate() {
@@ -193,8 +196,8 @@ impl Loader<'_> {
                 None => false,
             };
             if !taken {
-                // The index of aborted transactions is damaged, which takes the producers' state to mend; or the last
-                // segment does not end where it should, and this was no clean shutdown after all.
+                // The transaction index is damaged, and its rebuild needs the producer state. Or the last segment
+                // does not end with a complete batch, so the shutdown was not clean after all.
                 self.begin_scan(base)?;
                 return self.scan_segments(&files.logs[index..]);
             }
@@ -206,8 +209,8 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Takes the last segment without reading its batches, and `aborted` transactions in its index; `false` when it does not
-    /// end in a whole batch.
+    /// Loads the last segment without reading all batches. `aborted` is the number of entries in its transaction
+    /// index. Returns false if the segment does not end with a complete batch.
     fn load_last(&mut self, base: i64, aborted: u64) -> Result<bool, LogError> {
         let size = self.log_size(base)?;
         if let Some(entries) = self.index_entries(base, size)? {
@@ -223,9 +226,8 @@ impl Loader<'_> {
         Ok(end.end_position == size && self.take(segment, end))
     }
 
-    /// What a trusted segment's index files hold, as far as a look at their ends can show that they are sound; `None`
-    /// otherwise. The batches of a log that has no more bytes than the index's interval are all read: its offset index,
-    /// which has no entry, is left as it is.
+    /// Returns the content of a trusted segment's index files if their ends are sound; `None` otherwise. The batches
+    /// of a log smaller than the index interval are all read, so its empty offset index is not opened.
     fn index_entries(&self, base: i64, size: u64) -> Result<Option<IndexEntries>, LogError> {
         let is_small = size <= u64::from(self.config.index_interval_bytes).min(file::PAGE as u64);
         let unread = is_small && self.offset_indexes.binary_search(&base).is_ok();
@@ -233,7 +235,7 @@ impl Loader<'_> {
     }
 
     fn take(&mut self, segment: Segment, end: SegmentEnd) -> bool {
-        // Few of many logs are used soon: what was opened to look at them is closed.
+        // Only a few of many logs are used soon, so the files opened for the checks are closed.
         let resting = segment.at_rest(self.config.segment_index_bytes);
         self.segments.push(Arc::new(resting));
         self.end = Some(end);
@@ -245,13 +247,13 @@ impl Loader<'_> {
         Ok(fs::metadata(&path).map_err(LogError::io(&path))?.len())
     }
 
-    /// A segment whose indexes of offsets and times are to be made anew.
+    /// Returns a segment whose offset index and time index must be rebuilt.
     fn new_segment(&self, base: i64, size: u64, aborted: u64) -> Result<Segment, LogError> {
         let entries = IndexEntries { aborted, ..IndexEntries::NOTHING };
         Ok(Segment::existing(Arc::clone(self.home), base, size, entries, self.config.segment_index_bytes))
     }
 
-    /// Brings the producers' state to the first segment that will be scanned.
+    /// Restores the producer state at the start of the first segment to scan.
     fn begin_scan(&mut self, base: i64) -> Result<(), LogError> {
         let warnings = &mut self.recovered.warnings;
         (self.producers, self.snapshot_offset) =
@@ -272,20 +274,20 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Whether the segment before this one ends too early. A file can lose its end without a trace, and its name is on the
-    /// device before its data is. Compaction leaves such gaps too; where it may have, none is taken for a hole. Nor is one
-    /// below the recovery point: what was there is on the device, so nothing was.
+    /// Returns whether the segment before this one ends too early. A file can lose its end without a trace, since its
+    /// name is on the device before its data. Compaction leaves such gaps too, so a log that may have been compacted
+    /// has no holes. A gap below the recovery point is no hole either: its records would be on the device.
     fn is_hole_before(&self, base: i64) -> bool {
         let never_compacted = !self.config.require_keys && self.how.recovery_point >= 0;
         never_compacted && base > self.how.recovery_point && self.end.is_some_and(|end| end.end_offset < base)
     }
 
-    /// Checks a segment and cuts it behind its last valid batch; says whether there was nothing to cut. Otherwise those
-    /// that follow are taken out of the log.
+    /// Checks a segment and truncates it after its last valid batch. Returns whether the log continues with the next
+    /// segment. If not, the following segments are removed.
     fn scan_segment(&mut self, base: i64, is_last: bool, following: &[i64]) -> Result<bool, LogError> {
         let size = self.log_size(base)?;
         let segment = self.new_segment(base, size, 0)?;
-        // First: without a descriptor for it the opening ends here, and another one finds what this one has found.
+        // Opened first: if there is no file descriptor, the opening fails before it changes anything.
         segment.file()?;
         if self.txn_indexes.binary_search(&base).is_ok() {
             remove_if_present(&self.home.segment_file(base, TXN_INDEX_SUFFIX))?;
@@ -308,11 +310,11 @@ impl Loader<'_> {
         if goes_on {
             self.lose_noise(&segment, &end);
         } else if cut > 0 {
-            // First: a crash after the cut would leave a log that looks whole, with a hole in it.
+            // Done first: a crash after the truncation would leave a log that seems complete but has a hole.
             self.give_up_behind(&segment, &end, following)?;
         }
         let path = segment.path();
-        // Also gives back blocks that were reserved beyond the end.
+        // Also frees preallocated blocks beyond the end.
         file::set_len(&*segment.file()?, end.end_position).map_err(LogError::io(&path))?;
         segment.set_size(end.end_position);
         let whole = cut == 0 || goes_on;
@@ -381,7 +383,7 @@ impl Loader<'_> {
         Ok((loaded, self.recovered))
     }
 
-    /// Makes sure that there is an active segment and that the log starts inside the log.
+    /// Ensures that there is an active segment, and that the log start is inside the log.
     fn settle_start(&mut self) -> Result<i64, LogError> {
         let wanted = self.how.log_start_offset.max(0);
         let end_offset = match self.end {
@@ -392,7 +394,7 @@ impl Loader<'_> {
             return self.begin_at(wanted);
         }
         if end_offset < wanted {
-            // The last stop has left the log as long as it is: it is the checkpoint that is wrong.
+            // A clean shutdown has left the log at this length, so the checkpoint is wrong.
             let ignored = self.how.clean_shutdown && (0..=end_offset).contains(&self.how.recovery_point);
             self.end_before_start(EndBeforeStart { log_start_offset: wanted, end_offset }, ignored)?;
             return if ignored { Ok(self.segments[0].base_offset()) } else { self.begin_at(wanted) };
@@ -416,7 +418,7 @@ impl Loader<'_> {
         Ok(offset)
     }
 
-    /// Removes the first segments; the snapshots at their beginnings go with them.
+    /// Removes the first segments and the snapshots at their base offsets.
     fn remove_first(&mut self, count: usize) -> Result<(), LogError> {
         for segment in self.segments.drain(..count) {
             segment.remove()?;
@@ -425,8 +427,9 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Keeps the snapshots that a segment starts with, and the newest; returns the others that are left to
-    /// [`Log::forget_old`], for removing a file costs as much as opening one: none after an unclean stop.
+    /// Removes unneeded snapshots, and returns those left for [`Log::forget_old`]. The newest snapshot and those at a
+    /// segment's base offset are needed. Deletion is deferred because it costs as much as opening a file. After an
+    /// unclean shutdown none is deferred.
     fn leave_old_snapshots(&self, directory: &Path, scanned: bool) -> Vec<i64> {
         let kept =
             |at: i64| at == self.snapshot_offset || self.segments.iter().any(|segment| segment.base_offset() == at);
@@ -448,15 +451,15 @@ impl Loader<'_> {
                 Ok(())
             })?;
         }
-        // A leader of an empty log, or of one that was cut to where its epoch begins, is most often the next one too: a
-        // start that forgot it would write each such file anew, and again when it leads.
+        // The leader of an empty log, or of one truncated to the start of its epoch, is often the next leader too.
+        // Removing its epoch here would rewrite the file at the start, and again when it becomes leader.
         self.epochs_changed |= self.epochs.truncate_beyond(end_offset);
         self.epochs_changed |= self.epochs.truncate_from_start(log_start_offset);
         if self.epochs_changed { self.epochs.write(&self.home.path(), true) } else { Ok(()) }
     }
 }
 
-/// Notes the epoch of a batch that is newer than all before.
+/// Adds the epoch of a batch if it is later than all before. Returns whether the list changed.
 fn note_epoch(epochs: &mut LeaderEpochs, header: &BatchHeader) -> bool {
     epochs.latest().is_none_or(|latest| header.partition_leader_epoch > latest)
         && epochs.assign(header.partition_leader_epoch, header.base_offset)

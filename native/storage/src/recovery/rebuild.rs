@@ -1,6 +1,7 @@
-//! What is derived from a segment's batches, derived again: its end, its indexes, the producers' state.
+//! Rebuilds the state derived from a segment's batches: its end, its indexes, the producer state.
 //!
-//! Owns the walks over existing segments. Which segment is trusted and which is scanned is [`super::recovery`]'s decision.
+//! Owns the walks over existing segments. [`super::recovery`] decides which segments are trusted and which are
+//! scanned.
 
 use std::fs::File;
 use std::ops::Range;
@@ -19,11 +20,11 @@ use crate::segment::{IndexEntries, Segment};
 use pybroker_record::{BatchHeader, EndMarker, HEADER_LEN, Offset, batch_crc};
 use pybroker_sys::file::{self, read_full_at};
 
-/// Where the batches of a segment end.
+/// The end of a segment's batches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SegmentEnd {
     pub(crate) end_offset: i64,
-    /// End of the last whole, valid batch.
+    /// End of the last complete, valid batch.
     pub(crate) end_position: u64,
     pub(crate) tail: Tail,
     pub(crate) bytes_since_index: u64,
@@ -44,25 +45,25 @@ impl SegmentEnd {
     }
 }
 
-/// What the batches behind a segment's last index entry show.
+/// The result of reading the batches after a segment's last index entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FoundEnd {
     pub(crate) end: SegmentEnd,
-    /// The batches lead exactly to the end of the file.
+    /// Whether the batches end exactly at the end of the file.
     pub(crate) is_whole: bool,
-    /// The last entry of the time index has the timestamp of its batch, as far as the batch can be found.
+    /// Whether the last entry of the time index has the timestamp of its batch. True if the batch cannot be found.
     pub(crate) is_time_sound: bool,
 }
 
 impl FoundEnd {
-    /// The end, when the batches lead exactly to the end of the file.
+    /// Returns the end, if the batches end exactly at the end of the file.
     pub(crate) fn whole(self) -> Option<SegmentEnd> {
         self.is_whole.then_some(self.end)
     }
 }
 
-/// Finds a trusted segment's end by its last index entry, and completes its largest timestamp; `None` when the entry does
-/// not lead to its batch.
+/// Finds the end of a trusted segment from its last index entry, and updates its largest timestamp. `None` if the
+/// entry does not point to its batch.
 pub(crate) fn find_end(segment: &Segment) -> Result<Option<FoundEnd>, LogError> {
     let mut end = SegmentEnd::before_any_batch(segment);
     let entry = segment.time_index.last();
@@ -100,19 +101,19 @@ pub(crate) fn find_end(segment: &Segment) -> Result<Option<FoundEnd>, LogError> 
     Ok(Some(FoundEnd { end, is_whole, is_time_sound }))
 }
 
-/// The comparison of a time index's last entry with its batch, where a walk meets the batch anyway.
+/// Compares the last entry of a time index with its batch, if a walk reads the batch anyway.
 struct TimeCheck {
     entry: TimestampOffset,
-    /// What the comparison showed, once it is known.
+    /// The result of the comparison, once it is known.
     sound: Option<bool>,
-    /// The next batch of the walk has others before it, which the walk does not see.
+    /// Whether the segment has batches before the next one that the walk does not read.
     behind_other_batches: bool,
 }
 
 impl TimeCheck {
     fn see(&mut self, header: &BatchHeader) {
         let TimestampOffset { timestamp, offset } = self.entry;
-        // Of batches in a row the first that reaches the offset has it.
+        // Of consecutive batches, the first one that reaches the offset contains it.
         let may_be_earlier = self.behind_other_batches && header.base_offset > offset;
         if self.sound.is_none() && header.last_offset() >= offset && !may_be_earlier {
             self.sound = Some(header.max_timestamp == timestamp);
@@ -121,7 +122,7 @@ impl TimeCheck {
     }
 }
 
-/// Whether the batch of a time index's last entry has the entry's timestamp. One that is damaged proves nothing.
+/// Returns whether the batch of a time index's last entry has the entry's timestamp. True if the batch is damaged.
 fn is_time_entry_sound(segment: &Segment, entry: TimestampOffset) -> Result<bool, LogError> {
     match segment.find_batch(entry.offset, segment.size()) {
         Ok(found) => Ok(found.is_some_and(|found| found.header.max_timestamp == entry.timestamp)),
@@ -130,8 +131,8 @@ fn is_time_entry_sound(segment: &Segment, entry: TimestampOffset) -> Result<bool
     }
 }
 
-/// Reads a segment from its start, checks every batch and builds its indexes anew; stops at the first batch that is not
-/// whole and valid. `each` is called with every batch.
+/// Reads a segment from its start, checks every batch and rebuilds its indexes. Stops at the first incomplete or
+/// invalid batch. Calls `each` with every batch.
 pub(crate) fn scan(
     segment: &Segment,
     index_interval_bytes: u32,
@@ -163,7 +164,7 @@ pub(crate) fn scan(
     Ok(end)
 }
 
-/// The marker in a batch whose checksum holds; a control record that is none of Kafka's says nothing.
+/// Returns the marker in a batch with a valid checksum; `None`, with a warning, for a malformed control record.
 pub(crate) fn marker_of(segment: &Segment, header: &BatchHeader, bytes: &[u8]) -> Option<EndMarker> {
     EndMarker::parse(header, bytes).unwrap_or_else(|error| {
         log::warn!("{}: control batch at offset {}: {error}", segment.path().display(), header.base_offset);
@@ -171,11 +172,11 @@ pub(crate) fn marker_of(segment: &Segment, header: &BatchHeader, bytes: &[u8]) -
     })
 }
 
-/// What a segment's index files hold, as far as a look at their ends can show that they are sound; `None` otherwise. With
-/// `without_offsets` the offset index is taken for one without an entry.
+/// Returns the content of a segment's index files if their ends are sound; `None` otherwise. With `without_offsets`,
+/// the offset index is taken as empty.
 ///
 /// # Errors
-/// `Exhausted` when they cannot be looked at now: that says nothing about them.
+/// `Exhausted` when the files cannot be read for lack of resources. They may be fine.
 pub(crate) fn check_index_files(
     home: &Arc<LogHome>,
     base_offset: i64,
@@ -183,7 +184,7 @@ pub(crate) fn check_index_files(
     without_offsets: bool,
 ) -> Result<Option<IndexEntries>, LogError> {
     if log_size == 0 {
-        // Whatever the files hold: entries are written from the beginning.
+        // The content does not matter: entries are written from the beginning.
         return Ok(Some(IndexEntries::NOTHING));
     }
     let offsets = if without_offsets {
@@ -193,7 +194,7 @@ pub(crate) fn check_index_files(
     };
     let Some(offsets) = offsets else { return Ok(None) };
     let Some(times) = read_held::<3>(home, base_offset, TIME_INDEX_SUFFIX)? else { return Ok(None) };
-    // The first batch has no offset entry, so neither half of one is ever zero.
+    // The first batch has no offset entry, so neither word of an entry is ever zero.
     let [relative, position] = offsets.last;
     let offsets_sound = offsets.entries == 0
         || relative > 0 && relative <= i32::MAX as u32 && position > 0 && u64::from(position) < log_size;
@@ -201,7 +202,7 @@ pub(crate) fn check_index_files(
     let timestamp = i64::from(high as i32) << 32 | i64::from(low);
     let times_sound =
         relative <= i32::MAX as u32 && timestamp >= 0 && (times.entries <= 1 || (timestamp > 0 && relative > 0));
-    // Every log whose records have timestamps was left with one entry at least.
+    // A log whose records have timestamps has at least one entry.
     let times_lost = times.entries == 0 && first_timestamp(home, base_offset) >= 0;
     Ok((offsets_sound && times_sound && !times_lost).then_some(IndexEntries { offsets, times, aborted: 0 }))
 }
@@ -214,7 +215,8 @@ fn first_timestamp(home: &Arc<LogHome>, base_offset: i64) -> i64 {
     header.map_or(-1, |header| header.max_timestamp)
 }
 
-/// What an index file holds; `None` when it is absent, has a torn entry, or its last two entries do not ascend.
+/// Returns the content of an index file; `None` if the file is absent, has a torn entry, or its last two entries do
+/// not ascend.
 fn read_held<const WORDS: usize>(
     home: &Arc<LogHome>,
     base_offset: i64,
@@ -245,13 +247,13 @@ fn read_end<const WORDS: usize>(opened: &File) -> Option<Held<WORDS>> {
         (read == count).then_some(&bytes[..count])?
     };
     let (before, last) = last_two.split_at(last_two.len().saturating_sub(entry_bytes));
-    // Big-endian bytes compare as their numbers do. An entry's last word is not what entries ascend by.
+    // Big-endian bytes compare like their numbers. Entries ascend by all words except the last.
     let key = entry_bytes - 4;
     (before.is_empty() || before[..key] < last[..key]).then(|| Held::settled(entries, last))
 }
 
-/// The newest snapshot at or below `limit` that can be read, and its offset; damaged ones are removed, with a warning.
-/// Without any, the state before the first record, and -1.
+/// Returns the newest readable snapshot at or below `limit`, and its offset. Removes damaged snapshots with a
+/// warning. Without a snapshot, returns the state before the first record, and -1.
 pub(crate) fn latest_snapshot(
     directory: &Path,
     snapshots: &[i64],
@@ -272,7 +274,7 @@ pub(crate) fn latest_snapshot(
     Ok((ProducerStates::default(), -1))
 }
 
-/// Accounts for the batches from where the state ends in these segments, up to `to`. Indexes are left as they are.
+/// Applies the batches of these segments from the end of the producer state up to `to`. Does not change indexes.
 pub(crate) fn replay(producers: &mut ProducerStates, segments: &[Arc<Segment>], to: i64) -> Result<(), LogError> {
     walk_batches(segments, Offset(producers.end_offset())..Offset(to), |segment, header, position| {
         let marker = if header.is_control() && header.has_producer_id() {
@@ -290,7 +292,7 @@ pub(crate) fn replay(producers: &mut ProducerStates, segments: &[Arc<Segment>], 
     Ok(())
 }
 
-/// Calls `each` with the header and the position of every batch that these segments have of the offsets.
+/// Calls `each` with the header and the position of every batch in a range of offsets.
 pub(crate) fn walk_batches(
     segments: &[Arc<Segment>],
     offsets: Range<Offset>,
@@ -317,9 +319,9 @@ pub(crate) fn walk_batches(
     Ok(())
 }
 
-/// The producers' state at `end_offset`: from the newest of the snapshots at or below it, and the batches since (those below
-/// the log start too, as long as they are there: they show where a producer's numbers stand). Also the offset of
-/// that snapshot, -1 for none.
+/// Restores the producer state at `end_offset` from the newest snapshot at or below it and the batches after the
+/// snapshot. Batches below the log start are used too if they exist, for the producers' sequence numbers. Also
+/// returns the offset of the snapshot, -1 for none.
 pub(crate) fn restore_producers(
     directory: &Path,
     snapshots: &[i64],

@@ -1,4 +1,4 @@
-//! How far recoveries have come and what they have found, for the callers that wait for them.
+//! The progress and results of recoveries, for callers that wait for them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,36 +6,37 @@ use parking_lot::Mutex;
 
 use crate::Recovered;
 
-/// Bytes are reported in steps of this size: many threads may count on one progress.
+/// Bytes are counted in steps of this size, because many threads may share one progress.
 const STEP: u64 = 1 << 20;
 
-/// Bytes of segments that were read and checked, of all the logs that are opened with it.
+/// Number of bytes read and checked, over all logs that are opened with this progress.
 #[derive(Debug, Default)]
 pub struct RecoveryProgress {
     bytes: AtomicU64,
-    /// What was found since somebody asked last, by the log's name.
+    /// Results since the last call of [`Self::take_found`], by the log's name.
     found: Mutex<Vec<(String, Recovered)>>,
 }
 
 impl RecoveryProgress {
-    /// The bytes so far.
+    /// Returns the bytes counted so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Keeps what opening a log has found, where that is worth a word.
+    /// Stores the result of opening a log if it has losses or warnings.
     pub fn note(&self, log: String, recovered: Recovered) {
         if !recovered.losses.is_empty() || !recovered.warnings.is_empty() {
             self.found.lock().push((log, recovered));
         }
     }
 
-    /// What was found since the last call.
+    /// Removes and returns the results since the last call.
     pub fn take_found(&self) -> Vec<(String, Recovered)> {
         std::mem::take(&mut *self.found.lock())
     }
 
-    /// The way through one segment of `size` bytes. When it is dropped all of them count: what was not read was cut.
+    /// Returns the progress of one segment of `size` bytes. When it is dropped, the rest of `size` is counted too:
+    /// those bytes were truncated.
     pub(crate) fn segment(&self, size: u64) -> SegmentProgress<'_> {
         SegmentProgress { progress: self, size, read: 0, reported: 0 }
     }

@@ -1,8 +1,8 @@
-//! Looking for a whole batch behind bytes that are none: what distinguishes damage from a write that did not end.
+//! Searches for a valid batch after invalid bytes, which distinguishes damage from a torn write.
 //!
-//! Owns the search. A batch is taken for one when its checksum holds, whatever its offsets say: the offset of a batch is not
-//! covered by the checksum. The work is bounded: bytes made so that they look like many nested headers cost a few times
-//! their own size, and are then taken for batches, which keeps them.
+//! Owns the search. A batch counts as valid if its checksum matches, whatever its offset: the checksum does not cover
+//! the offset. The work is bounded. Bytes crafted to look like many nested headers cost a few times their own size,
+//! and then count as batches, so they are kept.
 
 use std::fs::File;
 use std::io;
@@ -11,14 +11,14 @@ use pybroker_record::{BatchHeader, Crc32c, HEADER_LEN, SMALLEST_BATCH, batch_crc
 use pybroker_sys::file::read_full_at;
 
 const CHUNK: usize = 1 << 20;
-/// Checksums may be computed over so many times the bytes that are searched.
+/// Bytes over which checksums may be computed, as a multiple of the bytes searched.
 const CHECKED_TIMES: u64 = 4;
 /// A message of format 0 or 1 is checked in one piece, up to this size.
 const LARGEST_OLD: usize = 16 << 20;
-/// Where the checksum of a batch begins to cover it.
+/// The first byte of a batch that its checksum covers.
 const COVERED_FROM: u64 = 21;
 
-/// The first position from `from` on where a batch with a right checksum lies, all of it below `limit`.
+/// Returns the first position from `from` on of a batch with a valid checksum that ends at or before `limit`.
 pub(crate) fn find_batch(file: &File, from: u64, limit: u64) -> io::Result<Option<u64>> {
     let mut budget = (limit.saturating_sub(from)) * CHECKED_TIMES + CHUNK as u64;
     let mut chunk = Vec::new();
@@ -43,15 +43,15 @@ pub(crate) fn find_batch(file: &File, from: u64, limit: u64) -> io::Result<Optio
         if read < wanted || wanted < CHUNK {
             break;
         }
-        // A header may lie across two chunks.
+        // A header may span two chunks.
         position += (wanted - HEADER_LEN + 1) as u64;
     }
     Ok(None)
 }
 
-/// The header that these bytes may begin with.
+/// Parses the header at the start of these bytes, if there is one.
 fn header_at(bytes: &[u8]) -> Option<BatchHeader> {
-    // Cheap, and false nearly everywhere: offsets of 2^56 and more do not occur.
+    // A cheap check that excludes nearly all positions: offsets of 2^56 and more do not occur.
     if bytes[0] != 0 || bytes[16] > 2 {
         return None;
     }

@@ -1,9 +1,10 @@
-//! Files that a recovery has taken out of a log and kept: under names that no start loads, for a person to bring back.
+//! Files that recovery has removed from a log but kept, under names that no opening loads. An administrator can
+//! restore them.
 //!
-//! Owns the names and the ways there. A whole segment is renamed, `<name>.aside-<n>`, which takes no room; the bytes behind
-//! the last valid batch of a damaged one are copied, `<base offset>.log.tail-<n>`, before they are cut. `n`
-//! distinguishes what several recoveries have set aside; one that a crash has cut short goes on with the number it had.
-//! Kafka passes over such files, retention does not count them, and no clean-up removes them: they go with the
+//! Owns the names and the renames. A complete segment is renamed to `<name>.aside-<n>`, which needs no space. The
+//! bytes after the last valid batch of a damaged segment are copied to `<base offset>.log.tail-<n>` before they are
+//! truncated. `n` distinguishes several recoveries; one that resumes after a crash uses its old number. Kafka ignores
+//! these files, retention does not count them, and no background task deletes them. They are deleted with the
 //! partition, or by hand.
 
 use std::fs::{self, File};
@@ -20,10 +21,10 @@ const ASIDE: &str = ".aside-";
 const TAIL: &str = ".log.tail-";
 const TEMPORARY: &str = ".tmp";
 const CHUNK: usize = 1 << 20;
-/// The records go first: without them a crash leaves indexes that have no segment, which an opening removes.
+/// The log file is renamed first: after a crash, indexes without a segment are left, which the next opening removes.
 const SUFFIXES: [&str; 5] = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX];
 
-/// Whether a file of a log's directory was set aside by a recovery.
+/// Returns whether a file of a log's directory was set aside by a recovery.
 #[must_use]
 pub fn is_set_aside(name: &str) -> bool {
     let Some((digits, rest)) = name.split_at_checked(20) else { return false };
@@ -35,12 +36,12 @@ pub fn is_set_aside(name: &str) -> bool {
             }))
 }
 
-/// Whether a file is a copy that a crash has cut short.
+/// Returns whether a file is a copy that a crash has interrupted.
 pub(crate) fn is_unfinished(name: &str) -> bool {
     name.strip_suffix(TEMPORARY).is_some_and(is_set_aside)
 }
 
-/// The bytes behind the last valid batch of a segment.
+/// The bytes after the last valid batch of a segment.
 #[derive(Clone, Copy)]
 pub(crate) struct TailBytes<'a> {
     pub(crate) base_offset: i64,
@@ -49,11 +50,11 @@ pub(crate) struct TailBytes<'a> {
     pub(crate) to: u64,
 }
 
-/// Sets aside a segment's tail, where there is one, and whole segments, the last one first: what a crash leaves in between
-/// is a shorter log. Returns the new names of the records' files.
+/// Sets aside a segment's tail, if there is one, and complete segments, the last one first, so that a crash in
+/// between leaves a shorter log. Returns the new names of the log files.
 ///
 /// # Errors
-/// `Io` with the path that failed; what was not renamed by then is where it was.
+/// `Io` with the path that failed. Files that were not renamed before are unchanged.
 pub(crate) fn set_aside(
     directory: &Path,
     tail: Option<TailBytes<'_>>,
@@ -88,7 +89,7 @@ fn tail_name(base_offset: i64, number: u32) -> String {
     format!("{base_offset:020}{TAIL}{number}")
 }
 
-/// The smallest number under which nothing else was set aside.
+/// Returns the smallest number that no other set-aside file uses.
 fn free_number(directory: &Path, tail: Option<TailBytes<'_>>, segments: &[i64]) -> Result<u32, LogError> {
     let taken = |base: i64, number| {
         SUFFIXES.iter().any(|suffix| directory.join(aside_name(base, suffix, number)).symlink_metadata().is_ok())
@@ -102,7 +103,7 @@ fn free_number(directory: &Path, tail: Option<TailBytes<'_>>, segments: &[i64]) 
             }
             None => false,
         };
-        // Of a segment whose records a crash has left under their own name, its indexes were not renamed either.
+        // If a crash has left a segment's log file under its own name, its indexes were not renamed either.
         if !other_tail && !segments.iter().any(|&base| taken(base, number)) {
             return Ok(number);
         }
@@ -110,7 +111,7 @@ fn free_number(directory: &Path, tail: Option<TailBytes<'_>>, segments: &[i64]) 
     }
 }
 
-/// Whether the copy is that of this tail: a recovery that was cut short has made it.
+/// Returns whether the copy has the bytes of this tail: an interrupted recovery has made it.
 fn holds(path: &Path, tail: TailBytes<'_>) -> io::Result<bool> {
     let copy = File::open(path)?;
     if copy.metadata()?.len() != tail.to - tail.from {
@@ -129,7 +130,7 @@ fn holds(path: &Path, tail: TailBytes<'_>) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Copies the tail, whole and on the device before it has its name.
+/// Copies the tail. The copy is complete and on the device before it gets its name.
 fn copy_tail(tail: TailBytes<'_>, path: &Path) -> Result<(), LogError> {
     if path.exists() {
         return Ok(());
@@ -161,7 +162,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Bytes of all files that recoveries have set aside in a log's directory, and how many there are.
+/// Returns the names and sizes of all files in a log's directory that recoveries have set aside.
 ///
 /// # Errors
 /// `Io` when the directory cannot be read.

@@ -1,8 +1,8 @@
-//! Walking the batches of a segment file: headers only, or whole batches. A message of format v0 or v1 is a batch of its
-//! own here ([`BatchHeader::parse_stored`]).
+//! Scans of the batches of a segment file: headers only, or complete batches. A message of format v0 or v1 counts as
+//! a batch ([`BatchHeader::parse_stored`]).
 //!
-//! Owns the reading in chunks and the checks that keep a walk inside the file. It must not know indexes. Walks end where
-//! a batch is not whole or its header makes no sense; whether that is a torn tail is for the caller to say.
+//! Owns the reading in chunks and the checks that keep a scan inside the file. Must not know indexes. A scan ends at
+//! an incomplete batch or an invalid header; the caller decides whether that is a torn tail.
 
 use std::fs::File;
 use std::io;
@@ -11,36 +11,36 @@ use pybroker_record::{BatchHeader, HEADER_LEN, SMALLEST_BATCH};
 use pybroker_sys::file::read_full_at;
 
 const HEADER_CHUNK: usize = 4096;
-/// Batches larger than this are stepped over header by header; of smaller ones a chunk is read at once.
+/// Larger batches are skipped header by header. Smaller ones are read in chunks.
 const SMALL_BATCH: usize = 1024;
-/// Small enough that what was read is still in the processor's cache when it is checked.
+/// Small enough that the bytes are still in the processor's cache when they are checked.
 const BATCH_CHUNK: usize = 256 << 10;
 
-/// Reads headers at rising positions: one at a time, or through a small buffer where batches are small.
+/// Reads headers at ascending positions: one at a time, or through a small buffer where batches are small.
 pub(crate) struct HeaderScan<'a> {
     file: &'a File,
     limit: u64,
-    /// One header is read to the stack; room for a chunk is made when the first one is read.
+    /// A single header is read to this array. The chunk buffer is allocated for the first chunk.
     header: [u8; HEADER_LEN],
     buffer: Vec<u8>,
     start: u64,
     filled: usize,
-    /// How much to read next: sized by the batch seen last.
+    /// Bytes to read next, derived from the size of the last batch.
     step: usize,
 }
 
 impl<'a> HeaderScan<'a> {
-    /// A walk over the first `limit` bytes.
+    /// Creates a scan of the first `limit` bytes.
     pub(crate) fn new(file: &'a File, limit: u64) -> Self {
         Self { file, limit, header: [0; HEADER_LEN], buffer: Vec::new(), start: 0, filled: 0, step: HEADER_LEN }
     }
 
-    /// The same, of which a chunk is read at once: for a walk that is to see every batch from its first position on.
+    /// Like [`Self::new`], but reads a chunk at once: for a scan of every batch from its first position on.
     pub(crate) fn ahead(file: &'a File, limit: u64) -> Self {
         Self { step: HEADER_CHUNK, ..Self::new(file, limit) }
     }
 
-    /// The header of the batch at `position`; `None` at the limit, or when no whole batch is there.
+    /// Returns the header of the batch at `position`; `None` at the limit, or when there is no complete batch.
     pub(crate) fn header_at(&mut self, position: u64) -> io::Result<Option<BatchHeader>> {
         if position.saturating_add(SMALLEST_BATCH as u64) > self.limit {
             return Ok(None);
@@ -66,19 +66,20 @@ impl<'a> HeaderScan<'a> {
     }
 }
 
-/// Reads whole batches in order through a buffer that is as large as a chunk or the largest batch.
+/// Reads complete batches in order, through a buffer of the size of a chunk or the largest batch.
 pub(crate) struct BatchScan<'a> {
     file: &'a File,
     limit: u64,
     position: u64,
-    /// The first `filled` bytes are those of the file from `start` on; the rest is room that is not cleared again.
+    /// The first `filled` bytes are those of the file from `start` on. The rest is unused capacity, which is not
+    /// zeroed again.
     buffer: Vec<u8>,
     filled: usize,
     start: u64,
     chunk: usize,
 }
 
-/// A batch and where it starts.
+/// A batch and its position.
 pub(crate) struct ScannedBatch<'a> {
     pub(crate) position: u64,
     pub(crate) header: BatchHeader,
@@ -86,17 +87,17 @@ pub(crate) struct ScannedBatch<'a> {
 }
 
 impl<'a> BatchScan<'a> {
-    /// A walk from `position` (the start of a batch) to `limit`.
+    /// Creates a scan from `position` (the start of a batch) to `limit`.
     pub(crate) fn new(file: &'a File, position: u64, limit: u64) -> Self {
         Self::by_chunks(file, position, limit, BATCH_CHUNK)
     }
 
-    /// The same, of which not more than `chunk` bytes are read at once, unless a batch is larger.
+    /// Like [`Self::new`], but reads at most `chunk` bytes at once, unless a batch is larger.
     pub(crate) fn by_chunks(file: &'a File, position: u64, limit: u64, chunk: usize) -> Self {
         Self { file, limit, position, buffer: Vec::new(), filled: 0, start: position, chunk }
     }
 
-    /// The next whole batch; `None` at the limit, or when no whole batch is there.
+    /// Returns the next complete batch; `None` at the limit, or when there is no complete batch.
     pub(crate) fn next(&mut self) -> io::Result<Option<ScannedBatch<'_>>> {
         let left = self.limit.saturating_sub(self.position);
         if left < SMALLEST_BATCH as u64 || !self.fill(left.min(HEADER_LEN as u64) as usize)? {
@@ -117,7 +118,7 @@ impl<'a> BatchScan<'a> {
         &self.buffer[(self.position - self.start) as usize..self.filled]
     }
 
-    /// Makes at least `needed` bytes from the position on available; they are known to lie below the limit.
+    /// Ensures that at least `needed` bytes from the position on are in the buffer. They must lie below the limit.
     fn fill(&mut self, needed: usize) -> io::Result<bool> {
         let at = (self.position - self.start) as usize;
         let have = self.filled.saturating_sub(at);

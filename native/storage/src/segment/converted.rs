@@ -1,9 +1,9 @@
-//! A slice of a log for a client that knows older formats only: converted piece by piece while it is sent.
+//! A slice of a log in an older message format, converted in pieces while it is sent.
 //!
-//! The size of an answer is on the wire before its records are. So a size is promised once the first piece is converted,
-//! and kept: what would go beyond it is cut, which clients of these formats take for the limit of bytes that they asked
-//! for, and what is missing is filled with the beginning of a message larger than all that (Kafka's
-//! `LazyDownConversionRecordsSend`). Not more than one piece is held in memory.
+//! The size of a response is written before its records. So a size is fixed once the first piece is converted. Bytes
+//! beyond it are cut, which clients of these formats take for their byte limit. Missing bytes are filled with the
+//! start of a message that is larger than the rest (Kafka's `LazyDownConversionRecordsSend`). At most one piece is in
+//! memory.
 
 use std::io;
 
@@ -11,36 +11,36 @@ use crate::FileSlice;
 use crate::segment::batch_scan::BatchScan;
 use pybroker_record::{OlderFormat, RecordError, SMALLEST_BATCH, down_convert};
 
-/// Bytes of log read, and about the bytes of messages made, at a time.
+/// Bytes of the log to read at a time, and approximately the bytes of converted messages.
 const PIECE: usize = 128 << 10;
-/// The length that no message which is promised has.
+/// The minimum length of the filler message.
 const FILLER_AT_LEAST: usize = 61;
 
-/// See the module.
+/// The converted slice; see the module.
 #[derive(Debug)]
 pub struct ConvertedSlice {
     slice: FileSlice,
     magic: i8,
     max_decompressed: usize,
-    /// Where in the file the next piece begins; the slice's end when nothing more is to be converted.
+    /// Position in the file of the next piece; the slice's end when there is nothing left to convert.
     next: u64,
-    /// Bytes promised and not yet sent.
+    /// Bytes of the fixed size that are not sent yet.
     left: usize,
     len: usize,
     piece: Vec<u8>,
-    /// Bytes of the piece that are sent.
+    /// Bytes of the current piece that are sent.
     sent: usize,
     filling: bool,
 }
 
-/// Why nothing of a slice can be given.
+/// Why a slice cannot be converted.
 #[derive(Debug)]
 pub enum NotConverted {
     /// The first batch is in a codec that older formats do not have (UNSUPPORTED_COMPRESSION_TYPE).
     Codec,
     /// The first batch cannot be read (CORRUPT_MESSAGE).
     Corrupt(RecordError),
-    /// The file cannot (KAFKA_STORAGE_ERROR).
+    /// The file cannot be read (KAFKA_STORAGE_ERROR).
     Io(io::Error),
 }
 
@@ -48,7 +48,7 @@ impl ConvertedSlice {
     /// Converts the first piece of `slice` to format `magic`, 0 or 1. Batches decompress to at most `max_decompressed` bytes.
     ///
     /// # Errors
-    /// Where not even the first batch can be given.
+    /// If the first batch cannot be converted.
     pub fn begin(slice: FileSlice, magic: i8, max_decompressed: usize) -> Result<Self, NotConverted> {
         let next = slice.position;
         let mut converted =
@@ -68,17 +68,17 @@ impl ConvertedSlice {
         Ok(converted)
     }
 
-    /// The bytes promised.
+    /// Returns the fixed size in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing is promised: no batch of the slice is whole, or none is for clients.
+    /// Returns whether the size is 0: no batch of the slice is complete, or none has records for clients.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The bytes to send next, and whether more will follow; none when all is sent.
+    /// Returns the bytes to send next, and whether more follow; no bytes when all are sent.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -87,7 +87,7 @@ impl ConvertedSlice {
             self.piece.clear();
             self.sent = 0;
             if self.next < self.end() {
-                // A batch that cannot be converted is reported when it is the first that a client asks for.
+                // The error is ignored here. A fetch that starts with the failed batch reports it.
                 self.convert_piece()?;
             } else {
                 self.fill_piece();
@@ -97,7 +97,7 @@ impl ConvertedSlice {
         Ok((&self.piece[self.sent..until], self.left > until - self.sent))
     }
 
-    /// Notes that so many bytes of the piece are sent.
+    /// Advances by `sent` bytes of the piece.
     pub fn advance(&mut self, sent: usize) {
         self.sent += sent;
         self.left -= sent;
@@ -107,7 +107,7 @@ impl ConvertedSlice {
         self.slice.position + self.slice.len as u64
     }
 
-    /// Converts whole batches until they make a piece; says why it had to stop before.
+    /// Converts complete batches up to the size of a piece. Returns the error that ended the conversion, if any.
     fn convert_piece(&mut self) -> io::Result<Option<RecordError>> {
         let mut scan = BatchScan::by_chunks(&self.slice.file, self.next, self.end(), PIECE);
         let (mut scratch, to) = (Vec::new(), OlderFormat { magic: self.magic, from: self.slice.start_offset });
@@ -128,7 +128,7 @@ impl ConvertedSlice {
         Ok(None)
     }
 
-    /// Begins, or goes on with, a message that does not end before what was promised does.
+    /// Starts or continues a filler message that is longer than the remaining bytes.
     fn fill_piece(&mut self) {
         if !self.filling {
             let length = (self.left + 1).max(FILLER_AT_LEAST) as u32;

@@ -1,7 +1,7 @@
-//! One segment: a file of batches and its indexes, and how an offset is found in it.
+//! One segment: a file of batches, its indexes, and the search for an offset.
 //!
-//! Owns the files of a base offset. It must not know the log's end (a reader brings the bound it may read up to) or
-//! its neighbours. The writer's side (indexing, sealing) is called under the log's mutex; the readers' side takes none.
+//! Owns the files of a base offset. Must not know the log's end (a reader passes the limit) or its neighbours.
+//! Methods for the writer (indexing, sealing) are called under the log's mutex. Methods for readers take no lock.
 
 pub(crate) mod batch_scan;
 pub(crate) mod converted;
@@ -30,30 +30,32 @@ use crate::segment::batch_scan::HeaderScan;
 use pybroker_record::{BatchHeader, HEADER_LEN};
 use pybroker_sys::file;
 
-/// See the module. What a look-up needs comes first and fills two cache lines: of many segments each line is a wait.
+/// A segment; see the module. The fields for searches come first and fill two cache lines, because with many segments
+/// each line is a cache miss.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Segment {
     recent: RecentBatches,
     base_offset: i64,
-    /// Bytes of whole batches. Of the active segment readers use the published end of the log instead.
+    /// Bytes of complete batches. For the active segment readers use the published log end instead.
     size: AtomicU64,
-    /// Opened on first use, and again after [`Self::close_file`]: a log holds one descriptor while it is appended to and
-    /// nobody reads its past, and none while it is idle.
+    /// Opened on first use, and again after [`Self::close_file`]. A log in use has one open file, unless older
+    /// segments are read. An idle log has none.
     file: ArcSwapOption<File>,
     pub(crate) offset_index: OffsetIndex,
     home: Arc<LogHome>,
     pub(crate) time_index: TimeIndex,
     pub(crate) txn_index: TxnIndex,
-    /// Largest timestamp and its batch's last offset; not ahead of the batches, may be ahead of the time index.
+    /// Largest timestamp and its batch's last offset. It covers at most the written batches, and may be larger than
+    /// the last time index entry.
     largest_timestamp: Mutex<TimestampOffset>,
-    /// Out of use: its files are renamed, and soon gone.
+    /// Whether the segment was removed from the log. Its files are renamed and will be deleted.
     retired: AtomicBool,
-    /// The file was used since it was last asked whether it is idle.
+    /// Whether the file was used since the last idle check.
     used: AtomicBool,
 }
 
-/// Every file that a segment may have, the records first.
+/// Suffixes of all files of a segment; the log file is first.
 const FILES: [&str; 5] = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX];
 
 /// A batch found in a segment.
@@ -63,7 +65,7 @@ pub(crate) struct FoundBatch {
     pub(crate) header: BatchHeader,
 }
 
-/// What the index files of a segment hold.
+/// The content of a segment's index files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexEntries {
     pub(crate) offsets: Held<2>,
@@ -73,12 +75,13 @@ pub(crate) struct IndexEntries {
 }
 
 impl IndexEntries {
-    /// Nothing, and perhaps no files.
+    /// No entries, and perhaps no files.
     pub(crate) const NOTHING: Self = Self { offsets: Held::NOTHING, times: Held::NOTHING, aborted: 0 };
 }
 
 impl Segment {
-    /// A segment whose `.log` exists with `size` bytes of batches. `max_index_bytes` is 0 when it is only read.
+    /// Returns a segment whose `.log` exists with `size` bytes of batches. `max_index_bytes` is 0 for a read-only
+    /// segment.
     pub(crate) fn existing(
         home: Arc<LogHome>,
         base_offset: i64,
@@ -101,7 +104,7 @@ impl Segment {
         }
     }
 
-    /// Makes an empty segment; leftovers of the same name are replaced.
+    /// Creates an empty segment. Replaces existing files of the same name.
     pub(crate) fn create(home: Arc<LogHome>, base_offset: i64, max_index_bytes: u32) -> Result<Self, LogError> {
         for suffix in [OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX] {
             remove_if_present(&home.segment_file(base_offset, suffix))?;
@@ -113,7 +116,7 @@ impl Segment {
         Ok(segment)
     }
 
-    /// The segment with the file of its records, which is open already.
+    /// Returns the segment with its log file, which is already open.
     pub(crate) fn with_file(self, file: Arc<File>) -> Self {
         self.file.store(Some(file));
         self
@@ -131,7 +134,7 @@ impl Segment {
         self.home.segment_file(self.base_offset, LOG_SUFFIX)
     }
 
-    /// The segment's file.
+    /// Returns the log file, and opens it if it is closed.
     pub(crate) fn file(&self) -> Result<Arc<File>, LogError> {
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
@@ -141,13 +144,13 @@ impl Segment {
         }
         let path = self.path();
         let file = Arc::new(file::open_untimed(&path).map_err(LogError::io(&path))?);
-        // Of two that open it at the same time each goes on with its own; one of them stays.
+        // If two threads open it at the same time, each uses its own, and one of them is stored.
         self.file.store(Some(Arc::clone(&file)));
         Ok(file)
     }
 
-    /// Waits until the records are on the device. That is no use of the file: one that is closed is opened for the moment,
-    /// so that a sync of many segments, done again and again for want of descriptors, keeps none of them from others.
+    /// Syncs the records to the device. This does not count as use of the file: a closed file is opened only for the
+    /// sync. So a sync of many segments does not keep file descriptors, which may be scarce.
     pub(crate) fn sync(&self) -> Result<(), LogError> {
         let path = self.path();
         let synced = match self.file.load_full() {
@@ -157,7 +160,8 @@ impl Segment {
         synced.map_err(LogError::io(&path))
     }
 
-    /// The segment without its file and its mappings, as an opening that trusts it makes it. Nobody else has it yet.
+    /// Returns the segment without open file and mappings, in the state after a trusted load. The segment must not be
+    /// shared yet.
     pub(crate) fn at_rest(self, max_index_bytes: u32) -> Self {
         self.close_file();
         if !self.offset_index.map.is_mapped() && !self.time_index.map.is_mapped() {
@@ -174,24 +178,24 @@ impl Segment {
         Self { txn_index: self.txn_index, ..resting }
     }
 
-    /// Whether the file is open.
+    /// Returns whether the file is open.
     pub(crate) fn is_file_open(&self) -> bool {
         self.file.load().is_some()
     }
 
-    /// Closes the file, unless it was used since this was last asked; whether it did. Who reads it at this moment goes on
-    /// with it; the next user opens it again, by its name. So the segment is in use and its files are not renamed meanwhile:
-    /// the caller holds the log's writer.
+    /// Closes the file if it was not used since the last call. Returns whether it did. A current reader continues
+    /// with the open file. The next use opens it again by its name, so the caller must hold the log's writer lock:
+    /// the files must not be renamed meanwhile.
     pub(crate) fn close_idle_file(&self) -> bool {
         !self.used.swap(false, Ordering::Relaxed) && self.file.swap(None).is_some()
     }
 
-    /// Closes the file; the next user opens it again.
+    /// Closes the file. The next use opens it again.
     pub(crate) fn close_file(&self) {
         self.file.store(None);
     }
 
-    /// Opens every file of the segment: once they are renamed or removed, holders of the segment go on with them.
+    /// Opens all files of the segment, so that readers can continue after they are renamed or deleted.
     pub(crate) fn open_all(&self) -> Result<(), LogError> {
         self.file()?;
         self.offset_index.map.entries()?;
@@ -207,9 +211,9 @@ impl Segment {
         *self.largest_timestamp.lock() = largest;
     }
 
-    /// Accounts for a batch that lies at `position` now, and indexes it when `index_due`.
+    /// Accounts for a batch written at `position`, and adds index entries if `index_due`.
     ///
-    /// The offset entry carries the batch's own last offset; the time entry what is the largest timestamp so far.
+    /// The offset entry has the batch's own last offset. The time entry has the largest timestamp so far.
     pub(crate) fn add_batch(&self, header: &BatchHeader, last_offset: i64, position: u64, index_due: bool) {
         let largest = {
             let mut largest = self.largest_timestamp.lock();
@@ -224,18 +228,19 @@ impl Segment {
         }
     }
 
-    /// Sets how far its batches reach, for readers of a sealed segment (and `size_bytes`).
+    /// Sets the size of its batches, for readers of a sealed segment (and `size_bytes`).
     pub(crate) fn set_size(&self, size: u64) {
         self.size.store(size, Ordering::Release);
     }
 
-    /// Closes the indexes: last time entry, files cut to their entries, blocks beyond the end given back.
+    /// Seals the segment: adds the last time entry, truncates the index files to their entries, frees blocks beyond
+    /// the end.
     pub(crate) fn seal(&self) -> Result<(), LogError> {
         self.time_index.finish(self.largest_timestamp())?;
         self.trim()
     }
 
-    /// Seals, with the indexes on the device before their length says that they are whole.
+    /// Seals the segment, and syncs the indexes before their files are truncated to the final size.
     pub(crate) fn seal_durably(&self) -> Result<(), LogError> {
         self.time_index.finish(self.largest_timestamp())?;
         self.offset_index.map.sync()?;
@@ -243,7 +248,7 @@ impl Segment {
         self.trim()
     }
 
-    /// Whether the index files are on the device and end with all the entries that the segment is to have.
+    /// Returns whether the index files are on the device and complete.
     pub(crate) fn is_settled(&self) -> bool {
         self.offset_index.map.is_settled()
             && self.time_index.map.is_settled()
@@ -257,20 +262,21 @@ impl Segment {
         file::release_beyond_end(&*self.file()?, self.size()).map_err(LogError::io(&path))
     }
 
-    /// The first batch whose last offset is `offset` or more, among the first `limit` bytes, which are whole batches.
+    /// Returns the first batch whose last offset is at least `offset`, within the first `limit` bytes, which must end
+    /// with a complete batch.
     ///
     /// # Errors
-    /// `Corrupt` where the bytes are no batch, `Io` when they cannot be read.
+    /// `Corrupt` where the bytes are no batch, `Io` when the file cannot be read.
     pub(crate) fn find_batch(&self, offset: i64, limit: u64) -> Result<Option<FoundBatch>, LogError> {
         let found = self.locate(offset, limit, false)?;
         Ok(found.and_then(|(position, header)| header.map(|header| FoundBatch { position, header })))
     }
 
-    /// Where that batch starts, and its size where finding it meant reading its header: as few reads as can be, as each
-    /// costs a system call and cold memory.
+    /// Returns the position of the batch of [`Self::find_batch`], and its size if the search has read its header.
+    /// Reads as few headers as possible, because each read costs a system call and cache misses.
     pub(crate) fn find_position(&self, offset: i64, limit: u64) -> Result<Option<(u64, Option<usize>)>, LogError> {
         if offset <= self.base_offset && limit >= HEADER_LEN as u64 {
-            // Nothing comes before the first batch, wherever it ends.
+            // Position 0 is the first batch, wherever it ends.
             return Ok(Some((0, None)));
         }
         let relative = u32::try_from(offset - self.base_offset).ok();
@@ -284,7 +290,7 @@ impl Segment {
         Ok(Some((position, header.map(|header| header.size()))))
     }
 
-    /// What is known of the batch at `position`, which was found for an offset.
+    /// Returns the cache entry of the batch at `position`, which was found for an offset.
     fn place(&self, relative: u32, position: u32, header: Option<&BatchHeader>) -> FoundPlace {
         let mut place = FoundPlace { first: relative, last: relative, position, size: 0 };
         if let Some(header) = header {
@@ -296,7 +302,7 @@ impl Segment {
         place
     }
 
-    /// The size of the batch that starts at `position`.
+    /// Returns the size of the batch at `position`.
     pub(crate) fn size_at(&self, position: u64, limit: u64) -> Result<usize, LogError> {
         let file = self.file()?;
         let mut scan = HeaderScan::new(&file, limit);
@@ -310,13 +316,13 @@ impl Segment {
         LogError::Corrupt { path: self.path(), reason: format!("no batch at position {position} of {limit}") }
     }
 
-    /// The batch; with `unread` its header may be missing, where the one before it is enough.
+    /// Finds the batch. With `unread` the header may be `None`, if the header of the batch before it was sufficient.
     fn locate(&self, offset: i64, limit: u64, unread: bool) -> Result<Option<(u64, Option<BatchHeader>)>, LogError> {
         let file = self.file()?;
         let mut scan = HeaderScan::new(&file, limit);
         let read = |error| self.read_error(error);
         let around = self.offset_index.around(offset)?;
-        // An index is a hint: one that leads astray costs a scan of the segment, never a wrong answer.
+        // An index is a hint: a wrong entry costs a scan of the segment, never a wrong result.
         let trusted = |header: &BatchHeader| (self.base_offset..=offset).contains(&header.base_offset);
         if let Some(position) = around.likely.filter(|position| *position < limit)
             && let Some(header) = scan.header_at(position).map_err(read)?.filter(trusted)
@@ -335,14 +341,14 @@ impl Segment {
                 return Ok(Some((position, Some(header))));
             }
             position += header.size() as u64;
-            // Offsets rise from batch to batch: whatever follows this one does not end below the offset after it.
+            // Offsets ascend from batch to batch: the next batch cannot end below `offset`.
             if unread && header.next_offset() == offset && position + HEADER_LEN as u64 <= limit {
                 return Ok(Some((position, None)));
             }
             next = scan.header_at(position).map_err(read)?;
         }
         if position < limit {
-            // Going on with the next segment would hide records from a consumer.
+            // A continuation with the next segment would hide records from a consumer.
             return Err(self.no_batch(position, limit));
         }
         Ok(None)
@@ -352,7 +358,7 @@ impl Segment {
         LogError::io(self.path())(error)
     }
 
-    /// Removes the segment's files; readers that hold its file go on.
+    /// Deletes the segment's files. Readers with its open file can continue.
     pub(crate) fn remove(&self) -> Result<(), LogError> {
         for suffix in FILES {
             remove_if_present(&self.home.segment_file(self.base_offset, suffix))?;
@@ -360,7 +366,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Says that the segment is out of use: a thread that finds no file of it shall not take that for damage.
+    /// Marks the segment as removed from the log, so that a thread does not take a missing file for damage.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
     }
@@ -369,9 +375,10 @@ impl Segment {
         self.retired.load(Ordering::Acquire)
     }
 
-    /// Puts `.deleted` behind the names of the segment's files, as far as they exist, and returns the new names.
+    /// Renames the segment's existing files to `.deleted`, and returns the new paths.
     ///
-    /// The records go first: without them a crash leaves indexes that have no segment, which an opening removes.
+    /// The log file is renamed first: after a crash, indexes without a segment are left, which the next opening
+    /// removes.
     pub(crate) fn mark_deleted(&self) -> Result<Vec<PathBuf>, LogError> {
         let mut marked = Vec::with_capacity(FILES.len());
         for suffix in FILES {

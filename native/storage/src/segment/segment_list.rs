@@ -1,13 +1,13 @@
-//! The segments of a log in order, immutable: a roll, a truncation or a removal makes a new list.
+//! The immutable, ordered list of a log's segments. A roll, a truncation or a removal creates a new list.
 
 use std::sync::Arc;
 
 use crate::segment::Segment;
 
-/// Never empty; the last one is the active segment.
+/// The list of segments. It is never empty; the last one is the active segment.
 #[derive(Clone, Debug)]
 pub(crate) struct SegmentList {
-    /// Base offsets apart from the segments: the search touches few cache lines.
+    /// Base offsets, separate from the segments so that a search touches few cache lines.
     bases: Vec<i64>,
     segments: Vec<Arc<Segment>>,
     /// Bytes of all but the active segment.
@@ -15,7 +15,7 @@ pub(crate) struct SegmentList {
 }
 
 impl SegmentList {
-    /// A list of at least one segment, ascending by base offset.
+    /// Creates a list of at least one segment, ascending by base offset.
     pub(crate) fn new(segments: Vec<Arc<Segment>>) -> Self {
         debug_assert!(!segments.is_empty() && segments.windows(2).all(|s| s[0].base_offset() < s[1].base_offset()));
         let sealed = &segments[..segments.len() - 1];
@@ -43,9 +43,9 @@ impl SegmentList {
         self.sealed_bytes
     }
 
-    /// Index of the last segment whose base offset is `offset` or less; 0 when there is none.
+    /// Returns the index of the last segment whose base offset is at most `offset`; 0 when there is none.
     pub(crate) fn floor(&self, offset: i64) -> usize {
-        // The active segment is what nearly every request wants.
+        // Nearly every request needs the active segment.
         let last = self.bases.len() - 1;
         if self.bases[last] <= offset {
             return last;
@@ -53,7 +53,7 @@ impl SegmentList {
         self.bases.partition_point(|&base| base <= offset).saturating_sub(1)
     }
 
-    /// The list with another active segment.
+    /// Returns the list with a new active segment.
     pub(crate) fn with(&self, segment: Arc<Segment>) -> Self {
         Self::new(self.segments.iter().cloned().chain([segment]).collect())
     }

@@ -8,12 +8,12 @@ use pybroker_sys::file::read_full_at;
 
 const ENTRIES_AT_ONCE: usize = 2048;
 
-/// A walk over entries of `SIZE` bytes.
+/// Reads entries of `SIZE` bytes.
 pub(super) struct Entries<const SIZE: usize> {
     file: File,
-    /// Whole entries in the file.
+    /// Number of complete entries in the file.
     count: u64,
-    /// Bytes behind the last whole entry.
+    /// Bytes after the last complete entry.
     pub(super) torn: u64,
     next: u64,
     buffer: Vec<u8>,
@@ -33,12 +33,12 @@ impl<const SIZE: usize> Entries<SIZE> {
         self.count
     }
 
-    /// Number of the entry that `peek` gives.
+    /// Returns the number of the entry that `peek` returns.
     pub(super) fn number(&self) -> u64 {
         self.next
     }
 
-    /// The next entry, which stays the next one; `None` behind the last.
+    /// Returns the next entry without consuming it; `None` after the last.
     pub(super) fn peek(&mut self) -> io::Result<Option<[u8; SIZE]>> {
         if self.next >= self.count {
             return Ok(None);
@@ -59,7 +59,7 @@ impl<const SIZE: usize> Entries<SIZE> {
     }
 }
 
-/// A big-endian field.
+/// Decodes a big-endian field.
 pub(super) fn word(bytes: &[u8]) -> u32 {
     u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }

@@ -1,24 +1,24 @@
-//! What a look over a log has found, a bounded number of it.
+//! A bounded list of the findings of a verification.
 
 use std::io;
 
 use crate::LogError;
 
-/// Findings that are kept of one log.
+/// Most findings to keep of one log.
 pub(super) const MOST_FINDINGS: usize = 100;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// Something is lost or wrong.
     Damage,
-    /// A file could not be looked at.
+    /// A file could not be read.
     Unreadable,
-    /// What a crash leaves, and the next start repairs.
+    /// A leftover of a crash, which the next opening repairs.
     Note,
 }
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindingKind {
     /// Batches of records.
@@ -33,7 +33,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// The name that tools show.
+    /// Returns the name that tools print.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -46,16 +46,16 @@ impl FindingKind {
     }
 }
 
-/// One thing that is wrong, or worth a word.
+/// One problem or note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Name of the file in the log's directory.
     pub file: String,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// What it is about.
+    /// Its subject.
     pub kind: FindingKind,
-    /// What is wrong.
+    /// The problem, as text.
     pub text: String,
 }
 
@@ -75,13 +75,13 @@ impl Findings {
         self.add(file, Severity::Note, kind, text);
     }
 
-    /// A finding that is damage unless the next start repairs it without a loss.
+    /// Adds a finding: a note if the next opening repairs it without a loss, otherwise damage.
     pub(super) fn add_unless_repaired(&mut self, file: &str, kind: FindingKind, text: String, repaired: bool) {
         let severity = if repaired { Severity::Note } else { Severity::Damage };
         self.add(file, severity, kind, text);
     }
 
-    /// A file that is damaged, or cannot be read.
+    /// Adds a finding about a file that is damaged or cannot be read.
     pub(super) fn add_error(&mut self, file: &str, kind: FindingKind, error: &LogError) {
         match error {
             LogError::Corrupt { reason, .. } => self.damage(file, kind, reason.clone()),
@@ -94,7 +94,7 @@ impl Findings {
         self.add(file, Severity::Unreadable, kind, format!("cannot be read: {error}"));
     }
 
-    /// Whether there is a file that could not be looked at.
+    /// Returns whether a file could not be read.
     pub(super) fn is_incomplete(&self) -> bool {
         self.kept.iter().any(|finding| finding.severity == Severity::Unreadable)
     }

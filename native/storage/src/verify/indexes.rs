@@ -1,4 +1,4 @@
-//! The indexes of offsets and of times, held entry by entry against the batches as the walk meets them.
+//! Compares the entries of offset index and time index with the batches.
 
 use std::io;
 
@@ -11,29 +11,29 @@ use pybroker_record::BatchHeader;
 const OFFSET_ENTRY: usize = 8;
 const TIME_ENTRY: usize = 12;
 
-/// One index file; nothing more is said of it after the first fault.
+/// One index file. After the first fault no more faults are reported.
 struct Index<const SIZE: usize> {
     name: String,
     entries: Option<Entries<SIZE>>,
-    /// The next start makes it anew.
+    /// Whether the next opening rebuilds it.
     repaired: bool,
 }
 
-/// See the module.
+/// The comparison; see the module.
 pub(super) struct Indexes {
     base: i64,
     size: u64,
     offsets: Index<OFFSET_ENTRY>,
     times: Index<TIME_ENTRY>,
-    /// The offset behind the batch before.
+    /// The offset after the previous batch.
     previous: i64,
-    /// Where the batch before ends.
+    /// The position after the previous batch.
     end_position: u64,
-    /// Room behind the entries is left by a crash.
+    /// Whether a crash may have left preallocated space after the entries.
     padded: bool,
     /// The largest timestamp so far.
     largest: i64,
-    /// The offset of the last entry that fits.
+    /// The offset of the last matching entry.
     indexed: i64,
 }
 
@@ -108,7 +108,7 @@ impl Indexes {
         indexes
     }
 
-    /// Holds the entries that are about this batch against it.
+    /// Compares the entries of this batch with it.
     pub(super) fn check_batch(&mut self, walk: &mut Walk<'_>, header: &BatchHeader, position: u64) {
         while let Some(entry) = self.offsets.peek(walk) {
             let (relative, at) = (word(&entry), u64::from(word(&entry[4..])));
@@ -116,14 +116,14 @@ impl Indexes {
                 break;
             }
             let (offset, last) = (self.base + i64::from(relative), header.last_offset());
-            // Kafka before 4.0 notes the last offset of all batches that were appended together.
+            // Kafka before 4.0 writes the last offset of all batches that were appended together.
             if at == position && offset >= last && offset > self.indexed {
                 self.indexed = offset;
                 self.offsets.advance();
                 continue;
             }
             if at >= self.end_position && at < position {
-                // It is about a batch that is named as damaged.
+                // The entry is about a damaged batch, which is reported already.
                 self.offsets.advance();
                 continue;
             }
@@ -157,12 +157,12 @@ impl Indexes {
         self.end_position = position + header.size() as u64;
     }
 
-    /// Whether the entry is room that a crash has left behind the last one.
+    /// Returns whether the entry is preallocated space after the last entry.
     fn is_padding(&self, entry: &[u8]) -> bool {
         self.padded && entry.iter().all(|&byte| byte == 0)
     }
 
-    /// Holds what is left of the entries against the segment's end; where batches are `broken`, entries may be about those.
+    /// Reports the remaining entries. If batches are `broken`, entries may be about those.
     pub(super) fn finish(mut self, walk: &mut Walk<'_>, broken: bool) {
         if let Some(entry) = self.offsets.peek(walk)
             && !broken
@@ -183,7 +183,7 @@ impl Indexes {
             let (number, offset) = (self.times.number(), self.base + i64::from(word(&entry[8..])));
             self.times.fault(walk, format!("entry {number} is about offset {offset}, which the segment has not"));
         }
-        // A clean stop, and a roll, leave the largest time as the last entry.
+        // A clean shutdown and a roll leave the largest timestamp as the last entry.
         let needs_entry = !self.padded && !broken && self.size > 0 && self.largest >= 0;
         if self.times.entries.is_some() && needs_entry && self.times.number() == 0 {
             self.times.fault(walk, "has no entry, and the segment has timestamps".to_owned());

@@ -1,4 +1,4 @@
-//! The files of a log's directory, sorted by what they are.
+//! The files of a log's directory, by kind.
 
 use std::fs;
 use std::path::Path;

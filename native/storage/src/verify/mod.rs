@@ -1,8 +1,9 @@
-//! Looking a log over without changing it: every batch, every index entry, every small file, and what the checkpoints say.
+//! Verifies a log without changing it: every batch, every index entry, every small file, and the checkpoints.
 //!
-//! Owns the order of the walk and what counts as damage. Files are read in chunks: memory is bounded by the largest batch,
-//! the producers' state and [`MOST_FINDINGS`]. Nothing is opened for writing, and no file is made. What a crash leaves and
-//! the next start repairs without losing a record is a note, not damage. It must not decide what is done about it.
+//! Owns the order of the walk and the definition of damage. Files are read in chunks: memory is bounded by the
+//! largest batch, the producer state and [`MOST_FINDINGS`]. No file is opened for writing or created. A leftover of a
+//! crash that the next opening repairs without losing a record is a note, not damage. The caller decides what to do
+//! about findings.
 
 mod entries;
 mod findings;
@@ -29,64 +30,64 @@ pub use findings::{Finding, FindingKind, Severity};
 use listing::Listing;
 use segment::SegmentWalk;
 
-/// What is known of a log that is looked over.
+/// The known state of a log to verify.
 #[derive(Clone, Copy, Debug)]
 pub struct VerifyLog<'a> {
     /// The log's directory.
     pub directory: &'a Path,
-    /// The last stop of its broker was clean: the next start reads no batches.
+    /// Whether the broker's last shutdown was clean. The next opening then reads no batches.
     pub clean_shutdown: bool,
-    /// Everything below is on the device; negative when that is not known.
+    /// All records below this offset are on the device; negative when unknown.
     pub recovery_point: i64,
-    /// First readable offset; negative when that is not known.
+    /// First readable offset; negative when unknown.
     pub log_start_offset: i64,
-    /// Everything below was committed.
+    /// All records below this offset were committed.
     pub high_watermark: i64,
-    /// Offsets may be missing below this one, as compaction has removed records.
+    /// Below this offset gaps are allowed, because compaction has removed records.
     pub compacted_to: i64,
-    /// A partition's log, which has a `partition.metadata`; the metadata log has none.
+    /// Whether it is a partition's log with a `partition.metadata`. The metadata log has none.
     pub is_partition: bool,
 }
 
-/// What was found.
+/// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// What is wrong or worth a word, in the order of the walk; a bounded number.
+    /// Problems and notes, in the order of the walk; a bounded number.
     pub findings: Vec<Finding>,
-    /// Findings beyond that number.
+    /// Number of findings that were left out.
     pub left_out: u64,
     pub segments: u64,
-    /// Bytes of their records' files.
+    /// Bytes of their log files.
     pub bytes: u64,
-    /// Valid batches.
+    /// Number of valid batches.
     pub batches: u64,
-    /// First offset of the first segment, or the log start where that is later.
+    /// First offset of the first segment, or the log start if that is later.
     pub log_start_offset: i64,
-    /// The offset behind the last valid batch.
+    /// The offset after the last valid batch.
     pub log_end_offset: i64,
-    /// Files that recoveries have set aside, and their sizes.
+    /// Names and sizes of the files that recoveries have set aside.
     pub set_aside: Vec<(String, u64)>,
 }
 
-/// What one walk over all segments carries from one to the next.
+/// State of the walk that is carried from segment to segment.
 struct Walk<'a> {
     log: VerifyLog<'a>,
     findings: Findings,
     epochs: Option<LeaderEpochs>,
-    /// An epoch that does not fit was named already.
+    /// Whether a wrong epoch was reported already.
     epochs_wrong: bool,
     producers: ProducerStates,
-    /// The first offset of the walk: of what began before it nothing is known.
+    /// The first offset of the walk. The state of earlier records is unknown.
     from: i64,
-    /// The offset that the next batch should have.
+    /// The expected offset of the next batch.
     expected: i64,
     batches: u64,
 }
 
-/// Looks a log over.
+/// Verifies a log.
 ///
 /// # Errors
-/// `Io` when the directory itself cannot be read; files that cannot be are findings.
+/// `Io` when the directory itself cannot be read. Unreadable files are findings.
 pub fn verify_log(log: VerifyLog<'_>) -> Result<Verified, LogError> {
     let listing = Listing::read(log.directory)?;
     let mut walk = Walk {
@@ -148,7 +149,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether recovery reads the segment of this number anyway, and makes its indexes anew.
+    /// Returns whether recovery reads this segment anyway and rebuilds its indexes.
     fn is_rescanned(&self, listing: &Listing, index: usize) -> bool {
         let trusted = listing.logs.partition_point(|&base| base < self.log.recovery_point).saturating_sub(1);
         !self.log.clean_shutdown && index >= trusted
@@ -169,7 +170,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Holds a snapshot against the batches before it, where the walk `is_there`.
+    /// Compares a snapshot with the batches before it, if the walk `is_there`.
     fn check_snapshot_at(&mut self, at: i64, is_there: bool) {
         let name = segment_file_name(at, SNAPSHOT_SUFFIX);
         let states = match producer_snapshot::read(self.log.directory, at) {
@@ -189,7 +190,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Holds what the checkpoints say against where the log begins and ends.
+    /// Compares the checkpoints with the first and last offset of the log.
     fn check_ends(&mut self, listing: &Listing, end: i64) {
         let log = self.log;
         if self.findings.is_incomplete() {

@@ -1,4 +1,4 @@
-//! The walk over one segment: every batch read and checked, and on behind what is none.
+//! Verification of one segment: reads and checks every batch, and continues after damaged bytes.
 
 use std::fs::File;
 
@@ -12,21 +12,21 @@ use crate::recovery::resync::find_batch;
 use crate::segment::batch_scan::{BatchScan, ScannedBatch};
 use pybroker_record::{BatchHeader, EndMarker, batch_crc};
 
-/// Damaged ranges that are walked around in one segment.
+/// Number of damaged ranges to skip in one segment.
 const MOST_RANGES: usize = 16;
-/// The epoch of a batch that was written before there were epochs.
+/// The epoch of a batch that was written before leader epochs existed.
 const NO_EPOCH: i32 = -1;
 
-/// See the module.
+/// The verification of one segment; see the module.
 pub(super) struct SegmentWalk<'w, 'a> {
     walk: &'w mut Walk<'a>,
     name: String,
     base: i64,
     is_last: bool,
     rescanned: bool,
-    /// Bytes that are no batch, and not named yet: the next batch says which offsets are missing.
+    /// Bytes that are no batch and are not reported yet: the next batch shows which offsets are missing.
     unnamed: Option<(u64, u64)>,
-    /// Some of the segment could not be read as batches.
+    /// Whether a part of the segment could not be read as batches.
     broken: bool,
 }
 
@@ -39,7 +39,7 @@ impl<'w, 'a> SegmentWalk<'w, 'a> {
         Self { walk, name, base, is_last, rescanned, unnamed: None, broken: false }
     }
 
-    /// Walks to the segment's end; returns its bytes.
+    /// Verifies the segment up to its end. Returns its size in bytes.
     pub(super) fn run(mut self) -> u64 {
         self.check_beginning();
         let opened = File::open(self.walk.log.directory.join(&self.name));
@@ -84,7 +84,7 @@ impl<'w, 'a> SegmentWalk<'w, 'a> {
         size
     }
 
-    /// Holds the segment's name against where the one before it ended.
+    /// Compares the segment's base offset with the end of the segment before it.
     fn check_beginning(&mut self) {
         let (base, expected) = (self.base, self.walk.expected);
         if base > expected && base > self.walk.log.compacted_to {
@@ -98,7 +98,7 @@ impl<'w, 'a> SegmentWalk<'w, 'a> {
         self.walk.producers.advance_to(base.max(self.walk.producers.end_offset()));
     }
 
-    /// Walks valid batches; returns where they end.
+    /// Checks valid batches. Returns the position after the last one.
     fn walk_batches(
         &mut self,
         file: &File,
@@ -125,7 +125,7 @@ impl<'w, 'a> SegmentWalk<'w, 'a> {
         Ok(position)
     }
 
-    /// Accounts for a batch; false for one whose offsets cannot be.
+    /// Accounts for a batch. Returns false if its offsets are impossible.
     fn take(&mut self, header: &BatchHeader, position: u64) -> bool {
         let (expected, begin) = (self.walk.expected, header.base_offset);
         if let Some((from, to)) = self.unnamed.take() {
@@ -159,7 +159,8 @@ impl<'w, 'a> SegmentWalk<'w, 'a> {
         let starts = epochs.starts();
         let known = starts.partition_point(|start| start.start_offset <= offset).checked_sub(1);
         let known = known.map(|at| starts[at].epoch);
-        // What lies below the first start was removed, or is of before there were epochs.
+        // The epoch of a batch below the first entry was removed from the list, or the batch is older than leader
+        // epochs.
         let below = known.is_none() && !starts.is_empty() && self.walk.log.log_start_offset > offset;
         if known != Some(found) && !below {
             self.walk.epochs_wrong = true;
@@ -170,7 +171,7 @@ impl<'w, 'a> SegmentWalk<'w, 'a> {
         }
     }
 
-    /// Names the bytes behind the last valid batch.
+    /// Reports the bytes after the last valid batch.
     fn name_end(&mut self, position: u64, size: u64) {
         self.broken = true;
         let (log, expected) = (self.walk.log, self.walk.expected);

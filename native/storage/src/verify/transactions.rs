@@ -1,4 +1,4 @@
-//! The index of aborted transactions, held against those that the walk replays.
+//! Compares the index of aborted transactions with those that the walk replays.
 
 use std::io;
 
@@ -8,11 +8,11 @@ use super::findings::FindingKind;
 use crate::directory::log_dir::{TXN_INDEX_SUFFIX, segment_file_name};
 use crate::index::txn_index::{AbortedTxn, ENTRY_BYTES};
 
-/// See the module.
+/// The comparison; see the module.
 pub(super) struct AbortedCheck {
     name: String,
     entries: Option<Entries<ENTRY_BYTES>>,
-    /// There is no file: the first aborted transaction says that it is missing.
+    /// Whether there is no file. The first aborted transaction is then a fault.
     absent: bool,
     repaired: bool,
 }
@@ -41,7 +41,7 @@ impl AbortedCheck {
         walk.findings.add_unless_repaired(&self.name, FindingKind::Index, text, self.repaired);
     }
 
-    /// The next entry; one that is none is a fault.
+    /// Returns the next entry. An invalid entry is a fault.
     fn next(&mut self, walk: &mut Walk<'_>) -> Option<AbortedTxn> {
         let entry = match self.entries.as_mut()?.peek() {
             Ok(entry) => entry?,
@@ -66,7 +66,7 @@ impl AbortedCheck {
         }
     }
 
-    /// Holds the next entry against a transaction that the batches show as aborted.
+    /// Compares the next entry with a transaction that the batches abort.
     pub(super) fn check(&mut self, walk: &mut Walk<'_>, aborted: Option<&AbortedTxn>) {
         let Some(aborted) = aborted else { return };
         if self.absent {
@@ -74,7 +74,7 @@ impl AbortedCheck {
         }
         while let Some(entry) = self.next(walk) {
             if entry.last_offset < aborted.last_offset && entry.first_offset < walk.from {
-                // It began before everything that the walk has seen.
+                // The transaction began before the first batch of the walk.
                 self.advance();
                 continue;
             }
@@ -94,7 +94,7 @@ impl AbortedCheck {
         }
     }
 
-    /// Names what is left of the entries: no batch is their marker.
+    /// Reports the remaining entries, which have no marker in the batches.
     pub(super) fn finish(mut self, walk: &mut Walk<'_>, broken: bool) {
         while let Some(entry) = self.next(walk) {
             if entry.first_offset >= walk.from && !broken {

@@ -1,8 +1,8 @@
-//! Walking a file of batches without trust, for who wants to see what is there: `pybroker dump-log`.
+//! Reads a file of batches without trusting its content, for tools: `pybroker dump-log`.
 //!
-//! Owns the reading in chunks and where Kafka's own reader stops: before a batch that is not whole, and with an error where
-//! a size cannot be one. Unlike recovery it goes on after a batch whose checksum is wrong. It must not know the log that
-//! the file belongs to, nor how anything is shown.
+//! Owns the reading in chunks, and stops where Kafka's own reader stops: before an incomplete batch, and with an
+//! error at an impossible size. Unlike recovery it continues after a batch with a wrong checksum. Must not know the
+//! log of the file or the output format.
 
 use std::fs::File;
 use std::io;
@@ -13,12 +13,12 @@ use pybroker_record::{BatchHeader, HEADER_LEN, LOG_OVERHEAD};
 use pybroker_sys::file::read_full_at;
 
 const CHUNK: usize = 1 << 20;
-/// Offset, size, four bytes that differ by format, and the magic.
+/// Offset, size, four bytes that depend on the format, and the magic.
 const UP_TO_MAGIC: usize = 17;
-/// A record of format 0 without key and value: no batch is smaller.
+/// A record of format 0 without key and value: the minimum size of a batch.
 const SMALLEST_RECORD: i32 = 14;
 
-/// Why a walk ends before the file does.
+/// Why a walk ends before the end of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum WalkError {
     /// The file cannot be read.
@@ -26,10 +26,10 @@ pub enum WalkError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A size that no batch has; the words are Kafka's.
+    /// An impossible size. The message is Kafka's.
     #[error(
         "Found record size {size} smaller than minimum record overhead ({SMALLEST_RECORD}) in file {path}.",
         path = path.display()
@@ -37,10 +37,10 @@ pub enum WalkError {
     TooSmall {
         /// The file.
         path: PathBuf,
-        /// The size it says.
+        /// The size in the file.
         size: i32,
     },
-    /// The file ends inside the header of a batch that claims to end before.
+    /// The file ends inside the header of a batch whose size is smaller than a header.
     #[error("Failed to load record batch at position {position} from {path}", path = path.display())]
     ShortHeader {
         /// The file.
@@ -50,34 +50,34 @@ pub enum WalkError {
     },
 }
 
-/// See the module.
+/// The walk; see the module.
 #[derive(Debug)]
 pub struct LogWalk {
     path: PathBuf,
     file: File,
-    /// Where the next batch starts.
+    /// Position of the next batch.
     position: u64,
-    /// What lies beyond is not looked at.
+    /// Bytes from this position on are not read.
     end: u64,
     buffer: Vec<u8>,
-    /// Where the buffer's bytes start in the file.
+    /// Position in the file of the buffer's first byte.
     start: u64,
 }
 
-/// A batch as it stands in the file: of format 2 or one yet to come, or a record of the formats before.
+/// A batch as stored: of format 2 or later, or a record of an earlier format.
 #[derive(Clone, Copy, Debug)]
 pub struct WalkedBatch<'a> {
-    /// Where it starts.
+    /// Its position.
     pub position: u64,
     /// The format.
     pub magic: i8,
-    /// All of it.
+    /// All of its bytes.
     pub bytes: &'a [u8],
-    /// The header, for formats from 2 on; an unknown one is read as if it were 2, as Kafka does.
+    /// The header, for formats from 2 on. An unknown format is read as format 2, as Kafka does.
     pub header: Option<BatchHeader>,
 }
 
-/// Reads a header whatever its format and length say.
+/// Parses a header without checking format and length.
 fn lenient_header(bytes: &[u8]) -> Option<BatchHeader> {
     let mut header: [u8; HEADER_LEN] = *bytes.first_chunk()?;
     let (length, magic) = (i32::from_be_bytes([header[8], header[9], header[10], header[11]]), header[16]);
@@ -87,34 +87,34 @@ fn lenient_header(bytes: &[u8]) -> Option<BatchHeader> {
 }
 
 impl LogWalk {
-    /// A walk over the first `limit` bytes of a file.
+    /// Opens a walk over the first `limit` bytes of a file.
     ///
     /// # Errors
-    /// `Io` when it cannot be opened.
+    /// `Io` when the file cannot be opened.
     pub fn open(path: &Path, limit: u64) -> Result<Self, LogError> {
         let file = File::open(path).map_err(LogError::io(path))?;
         let end = file.metadata().map_err(LogError::io(path))?.len().min(limit);
         Ok(Self { path: path.to_path_buf(), file, position: 0, end, buffer: Vec::new(), start: 0 })
     }
 
-    /// Bytes up to the end of the walk.
+    /// Returns the position where the walk ends.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Goes on from `position`, which should be the start of a batch.
+    /// Moves to `position`, which should be the start of a batch.
     pub fn seek(&mut self, position: u64) {
         self.position = position;
     }
 
-    /// The next batch; `None` at the end, or where no whole batch follows.
+    /// Returns the next batch; `None` at the end, or if no complete batch follows.
     ///
     /// # Errors
-    /// [`WalkError`]; the walk is over then.
+    /// [`WalkError`]. The walk is then over.
     pub fn next_batch(&mut self) -> Result<Option<WalkedBatch<'_>>, WalkError> {
         let Some((size, magic)) = self.size_at(self.position, self.end, CHUNK)? else { return Ok(None) };
         let position = self.position;
-        // The header of a batch that is smaller than one runs into what follows.
+        // If a batch is smaller than a header, the header extends into the following bytes.
         self.fill(position, if magic < 2 { size } else { size.max(HEADER_LEN) }, CHUNK)?;
         let bytes = &self.buffer[(position - self.start) as usize..];
         let header = if magic < 2 { None } else { lenient_header(bytes) };
@@ -122,8 +122,8 @@ impl LogWalk {
         Ok(Some(WalkedBatch { position, magic, bytes: &bytes[..size], header }))
     }
 
-    /// The last offset of the batch at `position`, when a whole one lies within `limit` bytes of it: a header is read, and
-    /// no more.
+    /// Returns the last offset of the batch at `position`, if a complete batch lies within `limit` bytes of it. Reads
+    /// only the header.
     ///
     /// # Errors
     /// [`WalkError`].
@@ -132,7 +132,7 @@ impl LogWalk {
         Ok(self.header_at(position, end)?.map(|(last_offset, _)| last_offset))
     }
 
-    /// The first batch from `position` on whose last offset is `offset` or more.
+    /// Returns the first batch from `position` on whose last offset is at least `offset`.
     ///
     /// # Errors
     /// [`WalkError`].
@@ -147,7 +147,7 @@ impl LogWalk {
         Ok(None)
     }
 
-    /// Last offset and size of the batch at `position`.
+    /// Returns last offset and size of the batch at `position`.
     fn header_at(&mut self, position: u64, end: u64) -> Result<Option<(i64, usize)>, WalkError> {
         let Some((size, magic)) = self.size_at(position, end, HEADER_LEN)? else { return Ok(None) };
         let wanted = if magic < 2 { UP_TO_MAGIC } else { HEADER_LEN };
@@ -161,7 +161,7 @@ impl LogWalk {
         Ok(Some((base.wrapping_add(i64::from(last_delta)), size)))
     }
 
-    /// Size and magic of the batch at `position`, when all of it lies before `end`.
+    /// Returns size and magic of the batch at `position`, if it ends before `end`.
     fn size_at(&mut self, position: u64, end: u64, chunk: usize) -> Result<Option<(usize, i8)>, WalkError> {
         if position.saturating_add(UP_TO_MAGIC as u64) >= end {
             return Ok(None);
@@ -176,7 +176,8 @@ impl LogWalk {
         Ok((position + size as u64 <= end).then_some((size, head[UP_TO_MAGIC - 1] as i8)))
     }
 
-    /// Has `wanted` bytes from `position` on in the buffer, reading at least `chunk` where the file has them.
+    /// Ensures that `wanted` bytes from `position` on are in the buffer. Reads at least `chunk` bytes if the file has
+    /// them.
     fn fill(&mut self, position: u64, wanted: usize, chunk: usize) -> Result<(), WalkError> {
         let buffered = self.start..self.start + self.buffer.len() as u64;
         if buffered.contains(&position) && position + wanted as u64 <= buffered.end {

@@ -1,4 +1,4 @@
-//! Reading the batches, messages and records of log files for people and tools, without opening a log.
+//! Reads the batches, messages and records of log files for tools, without opening a log.
 
 pub(crate) mod log_walk;
 pub(crate) mod walked_messages;

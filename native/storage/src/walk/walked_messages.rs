@@ -1,33 +1,33 @@
-//! The messages of a walked file in formats 0 and 1, as a dump shows them: a message, or those that a wrapper decompresses to.
+//! The messages of a file in formats 0 and 1 for a dump: a single message, or those inside a wrapper.
 
 use crate::walk::log_walk::WalkedBatch;
 use pybroker_record::{Compression, Inner, Message, RecordError, decompress_set};
 
-/// A message as a dump shows it.
+/// A message for a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalkedMessage<'a> {
     /// Its offset in the log.
     pub offset: i64,
     /// Its timestamp, ms; -1 in format 0.
     pub timestamp: i64,
-    /// The checksum that it states.
+    /// The checksum in the message.
     pub crc: u32,
-    /// Whether that is right.
+    /// Whether the checksum is correct.
     pub is_valid: bool,
     pub key: Option<&'a [u8]>,
     pub value: Option<&'a [u8]>,
 }
 
-/// What stands in front of a message's key, whatever follows: offset, attributes, timestamp, checksum.
+/// The fields before a message's key: offset, attributes, timestamp, checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageHead {
-    /// The offset; of a wrapper its last message's.
+    /// The offset; for a wrapper, that of its last message.
     pub offset: i64,
-    /// Codec and type of the timestamp.
+    /// Codec and timestamp type.
     pub attributes: i8,
-    /// Milliseconds; -1 in format 0.
+    /// The timestamp, ms; -1 in format 0.
     pub timestamp: i64,
-    /// The checksum that it states.
+    /// The checksum in the message.
     pub crc: u32,
 }
 
@@ -39,7 +39,7 @@ impl<'a> WalkedMessage<'a> {
 }
 
 impl WalkedBatch<'_> {
-    /// The head of a message of format 0 or 1; `None` for later formats.
+    /// Returns the head of a message of format 0 or 1; `None` for later formats.
     pub fn message_head(&self) -> Option<MessageHead> {
         if self.magic >= 2 {
             return None;
@@ -51,10 +51,10 @@ impl WalkedBatch<'_> {
     }
 }
 
-/// Reads the message in `bytes`, or what it wraps, at most `max` bytes of it, and calls `each` with every message.
+/// Reads the message in `bytes`, or its inner messages, up to `max` bytes, and calls `each` with every message.
 ///
 /// # Errors
-/// What cannot be read.
+/// When a message cannot be read.
 pub fn read_messages(bytes: &[u8], max: usize, mut each: impl FnMut(WalkedMessage<'_>)) -> Result<(), RecordError> {
     let message = Message::parse(bytes)?;
     if message.compression()? == Compression::None {

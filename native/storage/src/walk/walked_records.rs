@@ -1,13 +1,13 @@
-//! The records of a walked batch, read the way Kafka's reader does, so that damage is reported in Kafka's words.
+//! Reads the records of a batch as Kafka's reader does, so that damage is reported with Kafka's messages.
 //!
-//! The product's own reader ([`pybroker_record::Records`]) says what breaks a rule; this one says what Kafka's tools say, and
-//! stops where they stop. Nothing but a dump comes here.
+//! The broker's own reader ([`pybroker_record::Records`]) reports the broken rule. This one reports the errors of
+//! Kafka's tools and stops where they stop. Only dumps use it.
 
 use crate::walk::log_walk::WalkedBatch;
 use pybroker_record::varint::{varint, varlong};
 use pybroker_record::{BatchHeader, Compression, RecordError, TimestampType, records_section};
 
-/// A record as a dump shows it.
+/// A record for a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WalkedRecord<'a> {
     /// Its offset in the log.
@@ -24,10 +24,11 @@ pub struct WalkedRecord<'a> {
 
 const STRUCTURE: &str = "Found invalid record structure";
 
-/// Reads the records of a batch of format 2 and calls `each` with each; its bytes decompress to at most `max` bytes.
+/// Reads the records of a batch of format 2 and calls `each` with each. The batch decompresses to at most `max`
+/// bytes.
 ///
 /// # Errors
-/// Kafka's words for the first thing that cannot be read.
+/// Kafka's message for the first unreadable part.
 pub fn read_records(
     header: &BatchHeader,
     batch: &[u8],
@@ -56,16 +57,17 @@ pub fn read_records(
 }
 
 impl WalkedBatch<'_> {
-    /// [`read_records`] of this batch; nothing for the formats before 2.
+    /// [`read_records`] of this batch. Reads nothing for formats before 2.
     ///
     /// # Errors
-    /// As there.
+    /// As [`read_records`].
     pub fn read_records(&self, max: usize, each: impl FnMut(WalkedRecord<'_>)) -> Result<(), String> {
         self.header.map_or(Ok(()), |header| read_records(&header, self.bytes, max, each))
     }
 }
 
-/// The record at `at`, and where it ends. What was compressed is read record by record, what was not all in one.
+/// Reads the record at `at`. Returns it and its end. Compressed records are read one by one, uncompressed ones as a
+/// whole.
 fn record_at<'a>(
     header: &BatchHeader,
     section: &'a [u8],
@@ -130,7 +132,7 @@ fn body<'a>(header: &BatchHeader, bytes: &'a [u8], begin: usize) -> Result<(Walk
     Ok((WalkedRecord { offset, timestamp, sequence, key, value, headers }, at))
 }
 
-/// A length and its bytes; any negative length is null.
+/// Reads a length and its bytes. Any negative length is null.
 fn part(bytes: &[u8], at: usize) -> Result<(Option<&[u8]>, usize), String> {
     let (size, at) = varint(bytes, at).map_err(|_| STRUCTURE.to_owned())?;
     let Ok(size) = usize::try_from(size) else { return Ok((None, at)) };
