@@ -1,12 +1,12 @@
-//! Who waits before an append is acknowledged: for it to be committed, to be durable, or both.
+//! Requests that wait for the acknowledgement of an append: until it is committed, durable, or both.
 //!
-//! Three words that are never mixed. *Appended*: in this log, all that `acks=1` asks for. *Committed*: below the high
-//! watermark, what `acks=all` asks for. *Durable*: synced to the device, what `flush=group` asks for with either
-//! (docs/adr/0012-group-flush.md). A partition has one list for each of the two waits, completed as the high watermark
-//! and the recovery point rise.
+//! Three terms are never mixed. *Appended*: in this log, required by `acks=1`. *Committed*: below the high watermark,
+//! required by `acks=all`. *Durable*: synced to the device, required by `flush=group` with either
+//! (docs/adr/0012-group-flush.md). A partition has one list for each of the two waits. The high watermark and the
+//! recovery point complete them.
 //!
-//! A Produce that may not be acknowledged yet registers one [`WaitingProduce`] for every wait at every partition it wrote to.
-//! It is claimed once, as a waiting Fetch is: by the wait that ends last, by its timer, or by a partition that fails.
+//! A Produce that cannot be acknowledged yet registers one [`WaitingProduce`] for every wait on every partition. Like
+//! a waiting Fetch it is claimed once: by the last completed wait, by its timer, or by a partition that fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
@@ -16,72 +16,73 @@ use parking_lot::Mutex;
 use super::Waiter;
 use super::ids::LeaderEpoch;
 
-/// A list is searched for requests that need no answer any more whenever it has grown to twice what was left, from here on.
+/// A list is searched for completed requests when it has grown to twice its size after the last search, and at least
+/// to this size.
 const SEARCH_FROM: usize = 256;
 
-/// What an append still lacks before it may be acknowledged, at one partition.
+/// The missing conditions for the acknowledgement of an append to one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Awaited {
-    /// The epoch that it was appended at.
+    /// The leader epoch of the append.
     pub leader_epoch: LeaderEpoch,
-    /// Where it ends in the log.
+    /// The end offset of the append (exclusive).
     pub end_offset: i64,
-    /// It has to be committed: the high watermark has to reach its end.
+    /// Whether the high watermark must reach the end offset.
     pub committed: bool,
-    /// It has to be durable: a sync has to reach its end.
+    /// Whether a sync must reach the end offset.
     pub durable: bool,
 }
 
 impl Awaited {
-    /// How many waits that is.
+    /// Returns the number of waits.
     pub fn waits(&self) -> usize {
         usize::from(self.committed) + usize::from(self.durable)
     }
 }
 
-/// Where an append stands that is to be acknowledged.
+/// The progress of an append that waits for its acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// All that was awaited has come: it may be acknowledged.
+    /// All conditions are fulfilled: it can be acknowledged.
     Reached,
-    /// It is committed, and fewer replicas are in sync now than `min.insync.replicas`.
+    /// It is committed, but fewer replicas are in sync than `min.insync.replicas`.
     TooFewInSync,
-    /// This broker does not lead any more: nobody knows yet whether the append stays.
+    /// This broker is not the leader any more. Whether the append stays is unknown.
     NotLeader,
     /// The log has failed.
     Offline,
-    /// Something has not come yet.
+    /// A condition is not fulfilled yet.
     Waiting,
 }
 
-/// A Produce that is appended and not yet acknowledged.
+/// A Produce whose append is not acknowledged yet.
 #[derive(Debug)]
 pub struct WaitingProduce {
     waiter: Waiter,
-    /// Waits, over all partitions, that have not ended.
+    /// Number of unfinished waits, over all partitions.
     missing: AtomicUsize,
-    /// Set once, by the thread that completes it.
+    /// Set once, by the thread that completes the request.
     claimed: AtomicBool,
 }
 
 impl WaitingProduce {
-    /// A Produce of `waiter` with so many waits ([`Awaited::waits`]) over all its partitions.
+    /// Creates the state for a Produce with this number of waits ([`Awaited::waits`]) over all its partitions.
     pub fn new(waiter: Waiter, waits: usize) -> Arc<Self> {
         Arc::new(Self { waiter, missing: AtomicUsize::new(waits), claimed: AtomicBool::new(false) })
     }
 
-    /// Takes the right to complete it; true exactly once.
+    /// Claims the right to complete the request. Returns true exactly once.
     pub fn claim(&self) -> bool {
         !self.claimed.swap(true, Ordering::AcqRel)
     }
 
-    /// Counts a wait that has ended; true for the one caller that thereby has to wake the owner.
+    /// Counts a finished wait. Returns true for the one caller that must wake the request.
     fn ended(&self) -> bool {
         self.missing.fetch_sub(1, Ordering::AcqRel) == 1 && self.claim()
     }
 }
 
-/// The Produces that wait for one partition's high watermark, or for its recovery point.
+/// The Produces that wait for a partition's high watermark or recovery point.
 #[derive(Debug, Default)]
 pub struct AcknowledgementList {
     /// Length of `waiting`, readable without the lock.
@@ -91,15 +92,16 @@ pub struct AcknowledgementList {
 
 #[derive(Debug, Default)]
 struct Registered {
-    /// Each with the offset that is to be reached.
+    /// Each request with the offset to reach.
     produces: Vec<(i64, Arc<WaitingProduce>)>,
-    /// How many were left when those were last dropped that need no answer any more.
+    /// The number of requests that the last search has kept.
     kept: usize,
 }
 
 impl AcknowledgementList {
-    /// Adds a Produce. The caller looks at the offset again afterwards, and calls [`Self::reached`] if it has passed
-    /// meanwhile. Those whose time is up are dropped now and then, so that an offset that stands still holds no memory.
+    /// Adds a Produce. The caller must check the offset again afterwards, and call [`Self::reached`] if it was
+    /// reached meanwhile. Sometimes removes completed requests, so that they use no memory while the offset does not
+    /// move.
     pub fn register(&self, end_offset: i64, produce: &Arc<WaitingProduce>) {
         let mut waiting = self.waiting.lock();
         if waiting.produces.len() >= SEARCH_FROM.max(2 * waiting.kept) {
@@ -111,7 +113,7 @@ impl AcknowledgementList {
         fence(Ordering::SeqCst);
     }
 
-    /// The high watermark, or the recovery point, stands at `offset`: ends every wait that was for no more.
+    /// Completes every wait for an offset up to `offset`, the new high watermark or recovery point.
     pub fn reached(&self, offset: i64, wake: &mut dyn FnMut(Waiter)) {
         fence(Ordering::SeqCst);
         if self.count.load(Ordering::SeqCst) == 0 {
@@ -129,7 +131,8 @@ impl AcknowledgementList {
         self.count.store(waiting.produces.len(), Ordering::SeqCst);
     }
 
-    /// The partition fails, goes away or changes its role: wakes everybody, who will then see why.
+    /// Wakes all requests, because the partition fails, is removed or changes its role. They check the reason
+    /// themselves.
     pub fn wake_all(&self, wake: &mut dyn FnMut(Waiter)) {
         let mut waiting = self.waiting.lock();
         for (_, produce) in waiting.produces.drain(..) {
@@ -141,12 +144,12 @@ impl AcknowledgementList {
         self.count.store(0, Ordering::SeqCst);
     }
 
-    /// How many wait.
+    /// Returns the number of waiting requests.
     pub fn len(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Whether nobody waits.
+    /// Returns whether no request waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

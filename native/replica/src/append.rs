@@ -1,4 +1,4 @@
-//! Appending to a partition: who may, and what has to come before it is acknowledged.
+//! Appends to a partition: the required role and in-sync replicas, and the conditions for the acknowledgement.
 
 use std::sync::atomic::Ordering;
 
@@ -14,38 +14,38 @@ use pybroker_storage::{
     VerificationGuard,
 };
 
-/// Why nothing was appended.
+/// Why an append was rejected.
 #[derive(Debug)]
 pub enum NotAppended {
-    /// This broker does not lead the partition, or its log is closed.
+    /// This broker is not the leader of the partition, or the log is closed.
     NotLeader,
-    /// `acks=all` with fewer replicas in sync than `min.insync.replicas`.
+    /// `acks=all` with fewer in-sync replicas than `min.insync.replicas`.
     NotEnoughReplicas {
-        /// Replicas in sync.
+        /// Number of in-sync replicas.
         in_sync: usize,
-        /// Replicas asked for.
+        /// Number of required in-sync replicas.
         wanted: usize,
     },
-    /// The log refused the batches.
+    /// The log rejected the batches.
     Log(AppendError),
 }
 
-/// A transaction that has ended, and how.
+/// A completed transaction and its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndedTransaction {
     pub marker: EndMarker,
     pub producer_id: i64,
-    /// The epoch that the marker is written with.
+    /// The producer epoch of the marker.
     pub producer_epoch: i16,
-    /// Whether that is beyond the epoch of the transaction's batches (`transaction.version` 2).
+    /// Whether that epoch is higher than the epoch of the transaction's batches (`transaction.version` 2).
     pub bumped: bool,
 }
 
-/// What a producer sent is in the log.
+/// The result of a producer's append.
 #[derive(Debug)]
 pub struct Produced {
     pub appended: Appended,
-    /// What has to come before it is acknowledged; `None` when it may be at once.
+    /// The conditions for the acknowledgement; `None` when the append can be acknowledged at once.
     pub awaited: Option<Awaited>,
 }
 
@@ -69,7 +69,7 @@ impl From<AppendError> for NotAppended {
 }
 
 impl Partition {
-    /// Appends a producer's batches, which are still to be found in the bytes; see [`Partition::append_sent`].
+    /// Appends a producer's batches, which are not parsed yet; see [`Partition::append_sent`].
     pub fn append(
         &self,
         batches: &mut [u8],
@@ -81,10 +81,12 @@ impl Partition {
         self.append_sent(sent, all, now_ms, TransactionCheck::Guarded(None), wake)
     }
 
-    /// Appends a producer's records, advances the high watermark, and wakes by `wake` the requests that this satisfies.
+    /// Appends a producer's records, advances the high watermark, and wakes the requests that this satisfies through
+    /// `wake`.
     ///
-    /// Batches that need not be converted are patched in place (offsets, leader epoch, append time). `all` asks for
-    /// `min.insync.replicas`, and that they have it before it is acknowledged; `check` for what begins a transaction.
+    /// Batches without conversion are changed in place (offsets, leader epoch, append time). `all` requires
+    /// `min.insync.replicas` for the append and the acknowledgement. `check` applies to batches that begin a
+    /// transaction.
     pub fn append_sent(
         &self,
         sent: SentRecords<'_>,
@@ -104,8 +106,8 @@ impl Partition {
         Ok(Produced { appended, awaited })
     }
 
-    /// Appends what a coordinator has decided, for all replicas in sync, as [`Partition::append`] does but for one thing:
-    /// it waits for no disk. What is not settled then has to be synced.
+    /// Appends a coordinator's records with `acks=all`, like [`Partition::append`], but does not wait for the disk.
+    /// The caller must sync records that are not settled.
     pub fn append_deferred(
         &self,
         batches: &mut [u8],
@@ -119,7 +121,7 @@ impl Partition {
         Ok(self.append_in_epoch(RequiredIsr::Min, append, wake)?.0)
     }
 
-    /// Appends a coordinator's batches as they are: markers, and what else belongs to transactions. Wakes as
+    /// Appends a coordinator's batches unchanged: markers and other transactional batches. Wakes requests as
     /// [`Partition::append_sent`] does.
     pub fn append_as_coordinator(
         &self,
@@ -131,8 +133,8 @@ impl Partition {
         Ok(self.append_in_epoch(RequiredIsr::Any, append, wake)?.0)
     }
 
-    /// Appends a coordinator's batches of transactions as they are, for all replicas in sync, and waits for no disk; `check`
-    /// is for what begins a transaction.
+    /// Appends a coordinator's transactional batches unchanged with `acks=all`, and does not wait for the disk.
+    /// `check` applies to batches that begin a transaction.
     pub fn append_transactional(
         &self,
         batches: &mut [u8],
@@ -144,8 +146,8 @@ impl Partition {
         Ok(self.append_in_epoch(RequiredIsr::Min, append, wake)?.0)
     }
 
-    /// Appends the marker that ends a producer's transaction, for all replicas in sync, and waits for no disk: what it still
-    /// lacks is returned with it.
+    /// Appends the end marker of a producer's transaction with `acks=all`, and does not wait for the disk. Also
+    /// returns the conditions that are still missing for the acknowledgement.
     pub fn append_marker(
         &self,
         ended: &EndedTransaction,
@@ -161,8 +163,8 @@ impl Partition {
         Ok((appended, self.awaited_to_settle_since(epoch, appended.last_offset + 1)))
     }
 
-    /// Begins to verify a transaction whose next batch is for this partition: the guard that the batch is to be appended with,
-    /// or `None` where the transaction is open here already, or its coordinator has confirmed it.
+    /// Begins the verification of a transaction before its first batch. Returns the guard for the append of the
+    /// batch, or `None` when the transaction is open in this log already or its coordinator has confirmed it.
     pub fn begin_verification(
         &self,
         beginning: BeginningTransaction,
@@ -173,7 +175,7 @@ impl Partition {
         Ok(self.log.begin_verification(beginning, now_ms)?)
     }
 
-    /// See [`pybroker_storage::Log::confirm_transaction`]; nothing where another broker leads.
+    /// See [`pybroker_storage::Log::confirm_transaction`]. Does nothing if another broker is the leader.
     pub fn confirm_transaction(&self, confirmed: ConfirmedTransaction, now_ms: i64) {
         let role = self.role.load();
         if self.leads(&role).is_ok() {
@@ -181,16 +183,17 @@ impl Partition {
         }
     }
 
-    /// What was sent, if this broker may append it: an error of the role comes before one of the records.
+    /// Validates sent records if this broker may append them. Errors of the role take precedence over those of the
+    /// records.
     fn admitted<'a>(&self, sent: SentRecords<'a>, all: bool, now_ms: i64) -> Result<AdmittedRecords<'a>, NotAppended> {
         RequiredIsr::of(all).check(self.leads(&self.role.load())?)?;
         Ok(self.log.admit(sent, now_ms)?)
     }
 
-    /// Appends by `append`, which is given the leader epoch in force, and shows what was appended; returns the epoch with it.
+    /// Calls `append` with the current leader epoch, publishes the appended records, and returns the epoch.
     ///
-    /// An epoch may grow while this broker stays the leader. An append that finds its epoch gone by then is done at the new
-    /// one: refused, it would be passed by what the same producer has sent behind it.
+    /// The epoch may rise while this broker stays the leader. An append that fails because its epoch is over is
+    /// retried with the new epoch. If it were rejected, later batches of the same producer would overtake it.
     fn append_in_epoch(
         &self,
         required: RequiredIsr,
@@ -203,7 +206,7 @@ impl Partition {
             let leader = self.leads(&role)?;
             let epoch = leader.leader_epoch();
             if gone_by == Some(epoch) {
-                // The log was made ready for a leader that did not come.
+                // The log was prepared for a new leader epoch, but this broker did not become leader.
                 return Err(NotAppended::NotLeader);
             }
             required.check(leader)?;
@@ -211,7 +214,7 @@ impl Partition {
                 Err(AppendError::LeaderFenced { .. }) => {
                     gone_by = Some(epoch);
                     drop(role);
-                    // The change that raised the epoch has stored its role when it lets go of this.
+                    // Waits until the role change that raised the epoch has stored the new role.
                     drop(self.role_change.lock());
                 }
                 appended => {
@@ -223,7 +226,7 @@ impl Partition {
         }
     }
 
-    /// What is appended is there for the other replicas at once, and for consumers where it is committed by that.
+    /// Publishes appended records to waiting replicas, and to consumers if the append advances the high watermark.
     fn show_appended(&self, leader: &Leader, appended: &Appended, wake: &mut dyn FnMut(Waiter)) {
         if !leader.is_alone() && !appended.duplicate {
             self.waiting.appended(appended.last_offset + 1, appended.bytes, wake);
@@ -236,16 +239,16 @@ impl Partition {
     }
 }
 
-/// How many replicas in sync an append needs.
+/// The number of in-sync replicas that an append requires.
 #[derive(Clone, Copy)]
 enum RequiredIsr {
     Any,
-    /// As many replicas in sync as `min.insync.replicas` says.
+    /// At least `min.insync.replicas` in-sync replicas.
     Min,
 }
 
 impl RequiredIsr {
-    /// What `acks` asks for: `all`, or not.
+    /// Returns the requirement of `acks`: `all`, or none.
     fn of(all: bool) -> Self {
         if all { Self::Min } else { Self::Any }
     }

@@ -1,4 +1,5 @@
-//! What becomes of what was appended: committed by the high watermark, durable by a sync, and who waits for either.
+//! The progress of appended records: committed by the high watermark, durable by a sync, and the requests that wait
+//! for either.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,42 +11,43 @@ use super::partition::Partition;
 use super::waiting::Waiter;
 use pybroker_storage::{Appended, LogError};
 
-/// How far the high watermark went; the same twice when somebody else has moved it, or nobody.
+/// The high watermark before and after an attempt to advance it. Both are equal if this thread did not move it.
 struct Advance {
     before: i64,
     reached: i64,
 }
 
 impl Partition {
-    /// Whether everything below `end_offset` is committed: below the high watermark.
+    /// Returns whether all records below `end_offset` are committed: below the high watermark.
     pub fn has_committed(&self, end_offset: i64) -> bool {
         self.high_watermark() >= end_offset
     }
 
-    /// Whether everything below `end_offset` is synced to the device.
+    /// Returns whether all records below `end_offset` are synced to the device.
     pub fn is_durable(&self, end_offset: i64) -> bool {
         self.log.recovery_point() >= end_offset
     }
 
-    /// Whether everything below `end_offset` is committed, and durable where the log's settings want it to be by now.
+    /// Returns whether all records below `end_offset` are committed, and durable if the log's flush settings require
+    /// it.
     pub fn has_settled(&self, end_offset: i64) -> bool {
         self.has_committed(end_offset) && (self.is_durable(end_offset) || !self.log.is_sync_due())
     }
 
-    /// [`Partition::has_settled`] of what this broker appended from `leader_epoch` on. After another leader something else
-    /// may stand there, and be committed.
+    /// [`Partition::has_settled`] for an append of this broker in `leader_epoch`. After a leader change, other
+    /// records may be committed at these offsets.
     pub fn has_settled_since(&self, leader_epoch: LeaderEpoch, end_offset: i64) -> bool {
-        // In this order: a leader that was it throughout has not lost what it appended before.
+        // The order matters: a broker that is still the leader has not lost its earlier appends.
         let settled = self.has_settled(end_offset);
         settled && self.role.load().leader().is_some_and(|leader| leader.has_led_since(leader_epoch))
     }
 
-    /// Notes how far a follower has the log, as its Fetch says. Commits what that commits, and wakes the requests that this
-    /// satisfies. Answers whether the controller is to be asked to let the follower into the in-sync replicas; it is
-    /// answered once, until [`Partition::stop_joining`] or a newer partition epoch says what became of it.
+    /// Updates a follower's position from its Fetch. Advances the high watermark, and wakes the requests that this
+    /// satisfies. Returns whether to request the controller to add the follower to the ISR. The request is returned
+    /// once, until [`Partition::stop_joining`] or a newer partition epoch completes it.
     ///
     /// # Errors
-    /// See [`PositionRefused`]; nothing is changed then.
+    /// See [`PositionRefused`]. Nothing has changed then.
     pub fn update_replica_position(
         &self,
         position: FollowerPosition,
@@ -65,7 +67,8 @@ impl Partition {
         Ok(leader.map_or(CaughtUp::NoNews, |leader| leader.maybe_join(position.replica, self.high_watermark())))
     }
 
-    /// Replicas that were asked for to be in sync are not let in: what they lack is committed without them again.
+    /// Ends the join of replicas that the controller did not add to the ISR. The high watermark does not wait for
+    /// them any more.
     pub fn stop_joining(&self, replicas: &[BrokerId], wake: &mut dyn FnMut(Waiter)) {
         if let Some(leader) = self.role.load().leader() {
             leader.stop_joining(replicas);
@@ -73,8 +76,9 @@ impl Partition {
         self.maybe_advance_high_watermark(None, wake);
     }
 
-    /// The in-sync replicas that have fallen behind for longer than `max_lag_ms`, with the leader epoch; none where this
-    /// broker does not lead. What waited for others that are behind, or not `alive`, goes on without them.
+    /// Returns the leader epoch and the in-sync replicas that have lagged for longer than `max_lag_ms`; `None` if
+    /// this broker is not the leader. The high watermark stops waiting for other replicas that lag or are not
+    /// `alive`.
     pub fn lagging(
         &self,
         now_ms: i64,
@@ -89,28 +93,29 @@ impl Partition {
         Some((leader.leader_epoch(), lagging))
     }
 
-    /// Where the earliest log of this replica and the `alive` others starts: what is below is gone from all of them.
+    /// Returns the smallest log start offset of this replica and the `alive` others: the low watermark.
     pub fn low_watermark(&self, alive: &[BrokerId]) -> i64 {
         let own = self.log.log_start_offset();
         self.role.load().leader().map_or(own, |leader| leader.low_watermark(own, alive))
     }
 
-    /// A follower takes its leader's high watermark, as far as it has the log; it never goes back but with the log.
+    /// Sets a follower's high watermark to its leader's, bounded by the log end. It only decreases when the log is
+    /// truncated.
     pub(crate) fn follow_high_watermark(&self, leaders: i64, wake: &mut dyn FnMut(Waiter)) {
         let reached = leaders.min(self.log.log_end_offset());
         let before = self.high_watermark.fetch_max(reached, Ordering::AcqRel);
         self.show(&Advance { before, reached: before.max(reached) }, None, wake);
     }
 
-    /// Raises the high watermark to what the in-sync replicas have, if this broker leads; never lowers it. The thread that
-    /// raises it wakes the requests that this satisfies. `appended` is what the caller has appended.
+    /// Advances the high watermark to the position of the in-sync replicas, if this broker is the leader. Never
+    /// lowers it. Wakes the requests that this satisfies. `appended` is the caller's own append.
     pub(crate) fn maybe_advance_high_watermark(&self, appended: Option<&Appended>, wake: &mut dyn FnMut(Waiter)) {
         if let Some(advance) = self.advance() {
             self.show(&advance, appended, wake);
         }
     }
 
-    /// Lets readers and those who wait see how far the high watermark went.
+    /// Publishes an advance of the high watermark to readers and waiting requests.
     fn show(&self, advance: &Advance, appended: Option<&Appended>, wake: &mut dyn FnMut(Waiter)) {
         let &Advance { before, reached } = advance;
         self.log.settle_transactions(reached);
@@ -137,8 +142,8 @@ impl Partition {
         self.role.load().leader().map(|leader| self.raise(leader))
     }
 
-    /// Under `flush=group` this replica has what is on its device: nobody reads what a crash could take back
-    /// (docs/adr/0012).
+    /// Under `flush=group` only synced records of this replica count: no consumer may read records that a crash can
+    /// remove (docs/adr/0012).
     fn raise(&self, leader: &Leader) -> Advance {
         let end_offset = self.log.log_end_offset();
         let own = if self.log.is_synced_in_groups() { self.log.recovery_point().min(end_offset) } else { end_offset };
@@ -151,8 +156,8 @@ impl Partition {
         Advance { before, reached: before.max(reached) }
     }
 
-    /// What an append of `leader_epoch` that ends at `end_offset` still lacks before it may be acknowledged: with `acks=all`
-    /// it has to be committed, under `flush=group` it has to be durable.
+    /// Returns the missing conditions for the acknowledgement of an append in `leader_epoch` that ends at
+    /// `end_offset`. With `acks=all` it must be committed, under `flush=group` it must be durable.
     pub(crate) fn awaited(
         &self,
         leader_epoch: LeaderEpoch,
@@ -163,26 +168,28 @@ impl Partition {
         let in_groups = self.log.is_synced_in_groups();
         let durable = in_groups && !self.is_durable(end_offset);
         if in_groups && !durable {
-            // The sync that covered it may not have come to commit it; who reads after an acknowledgement finds it.
+            // The thread that synced it may not have advanced the high watermark yet. A read after the
+            // acknowledgement must find the records.
             self.maybe_advance_high_watermark(None, wake);
         }
         let committed = all && !self.has_committed(end_offset);
         (committed || durable).then_some(Awaited { leader_epoch, end_offset, committed, durable })
     }
 
-    /// What a coordinator's append that ends at `end_offset` waits for: to be committed, and durable where that is due.
+    /// Returns the conditions for a coordinator's append that ends at `end_offset`: committed, and durable if a sync
+    /// is due.
     pub fn awaited_to_settle(&self, end_offset: i64) -> Awaited {
         self.awaited_to_settle_since(self.role.load().leader_epoch(), end_offset)
     }
 
-    /// [`Partition::awaited_to_settle`] of an append of `leader_epoch`.
+    /// [`Partition::awaited_to_settle`] for an append in `leader_epoch`.
     pub(crate) fn awaited_to_settle_since(&self, leader_epoch: LeaderEpoch, end_offset: i64) -> Awaited {
         let durable = !self.is_durable(end_offset) && (self.log.is_synced_in_groups() || self.log.is_sync_due());
         Awaited { leader_epoch, end_offset, committed: true, durable }
     }
 
-    /// Lets a request wait for what an append lacks. It is woken when that has come, or never will; also at once. The caller
-    /// asks for the sync.
+    /// Registers a request until the conditions of an append are fulfilled or can no longer be. The request may be
+    /// woken at once. The caller requests the sync.
     pub fn await_acknowledgement(
         &self,
         awaited: &Awaited,
@@ -195,7 +202,7 @@ impl Partition {
         if awaited.durable {
             self.unsynced.register(awaited.end_offset, waiting);
         }
-        // What came before the request was registered has woken nobody.
+        // An event before the registration has not woken the request.
         match self.standing(awaited) {
             Standing::NotLeader | Standing::Offline => self.wake_unacknowledged(wake),
             Standing::Reached | Standing::TooFewInSync | Standing::Waiting => {
@@ -205,7 +212,7 @@ impl Partition {
         }
     }
 
-    /// Where an append stands that is to be acknowledged.
+    /// Returns the progress of an append that waits for its acknowledgement.
     pub fn standing(&self, awaited: &Awaited) -> Standing {
         let role = self.role.load();
         let Some(leader) = role.leader().filter(|leader| leader.has_led_since(awaited.leader_epoch)) else {
@@ -213,7 +220,8 @@ impl Partition {
         };
         let committed = !awaited.committed || self.has_committed(awaited.end_offset);
         if committed && (!awaited.durable || self.is_durable(awaited.end_offset)) {
-            // Other replicas than those that were asked for have it when they are too few (Kafka's `Partition`).
+            // If too few replicas are in sync, the committed append may be on fewer than the required number (Kafka's
+            // `Partition`).
             let enough = !awaited.committed || leader.has_enough_in_sync();
             if enough { Standing::Reached } else { Standing::TooFewInSync }
         } else if self.closed.load(Ordering::Acquire) {
@@ -225,24 +233,25 @@ impl Partition {
         }
     }
 
-    /// How many requests wait for an append to be committed, and how many for it to be durable.
+    /// Returns the numbers of requests that wait for the high watermark and for a sync.
     pub fn unacknowledged(&self) -> (usize, usize) {
         (self.uncommitted.len(), self.unsynced.len())
     }
 
-    /// Notes that a sync is wanted; false when one is asked for already that will cover what is in the log now.
+    /// Requests a sync. Returns false if one is requested already that will cover the current end of the log.
     pub(crate) fn want_sync(&self) -> bool {
         !self.sync_wanted.swap(true, Ordering::AcqRel)
     }
 
-    /// Syncs the log and commits what that commits; requests that waited for it are woken, also when it fails for good.
+    /// Syncs the log and advances the high watermark. Wakes the requests that wait for the sync, also when it fails
+    /// permanently.
     ///
     /// # Errors
-    /// As [`pybroker_storage::Log::flush`]; the log is then offline, unless the error is [`LogError::Exhausted`]: then those
-    /// who wait go on waiting for another try.
+    /// As [`pybroker_storage::Log::flush`]. The log is then offline, except after [`LogError::Exhausted`]: waiting
+    /// requests then wait for the next attempt.
     pub fn sync(&self, wake: &mut dyn FnMut(Waiter)) -> Result<(), LogError> {
-        // Before the sync: what is appended from here on asks for another. A swap, so that it sees what those appended who
-        // found the wish standing.
+        // Cleared before the sync, so that later appends request another one. As a swap it also synchronizes with the
+        // appends that found the flag set.
         self.sync_wanted.swap(false, Ordering::AcqRel);
         if let Err(error) = self.log.flush() {
             if !error.is_exhausted() {
@@ -255,7 +264,7 @@ impl Partition {
         Ok(())
     }
 
-    /// Wakes those whose appends will not be acknowledged, or whose sync will not be tried again.
+    /// Wakes the requests whose appends will not be acknowledged, or whose sync will not be retried.
     pub(crate) fn wake_unacknowledged(&self, wake: &mut dyn FnMut(Waiter)) {
         self.uncommitted.wake_all(wake);
         self.unsynced.wake_all(wake);

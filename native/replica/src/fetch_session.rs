@@ -1,5 +1,5 @@
-//! Incremental fetch sessions (KIP-227): the broker remembers which partitions a client reads and what it last sent
-//! about them, so that requests name only changes and answers only news.
+//! Incremental fetch sessions (KIP-227): the broker stores the partitions that a client reads and the offsets it last
+//! sent, so that requests and responses contain only changes.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -13,21 +13,21 @@ use super::waiting::WaitingFetch;
 use pybroker_wire::TopicRef;
 use pybroker_wire::fetch::FetchPartition;
 
-/// Whose session it is. Followers are privileged (KIP-227): no consumer takes their slots.
+/// The owner of a session. Followers are privileged (KIP-227): no consumer takes their slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionOwner {
     Consumer,
     Follower,
 }
 
-/// One partition of a session: what the client asks for, and what it was last sent.
+/// One partition of a session: the client's request, and the offsets last sent to the client.
 #[derive(Clone, Debug)]
 pub struct SessionPartition {
-    /// What the client asks for.
+    /// The client's request for the partition.
     pub asked: FetchPartition,
-    /// The high watermark last sent; -1 before the first answer.
+    /// The high watermark last sent; -1 before the first response.
     pub sent_high_watermark: i64,
-    /// The log start offset last sent; -1 before the first answer.
+    /// The log start offset last sent; -1 before the first response.
     pub sent_log_start: i64,
 }
 
@@ -37,7 +37,7 @@ impl SessionPartition {
     }
 }
 
-/// Why a session cannot be used. Each is one error code of the Fetch response.
+/// Why a session cannot be used. Each variant is one error code of the Fetch response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionRefused {
     /// FETCH_SESSION_ID_NOT_FOUND: unknown, or evicted.
@@ -48,61 +48,61 @@ pub enum SessionRefused {
     TopicIdError,
 }
 
-/// The id of a session, as a request names it.
+/// The id of a session in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchSessionId(pub i32);
 
-/// One session.
+/// One fetch session.
 #[derive(Debug)]
 pub struct FetchSession {
     id: i32,
     owner: SessionOwner,
     by_id: bool,
-    /// The epoch that the next request has to carry.
+    /// The epoch that the next request must have.
     next_epoch: i32,
     last_used_ms: i64,
     partitions: Vec<SessionPartition>,
-    /// Position of every (topic, index) in `partitions`.
+    /// Index in `partitions` of every (topic, index).
     positions: FxHashMap<(TopicRef, PartitionIndex), usize>,
-    /// Where the next answer begins to read, so that no partition starves behind a busy one.
+    /// Index of the partition to read first in the next response, so that no partition starves behind a busy one.
     first: usize,
-    /// Its request that waits, of a follower's session.
+    /// The waiting request of a follower's session.
     waiting: Option<Arc<WaitingFetch>>,
 }
 
 impl FetchSession {
-    /// The session's id.
+    /// Returns the session's id.
     pub fn id(&self) -> i32 {
         self.id
     }
 
-    /// The partitions in their order of first mention.
+    /// Returns the partitions, in the order of their first mention.
     pub fn partitions(&self) -> &[SessionPartition] {
         &self.partitions
     }
 
-    /// The same, to note what is sent to the client.
+    /// Returns the partitions mutably, to update the offsets sent to the client.
     pub fn partitions_mut(&mut self) -> &mut [SessionPartition] {
         &mut self.partitions
     }
 
-    /// Notes the request that waits now, in place of the one before.
+    /// Sets the waiting request, and returns the previous one.
     pub fn set_waiting(&mut self, waiting: Option<Arc<WaitingFetch>>) -> Option<Arc<WaitingFetch>> {
         std::mem::replace(&mut self.waiting, waiting)
     }
 
-    /// The place in [`FetchSession::partitions`] where reading begins.
+    /// Returns the index in [`FetchSession::partitions`] of the partition to read first.
     pub fn first(&self) -> usize {
         self.first
     }
 
-    /// The next answer begins behind `place`, which has just been given bytes.
+    /// Sets the partition to read first to the one after `place`, which has just returned bytes.
     pub fn begin_after(&mut self, place: usize) {
         self.first = if place + 1 < self.partitions.len() { place + 1 } else { 0 };
     }
 
-    /// Takes what a request says of its partitions: new ones are added, known ones moved, `forgotten` dropped. One that is
-    /// named as it is known was not taken as it was sent: all of it is news again.
+    /// Applies a request's partitions: adds new ones, updates known ones, removes `forgotten`. A partition that is
+    /// named without a change did not receive the last response, so all of its state is sent again.
     pub fn update(&mut self, named: Vec<FetchPartition>, forgotten: &[(TopicRef, PartitionIndex)]) {
         for asked in named {
             let key = (asked.topic.clone(), asked.index);
@@ -133,7 +133,7 @@ impl FetchSession {
     }
 }
 
-/// Every session of the broker, bounded by `max.incremental.fetch.session.cache.slots`.
+/// All fetch sessions of the broker, bounded by `max.incremental.fetch.session.cache.slots`.
 #[derive(Debug)]
 pub struct FetchSessionCache {
     slots: usize,
@@ -149,13 +149,14 @@ struct Sessions {
 }
 
 impl FetchSessionCache {
-    /// A cache of at most `slots` sessions; one that has not been used for `eviction_ms` gives way to a new one.
+    /// Creates a cache of at most `slots` sessions. A session that is unused for `eviction_ms` can be evicted for a
+    /// new one.
     pub fn new(slots: usize, eviction_ms: i64) -> Self {
         Self { slots, eviction_ms, hasher: RandomState::new(), inner: Mutex::default() }
     }
 
-    /// Begins a session, or answers `None` when every slot is taken by a session in use. A follower takes the slot of the
-    /// consumer that has not used it for longest.
+    /// Creates a session; `None` when all slots have sessions in use. A follower evicts the consumer session that is
+    /// unused for longest.
     pub fn begin(
         &self,
         owner: SessionOwner,
@@ -193,7 +194,7 @@ impl FetchSessionCache {
 
     fn evict_one(&self, inner: &mut Sessions, newcomer: SessionOwner, now_ms: i64) -> bool {
         let facts = |(id, session): (&i32, &Arc<Mutex<FetchSession>>)| {
-            // One that is locked is in use.
+            // A locked session is in use.
             let (owner, used) = session.try_lock().map(|session| (session.owner, session.last_used_ms))?;
             let is_stale = used.saturating_add(self.eviction_ms) <= now_ms;
             let gives_way = match (newcomer, owner) {
@@ -209,7 +210,7 @@ impl FetchSessionCache {
         oldest.is_some_and(|(_, _, id)| inner.by_id.remove(&id).is_some())
     }
 
-    /// The session of an incremental request, moved on to its next epoch.
+    /// Returns the session of an incremental request, and advances its epoch.
     pub fn resume(
         &self,
         owner: SessionOwner,
@@ -235,14 +236,14 @@ impl FetchSessionCache {
         Ok(session)
     }
 
-    /// The session of an owner as it stands; its epoch is not moved on.
+    /// Returns the session of an owner without advancing its epoch.
     pub fn peek(&self, owner: SessionOwner, id: FetchSessionId) -> Option<Arc<Mutex<FetchSession>>> {
         let session = self.inner.lock().by_id.get(&id.0).cloned()?;
         let is_owned = session.lock().owner == owner;
         is_owned.then_some(session)
     }
 
-    /// Ends a session of this owner. Nothing happens if there is none.
+    /// Removes a session of this owner. Does nothing if there is none.
     pub fn end(&self, owner: SessionOwner, id: i32) {
         let mut inner = self.inner.lock();
         if inner.by_id.get(&id).is_some_and(|session| session.lock().owner == owner) {
@@ -250,12 +251,12 @@ impl FetchSessionCache {
         }
     }
 
-    /// How many sessions stand.
+    /// Returns the number of sessions.
     pub fn len(&self) -> usize {
         self.inner.lock().by_id.len()
     }
 
-    /// Whether no session stands.
+    /// Returns whether there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

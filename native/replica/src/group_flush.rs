@@ -1,9 +1,10 @@
-//! Group commit (`flush=group`): one thread a log directory syncs what was appended, and acknowledges what it covers.
+//! Group commit (`flush=group`): one thread per log directory syncs appended records and completes the requests that
+//! wait for them.
 //!
-//! A thread that appends asks for a sync and goes on; nobody but the directory's own thread waits for the disk. While
-//! one sync runs, appends gather; the next one covers them all. A sync that failed is not tried again: its log is
-//! offline, its directory is reported, and the requests that waited are woken. One that only lacked a descriptor is
-//! tried again until it finds one. Threads begin with the first request for their directory.
+//! An append requests a sync and continues; only the directory's own thread waits for the disk. While a sync runs,
+//! more appends collect, and the next sync covers them all. A failed sync is not retried: the log goes offline, the
+//! directory failure is reported, and waiting requests are woken. A sync that lacked a file descriptor is retried
+//! until it finds one. A thread starts with the first request for its directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,31 +18,31 @@ use rustc_hash::FxHashMap;
 use super::{Partition, Waiter};
 use pybroker_storage::LogError;
 
-/// How long a sync waits that has found no descriptor.
+/// Delay before a sync that found no file descriptor is retried.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Is called with what became of a sync.
+/// Receives the results of syncs.
 pub trait FlushListener: Send + Sync {
-    /// A thread that syncs begins; called on it.
+    /// A sync thread has started. Called on that thread.
     fn begun(&self) {}
 
-    /// A request that waited is satisfied, or will never be.
+    /// A waiting request is satisfied, or can never be.
     fn wake(&self, waiter: Waiter);
 
     /// A sync failed.
     fn failed(&self, directory: &Path, error: &LogError);
 }
 
-/// How much the syncs were shared.
+/// The ratio of sync requests to syncs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlushCounts {
-    /// Syncs of a log.
+    /// Number of syncs.
     pub syncs: u64,
-    /// Requests for one: an append each.
+    /// Number of sync requests, one per append.
     pub requests: u64,
 }
 
-/// The threads that sync, by log directory.
+/// The sync threads, by log directory.
 pub struct GroupFlush {
     listener: Arc<dyn FlushListener>,
     queues: RwLock<FxHashMap<PathBuf, Arc<Queue>>>,
@@ -50,7 +51,7 @@ pub struct GroupFlush {
     syncs: Arc<AtomicU64>,
 }
 
-/// The partitions of a directory that wait to be synced, each at most once.
+/// The partitions of a directory that wait for a sync, each at most once.
 #[derive(Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
@@ -64,7 +65,7 @@ struct Waiting {
 }
 
 impl GroupFlush {
-    /// Without a thread yet.
+    /// Creates an instance without threads.
     pub fn new(listener: Arc<dyn FlushListener>) -> Self {
         Self {
             listener,
@@ -75,7 +76,7 @@ impl GroupFlush {
         }
     }
 
-    /// Has the partition synced soon: everything that is in its log now will be covered.
+    /// Requests a sync of the partition. It covers all records that are in the log at this call.
     pub fn request(&self, partition: &Arc<Partition>) {
         self.requests.fetch_add(1, Ordering::Relaxed);
         if !partition.want_sync() {
@@ -85,7 +86,7 @@ impl GroupFlush {
         let queue = self.queues.read().get(&*directory).map(Arc::clone);
         match queue.or_else(|| self.begin(&directory)) {
             Some(queue) => queue.push(Arc::clone(partition)),
-            // Without a thread to do it, the caller has to wait itself.
+            // Without a sync thread, the caller must sync itself.
             None => {
                 if self.sync(partition).is_err() {
                     partition.wake_unacknowledged(&mut |waiter| self.listener.wake(waiter));
@@ -94,7 +95,7 @@ impl GroupFlush {
         }
     }
 
-    /// Begins the directory's thread, unless another caller has; `None` when the system has none to give.
+    /// Starts the directory's thread, unless it runs already; `None` when the system cannot create one.
     fn begin(&self, directory: &Path) -> Option<Arc<Queue>> {
         let mut queues = self.queues.write();
         if let Some(queue) = queues.get(directory) {
@@ -119,28 +120,28 @@ impl GroupFlush {
         Some(queue)
     }
 
-    /// Syncs on the caller's thread, and commits what that covers.
+    /// Syncs the partition on the caller's thread, and advances the high watermark.
     ///
     /// # Errors
-    /// As [`Partition::sync`]; the listener has been called with the error.
+    /// As [`Partition::sync`]. The listener has received the error.
     pub fn sync(&self, partition: &Partition) -> Result<(), LogError> {
         sync(partition, &self.syncs, &*self.listener)
     }
 
-    /// How much the syncs were shared so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> FlushCounts {
         let (syncs, requests) = (self.syncs.load(Ordering::Relaxed), self.requests.load(Ordering::Relaxed));
         FlushCounts { syncs, requests }
     }
 
-    /// Does what is asked for and ends the threads; a later request begins its directory's thread again.
+    /// Completes pending syncs and stops the threads. A later request starts its directory's thread again.
     pub fn stop(&self) {
         for (_, queue) in self.queues.write().drain() {
             queue.waiting.lock().stopped = true;
             queue.changed.notify_all();
         }
         for thread in std::mem::take(&mut *self.threads.lock()) {
-            // A thread that panicked has said so on stderr; the others are still to be joined.
+            // A panicked thread has printed its panic on stderr. The others must still be joined.
             let _ = thread.join();
         }
     }
@@ -164,7 +165,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Has a partition synced again a little later; false when nobody will.
+    /// Requests another sync of a partition after a delay. Returns false if the queue is stopped.
     fn put_off(&self, partition: &Arc<Partition>) -> bool {
         let mut waiting = self.waiting.lock();
         if waiting.stopped {
@@ -177,7 +178,7 @@ impl Queue {
         true
     }
 
-    /// Everything that waits, as soon as something does; `None` when there is nothing and will be nothing.
+    /// Returns all waiting partitions, and waits for the first one; `None` when the queue is empty and stopped.
     fn take(&self) -> Option<Vec<Arc<Partition>>> {
         let mut waiting = self.waiting.lock();
         while waiting.partitions.is_empty() {

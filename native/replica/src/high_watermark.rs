@@ -1,12 +1,12 @@
-//! The equation of replication: what a partition may show.
+//! The computation of the high watermark.
 //!
-//! `high watermark = min(log end offset of every replica that is in sync or about to join)`
-//! (Kafka's replication design; seeds section on HW and LEO).
+//! `high watermark = min(log end offset of every replica that is in sync or about to join the ISR)` (Kafka's
+//! replication design).
 
-/// The offset up to which (exclusive) every replica that counts has the log.
+/// Returns the offset up to which (exclusive) all counted replicas have the log.
 ///
-/// `local` is the leader's own log end offset, `others` those of the other replicas that count: the in-sync ones and
-/// those that have caught up and wait to be let in. A leader alone commits what it has.
+/// `local` is the leader's own log end offset. `others` are those of the other counted replicas: the in-sync ones,
+/// and those that have caught up and wait to join the ISR. With a single replica the result is `local`.
 pub fn high_watermark(local: i64, others: impl IntoIterator<Item = i64>) -> i64 {
     others.into_iter().fold(local, i64::min)
 }

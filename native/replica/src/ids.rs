@@ -1,3 +1,3 @@
-//! The identifiers that partitions go by.
+//! Identifiers of partitions.
 
 pub use pybroker_record::{BrokerId, LeaderEpoch, Offset, PartitionIndex};

@@ -1,9 +1,9 @@
-//! What a leader knows of the other replicas: how far each has the log, since when it keeps up, whether it is in sync.
+//! The state of the other replicas on the leader: log end offset, time of the last catch-up, and ISR membership.
 //!
-//! A follower's Fetch says how far it has the log (its fetch offset is its log end offset). Which replicas are in sync is the
-//! controller's word, and changes with the metadata alone. A replica that has caught up is asked for to be in sync
-//! ([`CaughtUp::Joins`]); from then on the high watermark waits for it as if it were, so that it lacks nothing of what is
-//! committed when the controller lets it in (Kafka's maximal ISR).
+//! A follower's fetch offset is its log end offset. Only the controller decides which replicas are in sync, through
+//! the metadata. When a replica has caught up, the leader requests to add it to the ISR ([`CaughtUp::Joins`]). From
+//! then on the high watermark waits for it, so that it has all committed records when the controller adds it (Kafka's
+//! maximal ISR).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -13,14 +13,15 @@ use parking_lot::Mutex;
 use super::high_watermark::high_watermark;
 use super::ids::{BrokerId, LeaderEpoch, Offset};
 
-/// A replica of which nothing is known at this leader epoch.
+/// The offset of a replica without a Fetch in this leader epoch.
 const UNKNOWN: i64 = -1;
 
-/// What the metadata says to a leader.
+/// The leader's state in the metadata.
 #[derive(Clone, Debug)]
 pub struct Leadership {
     pub leader_epoch: LeaderEpoch,
-    /// Grows with each change of the partition: what was asked of the controller at an older one is decided.
+    /// Rises with each change of the partition. Requests to the controller for an older partition epoch are
+    /// completed.
     pub partition_epoch: i32,
     /// The other replicas.
     pub followers: Vec<FollowerInSync>,
@@ -28,7 +29,7 @@ pub struct Leadership {
     pub min_in_sync: usize,
 }
 
-/// Another replica, and whether the in-sync replicas (ISR) have it.
+/// Another replica, and whether it is in the ISR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FollowerInSync {
     pub id: BrokerId,
@@ -36,28 +37,28 @@ pub struct FollowerInSync {
 }
 
 impl Leadership {
-    /// Leadership of the only replica.
+    /// Returns the leadership of a single replica.
     pub fn alone(leader_epoch: i32) -> Self {
         Self { leader_epoch: LeaderEpoch(leader_epoch), partition_epoch: 0, followers: Vec::new(), min_in_sync: 1 }
     }
 }
 
-/// A leader's role.
+/// The state of a leader.
 #[derive(Debug)]
 pub struct Leader {
     leader_epoch: LeaderEpoch,
     partition_epoch: i32,
-    /// Where the log ended when this broker began to lead at the epoch: a replica joins that has all before it.
+    /// The log end offset at the start of the leader epoch. A replica must have all records below it to join the ISR.
     epoch_start: i64,
-    /// The first epoch since which this broker is the leader without a break: what it appended from then on is still there.
+    /// The first epoch of this broker's uninterrupted leadership: all its appends from then on are still in the log.
     leads_since: LeaderEpoch,
     followers: Vec<Follower>,
-    /// Replicas in sync, this one included.
+    /// Number of in-sync replicas, including this one.
     in_sync: usize,
     min_in_sync: usize,
 }
 
-/// One of the other replicas. Its position is shared by the roles of one leader epoch.
+/// Another replica. Its position is shared by the roles of one leader epoch.
 #[derive(Debug)]
 struct Follower {
     id: BrokerId,
@@ -67,98 +68,100 @@ struct Follower {
 
 #[derive(Debug)]
 struct Position {
-    /// The replica's log end offset as its last Fetch said; read without the lock.
+    /// The replica's log end offset from its last Fetch. Read without the lock.
     log_end_offset: AtomicI64,
-    /// Where its log starts; read without the lock.
+    /// Its log start offset. Read without the lock.
     log_start_offset: AtomicI64,
-    /// It is asked for to be in sync, and counts as if it were until that is decided.
+    /// Whether its join of the ISR is requested. It counts as in sync until the request is completed.
     joining: AtomicBool,
-    /// It caught up lately: the high watermark waits for it, which could else stay ahead of it for ever
-    /// (Kafka's `shouldWaitForReplicaToJoinIsr`). Cleared when it falls behind, or may not be in sync any more.
+    /// Whether it has caught up recently. The high watermark waits for it; otherwise it could stay behind the high
+    /// watermark forever (Kafka's `shouldWaitForReplicaToJoinIsr`). Cleared when it falls behind or becomes
+    /// ineligible for the ISR.
     keeps_up: AtomicBool,
     keeping_up: Mutex<KeepingUp>,
 }
 
-/// Kafka's rule for when a replica had all that the leader had (`Replica.updateFetchStateOrThrow`).
+/// Kafka's rule for the time of a replica's last catch-up (`Replica.updateFetchStateOrThrow`).
 #[derive(Clone, Copy, Debug)]
 struct KeepingUp {
     caught_up_ms: Option<i64>,
-    /// The last Fetch: when it came, and the leader's log end offset then.
+    /// The time of the last Fetch, and the leader's log end offset at that time.
     fetched_ms: i64,
     leader_end_offset: i64,
 }
 
-/// Another replica as the leader knows it.
+/// The state of another replica, for callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaState {
     pub id: BrokerId,
-    /// -1 before its first Fetch at this leader epoch.
+    /// Log end offset; -1 before its first Fetch in this leader epoch.
     pub log_end_offset: i64,
-    /// When it last had all that the leader had, ms since 1970; `None` for never at this leader epoch.
+    /// Time of its last catch-up, ms since 1970; `None` if it has not caught up in this leader epoch.
     pub caught_up_ms: Option<i64>,
     pub in_sync: bool,
-    /// Where its log starts; -1 before its first Fetch.
+    /// Log start offset; -1 before its first Fetch.
     pub log_start_offset: i64,
 }
 
-/// How far a follower has the log: its Fetch asks for what follows.
+/// A follower's position, from its Fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FollowerPosition {
     pub replica: BrokerId,
-    /// The epoch of the broker's registration (KIP-903); -1 where the Fetch does not say.
+    /// The broker epoch of the follower's registration (KIP-903); -1 if the Fetch has none.
     pub broker_epoch: i64,
-    /// The leader epoch that the follower follows at. What it had at an older one says nothing: it may have cut it off.
+    /// The follower's leader epoch. A position of an older epoch is invalid, since the follower may have truncated
+    /// its log.
     pub leader_epoch: LeaderEpoch,
     pub log_end_offset: i64,
     pub log_start_offset: i64,
     pub eligible: Eligibility,
 }
 
-/// Whether the metadata lets a broker's replicas be in sync: those of one that is neither fenced nor stopping. The high
-/// watermark waits for no other that is not in sync (Kafka's `isReplicaIsrEligible`).
+/// Whether a broker's replicas may be in the ISR: the broker is neither fenced nor shutting down. The high watermark
+/// does not wait for ineligible replicas outside of the ISR (Kafka's `isReplicaIsrEligible`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eligibility {
-    /// There is no metadata yet: it does.
+    /// There is no metadata yet. The replicas are eligible.
     Unknown,
-    /// It does not.
+    /// The replicas are not eligible.
     None,
-    /// It does, and the broker is registered with this epoch.
+    /// The replicas are eligible, and the broker is registered with this epoch.
     At(i64),
 }
 
 impl Eligibility {
-    /// Whether its replicas may be in sync.
+    /// Returns whether its replicas may be in the ISR.
     pub fn allows(self) -> bool {
         self != Self::None
     }
 
-    /// Whether a Fetch of this broker epoch is of a process that is gone. Only what is registered says so: a number that a
-    /// Fetch names may be anybody's.
+    /// Returns whether a Fetch with this broker epoch is from an earlier process of the broker. Only the registered
+    /// epoch is trusted: any client can send an epoch in a Fetch.
     fn is_past(self, broker_epoch: i64) -> bool {
         matches!(self, Self::At(registered) if (0..registered).contains(&broker_epoch))
     }
 }
 
-/// What a follower's Fetch means for the in-sync replicas.
+/// The effect of a follower's Fetch on the ISR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaughtUp {
-    /// Nothing: it is in sync, or asked for, or behind.
+    /// None: the replica is in sync, its join is requested already, or it is behind.
     NoNews,
-    /// It has all that is committed: the controller is to be asked to let it in.
+    /// It has all committed records: request the controller to add it to the ISR.
     Joins {
-        /// As of which the high watermark waits for it; a newer one ends that.
+        /// The partition epoch of the request. A newer one completes the request.
         partition_epoch: i32,
     },
 }
 
-/// Why a follower's position was not noted.
+/// Why a follower's position was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PositionRefused {
-    /// This broker does not lead, or not at the follower's leader epoch.
+    /// This broker is not the leader, or has another leader epoch than the follower.
     NotLeader,
-    /// The follower is none of the partition's replicas.
+    /// The follower is no replica of the partition.
     NotAReplica,
-    /// A later process of this broker is registered.
+    /// A later process of the follower's broker is registered.
     StaleBroker,
 }
 
@@ -188,7 +191,7 @@ impl Position {
         let caught_up = if log_end_offset >= leader_end_offset {
             Some(now_ms)
         } else if log_end_offset >= state.leader_end_offset {
-            // It has what the leader had at its last Fetch.
+            // It has all records that the leader had at the follower's previous Fetch.
             Some(state.fetched_ms)
         } else {
             None
@@ -204,8 +207,8 @@ impl Position {
         Ok(())
     }
 
-    /// The high watermark waits for the replica no more unless it is in sync, until it catches up again: what it had before
-    /// says nothing of that, for its log may have failed since.
+    /// Stops counting the replica for the high watermark until it catches up again, unless it is in the ISR. Its
+    /// earlier position does not count as caught up, because its log may have failed since then.
     fn stop_counting(&self) {
         let mut state = self.keeping_up.lock();
         state.leader_end_offset = i64::MAX;
@@ -219,22 +222,22 @@ impl Position {
 }
 
 impl Follower {
-    /// Kafka's rule for a replica to join: it has what is committed, and all that was there when the epoch began.
-    /// `required` is the larger of both ends.
+    /// Returns whether the replica may join the ISR, by Kafka's rule: it has all records below `required`, the larger
+    /// of the high watermark and the start of the leader epoch.
     fn may_join(&self, required: i64) -> bool {
         !self.in_sync && self.position.end_offset() >= required
     }
 
-    /// Whether the high watermark waits for it.
+    /// Returns whether the high watermark waits for the replica.
     fn counts(&self) -> bool {
         self.in_sync || self.position.joining.load(Ordering::Acquire) || self.position.keeps_up.load(Ordering::Acquire)
     }
 }
 
 impl Leader {
-    /// A leader as the metadata says, after the role of `before`. Within an epoch positions are kept; at a new one nothing is
-    /// known of a replica, and the in-sync ones have until `now_ms` kept up.
-    /// `end_offset` is where the log ends.
+    /// Creates the leader's state from the metadata; `before` is the previous leader state. Within an epoch,
+    /// positions are kept. In a new epoch, positions are unknown, and the in-sync replicas count as caught up at
+    /// `now_ms`. `end_offset` is the log end.
     pub(crate) fn new(leadership: Leadership, before: Option<&Leader>, end_offset: Offset, now_ms: i64) -> Self {
         let Leadership { leader_epoch, partition_epoch, followers, min_in_sync } = leadership;
         let leads_since = before.map_or(leader_epoch, |before| before.leads_since);
@@ -258,44 +261,44 @@ impl Leader {
         Self { leader_epoch, partition_epoch, epoch_start, leads_since, followers, in_sync, min_in_sync }
     }
 
-    /// The epoch at which it leads.
+    /// Returns the leader epoch.
     pub fn leader_epoch(&self) -> LeaderEpoch {
         self.leader_epoch
     }
 
-    /// Whether this broker is the leader without a break since `leader_epoch`.
+    /// Returns whether this broker has been the leader without interruption since `leader_epoch`.
     pub fn has_led_since(&self, leader_epoch: LeaderEpoch) -> bool {
         self.leads_since <= leader_epoch
     }
 
-    /// The log's end when it began to lead at this epoch: older leaders may have committed up to here.
+    /// Returns the log end at the start of this leader epoch. Older leaders may have committed records up to it.
     pub fn epoch_start(&self) -> i64 {
         self.epoch_start
     }
 
-    /// Whether there is no other replica.
+    /// Returns whether there are no other replicas.
     pub fn is_alone(&self) -> bool {
         self.followers.is_empty()
     }
 
-    /// Replicas in sync, this one included.
+    /// Returns the number of in-sync replicas, including this one.
     pub fn in_sync(&self) -> usize {
         self.in_sync
     }
 
-    /// How many replicas `acks=all` asks for: `min.insync.replicas` of the topic, and no more than there are replicas (Kafka's
-    /// `effectiveMinIsr`).
+    /// Returns the number of in-sync replicas that `acks=all` requires: `min.insync.replicas`, at most the number of
+    /// replicas (Kafka's `effectiveMinIsr`).
     pub fn min_in_sync(&self) -> usize {
         self.min_in_sync.min(self.followers.len() + 1)
     }
 
-    /// Whether `acks=all` finds as many replicas in sync as it asks for. With fewer of them nothing more is committed, as an
-    /// eligible leader may be elected that lacks it (KIP-966).
+    /// Returns whether enough replicas are in sync for `acks=all`. With fewer, no record is committed, since an
+    /// eligible leader without the record may be elected (KIP-966).
     pub fn has_enough_in_sync(&self) -> bool {
         self.in_sync >= self.min_in_sync()
     }
 
-    /// The other replicas.
+    /// Returns the states of the other replicas.
     pub fn replicas(&self) -> impl Iterator<Item = ReplicaState> {
         self.followers.iter().map(|follower| ReplicaState {
             id: follower.id,
@@ -306,24 +309,24 @@ impl Leader {
         })
     }
 
-    /// Whether a broker has one of the other replicas.
+    /// Returns whether a broker has one of the other replicas.
     pub fn has_replica(&self, id: BrokerId) -> bool {
         self.followers.iter().any(|follower| follower.id == id)
     }
 
-    /// Whether one of the other replicas is in sync.
+    /// Returns whether one of the other replicas is in sync.
     pub fn has_in_sync(&self, id: BrokerId) -> bool {
         self.followers.iter().any(|follower| follower.id == id && follower.in_sync)
     }
 
-    /// Where the log of another replica starts, as it last said; -1 before that.
+    /// Returns the log start offset of another replica; -1 before its first Fetch.
     pub fn log_start_of(&self, id: BrokerId) -> i64 {
         let asked = self.followers.iter().find(|follower| follower.id == id);
         asked.map_or(UNKNOWN, |follower| follower.position.log_start_offset.load(Ordering::Acquire))
     }
 
-    /// The in-sync replicas that have not had all of a log that ends at `own` for more than `max_lag_ms`. Ends what the
-    /// high watermark waits for of others that have fallen behind, or are not in `alive`.
+    /// Returns the in-sync replicas that have not caught up with the log end `own` for longer than `max_lag_ms`. The
+    /// high watermark stops waiting for other replicas that lag or are not in `alive`.
     pub fn lagging(&self, own: Offset, now_ms: i64, max_lag_ms: i64, alive: &[BrokerId]) -> Vec<BrokerId> {
         let lags = |follower: &&Follower| {
             let position = &*follower.position;
@@ -338,22 +341,22 @@ impl Leader {
         self.followers.iter().filter(lags).map(|follower| follower.id).collect()
     }
 
-    /// Where the earliest log of the replicas starts that are in sync or caught up lately, when this one starts at `own`
-    /// (Kafka's low watermark).
+    /// Returns Kafka's low watermark: the smallest log start offset of this replica (`own`) and the others in
+    /// `alive`.
     pub fn low_watermark(&self, own: i64, alive: &[BrokerId]) -> i64 {
         let living = self.followers.iter().filter(|follower| alive.contains(&follower.id));
         living.map(|follower| follower.position.log_start_offset.load(Ordering::Acquire)).fold(own, i64::min)
     }
 
-    /// Ends the wait for replicas that were asked for to be in sync, and are not let in.
+    /// Ends the join of replicas that the controller did not add to the ISR.
     pub(crate) fn stop_joining(&self, replicas: &[BrokerId]) {
         for follower in self.followers.iter().filter(|follower| replicas.contains(&follower.id)) {
             follower.position.stop_counting();
         }
     }
 
-    /// Whether a replica is to be asked for to be in sync, where the high watermark stands at `high_watermark`; it counts from
-    /// now on if so. The caller keeps the high watermark from rising meanwhile.
+    /// Returns whether to request that a replica joins the ISR. If so, the high watermark waits for it from this call
+    /// on. The caller must prevent the high watermark from rising meanwhile.
     pub(crate) fn maybe_join(&self, replica: BrokerId, high_watermark: i64) -> CaughtUp {
         let Some(follower) = self.followers.iter().find(|follower| follower.id == replica) else {
             return CaughtUp::NoNews;
@@ -366,7 +369,7 @@ impl Leader {
         }
     }
 
-    /// Whether [`Leader::maybe_join`] is worth its lock.
+    /// Returns whether a call of [`Leader::maybe_join`], which needs a lock, may have an effect.
     pub(crate) fn might_join(&self, replica: BrokerId, high_watermark: i64) -> bool {
         let asked = self.followers.iter().find(|follower| follower.id == replica);
         asked.is_some_and(|follower| {
@@ -375,13 +378,13 @@ impl Leader {
         })
     }
 
-    /// Where the in-sync replicas put the high watermark, when this one has the log up to `own`.
+    /// Returns the high watermark for a leader with the log end `own`.
     pub(crate) fn high_watermark(&self, own: i64) -> i64 {
         let counting = self.followers.iter().filter(|follower| follower.counts());
         high_watermark(own, counting.map(|follower| follower.position.end_offset()))
     }
 
-    /// Notes how far a replica has the log, where this broker's ends at `own_end_offset`.
+    /// Updates a replica's position; `own_end_offset` is the leader's log end.
     pub(crate) fn update_position(
         &self,
         position: FollowerPosition,

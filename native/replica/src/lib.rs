@@ -1,8 +1,8 @@
-//! Partitions as one broker sees them: the log, how far it is committed, and who waits for it to grow.
+//! The partitions of one broker: log, high watermark, and waiting requests.
 //!
-//! Owns [`Partition`], the [`TopicTable`] snapshot that the hot path looks partitions up in, incremental fetch sessions and
-//! the waiting lists. Knows nothing of sockets: a request that waits is named by two numbers ([`Waiter`]) and woken
-//! through a callback.
+//! Owns [`Partition`], the [`TopicTable`] snapshot for the partition lookups of the hot path, incremental fetch
+//! sessions and the waiting lists. Knows no sockets: a waiting request is identified by two numbers ([`Waiter`]) and
+//! woken through a callback.
 
 #[cfg(test)]
 #[path = "../../storage/tests/it/log_fixture.rs"]

@@ -1,8 +1,8 @@
-//! One replica of one partition: its log, its role, its high watermark, and the requests that wait for it.
+//! One replica of a partition: its log, role, high watermark, and waiting requests.
 //!
-//! The same type with one replica or five: what followers add is their positions, which a [`Leader`](super::Leader) keeps.
-//! With one replica an append commits itself. Appends are in `append`, what they wait for is in `commit`, and how the role
-//! changes is in `role_change`.
+//! The type is the same for any number of replicas. A [`Leader`](super::Leader) has the positions of the followers.
+//! With one replica every append is committed at once. Appends are in `append`, acknowledgements in `commit`, and
+//! role changes in `role_change`.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -25,12 +25,12 @@ use pybroker_storage::{
 };
 use pybroker_wire::TopicId;
 
-/// Why a leader epoch named by a client is refused.
+/// The result of a check of a client's leader epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaderCheck {
-    /// This broker leads at the epoch named, or none was named.
+    /// This broker is the leader in that epoch, or the client named no epoch.
     Leads,
-    /// It does not lead (NOT_LEADER_OR_FOLLOWER).
+    /// This broker is not the leader (NOT_LEADER_OR_FOLLOWER).
     NotLeader,
     /// The client's epoch is older (FENCED_LEADER_EPOCH).
     Fenced,
@@ -44,23 +44,23 @@ pub struct Partition {
     topic: Arc<str>,
     index: i32,
     topic_id: TopicId,
-    /// Changes when the log is moved.
+    /// The log directory. Changes when the log is moved.
     directory: ArcSwap<PathBuf>,
     pub(crate) log: Log,
-    /// Only rises while this broker leads; never above the log end offset.
+    /// Never decreases while this broker is the leader. Never above the log end offset.
     pub(crate) high_watermark: AtomicI64,
     pub(crate) role: ArcSwap<Role>,
-    /// Held by a change of role, and by what reads other replicas' positions to commit: nothing is committed by a role
-    /// that is not in force any more. A leader alone commits without it.
+    /// Locked by a role change, and by a commit that reads the positions of other replicas, so that an old role
+    /// commits nothing. The leader of a single replica commits without the lock.
     pub(crate) role_change: Mutex<()>,
-    /// Set when the log is closed or deleted; nothing is appended or read any more.
+    /// Set when the log is closed or deleted. Appends and reads are then rejected.
     pub(crate) closed: AtomicBool,
     pub(crate) waiting: WaitingReaders,
-    /// Appends that are to be committed, by the high watermark.
+    /// Appends that wait for the high watermark.
     pub(crate) uncommitted: AcknowledgementList,
-    /// Appends that are to be durable, by the recovery point.
+    /// Appends that wait for the recovery point.
     pub(crate) unsynced: AcknowledgementList,
-    /// Set while a sync is asked for that has not begun.
+    /// Whether a sync is requested that has not begun.
     pub(crate) sync_wanted: AtomicBool,
     throttled: ThrottledSides,
     /// Whether a deletion of records waits for the other replicas.
@@ -68,8 +68,8 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Wraps an open log. `directory` is the log directory (not the partition's own), named when it fails;
-    /// `high_watermark` is the checkpointed one and is bounded to what the log has.
+    /// Wraps an open log. `directory` is the log directory (not the partition's own), which is reported when it
+    /// fails. `high_watermark` is the checkpointed one, bounded to the log's range.
     pub fn new(
         topic: Arc<str>,
         index: i32,
@@ -100,91 +100,93 @@ impl Partition {
         }
     }
 
-    /// The topic's name.
+    /// Returns the topic's name.
     pub fn topic(&self) -> &Arc<str> {
         &self.topic
     }
 
-    /// The partition's index.
+    /// Returns the partition's index.
     pub fn index(&self) -> i32 {
         self.index
     }
 
-    /// The topic's id.
+    /// Returns the topic's id.
     pub fn topic_id(&self) -> &TopicId {
         &self.topic_id
     }
 
-    /// The log directory that holds this partition.
+    /// Returns the log directory of this partition.
     pub fn directory(&self) -> Arc<PathBuf> {
         self.directory.load_full()
     }
 
-    /// The log itself, for what is neither Produce nor Fetch.
+    /// Returns the log, for operations other than Produce and Fetch.
     pub fn log(&self) -> &Log {
         &self.log
     }
 
-    /// The offset up to which (exclusive) consumers may read.
+    /// Returns the high watermark: the exclusive upper bound for consumers.
     pub fn high_watermark(&self) -> i64 {
         self.high_watermark.load(Ordering::Acquire)
     }
 
-    /// The offset up to which (exclusive) `read_committed` consumers may read: every transaction below it is decided.
+    /// Returns the last stable offset: the exclusive upper bound for `read_committed` consumers. All transactions
+    /// below it are completed.
     pub fn last_stable_offset(&self) -> i64 {
         let high_watermark = self.high_watermark();
-        // Records of an open transaction may have been deleted; what is left of it begins with the log.
+        // The first records of an open transaction may have been deleted. The rest then begins at the log start.
         let unstable = self.log.first_unstable_offset().map(|offset| offset.max(self.log.log_start_offset()));
         unstable.map_or(high_watermark, |unstable| unstable.min(high_watermark))
     }
 
-    /// On which sides this replica is throttled.
+    /// Returns the sides on which this replica is throttled.
     pub fn throttled(&self) -> &ThrottledSides {
         &self.throttled
     }
 
-    /// Says whether somebody waits for the other replicas to delete records.
+    /// Sets whether a DeleteRecords request waits for the other replicas.
     pub fn await_deletion(&self, awaited: bool) {
         self.deletion_awaited.store(awaited, Ordering::Release);
     }
 
-    /// Whether somebody waits for the other replicas to delete records: what their Fetches say of their logs' starts is news.
+    /// Returns whether a DeleteRecords request waits for the other replicas. Then log start offsets in their Fetches
+    /// matter.
     pub fn is_deletion_awaited(&self) -> bool {
         self.deletion_awaited.load(Ordering::Acquire)
     }
 
-    /// Answers the followers that wait for records: the start of the log has moved, which they learn from an answer.
+    /// Completes the waiting Fetches of followers, since the response contains the new log start offset.
     pub fn wake_followers(&self, wake: &mut dyn FnMut(Waiter)) {
         self.waiting.wake_replicas(wake);
     }
 
-    /// Whether this leader does not know yet that what older leaders committed is committed (KIP-207): consumers may have
-    /// seen offsets beyond the high watermark.
+    /// Returns whether the high watermark is below the start of the leader's epoch (KIP-207). Consumers of an older
+    /// leader may have seen offsets above it.
     pub fn lags_its_epoch(&self) -> bool {
         self.role.load().leader().is_some_and(|leader| leader.epoch_start() > self.high_watermark())
     }
 
-    /// The role in force.
+    /// Returns the current role.
     pub fn role(&self) -> Arc<Role> {
         self.role.load_full()
     }
 
-    /// The leader epoch of the role in force, -1 before the first.
+    /// Returns the leader epoch of the current role; -1 before the first.
     pub fn leader_epoch(&self) -> i32 {
         self.role.load().leader_epoch().0
     }
 
-    /// The other replicas, as far as this broker leads and knows them.
+    /// Returns the other replicas that the leader knows. Empty if this broker is not the leader.
     pub fn replicas(&self) -> Vec<ReplicaState> {
         self.role.load().leader().map_or_else(Vec::new, |leader| leader.replicas().collect())
     }
 
-    /// Compares a leader epoch that a client named (-1: none) with the one in force (KIP-320).
+    /// Compares a client's leader epoch (-1: none) with the current one (KIP-320).
     pub fn check_leader(&self, named_epoch: LeaderEpoch) -> LeaderCheck {
         self.check(named_epoch, |role| matches!(role, Role::Leader(_)))
     }
 
-    /// As [`Partition::check_leader`] for what a follower may answer too (KIP-392).
+    /// Like [`Partition::check_leader`], for requests that a follower may serve too (KIP-392).
     pub fn check_replica(&self, named_epoch: LeaderEpoch) -> LeaderCheck {
         self.check(named_epoch, |role| matches!(role, Role::Leader(_) | Role::Follower(_)))
     }
@@ -204,12 +206,12 @@ impl Partition {
         }
     }
 
-    /// Where the bytes lie that answer a read of these offsets.
+    /// Returns the file slice for a read of a range of offsets.
     pub fn plan_read(&self, offsets: Range<Offset>, max_bytes: usize, min_one: bool) -> Result<FileSlice, ReadError> {
         self.log.plan_read(offsets, max_bytes, min_one)
     }
 
-    /// [`Partition::plan_read`] for a `read_committed` reader, with the aborted transactions to leave out.
+    /// [`Partition::plan_read`] for a `read_committed` consumer. Also returns the aborted transactions to skip.
     pub fn plan_read_committed(
         &self,
         offsets: Range<Offset>,
@@ -219,8 +221,7 @@ impl Partition {
         self.log.plan_read_committed(offsets, max_bytes, min_one)
     }
 
-    /// Takes the segments out of use that are older or more than they may be, as far as they are committed, and forgets what
-    /// else has grown old ([`Log::forget_old`]).
+    /// Removes committed segments that exceed the retention limits, and other expired state ([`Log::forget_old`]).
     ///
     /// # Errors
     /// See [`Log::delete_old_segments`].
@@ -235,10 +236,10 @@ impl Partition {
         self.log.delete_old_segments(&RetentionLimits { high_watermark, now_ms, retention_ms, retention_bytes })
     }
 
-    /// Moves the log to the log directory that `future`, made by [`pybroker_storage::prepare_move`], lies in.
+    /// Moves the log to the log directory of `future`, which [`pybroker_storage::prepare_move`] has created.
     ///
     /// # Errors
-    /// See [`Log::move_to`]; [`Partition::directory`] says where the log is then.
+    /// See [`Log::move_to`]. [`Partition::directory`] is then the log's directory.
     pub fn move_to(
         &self,
         future: &Path,
@@ -252,40 +253,40 @@ impl Partition {
         })
     }
 
-    /// Lets a fetch wait here whose read was planned up to the offset `seen`. The caller plans it again afterwards, so that
-    /// an append in between is not missed.
+    /// Registers a fetch whose read was planned up to the offset `seen`. The caller must plan the read again
+    /// afterwards, so that no append in between is missed.
     pub fn wait(&self, fetch: &Arc<WaitingFetch>, isolation: Isolation, seen: i64) {
         self.waiting.register(fetch, isolation, seen);
     }
 
-    /// Ends what [`Partition::wait`] began.
+    /// Removes a fetch that [`Partition::wait`] has registered.
     pub fn stop_waiting(&self, fetch: &Arc<WaitingFetch>) {
         self.waiting.deregister(fetch);
     }
 
-    /// How many fetches wait here.
+    /// Returns the number of waiting fetches.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether the log is closed or deleted.
+    /// Returns whether the log is closed or deleted.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Refuses appends from now on and wakes all that wait: they get NOT_LEADER_OR_FOLLOWER.
+    /// Rejects appends from this call on, and wakes all waiting requests, which fail with NOT_LEADER_OR_FOLLOWER.
     pub fn retire(&self, wake: &mut dyn FnMut(Waiter)) {
         self.closed.store(true, Ordering::Release);
         self.wake_all(wake);
     }
 
-    /// The log directory failed: takes the log offline and wakes all that wait: they get an error.
+    /// Takes the log offline because its directory failed, and wakes all waiting requests, which fail with an error.
     pub fn fail(&self, wake: &mut dyn FnMut(Waiter)) {
         self.log.take_offline();
         self.wake_all(wake);
     }
 
-    /// Wakes all that wait, who will then see why.
+    /// Wakes all waiting requests. They check the reason themselves.
     pub(crate) fn wake_all(&self, wake: &mut dyn FnMut(Waiter)) {
         self.waiting.wake_all(wake);
         self.uncommitted.wake_all(wake);

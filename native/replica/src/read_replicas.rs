@@ -1,7 +1,9 @@
-//! Which replica a consumer is to read from (KIP-392): one of its own rack, where the leader is in another.
+//! The preferred read replica of a consumer (KIP-392): a replica in the consumer's rack, if the leader is in another
+//! rack.
 //!
-//! Owns the table of racks, which the control plane swaps, and the choice that Kafka's `RackAwareReplicaSelector` makes of
-//! it. Only in-sync replicas that have the offset are chosen: a consumer that is sent to one that lags would come back.
+//! Owns the table of racks, which the control plane replaces, and the selection of Kafka's
+//! `RackAwareReplicaSelector`. Only in-sync replicas that have the fetch offset are selected: a lagging replica would
+//! send the consumer back.
 
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::ids::{BrokerId, Offset};
 use super::leader::{Leader, ReplicaState};
 
-/// The racks of the brokers that consumers can reach; there is none where the leader alone is read from.
+/// The racks of the brokers that consumers can reach. Empty if consumers read only from leaders.
 #[derive(Debug)]
 pub struct ReadReplicas {
     own_rack: Option<Arc<str>>,
@@ -18,13 +20,13 @@ pub struct ReadReplicas {
 }
 
 impl ReadReplicas {
-    /// A table for a broker of `own_rack`, of the other brokers and their racks.
+    /// Creates the table for a broker in `own_rack`, from the other brokers and their racks.
     pub fn new(own_rack: Option<&str>, others: impl IntoIterator<Item = (BrokerId, String)>) -> Self {
         let racks = others.into_iter().map(|(id, rack)| (id, rack.into())).collect();
         Self { own_rack: own_rack.map(Into::into), racks }
     }
 
-    /// The rack that a consumer names, where another broker may serve it better than this one.
+    /// Returns the consumer's rack, if a broker there may serve the consumer better than this one.
     pub fn other_rack(&self, rack: &str) -> Option<Arc<str>> {
         if rack.is_empty() || self.own_rack.as_deref() == Some(rack) {
             return None;
@@ -32,7 +34,8 @@ impl ReadReplicas {
         self.racks.values().find(|other| &***other == rack).map(Arc::clone)
     }
 
-    /// The replica of a rack that has an offset and most of the log behind it; `None` where the leader is to be read from.
+    /// Returns the replica in a rack that has the offset and the highest log end offset; `None` to read from the
+    /// leader.
     pub fn preferred(&self, leader: &Leader, rack: &str, Offset(offset): Offset) -> Option<BrokerId> {
         let is_near = |id: BrokerId| self.racks.get(&id).is_some_and(|other| &**other == rack);
         let serves = |replica: &ReplicaState| {

@@ -1,7 +1,7 @@
-//! A follower's Fetch, as its leader sees it: where the logs part, and what the leader learns from it.
+//! A follower's Fetch on the leader: the check for divergence, and the update of the follower's position.
 //!
-//! The position that a Fetch names is noted before anything is read, and only where the follower's log is known to be a
-//! beginning of this one: what a diverging log has is not what is committed here.
+//! The position is updated before the read, and only if the follower's log is known to be a prefix of this one:
+//! records of a diverging log do not count as committed.
 
 use super::ids::{BrokerId, LeaderEpoch, Offset};
 use super::leader::{CaughtUp, Eligibility, FollowerPosition};
@@ -10,19 +10,19 @@ use super::waiting::Waiter;
 use pybroker_storage::RepairedEpochs;
 use pybroker_wire::fetch::{DivergingEpoch, FetchPartition, ReplicaState};
 
-/// What a reader's last epoch and offset say about its log.
+/// The result of comparing a reader's last epoch and offset with this log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreement {
-    /// It is a beginning of this one, or the reader does not say.
+    /// The reader's log is a prefix of this one, or the reader did not send its last epoch.
     Agrees,
-    /// It has records of an epoch that ended earlier here (KIP-595).
+    /// The reader's log has records of an epoch that ended earlier in this log (KIP-595).
     Diverges(DivergingEpoch),
-    /// Where that epoch ended is not known here.
+    /// The end of the reader's last epoch is unknown here.
     Unknown,
 }
 
 impl Partition {
-    /// Compares a reader's log with this one, by the epoch of its last record and its end.
+    /// Compares a reader's log with this one, by the epoch of its last record and its end offset.
     pub fn agreement(&self, LeaderEpoch(last_fetched_epoch): LeaderEpoch, fetch_offset: Offset) -> Agreement {
         if last_fetched_epoch < 0 {
             return Agreement::Agrees;
@@ -37,17 +37,17 @@ impl Partition {
         }
     }
 
-    /// Compares the leader epochs with the log where a follower's log seems to diverge from it: by a damaged list, a leader
-    /// would truncate what is committed. Returns the repair.
+    /// Verifies the leader epochs if a follower's log seems to diverge: with a damaged list, the leader would
+    /// truncate committed records. Returns the repair, if there was one.
     pub fn verify_epochs_for(&self, asked: &FetchPartition) -> Option<RepairedEpochs> {
         if self.agreement(asked.last_fetched_epoch, Offset(asked.fetch_offset)) == Agreement::Agrees {
             return None;
         }
-        // The read of the same Fetch reports a log that cannot be read.
+        // If the log cannot be read, the read of the same Fetch reports the error.
         self.log().verify_epochs(self.leader_epoch()).unwrap_or(None)
     }
 
-    /// Notes what a follower's Fetch says of its log. Nothing is noted where the Fetch is to be answered with an error or a
+    /// Updates the follower's position from its Fetch. Does nothing if the response will contain an error or a
     /// diverging epoch.
     pub fn note_fetch(
         &self,
@@ -61,7 +61,7 @@ impl Partition {
         if !in_range || self.agreement(asked.last_fetched_epoch, Offset(asked.fetch_offset)) != Agreement::Agrees {
             return CaughtUp::NoNews;
         }
-        // An older follower does not name it.
+        // An older follower does not send it.
         let is_named = asked.leader_epoch.0 >= 0;
         let leader_epoch = if is_named { asked.leader_epoch } else { LeaderEpoch(self.leader_epoch()) };
         let position = FollowerPosition {
@@ -72,7 +72,7 @@ impl Partition {
             log_start_offset: asked.log_start_offset,
             eligible,
         };
-        // Why it is refused is the answer's affair.
+        // The response reports the reason.
         self.update_replica_position(position, now_ms, wake).unwrap_or(CaughtUp::NoNews)
     }
 }

@@ -1,30 +1,31 @@
-//! What this broker is to a partition, and which role may follow which.
+//! The role of this broker for a partition, and the allowed role changes.
 //!
-//! A leader epoch has one leader or none (KIP-101), so a broker that leads at an epoch never follows at it, and one that
-//! follows never leads at it. [`TRANSITIONS`] lists what may happen; all else is refused and changes nothing.
+//! A leader epoch has at most one leader (KIP-101). So a broker that is leader in an epoch is never follower in the
+//! same epoch, and vice versa. [`TRANSITIONS`] lists the allowed changes. Any other change is rejected and has no
+//! effect.
 
 use super::ids::{BrokerId, LeaderEpoch};
 use super::leader::Leader;
 
-/// What this broker is to a partition, as the control plane last said. Swapped whole.
+/// The role of this broker for a partition, as last set by the control plane. Replaced as a whole.
 #[derive(Debug)]
 pub enum Role {
-    /// It serves nobody: the partition has no leader, or this broker is none of its replicas.
+    /// Neither leader nor follower: the partition has no leader, or this broker is no replica.
     None { leader_epoch: LeaderEpoch },
     /// It fetches from the leader.
     Follower(Following),
-    /// It takes appends and decides what is committed.
+    /// It accepts appends and advances the high watermark.
     Leader(Leader),
 }
 
-/// Whom a follower follows.
+/// The leader of a follower, and the leader epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Following {
     pub leader: BrokerId,
     pub leader_epoch: LeaderEpoch,
 }
 
-/// A role without what belongs to it.
+/// The kind of a role, without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoleKind {
     None,
@@ -42,15 +43,15 @@ impl std::fmt::Display for RoleKind {
     }
 }
 
-/// How the epoch of a change of role stands to the one before it.
+/// The epoch of a role change, compared to the current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EpochStep {
     Same,
     Newer,
 }
 
-/// The changes that exist: the role before, the epoch that comes, the role after. A broker may lose its role within an
-/// epoch, when it is no replica any more, and follow again within it, when it becomes one anew.
+/// The allowed changes: current role, new epoch, new role. Within an epoch a broker may lose its role when it is
+/// removed from the replicas, and become follower when it is added again.
 pub const TRANSITIONS: [(RoleKind, EpochStep, RoleKind); 15] = [
     (RoleKind::None, EpochStep::Same, RoleKind::None),
     (RoleKind::None, EpochStep::Same, RoleKind::Follower),
@@ -69,22 +70,22 @@ pub const TRANSITIONS: [(RoleKind, EpochStep, RoleKind); 15] = [
     (RoleKind::Leader, EpochStep::Newer, RoleKind::Leader),
 ];
 
-/// Why a role was not changed.
+/// Why a role change was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RoleRefused {
-    /// The change belongs to an epoch that is over.
+    /// The change is for an older epoch.
     #[error("leader epoch {} is over: {} is in force", asked.0, in_force.0)]
     Stale { asked: LeaderEpoch, in_force: LeaderEpoch },
-    /// [`TRANSITIONS`] has no such change.
+    /// [`TRANSITIONS`] does not contain the change.
     #[error("the role at leader epoch {} is {from}: within the epoch it cannot become {to}", epoch.0)]
     Unlisted { from: RoleKind, to: RoleKind, epoch: LeaderEpoch },
-    /// An epoch has one leader.
+    /// The epoch has another leader already.
     #[error("leader epoch {} has leader {}, not {}", epoch.0, known.0, named.0)]
     OtherLeader { epoch: LeaderEpoch, known: BrokerId, named: BrokerId },
 }
 
 impl Role {
-    /// The role's name.
+    /// Returns the role's kind.
     pub fn kind(&self) -> RoleKind {
         match self {
             Self::None { .. } => RoleKind::None,
@@ -93,7 +94,7 @@ impl Role {
         }
     }
 
-    /// The epoch that the role belongs to.
+    /// Returns the leader epoch of the role.
     pub fn leader_epoch(&self) -> LeaderEpoch {
         match self {
             Self::None { leader_epoch } => *leader_epoch,
@@ -102,7 +103,7 @@ impl Role {
         }
     }
 
-    /// The leader's part, if this broker leads.
+    /// Returns the leader's state, if this broker is the leader.
     pub fn leader(&self) -> Option<&Leader> {
         match self {
             Self::Leader(leader) => Some(leader),
@@ -110,7 +111,7 @@ impl Role {
         }
     }
 
-    /// Checks a change of role by [`TRANSITIONS`].
+    /// Checks a role change by [`TRANSITIONS`].
     pub(crate) fn check(&self, to: RoleKind, asked: LeaderEpoch) -> Result<(), RoleRefused> {
         let (from, in_force) = (self.kind(), self.leader_epoch());
         if asked < in_force {
@@ -121,7 +122,7 @@ impl Role {
         if listed { Ok(()) } else { Err(RoleRefused::Unlisted { from, to, epoch: asked }) }
     }
 
-    /// Checks a change to a follower, whose leader has to be the one that the epoch is known to have.
+    /// Checks a change to follower. Within an epoch, the leader must stay the same.
     pub(crate) fn check_follower(&self, named: Following) -> Result<(), RoleRefused> {
         self.check(RoleKind::Follower, named.leader_epoch)?;
         match self {

@@ -1,6 +1,6 @@
-//! How a partition's role changes: fenced first, swapped then, and the requests that waited on the old one are woken last.
+//! Role changes of a partition: fence the old role, replace it, then wake the requests that waited for it.
 //!
-//! A change that [`TRANSITIONS`](super::TRANSITIONS) does not list, or that meets an error, changes nothing.
+//! A change that [`TRANSITIONS`](super::TRANSITIONS) does not list, or that fails, has no effect.
 
 use std::sync::Arc;
 
@@ -11,23 +11,25 @@ use super::role::{Following, Role, RoleKind, RoleRefused};
 use super::waiting::Waiter;
 use pybroker_storage::{LogError, RepairedEpochs};
 
-/// Why a role was not changed.
+/// Why a role change failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotBecome {
-    /// The change is none.
+    /// The change is not allowed.
     #[error(transparent)]
     Refused(RoleRefused),
-    /// The log could not be made ready for it.
+    /// The log could not be prepared for the new role.
     #[error(transparent)]
     Log(LogError),
 }
 
 impl Partition {
-    /// Leads at an epoch; within it, takes other in-sync replicas, or another `min.insync.replicas`. A leader alone commits
-    /// everything in its log. Returns the repair of leader epochs that the partition cannot have had.
+    /// Makes this broker leader in an epoch. Within an epoch, updates the in-sync replicas or `min.insync.replicas`.
+    /// The leader of a single replica commits its whole log. Returns the repair of impossible leader epochs, if there
+    /// was one.
     ///
     /// # Errors
-    /// When the role in force allows it not, or the log's leader epoch file cannot be written; the role is then as it was.
+    /// When the current role does not allow the change, or the leader epoch file cannot be written. The role is then
+    /// unchanged.
     pub fn become_leader(
         &self,
         leadership: Leadership,
@@ -42,7 +44,7 @@ impl Partition {
             repaired = self.repair_later_epochs(leadership.leader_epoch)?;
             self.log.begin_epoch(leadership.leader_epoch.0).map_err(NotBecome::Log)?;
             if self.log.is_synced_in_groups() {
-                // What a crash left in the page cache is shown only when it cannot be lost any more.
+                // Records that a crash left only in the page cache are not visible before they are durable.
                 self.log.flush().map_err(NotBecome::Log)?;
             }
             let leader = Leader::new(leadership, before.leader(), Offset(self.log.log_end_offset()), now_ms);
@@ -53,12 +55,12 @@ impl Partition {
         Ok(repaired)
     }
 
-    /// Follows a leader. Nothing of older epochs is appended when this returns; requests that waited get
-    /// NOT_LEADER_OR_FOLLOWER. Returns the repair of leader epochs that the partition cannot have had.
+    /// Makes this broker follower of a leader. No append of an older epoch succeeds after this returns. Waiting
+    /// requests fail with NOT_LEADER_OR_FOLLOWER. Returns the repair of impossible leader epochs, if there was one.
     ///
     /// # Errors
-    /// When the role in force allows it not, or the epoch is known to have another leader; when the log cannot be read, or
-    /// its leader epoch file not be written, where leader epochs are repaired. The role is then as it was.
+    /// When the current role does not allow the change, or the epoch has another leader. When leader epochs must be
+    /// repaired, and the log cannot be read or the leader epoch file cannot be written. The role is then unchanged.
     pub fn become_follower(
         &self,
         following: Following,
@@ -68,7 +70,8 @@ impl Partition {
         self.become_no_leader(Role::Follower(following), epoch, || self.repair_later_epochs(epoch), wake)
     }
 
-    /// Reads the leader epochs from the log again where the last of them is later than the partition's: the file is damaged.
+    /// Rebuilds the leader epochs from the log if the last one is later than the partition's epoch: the file is
+    /// damaged.
     fn repair_later_epochs(&self, leader_epoch: LeaderEpoch) -> Result<Option<RepairedEpochs>, NotBecome> {
         if self.log.latest_epoch().is_none_or(|latest| latest <= leader_epoch.0) {
             return Ok(None);
@@ -76,18 +79,18 @@ impl Partition {
         self.log.verify_epochs(leader_epoch.0).map_err(NotBecome::Log)
     }
 
-    /// Serves nobody: the partition has no leader at `leader_epoch`, or this broker is none of its replicas. Requests that
-    /// waited get NOT_LEADER_OR_FOLLOWER.
+    /// Removes the role: the partition has no leader in `leader_epoch`, or this broker is no replica. Waiting
+    /// requests fail with NOT_LEADER_OR_FOLLOWER.
     ///
     /// # Errors
-    /// When the role in force is of a newer epoch.
+    /// When the current role has a later epoch.
     pub fn become_none(&self, leader_epoch: LeaderEpoch, wake: &mut dyn FnMut(Waiter)) -> Result<(), NotBecome> {
-        // Also when it was the leader at this very epoch.
+        // This also fences the leader of this very epoch.
         let fenced_before = LeaderEpoch(leader_epoch.0.saturating_add(1));
         self.become_no_leader(Role::None { leader_epoch }, fenced_before, || Ok(None), wake).map(|_| ())
     }
 
-    /// `prepare` makes the log ready for the role; the role stays as it was where that fails.
+    /// Changes to a role other than leader. `prepare` prepares the log; if it fails, the role is unchanged.
     fn become_no_leader(
         &self,
         role: Role,

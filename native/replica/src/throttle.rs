@@ -1,17 +1,17 @@
-//! How much replication may take in a second (KIP-73): the rate over a window of samples, as Kafka's `SimpleRate` has it.
+//! The replication throttle (KIP-73): the rate over a window of samples, computed like Kafka's `SimpleRate`.
 //!
-//! Only replicas that are not in sync are held back, so that a throttle never makes one fall out of sync; what the others
-//! take counts all the same. Must not know a clock: time is an argument, in milliseconds.
+//! Only replicas that are not in sync are delayed, so that a throttle never removes a replica from the ISR. The bytes
+//! of in-sync replicas count too. Must not read a clock: time is an argument, in milliseconds.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-/// Stands for no limit, as in `leader.replication.throttled.rate`.
+/// The value for no limit, as in `leader.replication.throttled.rate`.
 const UNLIMITED: i64 = i64::MAX;
 
-/// A limit, and the window that it is seen over.
+/// A limit and its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThrottleLimit {
     /// `i64::MAX` for none.
@@ -27,10 +27,10 @@ impl ThrottleLimit {
     pub const NONE: Self = Self { bytes_per_second: UNLIMITED, samples: 1, sample_ms: 1 };
 }
 
-/// What is taken, and whether that is more than it may be. Shared by threads.
+/// The measured rate and its limit. Shared by threads.
 #[derive(Debug)]
 pub struct ReplicationThrottle {
-    /// Whether there is a limit; read without the lock.
+    /// Whether there is a limit. Read without the lock.
     is_limited: AtomicBool,
     taken: Mutex<Taken>,
 }
@@ -38,19 +38,19 @@ pub struct ReplicationThrottle {
 #[derive(Debug)]
 struct Taken {
     limit: ThrottleLimit,
-    /// Oldest first; none is older than the window.
+    /// Oldest first. None is older than the window.
     samples: VecDeque<Sample>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     began_ms: i64,
-    /// When it last counted something: it is forgotten a window after that, as in Kafka's `SampledStat`.
+    /// Time of the last count. The sample expires a window after it, as in Kafka's `SampledStat`.
     last_ms: i64,
     bytes: i64,
 }
 
-/// The sides on which a partition's replica here is throttled, as the topic's settings say.
+/// The sides on which a partition's replica is throttled, from the topic's settings.
 #[derive(Debug, Default)]
 pub struct ThrottledSides {
     leader: AtomicBool,
@@ -58,13 +58,13 @@ pub struct ThrottledSides {
 }
 
 impl ReplicationThrottle {
-    /// A throttle of which nothing is taken yet.
+    /// Creates a throttle without samples.
     pub fn new(limit: ThrottleLimit) -> Self {
         let is_limited = AtomicBool::new(limit.bytes_per_second != UNLIMITED);
         Self { is_limited, taken: Mutex::new(Taken { limit, samples: VecDeque::new() }) }
     }
 
-    /// Takes another limit; what was taken is kept.
+    /// Changes the limit and keeps the samples.
     pub fn set_limit(&self, limit: ThrottleLimit) {
         let mut taken = self.taken.lock();
         taken.limit = limit;
@@ -75,7 +75,7 @@ impl ReplicationThrottle {
         self.is_limited.store(is_limited, Ordering::Release);
     }
 
-    /// Notes that `bytes` were taken.
+    /// Counts `bytes`.
     pub fn record(&self, bytes: usize, now_ms: i64) {
         if bytes == 0 || !self.is_limited.load(Ordering::Acquire) {
             return;
@@ -92,7 +92,7 @@ impl ReplicationThrottle {
         }
     }
 
-    /// In how many milliseconds the rate may be at its limit again, at the earliest; 0 where it is not beyond it.
+    /// Returns the milliseconds until the rate can be at its limit again; 0 if the limit is not exceeded.
     pub fn wait_ms(&self, now_ms: i64) -> i64 {
         if !self.is_limited.load(Ordering::Acquire) {
             return 0;
@@ -102,7 +102,7 @@ impl ReplicationThrottle {
         taken.wait_ms(now_ms)
     }
 
-    /// Whether more was taken than may be.
+    /// Returns whether the limit is exceeded.
     pub fn is_exceeded(&self, now_ms: i64) -> bool {
         self.wait_ms(now_ms) > 0
     }
@@ -130,7 +130,8 @@ impl Taken {
             return 0;
         }
         let forgotten_in = self.window_ms() - (now_ms - oldest.last_ms);
-        // The rate sinks while nothing is taken: at the limit the window is as long as the bytes take at it.
+        // Without further bytes the rate sinks. It reaches the limit when the elapsed time equals the bytes divided
+        // by the limit.
         let at_limit = (bytes * 1000 + limit - 1).checked_div(limit);
         let reached_in = at_limit.map_or(i128::MAX, |at_limit| at_limit - i128::from(since_ms));
         i64::try_from(reached_in).unwrap_or(i64::MAX).min(forgotten_in).max(1)
@@ -138,18 +139,18 @@ impl Taken {
 }
 
 impl ThrottledSides {
-    /// Takes what the topic's settings say.
+    /// Sets the sides from the topic's settings.
     pub fn set(&self, leader: bool, follower: bool) {
         self.leader.store(leader, Ordering::Release);
         self.follower.store(follower, Ordering::Release);
     }
 
-    /// Whether what it sends to followers is throttled (`leader.replication.throttled.replicas`).
+    /// Returns whether the leader side is throttled (`leader.replication.throttled.replicas`).
     pub fn leader(&self) -> bool {
         self.leader.load(Ordering::Acquire)
     }
 
-    /// Whether what it fetches is throttled (`follower.replication.throttled.replicas`).
+    /// Returns whether the follower side is throttled (`follower.replication.throttled.replicas`).
     pub fn follower(&self) -> bool {
         self.follower.load(Ordering::Acquire)
     }
@@ -235,7 +236,7 @@ mod tests {
                 while throttle.is_exceeded(now) {
                     now += throttle.wait_ms(now);
                 }
-                // What was taken in the last ten seconds is in samples of the last eleven.
+                // The bytes of the last ten seconds are in samples of the last eleven.
                 let lately: usize = taken.iter().filter(|(at, _)| now - at < 10_000).map(|(_, size)| size).sum();
                 prop_assert!(lately <= 11 * 10_000);
                 throttle.record(size, now);

@@ -1,12 +1,13 @@
-//! What is counted of a topic, or of all topics together, for metrics: records and bytes in and out, and what failed.
+//! The metrics counters of one topic, or of all topics: records and bytes in and out, and failures.
 //!
-//! Each thread of the data plane has a line of its own, which it alone writes, so that an add is a load and a store. The lines
-//! of a topic are made when something of it is first counted: an idle topic takes a pointer. Must not know who reads them.
+//! Each thread of the data plane writes only its own cache line, so that an add is a load and a store. The lines of a
+//! topic are allocated at its first count: an idle topic needs one pointer. Must not know the readers of the
+//! counters.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What one thread has counted; one cache line.
+/// The counters of one thread, in one cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct TopicLine {
@@ -20,41 +21,41 @@ pub struct TopicLine {
     failed_fetches: AtomicU64,
 }
 
-/// Counts since the start, over all threads; Kafka's `BrokerTopicMetrics`.
+/// Counts since the start of the broker, over all threads; Kafka's `BrokerTopicMetrics`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TopicCounts {
-    /// Bytes of the batches that producers' appends added to logs.
+    /// Bytes of batches appended by producers.
     pub bytes_in: u64,
-    /// Bytes of records in answers to consumers.
+    /// Bytes of records in responses to consumers.
     pub bytes_out: u64,
-    /// Bytes of batches that were refused as too large.
+    /// Bytes of batches rejected as too large.
     pub bytes_rejected: u64,
-    /// Records that producers' appends added to logs.
+    /// Records appended by producers.
     pub records_in: u64,
-    /// Partitions that Produce requests named, and that this broker knows.
+    /// Known partitions in Produce requests.
     pub produces: u64,
-    /// Those of them that failed for a reason that is no client's everyday one.
+    /// Those that failed with an unexpected error, not with a usual client error.
     pub failed_produces: u64,
-    /// Partitions that were read for Fetch requests, once more where a fetch had waited.
+    /// Partition reads of Fetch requests. A delayed fetch is counted again.
     pub fetches: u64,
-    /// Those of them that failed for a reason that is no client's everyday one.
+    /// Those that failed with an unexpected error, not with a usual client error.
     pub failed_fetches: u64,
 }
 
-/// An add by the only thread that writes.
+/// Adds to a counter that only the current thread writes.
 fn add(count: &AtomicU64, by: u64) {
     count.store(count.load(Relaxed).wrapping_add(by), Relaxed);
 }
 
 impl TopicLine {
-    /// A producer's batches were appended.
+    /// Counts an append of a producer's batches.
     pub fn appended(&self, bytes: usize, records: usize) {
         add(&self.produces, 1);
         add(&self.bytes_in, bytes as u64);
         add(&self.records_in, records as u64);
     }
 
-    /// A partition of a Produce was not appended to; `unexpectedly` as [`TopicCounts::failed_produces`] says.
+    /// Counts a failed append to a partition; `unexpectedly` as in [`TopicCounts::failed_produces`].
     pub fn not_appended(&self, unexpectedly: bool) {
         add(&self.produces, 1);
         if unexpectedly {
@@ -62,12 +63,12 @@ impl TopicLine {
         }
     }
 
-    /// Batches were too large.
+    /// Counts batches that were rejected as too large.
     pub fn rejected(&self, bytes: usize) {
         add(&self.bytes_rejected, bytes as u64);
     }
 
-    /// A partition was read for a Fetch.
+    /// Counts a partition read of a Fetch.
     pub fn read(&self, failed_unexpectedly: bool) {
         add(&self.fetches, 1);
         if failed_unexpectedly {
@@ -75,7 +76,7 @@ impl TopicLine {
         }
     }
 
-    /// Records are on their way to a consumer.
+    /// Counts records that are sent to a consumer.
     pub fn sent(&self, bytes: usize) {
         add(&self.bytes_out, bytes as u64);
     }
@@ -93,7 +94,7 @@ impl TopicLine {
 }
 
 impl TopicCounts {
-    /// The sum of what threads have counted.
+    /// Returns the sum of the threads' counters.
     pub fn of<'a>(lines: impl IntoIterator<Item = &'a TopicLine>) -> Self {
         let mut counts = Self::default();
         lines.into_iter().for_each(|line| line.add_to(&mut counts));
@@ -101,7 +102,7 @@ impl TopicCounts {
     }
 }
 
-/// The lines of so many threads, and of those that came later: as many again, and so on.
+/// The lines of the initial threads, and a linked list with lines for later threads, of the same length each.
 #[derive(Debug)]
 struct Lines {
     own: Box<[TopicLine]>,
@@ -114,15 +115,15 @@ impl Lines {
     }
 }
 
-/// The lines of one topic; they outlive changes of the table.
+/// The counters of one topic. They are kept when the topic table is replaced.
 #[derive(Debug, Default)]
 pub struct TopicCounters {
     lines: OnceLock<Lines>,
 }
 
 impl TopicCounters {
-    /// The line that thread number `thread` writes, and nobody else. `threads` are those that there were at the start; all
-    /// callers name the same, which is not 0.
+    /// Returns the line of thread number `thread`, which only that thread writes. `threads` is the initial number of
+    /// threads, not 0; all callers must pass the same value.
     pub fn of(&self, thread: usize, threads: usize) -> &TopicLine {
         let mut lines = self.lines.get_or_init(|| Lines::new(threads));
         let (mut at, mut made) = (thread, threads);
@@ -134,7 +135,7 @@ impl TopicCounters {
         &lines.own[at]
     }
 
-    /// What was counted; `None` where nothing was.
+    /// Returns the counts; `None` if nothing was counted.
     pub fn counts(&self) -> Option<TopicCounts> {
         let first = self.lines.get()?;
         let chain = std::iter::successors(Some(first), |lines| lines.more.get().map(|more| &**more));

@@ -1,7 +1,7 @@
-//! The topics this broker knows of, as one immutable snapshot that the control plane swaps whole.
+//! The topics that this broker knows, as an immutable snapshot that the control plane replaces as a whole.
 //!
-//! The hot path reads one snapshot for a whole request. A topic that is not here is not refused: the request goes up to
-//! Python once, which may know it already (it was just created) and publishes a newer table.
+//! The hot path uses one snapshot for a whole request. A topic that is not in the table is not rejected: the request
+//! is passed to Python once, which may know the topic already (it was just created) and publishes a newer table.
 
 use std::sync::Arc;
 
@@ -14,25 +14,25 @@ use super::role::{Following, Role};
 use super::topic_counters::TopicCounters;
 use pybroker_wire::{BrokerEndpoint, LeaderAndEpoch, TopicId, TopicRef};
 
-/// The leader's id where there is none.
+/// The leader's id if there is no leader.
 const NO_LEADER: BrokerId = BrokerId(-1);
 
-/// One partition of the table: whether it lives here, and who leads it.
+/// One partition of the table: its replica on this broker, and its leader.
 #[derive(Clone, Debug)]
 pub struct PartitionSlot {
     /// The replica on this broker, if there is one.
     pub partition: Option<Arc<Partition>>,
-    /// There is one, but its log directory failed.
+    /// Whether the replica's log directory failed.
     pub offline: bool,
     /// The leader's broker id, -1 when there is none.
     pub leader: BrokerId,
-    /// The leader epoch that goes with it.
+    /// The leader's epoch.
     pub leader_epoch: LeaderEpoch,
 }
 
 impl PartitionSlot {
-    /// The leader and its epoch, as answers name them (KIP-951). A role that has changed is known here before the table that
-    /// says so is published.
+    /// Returns the leader and its epoch for responses (KIP-951). A changed role is used here before the table with
+    /// the change is published.
     pub fn current_leader(&self) -> LeaderAndEpoch {
         let known = LeaderAndEpoch { id: self.leader, epoch: self.leader_epoch };
         let Some(partition) = self.partition.as_ref().filter(|it| it.leader_epoch() > self.leader_epoch.0) else {
@@ -41,7 +41,7 @@ impl PartitionSlot {
         match &*partition.role() {
             Role::Follower(Following { leader, leader_epoch }) => LeaderAndEpoch { id: *leader, epoch: *leader_epoch },
             Role::None { leader_epoch } => LeaderAndEpoch { id: NO_LEADER, epoch: *leader_epoch },
-            // It is asked for as the leader that it is not yet in the table.
+            // This broker is the leader already, but the table does not say so yet.
             Role::Leader(_) => known,
         }
     }
@@ -53,57 +53,60 @@ pub struct Topic {
     pub name: Arc<str>,
     /// The id, stable across restarts, new when a topic of the same name is made again.
     pub id: TopicId,
-    /// Whether it is a coordinator's: clients may not produce to it.
+    /// Whether it is an internal topic of a coordinator. Clients may not produce to it.
     pub internal: bool,
     /// Slots by partition index; `None` where an index is missing.
     pub partitions: Vec<Option<PartitionSlot>>,
-    /// What is counted of it; a table that replaces it goes on with the same.
+    /// The topic's counters. A table that replaces this one shares them.
     pub counters: Arc<TopicCounters>,
 }
 
 impl Topic {
-    /// The slot of a partition index, or `None` when the topic has no such partition.
+    /// Returns the slot of a partition index; `None` when the topic has no such partition.
     pub fn slot(&self, index: i32) -> Option<&PartitionSlot> {
         self.partitions.get(usize::try_from(index).ok()?)?.as_ref()
     }
 }
 
-/// The snapshot.
+/// The snapshot of all topics.
 #[derive(Clone, Debug, Default)]
 pub struct TopicTable {
-    /// By listener of this broker, the other brokers as clients of that listener reach them.
+    /// For each listener of this broker, the endpoints of the other brokers for clients of that listener.
     brokers: Arc<[(String, Vec<BrokerEndpoint>)]>,
-    /// Brokers whose replicas the controller lets be in sync, and their epochs; `None` before that is known: all.
+    /// Brokers whose replicas may be in the ISR, and their broker epochs; `None` before that is known, which allows
+    /// all brokers.
     eligible: Option<Arc<[(BrokerId, i64)]>>,
     by_name: FxHashMap<Arc<str>, Arc<Topic>>,
     by_id: FxHashMap<TopicId, Arc<Topic>>,
 }
 
 impl TopicTable {
-    /// A table without topics.
+    /// Creates a table without topics.
     pub fn new(brokers: Vec<(String, Vec<BrokerEndpoint>)>) -> Self {
         Self { brokers: brokers.into(), ..Self::default() }
     }
 
-    /// The other brokers as clients of a listener of this one reach them; those that do not have it are left out.
+    /// Returns the endpoints of the other brokers for clients of a listener. Brokers without that listener are left
+    /// out.
     pub fn brokers_of(&self, listener: &str) -> &[BrokerEndpoint] {
         self.brokers.iter().find(|(name, _)| name == listener).map_or(&[], |(_, brokers)| brokers)
     }
 
-    /// The same table, by which the replicas of no other brokers than these may be in sync: those that are neither fenced nor
-    /// stopping. Each comes with the epoch of its registration.
+    /// Returns the same table with the brokers whose replicas may be in the ISR: those that are neither fenced nor
+    /// shutting down. Each has the epoch of its registration.
     pub fn with_eligible(&self, brokers: impl IntoIterator<Item = (BrokerId, i64)>) -> Self {
         Self { eligible: Some(brokers.into_iter().collect()), ..self.clone() }
     }
 
-    /// Whether a broker's replicas may be in sync.
+    /// Returns whether a broker's replicas may be in the ISR.
     pub fn eligibility(&self, broker: BrokerId) -> Eligibility {
         let Some(eligible) = &self.eligible else { return Eligibility::Unknown };
         let found = eligible.iter().find(|(id, _)| *id == broker);
         found.map_or(Eligibility::None, |(_, epoch)| Eligibility::At(*epoch))
     }
 
-    /// A new table in which `upsert` stand and `remove` (names) are gone; topics not named are shared with this one.
+    /// Returns a new table with the topics `upsert` and without those named in `remove`. Other topics are shared with
+    /// this one.
     pub fn replace(&self, upsert: impl IntoIterator<Item = Topic>, remove: &[String]) -> Self {
         let mut next = self.clone();
         for name in remove {
@@ -124,17 +127,17 @@ impl TopicTable {
         next
     }
 
-    /// The topic of that name.
+    /// Returns the topic with that name.
     pub fn by_name(&self, name: &str) -> Option<&Arc<Topic>> {
         self.by_name.get(name)
     }
 
-    /// The topic of that id.
+    /// Returns the topic with that id.
     pub fn by_id(&self, id: &TopicId) -> Option<&Arc<Topic>> {
         self.by_id.get(id)
     }
 
-    /// The topic as a client names it.
+    /// Returns the topic that a client refers to.
     pub fn find(&self, topic: &TopicRef) -> Option<&Topic> {
         match topic {
             TopicRef::Name(name) => self.by_name(name).map(|topic| &**topic),
@@ -142,17 +145,17 @@ impl TopicTable {
         }
     }
 
-    /// All topics, in no order.
+    /// Returns all topics, in no order.
     pub fn topics(&self) -> impl Iterator<Item = &Arc<Topic>> {
         self.by_name.values()
     }
 
-    /// How many topics there are.
+    /// Returns the number of topics.
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// Whether there is no topic.
+    /// Returns whether there are no topics.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }

@@ -1,8 +1,8 @@
-//! Who waits for a partition to grow: one list a partition, completed by the append that satisfies them.
+//! The fetches that wait for a partition to grow: one list per partition, completed by appends.
 //!
-//! A long-poll Fetch registers one [`WaitingFetch`] with every partition it reads. Appends subtract their size; the one
-//! that takes the missing bytes to zero (or below) claims the waiter and wakes its owner. Exactly one party claims a
-//! waiter: an append, its timer, or its connection's end.
+//! A long-poll Fetch registers one [`WaitingFetch`] with every partition that it reads. Appends subtract their size.
+//! The append that brings the missing bytes to zero or below claims the fetch and wakes its owner. Exactly one party
+//! claims a fetch: an append, its timer, or the close of its connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering, fence};
@@ -11,39 +11,39 @@ use indexmap::IndexMap;
 use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
 
-/// Room that a list keeps when nobody waits any more.
+/// Capacity that an empty list keeps.
 const KEEP_ROOM: usize = 64;
 
-/// A request that waits, named without knowing what a connection is.
+/// The identity of a waiting request, without knowledge of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Waiter {
-    /// The connection's number, as the net layer gave it.
+    /// The connection's number in the net layer.
     pub connection: u64,
     /// The request's number on that connection.
     pub request: u64,
 }
 
-/// A Fetch that has less than `fetch.min.bytes` to answer with.
+/// A Fetch that waits for `fetch.min.bytes`.
 #[derive(Debug)]
 pub struct WaitingFetch {
     waiter: Waiter,
-    /// Bytes still missing. Only sinks; at or below zero the fetch is satisfied.
+    /// Missing bytes. Never increases; the fetch is satisfied at zero or below.
     missing: AtomicI64,
     /// Set once, by the thread that completes the fetch.
     claimed: AtomicBool,
-    /// Its session has a later request: it is answered with nothing.
+    /// Whether its session has a later request. The response is then empty.
     superseded: AtomicBool,
 }
 
 impl WaitingFetch {
-    /// A fetch of `waiter` that lacks `missing` bytes.
+    /// Creates the state for a fetch of `waiter` that lacks `missing` bytes.
     pub fn new(waiter: Waiter, missing: i64) -> Arc<Self> {
         let (claimed, superseded) = (AtomicBool::new(false), AtomicBool::new(false));
         Arc::new(Self { waiter, missing: AtomicI64::new(missing), claimed, superseded })
     }
 
-    /// Ends its wait for the sake of a later request of its session, which asks for all that it asks for. True for the one
-    /// caller that has to wake the owner.
+    /// Ends the wait because its session has a later request, which covers the same partitions. Returns true for the
+    /// one caller that must wake the owner.
     pub fn supersede(&self) -> bool {
         let claimed = self.claim();
         if claimed {
@@ -52,33 +52,35 @@ impl WaitingFetch {
         claimed
     }
 
-    /// Whether [`WaitingFetch::supersede`] ended its wait.
+    /// Returns whether [`WaitingFetch::supersede`] ended its wait.
     pub fn is_superseded(&self) -> bool {
         self.superseded.load(Ordering::Acquire)
     }
 
-    /// Whom to wake.
+    /// Returns the request to wake.
     pub fn waiter(&self) -> Waiter {
         self.waiter
     }
 
-    /// Takes the right to complete this fetch; true exactly once.
+    /// Claims the right to complete this fetch. Returns true exactly once.
     pub fn claim(&self) -> bool {
         !self.claimed.swap(true, Ordering::AcqRel)
     }
 
-    /// Counts `bytes` that arrived; true for the one caller that thereby has to wake the owner.
+    /// Counts `bytes` that arrived. Returns true for the one caller that must wake the owner.
     fn arrived(&self, bytes: i64) -> bool {
         self.missing.fetch_sub(bytes, Ordering::AcqRel) <= bytes && self.claim()
     }
 }
 
-/// The fetches that wait for one partition. To come and to go costs the same however many wait.
+/// The waiting fetches of one partition. Adding and removing a fetch take constant time.
 #[derive(Debug, Default)]
 pub struct WaitingList {
-    /// Length of `fetches`, readable without the lock: an append to a partition nobody waits for costs one load.
+    /// Length of `fetches`, readable without the lock: an append to a partition without waiting fetches costs one
+    /// load.
     count: AtomicUsize,
-    /// By address, which is a fetch's own while the list holds it; with the offset that it has looked as far as.
+    /// By address, which is unique while the list owns the fetch. The offset is the end of the range that the fetch
+    /// has read.
     fetches: Mutex<IndexMap<usize, (Arc<WaitingFetch>, i64), FxBuildHasher>>,
 }
 
@@ -87,8 +89,8 @@ fn address(fetch: &Arc<WaitingFetch>) -> usize {
 }
 
 impl WaitingList {
-    /// Adds a fetch that has seen what lies below `seen`. The caller looks at the log again afterwards: an append that came
-    /// before this call did not see it.
+    /// Adds a fetch that has read up to the offset `seen`. The caller must check the log again afterwards, because an
+    /// append before this call did not see the fetch.
     pub fn register(&self, fetch: &Arc<WaitingFetch>, seen: i64) {
         let mut fetches = self.fetches.lock();
         fetches.insert(address(fetch), (Arc::clone(fetch), seen));
@@ -96,7 +98,7 @@ impl WaitingList {
         fence(Ordering::SeqCst);
     }
 
-    /// Takes a fetch out again, however it ended. Nothing happens if it is not there.
+    /// Removes a fetch. Does nothing if it is not in the list.
     pub fn deregister(&self, fetch: &Arc<WaitingFetch>) {
         let mut fetches = self.fetches.lock();
         if fetches.swap_remove(&address(fetch)).is_some() {
@@ -108,9 +110,9 @@ impl WaitingList {
         }
     }
 
-    /// `bytes` more are readable, which end at offset `end`: wakes every fetch that they satisfy. They are counted only if
-    /// somebody waits. A fetch may have come, and seen them, after they were readable and before this call: it does not
-    /// count them again.
+    /// Counts `bytes` that became readable and end at offset `end`, and wakes every satisfied fetch. `bytes` is
+    /// evaluated only if a fetch waits. A fetch that registered after the bytes became readable has seen them, and
+    /// does not count them again.
     pub fn arrived(&self, end: i64, bytes: impl FnOnce() -> usize, wake: &mut dyn FnMut(Waiter)) {
         fence(Ordering::SeqCst);
         if self.count.load(Ordering::SeqCst) == 0 {
@@ -124,7 +126,7 @@ impl WaitingList {
         }
     }
 
-    /// The partition goes away or changes its role: wakes everybody, who will then see why.
+    /// Wakes all fetches, because the partition is removed or changes its role. They check the reason themselves.
     pub fn wake_all(&self, wake: &mut dyn FnMut(Waiter)) {
         for (fetch, _) in self.fetches.lock().values() {
             if fetch.claim() {
@@ -133,12 +135,12 @@ impl WaitingList {
         }
     }
 
-    /// How many wait.
+    /// Returns the number of waiting fetches.
     pub fn len(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Whether nobody waits.
+    /// Returns whether no fetch waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -196,7 +198,7 @@ mod tests {
         let fetches: Vec<_> = (0..100_000).map(wait).collect();
         fetches.iter().for_each(|fetch| list.register(fetch, 0));
         assert_eq!(list.len(), 100_000);
-        // A list that is searched from its beginning takes a hundred thousand steps for each of these.
+        // A linear search would take a hundred thousand steps for each of these.
         fetches.iter().rev().for_each(|fetch| list.deregister(fetch));
         assert!(list.is_empty() && list.fetches.lock().capacity() <= 2 * KEEP_ROOM);
     }

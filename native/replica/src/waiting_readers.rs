@@ -1,8 +1,9 @@
-//! The fetches that wait for a partition, by what may be read: up to the high watermark, with `read_committed` up to the
-//! last stable offset, and by replicas up to the log end.
+//! The waiting fetches of a partition, by isolation: up to the high watermark, up to the last stable offset
+//! (`read_committed`), or up to the log end (replicas).
 //!
-//! The high watermark rises with nearly every append, whose size is what arrived. The last stable offset stands still while
-//! a transaction is open and then jumps: what arrived are the bytes that it has passed since it was last noted.
+//! The high watermark rises with nearly every append, by the bytes of the append. The last stable offset does not
+//! move while a transaction is open, and then jumps. The bytes that it has passed since the last update count as
+//! arrived.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,35 +12,35 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use super::ids::Offset;
 use super::{Waiter, WaitingFetch, WaitingList};
 
-/// How far a fetch reads.
+/// The upper bound of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// A consumer of what is committed to the log: up to the high watermark.
+    /// A `read_uncommitted` consumer: up to the high watermark.
     HighWatermark,
-    /// A consumer of what transactions committed: up to the last stable offset.
+    /// A `read_committed` consumer: up to the last stable offset.
     LastStable,
-    /// A replica: all there is.
+    /// A replica: up to the log end.
     LogEnd,
 }
 
-/// See the module.
+/// The waiting fetches of a partition; see the module.
 #[derive(Debug)]
 pub struct WaitingReaders {
     uncommitted: WaitingList,
     committed: WaitingList,
     replicas: WaitingList,
-    /// The last stable offset when it was last noted. Only rises, so that each byte is counted once.
+    /// The last stable offset at the last update. Never decreases, so that each byte is counted once.
     stable: AtomicI64,
 }
 
 impl WaitingReaders {
-    /// Nobody yet, with the last stable offset at `stable`.
+    /// Creates empty lists, with the last stable offset `stable`.
     pub fn new(stable: i64) -> Self {
         let list = WaitingList::default;
         Self { uncommitted: list(), committed: list(), replicas: list(), stable: AtomicI64::new(stable) }
     }
 
-    /// Lets a fetch wait that has seen what lies below `seen`; see [`WaitingList::register`].
+    /// Adds a fetch that has read up to the offset `seen`; see [`WaitingList::register`].
     pub fn register(&self, fetch: &Arc<WaitingFetch>, isolation: Isolation, seen: i64) {
         let list = match isolation {
             Isolation::HighWatermark => &self.uncommitted,
@@ -49,24 +50,25 @@ impl WaitingReaders {
         list.register(fetch, seen);
     }
 
-    /// Takes a fetch out again. Nothing happens if it is not there.
+    /// Removes a fetch. Does nothing if it is not registered.
     pub fn deregister(&self, fetch: &Arc<WaitingFetch>) {
         self.uncommitted.deregister(fetch);
         self.committed.deregister(fetch);
         self.replicas.deregister(fetch);
     }
 
-    /// `bytes` more are in the log, which ends at `end`.
+    /// Counts `bytes` that were appended; the log end offset is `end`. Wakes satisfied replica fetches.
     pub fn appended(&self, end: i64, bytes: usize, wake: &mut dyn FnMut(Waiter)) {
         self.replicas.arrived(end, || bytes, wake);
     }
 
-    /// `bytes` more lie below the high watermark, the last of them below `end`.
+    /// Counts `bytes` that the high watermark `end` has passed. Wakes satisfied fetches.
     pub fn arrived(&self, end: i64, bytes: impl FnOnce() -> usize, wake: &mut dyn FnMut(Waiter)) {
         self.uncommitted.arrived(end, bytes, wake);
     }
 
-    /// The last stable offset stands at `stable`; `bytes_between` measures what lies in a run of offsets.
+    /// Sets the last stable offset, and wakes satisfied fetches. `bytes_between` returns the bytes in a range of
+    /// offsets.
     pub fn stable_at(
         &self,
         stable: i64,
@@ -79,24 +81,24 @@ impl WaitingReaders {
         }
     }
 
-    /// Wakes the replicas that wait.
+    /// Wakes all waiting replica fetches.
     pub fn wake_replicas(&self, wake: &mut dyn FnMut(Waiter)) {
         self.replicas.wake_all(wake);
     }
 
-    /// The partition goes away or changes its role: wakes everybody.
+    /// Wakes all fetches, because the partition is removed or changes its role.
     pub fn wake_all(&self, wake: &mut dyn FnMut(Waiter)) {
         self.uncommitted.wake_all(wake);
         self.committed.wake_all(wake);
         self.replicas.wake_all(wake);
     }
 
-    /// How many wait.
+    /// Returns the number of waiting fetches.
     pub fn len(&self) -> usize {
         self.uncommitted.len() + self.committed.len() + self.replicas.len()
     }
 
-    /// Whether nobody waits.
+    /// Returns whether no fetch waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,7 +1,7 @@
-//! What a follower's partition does with an answer of its leader: append, cut, begin anew.
+//! Applies a leader's response to a follower's partition: appends, truncates, or restarts the log.
 //!
-//! Each change happens under the role: an answer of a leader that is followed no more changes nothing. Batches are written
-//! as they came, with the leader's offsets and epochs; their checksums are compared once, before that.
+//! Each change checks the role under its lock: a response of an old leader has no effect. Batches are written
+//! unchanged, with the leader's offsets and epochs. Their checksums are verified once, before the append.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -15,50 +15,50 @@ use pybroker_record::{Batches, RecordError};
 use pybroker_storage::{AppendError, LogError, RepairedEpochs};
 use pybroker_wire::fetch::DivergingEpoch;
 
-/// What a follower asks for next, and what its leader learns from it.
+/// The position in a follower's next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchPosition {
     /// The log end offset.
     pub offset: i64,
-    /// The newest epoch of the log; -1 for none.
+    /// The latest epoch of the log; -1 for none.
     pub last_epoch: LeaderEpoch,
     pub log_start_offset: i64,
 }
 
-/// A leader's records for a partition, and where its log stands.
+/// A leader's records for a partition, and the offsets of its log.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchedRecords<'a> {
-    /// The log end offset that was asked for.
+    /// The requested offset: the follower's log end.
     pub fetch_offset: i64,
     pub high_watermark: i64,
     pub log_start_offset: i64,
-    /// Batches; the last one may be cut short.
+    /// Batches. The last one may be incomplete.
     pub batches: &'a [u8],
 }
 
-/// Why an answer was not taken.
+/// Why a response was rejected.
 #[derive(Debug)]
 pub enum NotTaken {
-    /// The partition follows that leader no more.
+    /// The partition does not follow that leader any more.
     NotFollowing,
-    /// The log has another end than the request said: the thread that fetched the partition before was not done with it.
+    /// The log end differs from the requested offset: the thread that fetched the partition before was not finished.
     Outdated,
-    /// The records are no continuation of the log, or damaged.
+    /// The batches do not continue the log, or are damaged.
     Append(AppendError),
-    /// The log refused.
+    /// The log returned an error.
     Log(LogError),
-    /// The leader's answer leaves the log as it is, and asks for the same again.
+    /// The response would leave the log unchanged and repeat the same request.
     NoProgress,
 }
 
-/// A change of a follower's log that its operator has to know of.
+/// A change of a follower's log that the operator must know about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FollowerNotice {
-    /// The leader epochs contradicted the log. Nothing was truncated.
+    /// The leader epochs contradicted the log and were repaired. Nothing was truncated.
     EpochsRepaired(RepairedEpochs),
-    /// Records below the high watermark were removed: they were committed, and the leader does not have them.
+    /// Committed records below the high watermark were removed, because the leader does not have them.
     TruncatedCommitted { from: i64, to: i64, high_watermark: i64 },
-    /// Records are missing within the log. It was truncated where they begin, and the leader's log has them.
+    /// Records are missing within the log. It was truncated to the first of them, and fetches them from the leader.
     TruncatedToHole { from: i64, to: i64 },
 }
 
@@ -81,18 +81,18 @@ impl fmt::Display for FollowerNotice {
 }
 
 impl Partition {
-    /// Where its log ends, as the next request says it.
+    /// Returns the position for the next request.
     pub fn fetch_position(&self) -> FetchPosition {
         let log = self.log();
         let last_epoch = LeaderEpoch(log.latest_epoch().unwrap_or(-1));
         FetchPosition { offset: log.log_end_offset(), last_epoch, log_start_offset: log.log_start_offset() }
     }
 
-    /// Appends what the leader sent, takes its high watermark and its log start. Answers whether the leader has something to
-    /// learn from the next request: the log has another end, or another start.
+    /// Appends the leader's records, and sets high watermark and log start. Returns whether the next request has news
+    /// for the leader: a new log end or log start.
     ///
     /// # Errors
-    /// See [`NotTaken`]; the log is then as it was, or has the first of several appends.
+    /// See [`NotTaken`]. The log is then unchanged, or has the first of several appends.
     pub fn append_fetched(
         &self,
         following: Following,
@@ -117,8 +117,8 @@ impl Partition {
         Ok(is_start_moved || !fetched.batches.is_empty())
     }
 
-    /// Truncates a log with a hole to where the hole begins: a leader that has this log's end has the missing records too, or
-    /// no replica has them.
+    /// Truncates a log to the start of its hole. A leader with records up to this log's end has the missing records
+    /// too, or no replica has them.
     ///
     /// # Errors
     /// See [`NotTaken`].
@@ -131,8 +131,8 @@ impl Partition {
         Ok(Some(FollowerNotice::TruncatedToHole { from, to: self.log.log_end_offset() }))
     }
 
-    /// Truncates the log where it leaves the leader's, as far as one response shows that. Leader epochs that contradict the
-    /// log are repaired first, and nothing is truncated by them.
+    /// Truncates the log to where it diverges from the leader's, as far as one response shows. Leader epochs that
+    /// contradict the log are repaired first; then nothing is truncated.
     ///
     /// # Errors
     /// See [`NotTaken`].
@@ -155,7 +155,7 @@ impl Partition {
         if self.fetch_position() == before { Err(NotTaken::NoProgress) } else { Ok(notice) }
     }
 
-    /// Goes on where the leader's log, which spans `leader`, has something to go on with.
+    /// Truncates or restarts the log so that the next fetch offset is in the range `leader` of the leader's log.
     ///
     /// # Errors
     /// See [`NotTaken`].
@@ -195,16 +195,16 @@ impl Partition {
         Ok(())
     }
 
-    /// Appends the whole batches of `batches`, no more than a segment holds at a time.
+    /// Appends the complete batches in `batches`, at most a segment's size at a time.
     fn append_whole(&self, batches: &[u8], now_ms: i64) -> Result<(), NotTaken> {
         let limit = self.log.segment_bytes();
         let (mut from, mut to) = (0, 0);
         for batch in Batches::new(batches) {
             let size = match batch {
                 Ok((_, bytes)) => bytes.len(),
-                // The answer's bound has cut it; it comes whole with the next.
+                // The size limit of the response has cut it. The next response has the complete batch.
                 Err(RecordError::Truncated { .. }) => break,
-                // What is before it is whole, and appended; what it is comes first in the next answer.
+                // The batches before it are appended. The next response starts with it.
                 Err(_) if to > 0 => break,
                 Err(error) => return Err(NotTaken::Append(AppendError::malformed(error))),
             };
@@ -223,7 +223,8 @@ impl Partition {
 
     fn append_run(&self, batches: &[u8], now_ms: i64) -> Result<(), NotTaken> {
         match self.log.append_as_follower(batches, now_ms) {
-            // The leader's log starts inside its first batch, and this one is empty: it takes the batch from its beginning.
+            // The leader's log starts inside its first batch, and this log is empty: it starts with the complete
+            // batch.
             Err(AppendError::UnexpectedOffset { expected, found })
                 if found < expected && self.is_empty_at(expected) =>
             {

@@ -1,11 +1,12 @@
-//! A fetcher: the partitions that are fetched from one broker on one connection, as a machine without sockets.
+//! A fetcher: fetches partitions from one broker over one connection, as a state machine without sockets.
 //!
-//! Its driver asks for [`ReplicaFetcher::next_request`], sends it, and gives the answer to [`ReplicaFetcher::take_response`];
-//! it says when the connection is lost. One request is under way at a time, and a second one where a partition came
-//! meanwhile or is to be asked for again: the leader then answers the first at once, which may have waited for records.
+//! Its driver calls [`ReplicaFetcher::next_request`], sends the request, passes the response to
+//! [`ReplicaFetcher::take_response`], and reports a lost connection. Normally one request is in flight. A second one
+//! is sent when a partition was added or its backoff is over. The leader then completes the first request at once,
+//! which may have waited for records.
 //!
-//! Invariant: what the session knows of a partition is what `asked` says. Partitions that may have something new to ask are
-//! in `changed`, so that a request costs what it names and not what the session has.
+//! Invariant: `asked` is the state of a partition in the fetch session. Partitions that may differ from it are in
+//! `changed`, so that the cost of a request depends on the partitions it names, not on the size of the session.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,46 +25,46 @@ use pybroker_wire::{TopicId, TopicRef};
 
 mod answers;
 
-/// The version that is spoken among brokers: topics by id, the replica's state, diverging epochs.
+/// The version used between brokers: topic ids, the replica's state, diverging epochs.
 pub const REPLICA_FETCH_VERSION: i16 = 17;
 
-/// Names a partition.
+/// Identifies a partition.
 pub type PartitionKey = (TopicId, i32);
 
-/// How a follower fetches; `replica.fetch.*`.
+/// The settings of a follower's fetches; `replica.fetch.*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetcherSettings {
-    /// This broker, and the epoch of its registration.
+    /// The id of this broker, and its broker epoch.
     pub replica: BrokerId,
     pub broker_epoch: i64,
     pub min_bytes: i32,
     pub max_wait_ms: i32,
-    /// For each partition.
+    /// Bytes per partition.
     pub max_bytes: i32,
     pub response_max_bytes: i32,
-    /// The first wait after a refusal; each further one is twice as long, up to `backoff_ms`.
+    /// The first backoff after an error, ms. Each further one is twice as long, up to `backoff_ms`.
     pub first_backoff_ms: i64,
     pub backoff_ms: i64,
 }
 
-/// Is called with what an answer brings about.
+/// Receives the effects of a response.
 pub trait FollowerListener {
-    /// A request that waited is satisfied.
+    /// A waiting request is satisfied.
     fn wake(&mut self, waiter: Waiter);
 
     /// A log cannot be written.
     fn log_failed(&mut self, partition: &Partition, error: &str);
 
-    /// Descriptors or memory have run out.
+    /// File descriptors or memory are exhausted.
     fn exhausted(&mut self, error: &str);
 
-    /// The leader sent what cannot be taken; it is asked again later.
+    /// The leader's response is invalid. The fetch is retried later.
     fn not_taken(&mut self, partition: &Partition, why: &str);
 
     /// The log was truncated below its high watermark, or its leader epochs were repaired.
     fn notice(&mut self, partition: &Partition, notice: &FollowerNotice);
 
-    /// Records of so many bytes were appended; who counts none leaves it.
+    /// This number of bytes was appended. The default ignores it.
     fn appended(&mut self, _bytes: usize) {}
 }
 
@@ -72,39 +73,42 @@ struct Followed {
     partition: Arc<Partition>,
     following: Following,
     state: FetchState,
-    /// What the session knows; `None` while it does not have the partition.
+    /// The partition's state in the fetch session; `None` while it is not in the session.
     asked: Option<FetchPartition>,
-    /// The request that named it last: an answer to an earlier one is about another epoch or offset.
+    /// The number of the last request that named the partition. A response to an earlier one is for another epoch or
+    /// offset.
     named_in: u64,
-    /// An answer was not taken that the leader holds for taken: it says all again when it is asked for what it knows.
+    /// Whether a response was ignored that the leader assumes to be applied. Naming the partition again makes the
+    /// leader send everything again.
     has_missed: bool,
-    /// Waits in a row without an answer that was taken.
+    /// Number of backoffs since the last applied response.
     tries: u32,
-    /// Whether it had all that the leader had committed, when the leader last said; only others are throttled.
+    /// Whether it had all records below the leader's high watermark at the last response. Only other partitions are
+    /// throttled.
     has_all: bool,
 }
 
-/// See the module.
+/// The fetcher; see the module.
 #[derive(Debug)]
 pub struct ReplicaFetcher {
     settings: FetcherSettings,
-    /// What all fetchers of the broker may take of throttled partitions.
+    /// The limit for throttled partitions, shared by all fetchers of the broker.
     throttle: Arc<ReplicationThrottle>,
     session: FetcherSession,
     followed: BTreeMap<PartitionKey, Followed>,
     changed: BTreeSet<PartitionKey>,
     backing_off: BTreeSet<PartitionKey>,
-    /// Partitions that the session has and that are not fetched any more.
+    /// Partitions in the session that are not fetched any more.
     forgotten: BTreeSet<PartitionKey>,
     in_flight: usize,
-    /// How many requests were made: the number of the last one. Answers come in the order of their requests.
+    /// Number of requests so far, which is the number of the last one. Responses arrive in request order.
     requests: u64,
-    /// A partition came, went or got another leader epoch since the last request.
+    /// Whether a partition was added, removed or got another leader epoch since the last request.
     is_assigned_anew: bool,
 }
 
 impl ReplicaFetcher {
-    /// Fetches nothing yet.
+    /// Creates a fetcher without partitions.
     pub fn new(settings: FetcherSettings, throttle: Arc<ReplicationThrottle>) -> Self {
         Self {
             settings,
@@ -120,12 +124,12 @@ impl ReplicaFetcher {
         }
     }
 
-    /// Takes other settings, from the next request on.
+    /// Changes the settings, from the next request on.
     pub fn set_settings(&mut self, settings: FetcherSettings) {
         self.settings = settings;
     }
 
-    /// Fetches a partition from now on, as a follower at this epoch.
+    /// Starts to fetch a partition, as a follower in this leader epoch.
     pub fn follow(&mut self, partition: Arc<Partition>, following: Following) {
         let key = (*partition.topic_id(), partition.index());
         let before = self.followed.remove(&key);
@@ -141,7 +145,7 @@ impl ReplicaFetcher {
         self.is_assigned_anew = true;
     }
 
-    /// Fetches a partition no more.
+    /// Stops fetching a partition.
     pub fn unfollow(&mut self, key: &PartitionKey) {
         self.changed.remove(key);
         self.backing_off.remove(key);
@@ -151,27 +155,27 @@ impl ReplicaFetcher {
         }
     }
 
-    /// How many partitions it has.
+    /// Returns the number of partitions.
     pub fn len(&self) -> usize {
         self.followed.len()
     }
 
-    /// Whether it has none.
+    /// Returns whether there are no partitions.
     pub fn is_empty(&self) -> bool {
         self.followed.is_empty()
     }
 
-    /// Requests that are not answered.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// The state of a partition.
+    /// Returns the state of a partition.
     pub fn state(&self, key: &PartitionKey) -> Option<FetchState> {
         self.followed.get(key).map(|followed| followed.state)
     }
 
-    /// When the next partition is to be asked for again; `None` for never, and while no request may be sent.
+    /// Returns the time at which the next backoff is over; `None` for none, and while no request may be sent.
     pub fn due_ms(&self) -> Option<i64> {
         if !self.may_send_another() {
             return None;
@@ -183,7 +187,7 @@ impl ReplicaFetcher {
         self.backing_off.iter().filter_map(until).min()
     }
 
-    /// The request to send now; `None` where there is nothing to ask, or an answer is to come first.
+    /// Returns the request to send; `None` if there is nothing to fetch, or a response must arrive first.
     pub fn next_request(&mut self, now_ms: i64) -> Option<FetchRequest<'static>> {
         let is_due = || self.is_assigned_anew || self.due_ms().is_some_and(|due_ms| due_ms <= now_ms);
         if !self.may_send_another() || (self.in_flight > 0 && !is_due()) {
@@ -194,7 +198,7 @@ impl ReplicaFetcher {
         if is_full {
             self.forget_session();
         } else if self.in_flight == 0 && self.changed.is_empty() {
-            // Nothing came for a while: what else the leader learns from requests may have changed.
+            // There was no change for a while, but other fields of the requests may have changed.
             self.changed.extend(self.followed.keys());
         }
         self.hold_throttled(now_ms);
@@ -227,7 +231,7 @@ impl ReplicaFetcher {
         })
     }
 
-    /// The connection is lost, and the session with it. Requests that were sent are not answered.
+    /// Resets the session after the connection was lost. Requests in flight get no response.
     pub fn disconnected(&mut self) {
         self.in_flight = 0;
         self.session = FetcherSession::default();
@@ -235,7 +239,7 @@ impl ReplicaFetcher {
     }
 
     fn may_send_another(&self) -> bool {
-        // A session that has not begun cannot take a second request.
+        // A session that has not begun cannot have a second request.
         self.in_flight == 0 || (self.in_flight == 1 && !self.session.is_full())
     }
 
@@ -261,7 +265,7 @@ impl ReplicaFetcher {
         }
     }
 
-    /// Has those wait that are throttled, not in sync, and have taken what they may: others go on (KIP-73).
+    /// Delays throttled partitions that are not in sync, if the throttle is exceeded. Others continue (KIP-73).
     fn hold_throttled(&mut self, now_ms: i64) {
         let wait_ms = self.throttle.wait_ms(now_ms).min(self.settings.backoff_ms.max(1));
         if wait_ms == 0 {
@@ -270,14 +274,15 @@ impl ReplicaFetcher {
         let is_held = |followed: &Followed| {
             followed.state == FetchState::Fetching && !followed.has_all && followed.partition.throttled().follower()
         };
-        // Also those that the session has and that are not named again: the leader may send more of them.
+        // Includes partitions in the session that the request does not name: the leader may send more of their
+        // records.
         let held: Vec<_> = self.followed.iter().filter(|(_, it)| is_held(it)).map(|(key, _)| *key).collect();
         for key in held {
             self.wait(&key, FetchEvent::Throttled, now_ms.saturating_add(wait_ms));
         }
     }
 
-    /// The partitions of which the session knows something else, or nothing; those that wait leave it.
+    /// Returns the partitions whose state differs from the session's. Removes waiting partitions from the session.
     fn name_changed(&mut self) -> Vec<FetchPartition> {
         let mut named = Vec::new();
         for key in std::mem::take(&mut self.changed) {
@@ -314,7 +319,7 @@ impl ReplicaFetcher {
         self.set(key, FetchEvent::Refused, now_ms);
     }
 
-    /// Changes the state of a partition as the table says; what the table does not list changes nothing.
+    /// Changes the state of a partition by the table. An event that the table does not list has no effect.
     fn set(&mut self, key: &PartitionKey, event: FetchEvent, now_ms: i64) {
         let Some(followed) = self.followed.get_mut(key) else { return };
         let Some(kind) = followed.state.after(event) else { return };
@@ -337,7 +342,7 @@ impl ReplicaFetcher {
         self.changed.insert(*key);
     }
 
-    /// Has a partition wait until `until_ms`, where the table says that it waits after `event`.
+    /// Delays a partition until `until_ms`, if the table allows a backoff after `event`.
     fn wait(&mut self, key: &PartitionKey, event: FetchEvent, until_ms: i64) {
         let Some(followed) = self.followed.get_mut(key) else { return };
         if followed.state.after(event) == Some(FetchStateKind::BackingOff) {

@@ -1,10 +1,11 @@
-//! A follower: what it fetches from its leader, and what it does with what it gets.
+//! A follower: fetches from its leader, and applies the responses.
 //!
-//! [`ReplicaFetcher`] is a machine: it builds requests and takes answers, with time as an argument, and opens no socket.
-//! Threads drive it in a broker, a simulated network in tests. Changes of logs go through [`Partition`](super::Partition),
-//! which checks under its role that the answer is of the leader that it follows still.
+//! [`ReplicaFetcher`] is a state machine: it builds requests and processes responses, with time as an argument, and
+//! opens no socket. Threads drive it in a broker, and a simulated network in tests. Log changes go through
+//! [`Partition`](super::Partition), which checks under the lock of its role that the response is from the current
+//! leader.
 //!
-//! A log is cut by leader epochs alone, never by the high watermark (KIP-101, KIP-279): [`agreed_end`] has the rule.
+//! A log is truncated by leader epochs only, never by the high watermark (KIP-101, KIP-279): see [`agreed_end`].
 
 mod fetched;
 mod fetcher;

@@ -1,10 +1,10 @@
 //! The follower's side of an incremental fetch session (KIP-227).
 //!
-//! Owns the session's id and epoch. Must not know what is asked for.
+//! Owns the session's id and epoch. Must not know the requested partitions.
 
 use crate::fetch_session::FetchSessionId;
 
-/// See the module. A session of id 0 is not begun: the next request names all partitions.
+/// The session; see the module. With id 0 it has not begun: the next request names all partitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FetcherSession {
     id: i32,
@@ -12,24 +12,24 @@ pub struct FetcherSession {
 }
 
 impl FetcherSession {
-    /// The id and the epoch of the next request; epoch 0 asks for a session, and ends the one of that id.
+    /// Returns id and epoch of the next request. Epoch 0 requests a new session, and ends the one with that id.
     pub fn next(&self) -> (FetchSessionId, i32) {
         (FetchSessionId(self.id), self.next_epoch)
     }
 
-    /// Whether the next request names every partition.
+    /// Returns whether the next request names every partition.
     pub fn is_full(&self) -> bool {
         self.next_epoch == 0
     }
 
-    /// A request was sent.
+    /// Advances the epoch after a request was sent.
     pub fn sent(&mut self) {
         if self.next_epoch > 0 {
             self.next_epoch = if self.next_epoch == i32::MAX { 1 } else { self.next_epoch + 1 };
         }
     }
 
-    /// An answer came with this session; without one the next request is full again.
+    /// Applies the session id of a response. With id 0 the next request is full again.
     pub fn answered(&mut self, id: i32) {
         if id == 0 {
             *self = Self::default();
@@ -38,7 +38,7 @@ impl FetcherSession {
         }
     }
 
-    /// The leader refused the session: the next request ends it and asks for another.
+    /// Resets the session after the leader rejected it: the next request ends it and requests a new one.
     pub fn refused(&mut self, is_unknown: bool) {
         self.id = if is_unknown { 0 } else { self.id };
         self.next_epoch = 0;

@@ -1,17 +1,17 @@
-//! The states of a partition that is fetched, and which may follow which.
+//! The states of a fetched partition, and the allowed transitions.
 
-/// Why the state of a partition changes.
+/// The cause of a state change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchEvent {
-    /// An answer was taken.
+    /// A response was applied.
     Taken,
-    /// The leader refused it, or what it sent was no good: it is asked again later.
+    /// The leader returned an error, or its response was invalid. The fetch is retried later.
     Refused,
-    /// What it may fetch for now is fetched (KIP-73): it is asked for again later.
+    /// The partition has used its share of the throttle (KIP-73). The fetch is retried later.
     Throttled,
-    /// The time to wait is over.
+    /// The backoff is over.
     Due,
-    /// The leader is of a later epoch than this replica follows at: newer metadata is to come.
+    /// The leader has a later epoch than this replica. Newer metadata will arrive.
     Fenced,
     /// The log has failed, or is closed.
     LogFailed,
@@ -19,7 +19,7 @@ pub enum FetchEvent {
     Disconnected,
 }
 
-/// A state without what belongs to it.
+/// The kind of a state, without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchStateKind {
     Fetching,
@@ -28,20 +28,20 @@ pub enum FetchStateKind {
     Failed,
 }
 
-/// What a fetcher does about a partition. A new leader epoch begins with `Fetching`, whatever was before.
+/// The state of a partition. In a new leader epoch it starts with `Fetching`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchState {
-    /// It is in the session.
+    /// It is in the fetch session.
     Fetching,
-    /// It is asked for again from `until_ms` on; the `tries`th wait in a row.
+    /// It is fetched again from `until_ms` on, after `tries` earlier backoffs in a row.
     BackingOff { until_ms: i64, tries: u32 },
-    /// It is not asked for before the control plane says whom to follow.
+    /// It is not fetched before the control plane names the leader.
     AwaitingMetadata,
-    /// Its log takes nothing any more.
+    /// Its log accepts no appends.
     Failed,
 }
 
-/// The changes that exist: the state before, what happens, the state after.
+/// The allowed transitions: state, event, next state.
 pub const TRANSITIONS: [(FetchStateKind, FetchEvent, FetchStateKind); 12] = [
     (FetchStateKind::Fetching, FetchEvent::Taken, FetchStateKind::Fetching),
     (FetchStateKind::Fetching, FetchEvent::Refused, FetchStateKind::BackingOff),
@@ -58,7 +58,7 @@ pub const TRANSITIONS: [(FetchStateKind, FetchEvent, FetchStateKind); 12] = [
 ];
 
 impl FetchState {
-    /// The state's name.
+    /// Returns the state's kind.
     pub fn kind(&self) -> FetchStateKind {
         match self {
             Self::Fetching => FetchStateKind::Fetching,
@@ -68,7 +68,7 @@ impl FetchState {
         }
     }
 
-    /// The kind that [`TRANSITIONS`] lists for what happens; `None` for what cannot happen in this state.
+    /// Returns the next kind in [`TRANSITIONS`]; `None` for an event that is impossible in this state.
     pub fn after(&self, event: FetchEvent) -> Option<FetchStateKind> {
         let listed = TRANSITIONS.iter().find(|(from, what, _)| *from == self.kind() && *what == event);
         listed.map(|(_, _, to)| *to)

@@ -1,31 +1,31 @@
-//! How far a follower's log agrees with its leader's: arithmetic on epochs and offsets.
+//! The offset up to which a follower's log agrees with its leader's, computed from epochs and offsets.
 //!
-//! Owns the rules of KIP-101, KIP-279 and KIP-595. Must not know logs: what they say is an argument.
+//! Owns the rules of KIP-101, KIP-279 and KIP-595. Must not know logs: their epochs and offsets are arguments.
 
 use crate::ids::Offset;
 
-/// The last epoch at or below one that was asked for, and where it ends in a log; both -1 where the log knows none.
+/// The largest epoch at or below the requested one, and its end offset in a log; both -1 if the log has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochEnd {
     pub epoch: i32,
     pub end_offset: i64,
 }
 
-/// What a log spans: its first offset, and the one after its last.
+/// The range of a log: its first offset, and the one after its last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSpan {
     pub start: Offset,
     pub end: Offset,
 }
 
-/// Where a follower's log is to end so that it agrees with its leader's.
+/// Returns the offset to which a follower must truncate its log to agree with its leader.
 ///
-/// `leader` is the last epoch that the leader has at or below the follower's last one; `own` is what the follower's log says
-/// to that epoch. Where the follower lacks the epoch that the leader named, it cuts to the end of its own last one before it
-/// and asks again with that one (KIP-279).
+/// `leader` is the leader's largest epoch at or below the follower's last one. `own` is the same lookup in the
+/// follower's log for that epoch. If the follower does not have the leader's epoch, it truncates to the end of its
+/// own largest epoch below it, and fetches again with that epoch (KIP-279).
 pub fn agreed_end(leader: EpochEnd, own: EpochEnd, own_end: Offset) -> Offset {
     let agreed = if own.epoch < 0 {
-        // The log has no epochs so early; the leader's word is all there is.
+        // The log has no epoch that early, so the leader's end offset is used.
         leader.end_offset
     } else if own.epoch == leader.epoch {
         own.end_offset.min(leader.end_offset)
@@ -35,21 +35,21 @@ pub fn agreed_end(leader: EpochEnd, own: EpochEnd, own_end: Offset) -> Offset {
     Offset(agreed.clamp(0, own_end.0))
 }
 
-/// What a follower does whose next offset its leader does not have.
+/// The action of a follower after OFFSET_OUT_OF_RANGE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restart {
-    /// Its log is longer than the leader's: cut it.
+    /// The log is longer than the leader's: truncate it.
     CutTo(Offset),
-    /// The leader's log starts behind its end: begin anew there.
+    /// The leader's log starts after the end of this one: restart there.
     BeginAt(Offset),
-    /// The leader's log has the offset by now: ask again.
+    /// The leader's log has the offset meanwhile: retry.
     AskAgain,
 }
 
-/// Plans what follows OFFSET_OUT_OF_RANGE, where the leader's log spans `leader`.
+/// Returns the action after OFFSET_OUT_OF_RANGE, if the leader's log has the range `leader`.
 pub fn plan_restart(own_end: Offset, leader: LogSpan) -> Restart {
     if leader.start.0 < 0 || leader.end < leader.start {
-        // The leader did not say.
+        // The response has no end offset.
         Restart::AskAgain
     } else if leader.end < own_end {
         Restart::CutTo(leader.end)

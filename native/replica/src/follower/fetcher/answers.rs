@@ -1,7 +1,8 @@
-//! What a fetcher does with an answer, partition by partition.
+//! The processing of a Fetch response by a follower, partition by partition.
 //!
-//! Invariant: an answer changes a log only if it is one to the request that named the partition last, at the epoch that is
-//! followed, from the offset where the log ends. Another one is asked for again, as the leader holds it for taken.
+//! Invariant: a response changes a log only if it is for the last request that named the partition, in the current
+//! leader epoch, with the log end as fetch offset. Otherwise the partition is requested again, because the leader
+//! assumes that the follower has the records.
 
 use std::sync::Arc;
 
@@ -19,10 +20,10 @@ use pybroker_wire::primitives::Malformed;
 use pybroker_wire::{ErrorCode, TopicRef};
 
 impl ReplicaFetcher {
-    /// Takes an answer of [`REPLICA_FETCH_VERSION`], from its correlation id on.
+    /// Processes a response of version [`REPLICA_FETCH_VERSION`], which starts with the correlation id.
     ///
     /// # Errors
-    /// When it is no answer to Fetch; the connection is then of no use.
+    /// When it is not a valid Fetch response. The connection must then be closed.
     pub fn take_response(
         &mut self,
         frame: &[u8],
@@ -50,7 +51,8 @@ impl ReplicaFetcher {
                 to_sync.push(partition);
             }
         }
-        // The next request says how far the log is durable (`flush=group`): it is made after these.
+        // Synced before the next request is built, because that request contains the durable end of the log
+        // (`flush=group`).
         for (key, partition) in to_sync {
             if let Err(error) = partition.sync(&mut |waiter| listener.wake(waiter)) {
                 if error.is_exhausted() {
@@ -65,7 +67,7 @@ impl ReplicaFetcher {
         Ok(())
     }
 
-    /// Takes the answer for one partition, to the request of that number; the partition, where its log is to be synced
+    /// Processes the response of request `number` for one partition. Returns the partition if its log must be synced
     /// before the next request.
     fn take_partition(
         &mut self,
@@ -81,8 +83,8 @@ impl ReplicaFetcher {
         let followed = self.followed.get_mut(&key)?;
         let asked = followed.asked.as_ref()?;
         let (partition, following) = (Arc::clone(&followed.partition), followed.following);
-        // An answer to an older request, whose records are in the log by now, or whose leader is another one. What it says
-        // of an older epoch says nothing of this one, which would wait for metadata that does not come.
+        // A response to an older request: its records are in the log already, or it is from another leader. An error
+        // of an older epoch must not make the partition wait for metadata that never arrives.
         let is_stale = number < followed.named_in
             || asked.leader_epoch != following.leader_epoch
             || asked.fetch_offset != partition.log().log_end_offset()
@@ -120,7 +122,7 @@ impl ReplicaFetcher {
                 self.set(&key, FetchEvent::Fenced, now_ms);
                 return None;
             }
-            // The leader does not know yet that it leads, or has not the partition open: soon asked again.
+            // The leader has not become leader yet, or has not opened the partition: retry soon.
             (_, _) => {
                 self.back_off(&key, now_ms);
                 return None;
@@ -171,7 +173,7 @@ impl ReplicaFetcher {
             }
             NotTaken::Append(error @ AppendError::Io { .. }) => {
                 listener.log_failed(partition, &error.to_string());
-                // A full disk leaves the log as it was; it is tried again as a leader's producers do.
+                // A full disk leaves the log unchanged, so the fetch is retried like a producer's append.
                 if partition.log().is_offline() {
                     self.set(key, FetchEvent::LogFailed, now_ms);
                 } else {
@@ -210,7 +212,7 @@ impl Followed {
     }
 }
 
-/// Reports a change of a partition's log; there is more to fetch then.
+/// Reports a change of a partition's log, and returns true: there is more to fetch.
 fn notify(listener: &mut dyn FollowerListener, partition: &Partition, notice: Option<FollowerNotice>) -> bool {
     if let Some(notice) = notice {
         listener.notice(partition, &notice);
