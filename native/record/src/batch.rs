@@ -1,13 +1,13 @@
-//! The v2 batch header: 61 bytes, of which the checksum covers what follows it (KIP-98; Kafka's `DefaultRecordBatch`).
+//! The v2 batch header of 61 bytes. Its checksum covers the bytes after it (KIP-98; Kafka's `DefaultRecordBatch`).
 
 use super::crc::joined;
 pub use super::header::{BatchHeader, HEADER_LEN, LOG_OVERHEAD, TimestampType};
 pub(super) use super::header::{COMPRESSION_MASK, TIMESTAMP_TYPE_MASK};
 use super::{Compression, RecordError, crc32, crc32c, message};
 
-/// Bytes of the smallest thing that a segment holds: a message of format v0 with neither key nor value.
+/// Size in bytes of the smallest batch in a segment: a message of format v0 with neither key nor value.
 pub const SMALLEST_BATCH: usize = message::SMALLEST;
-/// Where the part begins that the checksum covers: the attributes.
+/// Position of the first byte that the checksum covers: the attributes.
 const CRC_COVERS: usize = 21;
 
 const TRANSACTIONAL_MASK: i16 = 0x10;
@@ -21,7 +21,7 @@ fn field<const N: usize>(header: &[u8; HEADER_LEN], at: usize) -> [u8; N] {
 }
 
 impl BatchHeader {
-    /// Reads the header at the front of `bytes`; checks magic and length, not the checksum.
+    /// Parses the header at the start of `bytes`. Checks magic and length, not the checksum.
     ///
     /// # Errors
     /// [`RecordError::Truncated`] below 61 bytes, [`RecordError::Magic`], [`RecordError::BatchLength`].
@@ -57,11 +57,11 @@ impl BatchHeader {
         })
     }
 
-    /// Reads what stands at the front of `bytes` in a segment of any age: a batch, or a message of format v0 or v1 as a
-    /// batch of its own.
+    /// Parses the header at the start of `bytes` from a segment of any age: a batch, or a message of format v0 or v1
+    /// as a batch of its own.
     ///
-    /// A compressed message of these formats names its last offset only, which is also given as its first: what compares
-    /// last offsets needs no more, and [`super::first_offset`] finds the other.
+    /// A compressed message of these formats contains only its last offset, which is returned as the first one too.
+    /// Comparisons of last offsets need no more; [`super::first_offset`] returns the real first offset.
     ///
     /// # Errors
     /// As [`BatchHeader::parse`].
@@ -73,7 +73,7 @@ impl BatchHeader {
         }
     }
 
-    /// Writes the header over the front of `bytes`, which has at least 61.
+    /// Writes the header to the start of `bytes`, which must have at least 61 bytes.
     pub fn write(&self, bytes: &mut [u8]) {
         bytes[0..8].copy_from_slice(&self.base_offset.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.batch_length.to_be_bytes());
@@ -90,22 +90,22 @@ impl BatchHeader {
         bytes[57..61].copy_from_slice(&self.record_count.to_be_bytes());
     }
 
-    /// Bytes of the whole batch.
+    /// Returns the size of the whole batch in bytes.
     pub fn size(&self) -> usize {
         LOG_OVERHEAD + self.batch_length as usize
     }
 
-    /// The offset of the last record.
+    /// Returns the offset of the last record.
     pub fn last_offset(&self) -> i64 {
         self.base_offset + i64::from(self.last_offset_delta)
     }
 
-    /// The offset after the last record.
+    /// Returns the offset after the last record.
     pub fn next_offset(&self) -> i64 {
         self.last_offset() + 1
     }
 
-    /// The sequence number of the last record; after `i32::MAX` comes 0.
+    /// Returns the sequence number of the last record. After `i32::MAX` it wraps to 0.
     pub fn last_sequence(&self) -> i32 {
         if self.base_sequence < 0 {
             return self.base_sequence;
@@ -113,12 +113,12 @@ impl BatchHeader {
         ((i64::from(self.base_sequence) + i64::from(self.last_offset_delta)) & i64::from(i32::MAX)) as i32
     }
 
-    /// The codec of the records.
+    /// Returns the codec of the records.
     pub fn compression(&self) -> Result<Compression, RecordError> {
         Compression::from_code((self.attributes & COMPRESSION_MASK) as i8)
     }
 
-    /// Whose clock the timestamps are of.
+    /// Returns the timestamp type.
     pub fn timestamp_type(&self) -> TimestampType {
         if self.attributes & TIMESTAMP_TYPE_MASK == 0 {
             TimestampType::CreateTime
@@ -127,33 +127,35 @@ impl BatchHeader {
         }
     }
 
-    /// Whether the batch is part of a transaction.
+    /// Returns whether the batch is part of a transaction.
     pub fn is_transactional(&self) -> bool {
         self.attributes & TRANSACTIONAL_MASK != 0
     }
 
-    /// Whether the batch holds control records.
+    /// Returns whether the batch contains control records.
     pub fn is_control(&self) -> bool {
         self.attributes & CONTROL_MASK != 0
     }
 
-    /// Whether the base timestamp is the delete horizon of the tombstones in it.
+    /// Returns whether the base timestamp is the delete horizon of the batch's tombstones.
     pub fn has_delete_horizon(&self) -> bool {
         self.attributes & DELETE_HORIZON_MASK != 0
     }
 
-    /// When the tombstones in it may go, ms; `None` before a compaction has set that (KIP-534).
+    /// Returns the delete horizon, ms: the time after which compaction may remove the tombstones. `None` before the
+    /// first compaction (KIP-534).
     pub fn delete_horizon_ms(&self) -> Option<i64> {
         self.has_delete_horizon().then_some(self.base_timestamp)
     }
 
-    /// Sets when the tombstones in it may go; timestamps of its records count from there.
+    /// Sets the delete horizon, which becomes the base of the records' timestamp deltas.
     pub fn set_delete_horizon(&mut self, horizon_ms: i64) {
         self.attributes |= DELETE_HORIZON_MASK;
         self.base_timestamp = horizon_ms;
     }
 
-    /// The header of the batch without its records, as compaction leaves it (Kafka's `DefaultRecordBatch.writeEmptyHeader`).
+    /// Returns the header of the batch without its records, as compaction writes it (Kafka's
+    /// `DefaultRecordBatch.writeEmptyHeader`).
     #[must_use]
     pub fn emptied(&self) -> Self {
         Self {
@@ -165,25 +167,25 @@ impl BatchHeader {
         }
     }
 
-    /// Whether an idempotent producer sent it.
+    /// Returns whether an idempotent producer sent the batch.
     pub fn has_producer_id(&self) -> bool {
         self.producer_id >= 0
     }
 }
 
-/// The checksum that a whole batch, or a message of format v0 or v1, should carry.
+/// Computes the checksum of a complete batch, or of a message of format v0 or v1.
 pub fn batch_crc(batch: &[u8]) -> u32 {
     if batch[16] < 2 { crc32(&batch[message::CRC_COVERS..]) } else { crc32c(&batch[CRC_COVERS..]) }
 }
 
-/// Writes the checksum of a whole batch into it, and returns it.
+/// Writes the checksum of a complete batch to its header, and returns the checksum.
 pub fn seal(batch: &mut [u8]) -> u32 {
     let crc = batch_crc(batch);
     batch[17..21].copy_from_slice(&crc.to_be_bytes());
     crc
 }
 
-/// The same of one of format v2 whose records have been summed already.
+/// Like [`seal`], for a batch of format v2 whose records' checksum is known.
 pub(crate) fn seal_summed(batch: &mut [u8], records_crc: u32) {
     let crc = joined(crc32c(&batch[CRC_COVERS..HEADER_LEN]), records_crc, batch.len() - HEADER_LEN);
     batch[17..21].copy_from_slice(&crc.to_be_bytes());
@@ -200,50 +202,50 @@ pub fn set_partition_leader_epoch(batch: &mut [u8], epoch: i32) {
 }
 
 impl BatchHeader {
-    /// Stamps the broker's time on the batch that this is the header of: type bit and largest timestamp; the checksum is
-    /// computed again.
+    /// Sets the append time of the broker in the batch of this header: the timestamp type and the largest timestamp.
+    /// Computes the checksum again.
     pub fn set_log_append_time(&mut self, batch: &mut [u8], timestamp: i64) {
         self.attributes |= TIMESTAMP_TYPE_MASK;
         batch[21..23].copy_from_slice(&self.attributes.to_be_bytes());
         self.set_max_timestamp(batch, timestamp);
     }
 
-    /// Puts right the largest timestamp that a producer stated in the batch; the checksum is computed again.
+    /// Corrects the largest timestamp that the producer has set in the batch. Computes the checksum again.
     pub fn set_max_timestamp(&mut self, batch: &mut [u8], timestamp: i64) {
         self.max_timestamp = timestamp;
         batch[35..43].copy_from_slice(&timestamp.to_be_bytes());
         self.crc = seal(batch);
     }
 
-    /// Says that the records are in another codec and take `size` bytes, header included, now.
+    /// Sets the codec of the records, and the new size of the batch in bytes, including the header.
     pub(super) fn set_compression(&mut self, codec: Compression, size: usize) {
         self.attributes = self.attributes & !COMPRESSION_MASK | codec as i16;
         self.batch_length = (size - LOG_OVERHEAD) as i32;
     }
 }
 
-/// Makes a batch of a transaction one of control records; the checksum is computed again.
+/// Marks a transactional batch as a control batch. Computes the checksum again.
 pub fn set_control(batch: &mut [u8]) {
     let attributes = i16::from_be_bytes([batch[21], batch[22]]) | CONTROL_MASK | TRANSACTIONAL_MASK;
     batch[21..23].copy_from_slice(&attributes.to_be_bytes());
     seal(batch);
 }
 
-/// Makes a batch part of a transaction; the checksum is computed again.
+/// Marks a batch as transactional. Computes the checksum again.
 pub fn set_transactional(batch: &mut [u8]) {
     let attributes = i16::from_be_bytes([batch[21], batch[22]]) | TRANSACTIONAL_MASK;
     batch[21..23].copy_from_slice(&attributes.to_be_bytes());
     seal(batch);
 }
 
-/// Iterates over concatenated batches, as a log holds them ([`BatchHeader::parse_stored`]). Ends after the first error.
+/// Iterates over concatenated batches of a log ([`BatchHeader::parse_stored`]). Ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Batches<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Batches<'a> {
-    /// The batches in `bytes`.
+    /// Creates an iterator over the batches in `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }

@@ -1,17 +1,17 @@
-//! The careful walk over the records of a batch that is to be refused: which of them are to blame, and for what.
+//! The slow walk over the records of a rejected batch, which finds the invalid records and the reasons.
 //!
-//! It may take its time and allocate; nothing valid comes by here.
+//! It may be slow and allocate, because no valid batch is passed to it.
 
 use super::records::{Headers, Record, Records};
 use super::{BatchHeader, InvalidBatch, RecordError, ValidateRules};
 
-/// Most records that are named: the answer to a batch shall not be larger than the batch.
+/// Most records to report, so that the response is not larger than the batch.
 pub(super) const MOST_NAMED: usize = 64;
 
-/// What is wrong with the records of a batch that [`super::walk`] refuses.
+/// Returns the errors of a batch that [`super::walk`] rejects.
 ///
-/// Records without a key or with a timestamp out of bounds are all named, up to a bound; after a malformed record there
-/// is no next one.
+/// Reports all records without a key or with a timestamp out of bounds, up to a limit. After a malformed record the
+/// walk ends.
 pub(super) fn blame(header: &BatchHeader, section: &[u8], rules: &ValidateRules) -> InvalidBatch {
     let mut found: Vec<Fault> = Vec::new();
     let mut records = Records::new(section, header.record_count);
@@ -28,14 +28,14 @@ pub(super) fn blame(header: &BatchHeader, section: &[u8], rules: &ValidateRules)
     refuse(found, || format!("{} bytes after the last of {} records", records.left(), header.record_count))
 }
 
-/// Refuses a batch for what was `found` wrong with its records, or, if that is nothing, for what `otherwise` says.
+/// Returns the error for the `found` faults, or with the reason `otherwise` if there are none.
 pub(super) fn refuse(found: Vec<Fault>, otherwise: impl FnOnce() -> String) -> InvalidBatch {
     let reason = match &found[..] {
         [] => otherwise(),
         [only] => only.text.clone(),
         [first, others @ ..] => format!("{}; {} more records are refused", first.text, others.len()),
     };
-    // As in Kafka: only if time is all that is wrong, the batch is refused for its time.
+    // As in Kafka, the error is INVALID_TIMESTAMP only if all faults are about timestamps.
     let only_time = !found.is_empty() && found.iter().all(|fault| fault.is_time);
     let records = found.into_iter().map(|fault| (fault.index, fault.text)).collect();
     if only_time {
@@ -45,7 +45,7 @@ pub(super) fn refuse(found: Vec<Fault>, otherwise: impl FnOnce() -> String) -> I
     }
 }
 
-/// A record that is to blame.
+/// An invalid record.
 pub(super) struct Fault {
     index: i32,
     is_time: bool,
@@ -61,7 +61,7 @@ impl Fault {
         Self { index, is_time: true, text: format!("record {index}: {reason}") }
     }
 
-    /// What a topic's rules have against a record; -1 is no timestamp, and no rule is about it.
+    /// Checks a record against the topic's rules. The timestamp -1 means none and is always allowed.
     pub(super) fn of_rules(index: i32, has_key: bool, timestamp: i64, rules: &ValidateRules) -> Option<Self> {
         if rules.require_keys && !has_key {
             return Some(Self::of_record(index, "it has no key; a compacted topic needs one"));

@@ -1,36 +1,36 @@
-//! Building a v2 batch: records are encoded where they will lie, the header is written at the end.
+//! Builds a v2 batch: records are encoded in place, and the header is written at the end.
 
 use super::batch::{BatchHeader, HEADER_LEN, LOG_OVERHEAD, seal, seal_summed};
 use super::crc::crc32c_continued;
 use super::varint::{SLACK, unsigned_len, varlong_len, write_unsigned, zigzag};
 use super::{Compression, RecordError, compress};
 
-/// A header of a record to build: key and value.
+/// The key and value of a record header.
 pub type RecordHeader<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// No batch is larger, so its length fits the header's field.
+/// The maximum size of a batch, so that its length fits in the header's field.
 const MOST_BYTES: usize = i32::MAX as usize - (1 << 16);
-/// The buffer grows by this much, so that zeroes are written while they are in the first cache and overwritten there.
+/// The buffer grows by this size, so that the zeroed bytes are still in the L1 cache when they are overwritten.
 const STEP: usize = 4 << 10;
-/// So many bytes of records are summed together, while they are in the first cache.
+/// Bytes of records to checksum at once, while they are in the L1 cache.
 const SUMMED_AT_ONCE: usize = 8 << 10;
-/// Most bytes that a new builder reserves ahead.
+/// Most bytes that a new builder reserves.
 const MOST_RESERVED: usize = 1 << 20;
 
-/// A batch that is being built. `base_offset` is 0; the leader assigns offsets.
+/// A batch under construction. `base_offset` is 0; the leader assigns offsets.
 #[derive(Debug)]
 pub struct BatchBuilder {
     compression: Compression,
     level: Option<i32>,
     size_limit: usize,
-    /// Room for the header, then the encoded records up to `end`; what follows is of no meaning.
+    /// Space for the header, then the encoded records up to `end`. The rest is unused.
     bytes: Vec<u8>,
     /// At least [`HEADER_LEN`], at most `bytes.len()`.
     end: usize,
-    /// A record that would end behind this is looked at closer first: there is no room for it, or something to be summed.
-    /// Invariant: at most `bytes.len()`.
+    /// A record that would end beyond this position needs a slow path: the buffer must grow, or records must be
+    /// checksummed. Invariant: at most `bytes.len()`.
     mark: usize,
-    /// Of the records up to `summed`; of none where they are compressed at the end.
+    /// The checksum of the records up to `summed`. Unused if the records are compressed at the end.
     crc: u32,
     summed: usize,
     count: i32,
@@ -39,7 +39,7 @@ pub struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// An empty batch of at most `size_limit` bytes before compression; its first record may be larger.
+    /// Creates an empty batch of at most `size_limit` bytes before compression. Its first record may be larger.
     pub fn new(compression: Compression, level: Option<i32>, size_limit: usize) -> Self {
         Self {
             compression,
@@ -56,8 +56,8 @@ impl BatchBuilder {
         }
     }
 
-    /// Appends a record with `timestamp` in ms; its place in the batch, or `None` when the batch is full. An empty batch
-    /// is full only for a record that no batch can hold (2 GiB).
+    /// Appends a record with `timestamp` in ms. Returns its index in the batch, or `None` when the batch is full. An
+    /// empty batch rejects only a record that no batch can contain (2 GiB).
     #[inline]
     pub fn try_append(
         &mut self,
@@ -96,7 +96,7 @@ impl BatchBuilder {
         Some(self.count - 1)
     }
 
-    /// Lets the buffer hold `size` more bytes, and the slack that varints are written with.
+    /// Ensures capacity for `size` more bytes, and for the extra bytes that writing a varint may touch.
     #[inline(always)]
     fn make_room(&mut self, size: usize) {
         if self.end + size + SLACK > self.mark {
@@ -123,25 +123,25 @@ impl BatchBuilder {
         }
     }
 
-    /// Records so far.
+    /// Returns the number of records so far.
     pub fn count(&self) -> i32 {
         self.count
     }
 
-    /// Whether there is no record yet.
+    /// Returns whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Bytes so far, header included, before compression.
+    /// Returns the size so far in bytes, including the header, before compression.
     pub fn size(&self) -> usize {
         self.end
     }
 
-    /// Appends the finished batch to `out`; -1 for each of the three stands for a producer that is not idempotent. The
-    /// builder is empty again afterwards.
+    /// Appends the finished batch to `out` and resets the builder. A producer that is not idempotent passes -1 for
+    /// all three fields.
     ///
-    /// Uncompressed records are not copied when `out` is empty, as by [`Self::finish_with`].
+    /// When `out` is empty, uncompressed records are not copied, as in [`Self::finish_with`].
     ///
     /// # Errors
     /// When the codec fails.
@@ -171,8 +171,8 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// As [`Self::finish`], the batch in a buffer of its own. The builder goes on in `spare`, or returns it with the
-    /// compressed batch; what `spare` holds is of no meaning.
+    /// Like [`Self::finish`], and returns the batch in its own buffer. The builder continues with the buffer `spare`,
+    /// or returns the compressed batch in it. The content of `spare` is ignored.
     ///
     /// # Errors
     /// When the codec fails.
@@ -237,7 +237,7 @@ fn headers_len(headers: &[RecordHeader<'_>]) -> usize {
     varlong_len(headers.len() as i64) + headers.iter().map(each).sum::<usize>()
 }
 
-/// Writes a length and its bytes at `at`; where they end.
+/// Writes a length and its bytes at `at`. Returns the end.
 #[inline(always)]
 fn write_part(bytes: &mut [u8], at: usize, part: Option<&[u8]>) -> usize {
     let Some(part) = part else {

@@ -1,4 +1,4 @@
-//! The codecs by number and name, and the reading of what they give within a bound.
+//! The codecs by number and name, and bounded reading of decompressed data.
 
 use std::io::Read;
 use std::str::FromStr;
@@ -8,11 +8,11 @@ use super::RecordError;
 /// A codec, by its number in a batch's attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compression {
-    /// Records as they are.
+    /// No compression.
     None = 0,
     /// gzip (RFC 1952).
     Gzip = 1,
-    /// Snappy, in xerial's framing or bare.
+    /// Snappy, in xerial's framing or unframed.
     Snappy = 2,
     /// LZ4 frames.
     Lz4 = 3,
@@ -21,7 +21,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// The codec of a number.
+    /// Returns the codec with a number.
     pub fn from_code(code: i8) -> Result<Self, RecordError> {
         match code {
             0 => Ok(Self::None),
@@ -41,7 +41,7 @@ impl Compression {
 impl FromStr for Compression {
     type Err = String;
 
-    /// Kafka's name of a codec: none, gzip, snappy, lz4, zstd.
+    /// Parses Kafka's name of a codec: none, gzip, snappy, lz4, zstd.
     fn from_str(name: &str) -> Result<Self, String> {
         match name {
             "none" => Ok(Self::None),
@@ -54,15 +54,15 @@ impl FromStr for Compression {
     }
 }
 
-/// A codec, and how hard it tries.
+/// A codec and its level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Codec {
     pub compression: Compression,
-    /// In the codec's own scale; `None` is its default.
+    /// The level in the codec's own scale; `None` for its default.
     pub level: Option<i32>,
 }
 
-/// Appends what `reader` gives to `out`, at most `max` bytes.
+/// Appends the output of `reader` to `out`, at most `max` bytes.
 pub(super) fn read_all(
     codec: Compression,
     reader: impl Read,
@@ -70,7 +70,7 @@ pub(super) fn read_all(
     out: &mut Vec<u8>,
 ) -> Result<(), RecordError> {
     let before = out.len();
-    // One byte more than is allowed distinguishes a full buffer from an overflowing one.
+    // One byte more than allowed distinguishes a full buffer from an overflow.
     reader.take(max as u64 + 1).read_to_end(out).map_err(|error| codec.failed(error))?;
     if out.len() - before > max {
         out.truncate(before);

@@ -1,4 +1,4 @@
-//! The codecs of record batches, by well-kept crates, in the framings that Kafka's clients write and read.
+//! The codecs of record batches, in the framings that Kafka's clients write and read.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -6,14 +6,14 @@ use std::io::{self, Read, Write};
 use super::codec::{Compression, read_all};
 use super::{RecordError, lz4, xerial};
 
-/// Appends `source`, compressed, to `out`. `level` is gzip's 1 to 9, lz4's 1 to 17 or zstd's; `None` is the codec's own
-/// default; snappy has none.
+/// Compresses `source` and appends it to `out`. `level` is 1 to 9 for gzip, 1 to 17 for lz4, and zstd's own scale.
+/// `None` is the codec's default. Snappy has no level.
 pub fn compress(codec: Compression, level: Option<i32>, source: &[u8], out: &mut Vec<u8>) -> Result<(), RecordError> {
     let failed = |error: std::io::Error| codec.failed(error);
     match codec {
         Compression::None => out.extend_from_slice(source),
         Compression::Gzip => {
-            // Kafka's -1 is the default, too.
+            // Kafka's level -1 is the default too.
             let level = level.and_then(|level| u32::try_from(level).ok()).map(|level| level.min(9));
             let level = level.map_or_else(flate2::Compression::default, flate2::Compression::new);
             let mut encoder = flate2::write::GzEncoder::new(out, level);
@@ -29,10 +29,10 @@ pub fn compress(codec: Compression, level: Option<i32>, source: &[u8], out: &mut
     Ok(())
 }
 
-/// Appends `source`, decompressed, to `out`, at most `max` bytes of it.
+/// Decompresses `source` and appends it to `out`, at most `max` bytes.
 ///
 /// # Errors
-/// Bytes that do not decompress, or decompress to more than `max`.
+/// When the bytes cannot be decompressed, or decompress to more than `max` bytes.
 pub fn decompress(codec: Compression, source: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), RecordError> {
     match codec {
         Compression::None if source.len() > max => Err(RecordError::TooLarge { codec, limit: max }),
@@ -51,7 +51,7 @@ pub fn decompress(codec: Compression, source: &[u8], max: usize, out: &mut Vec<u
 }
 
 thread_local! {
-    /// Contexts are larger than most batches: each thread keeps its own.
+    /// Contexts are larger than most batches, so each thread keeps its own.
     static ZSTD: RefCell<ZstdContexts> = RefCell::new(ZstdContexts::default());
 }
 
@@ -76,7 +76,7 @@ impl ZstdContexts {
 
     fn decoder<'a>(&'a mut self, source: &'a [u8]) -> io::Result<impl Read + 'a> {
         let context = self.decoder.get_or_insert_with(zstd::zstd_safe::DCtx::create);
-        // The frame before may have been given up half way.
+        // The previous frame may have been abandoned half way.
         let reset = context.reset(zstd::zstd_safe::ResetDirective::SessionOnly);
         reset.map_err(|code| io::Error::other(zstd::zstd_safe::get_error_name(code)))?;
         Ok(zstd::stream::read::Decoder::with_context(source, context))
@@ -92,7 +92,7 @@ mod tests {
     const ALL: [Compression; 5] =
         [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
 
-    /// Kafka's Java clients refuse LZ4 frames of another version than 1 and with blocks that depend on each other.
+    /// Kafka's Java clients reject LZ4 frames of another version than 1, and frames with dependent blocks.
     #[test]
     fn lz4_frames_are_such_as_java_reads() {
         let mut packed = Vec::new();

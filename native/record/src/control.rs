@@ -1,26 +1,26 @@
-//! Control records: what brokers write among the records of a partition to end a transaction.
+//! Control records, which brokers write among the records of a partition to end a transaction.
 //!
-//! Owns the two records that a transaction can end with, commit and abort, in Kafka's schema: key `version int16, type
-//! int16`, value `version int16, coordinator epoch int32`. Knows neither producers' state nor logs.
+//! Owns the commit marker and the abort marker in Kafka's schema: key `version int16, type int16`, value `version
+//! int16, coordinator epoch int32`. Knows neither producer state nor logs.
 
 use super::{BatchBuilder, BatchHeader, Compression, ProducerId, RecordError, Records, records_section, set_control};
 
 const ABORT: i16 = 0;
 const COMMIT: i16 = 1;
-/// Bytes a control record may decompress to: Kafka never compresses one.
+/// Most bytes of a decompressed control record. Kafka never compresses one.
 const MOST_BYTES: usize = 64 << 10;
 
 /// The marker that ends a transaction of the batch's producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndMarker {
-    /// Whether the transaction's records count.
+    /// Whether the transaction was committed.
     pub commit: bool,
     /// Epoch of the transaction coordinator that wrote the marker.
     pub coordinator_epoch: i32,
 }
 
 impl EndMarker {
-    /// The marker in a whole control batch of a producer. `None` for a batch of another kind, also one that compaction
+    /// Parses the marker of a complete control batch. `None` for another kind of batch, and for one that compaction
     /// has emptied.
     ///
     /// # Errors
@@ -44,10 +44,10 @@ impl EndMarker {
         })
     }
 
-    /// The control batch that says so, with base offset 0; the log assigns offset and leader epoch.
+    /// Builds the control batch of the marker with base offset 0. The log assigns offset and leader epoch.
     ///
     /// # Errors
-    /// Never for a batch of one small record; what the builder says otherwise.
+    /// The errors of the builder, which do not occur for a batch of one small record.
     pub fn build(self, producer_id: ProducerId, producer_epoch: i16, timestamp: i64) -> Result<Vec<u8>, RecordError> {
         let kind = if self.commit { COMMIT } else { ABORT };
         let key = [[0, 0], kind.to_be_bytes()].concat();

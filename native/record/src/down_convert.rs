@@ -1,4 +1,4 @@
-//! From what is stored to what an older client reads (Kafka's `RecordsUtil.downConvert`).
+//! Conversion of stored batches to the format of an older client (Kafka's `RecordsUtil.downConvert`).
 
 use std::ops::ControlFlow;
 
@@ -6,24 +6,25 @@ use super::message_set::{MessageSetBuilder, NewMessage};
 use super::stored::visit_records;
 use super::{BatchHeader, Compression, RecordError};
 
-/// What an older client asks for.
+/// The request of an older client.
 #[derive(Clone, Copy, Debug)]
 pub struct OlderFormat {
     /// 0 or 1.
     pub magic: i8,
-    /// The first offset wanted.
+    /// The requested offset.
     pub from: i64,
 }
 
-/// Appends a stored `batch` to `out` in an older format, in its codec; one that is no newer goes as it is. It decompresses
-/// into `scratch`, at most `max` bytes.
+/// Appends a stored `batch` to `out` in an older format, with the same codec. A batch of that format or an older one
+/// is copied. Decompresses into `scratch`, at most `max` bytes.
 ///
-/// What the older format cannot say is left out: headers, producers, transactions, in v0 timestamps; control batches
-/// vanish. Of an uncompressed batch only the records from `from` on are given, so that a client that asks for the middle
-/// of a large one gets on.
+/// Headers, producer and transaction fields are dropped, and timestamps in v0. Control batches are left out. For an
+/// uncompressed batch only the records from `from` on are converted, so that a client makes progress inside a large
+/// batch.
 ///
 /// # Errors
-/// [`RecordError::Codec`] for zstd, which the older formats do not have (KIP-110); what does not decompress, or is malformed.
+/// [`RecordError::Codec`] for zstd, which the older formats do not support (KIP-110). When the batch cannot be
+/// decompressed or is malformed.
 pub fn down_convert(
     header: &BatchHeader,
     batch: &[u8],

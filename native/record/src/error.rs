@@ -1,76 +1,76 @@
-//! What is wrong with record bytes, by meaning.
+//! The errors of record bytes, by meaning.
 
 use super::Compression;
 
-/// Bytes that are not what their format says.
+/// Bytes that are not valid in their format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// The bytes end before the structure does.
+    /// The bytes end before the structure.
     #[error("{what} needs {wanted} bytes and has {left}")]
     Truncated {
-        /// What was read.
+        /// The structure that was read.
         what: &'static str,
-        /// Bytes that it needs.
+        /// Number of bytes needed.
         wanted: usize,
-        /// Bytes there are.
+        /// Number of bytes available.
         left: usize,
     },
-    /// A batch of another magic than the one that is due.
+    /// A batch with an unexpected magic.
     #[error("magic {0}; only 2 is understood, and 0 and 1 in message sets")]
     Magic(i8),
-    /// A length that no batch or message has.
+    /// An impossible length of a batch or message.
     #[error("batch length {0}; a v2 batch has at least 49, a message of v1 22 and of v0 14")]
     BatchLength(i32),
-    /// A message of format v0 or v1 that is none, or a wrapper around none.
+    /// An invalid message of format v0 or v1, or an invalid wrapper.
     #[error("the message at offset {offset}: {reason}")]
     Message {
-        /// The offset that it says it has.
+        /// The offset in the message.
         offset: i64,
         /// What is wrong.
         reason: &'static str,
     },
-    /// Bytes that do not give the checksum beside them.
+    /// Bytes that do not match their checksum.
     #[error("the checksum is {found:#010x}; the message says {stated:#010x}")]
     Checksum {
-        /// The checksum beside the bytes.
+        /// The checksum in the bytes.
         stated: u32,
-        /// The one that they give.
+        /// The computed checksum.
         found: u32,
     },
-    /// A varint that does not end within its type.
+    /// A varint that is longer than its type.
     #[error("a varint without end")]
     Varint,
-    /// A record whose parts do not fill it, or that runs over the batch.
+    /// A record whose parts do not fill it, or that exceeds the batch.
     #[error("record {index}: {reason}")]
     Record {
-        /// Its place in the batch.
+        /// Its index in the batch.
         index: i32,
         /// What is wrong.
         reason: &'static str,
     },
-    /// A codec number that does not exist.
+    /// An unknown codec number.
     #[error("compression codec {0}; known are 0 (none) to 4 (zstd)")]
     Codec(i8),
-    /// Compressed bytes that do not decompress.
+    /// Compressed bytes that cannot be decompressed.
     #[error("{codec:?}: {reason}")]
     Compressed {
         codec: Compression,
-        /// The codec's words.
+        /// The codec's error message.
         reason: String,
     },
-    /// Compressed bytes that decompress to more than is allowed.
+    /// Compressed bytes that decompress to more than the limit.
     #[error("{codec:?}: decompresses to more than {limit} bytes")]
     TooLarge {
         codec: Compression,
-        /// The bound.
+        /// The limit in bytes.
         limit: usize,
     },
 }
 
-/// Why a producer's batch is refused. Each variant stands for one error code of Kafka's.
+/// Why a producer's batch is rejected. Each variant stands for one Kafka error code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBatch {
-    /// CORRUPT_MESSAGE: the checksum or the frame of the batch is wrong.
+    /// CORRUPT_MESSAGE: the checksum or the framing of the batch is wrong.
     #[error("{0}")]
     Corrupt(String),
     /// MESSAGE_TOO_LARGE.
@@ -78,33 +78,34 @@ pub enum InvalidBatch {
     TooLarge {
         /// The batch's size.
         size: usize,
-        /// The setting.
+        /// The configured limit.
         limit: usize,
     },
-    /// MESSAGE_TOO_LARGE: compressed records decompress to more than is allowed; a producer that splits the batch succeeds.
+    /// MESSAGE_TOO_LARGE: the compressed records decompress to more than the limit. A producer that splits the batch
+    /// succeeds.
     #[error("the records decompress to more than {limit} bytes")]
     DecompressedTooLarge {
-        /// The bound.
+        /// The limit in bytes.
         limit: usize,
     },
     /// UNSUPPORTED_COMPRESSION_TYPE.
     #[error("compression codec {0}; known are 0 (none) to 4 (zstd)")]
     UnsupportedCompression(i8),
-    /// INVALID_RECORD: another message format than the one that Produce carries from version 3 on.
+    /// INVALID_RECORD: another message format than Produce has from version 3 on.
     #[error("message format {0}; only 2 is taken")]
     UnsupportedFormat(i8),
-    /// INVALID_TIMESTAMP: records' times are too far from the broker's.
+    /// INVALID_TIMESTAMP: timestamps of records are too far from the broker's time.
     #[error("{reason}")]
     InvalidTimestamp {
-        /// The records to blame (KIP-467): place in the batch and text.
+        /// The invalid records (KIP-467): index in the batch and message.
         records: Vec<(i32, String)>,
         /// What is wrong.
         reason: String,
     },
-    /// INVALID_RECORD: records, or the batch around them, are not what a producer may send.
+    /// INVALID_RECORD: a producer may not send these records, or the batch around them.
     #[error("{reason}")]
     InvalidRecord {
-        /// The records to blame (KIP-467): place in the batch and text.
+        /// The invalid records (KIP-467): index in the batch and message.
         records: Vec<(i32, String)>,
         /// What is wrong.
         reason: String,
@@ -112,7 +113,7 @@ pub enum InvalidBatch {
 }
 
 impl InvalidBatch {
-    /// The records that are to blame, with the reason (KIP-467): place in the batch and text.
+    /// Returns the invalid records with the reason (KIP-467): index in the batch and message.
     pub fn record_errors(&self) -> Vec<(i32, Option<String>)> {
         match self {
             Self::InvalidTimestamp { records, .. } | Self::InvalidRecord { records, .. } => {

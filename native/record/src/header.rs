@@ -1,22 +1,22 @@
-//! The fields of a batch header, and what every format has in common.
+//! The fields of a batch header, and the definitions shared by all formats.
 
-/// Bytes of a batch header, base offset to record count.
+/// Size of a batch header in bytes, from base offset to record count.
 pub const HEADER_LEN: usize = 61;
-/// Bytes before what `batch_length` counts: base offset and the length itself.
+/// Number of bytes that `batch_length` does not count: base offset and the length itself.
 pub const LOG_OVERHEAD: usize = 12;
 pub(super) const COMPRESSION_MASK: i16 = 0x07;
 pub(super) const TIMESTAMP_TYPE_MASK: i16 = 0x08;
 
-/// Whose clock a batch's timestamps are of.
+/// The clock of a batch's timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimestampType {
-    /// The producer's.
+    /// The producer's clock.
     CreateTime,
-    /// The broker's, at append.
+    /// The broker's clock, at append.
     LogAppendTime,
 }
 
-/// The header of a v2 batch, all fields.
+/// All fields of a v2 batch header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "Kafka's field names")]
 pub struct BatchHeader {

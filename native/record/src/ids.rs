@@ -1,15 +1,15 @@
-//! Numbers that stand side by side and must not be taken for each other.
+//! Distinct types for numbers that must not be confused.
 //!
-//! Owns the types alone. Their numbers are taken out where bytes are read or written, where arithmetic is done, and in the
+//! Owns only the types. Their numbers are extracted where bytes are read or written, for arithmetic, and in the
 //! Python bindings.
 
-/// The offset of a record, or an end of a run of records.
+/// The offset of a record, or the end of a range of offsets.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Offset(pub i64);
 
 impl Offset {
-    /// Beyond every record.
+    /// An offset above every record.
     pub const MAX: Self = Self(i64::MAX);
 }
 
@@ -18,7 +18,7 @@ impl Offset {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartitionIndex(pub i32);
 
-/// The id of a producer, as the broker gave it. -1 for none.
+/// The id of a producer, assigned by a broker; -1 for none.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProducerId(pub i64);
@@ -28,7 +28,7 @@ pub struct ProducerId(pub i64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BrokerId(pub i32);
 
-/// A leader epoch: grows with each change of a partition's leader. -1 before the first.
+/// A leader epoch: rises with each leader change of a partition; -1 before the first.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaderEpoch(pub i32);

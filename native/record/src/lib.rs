@@ -1,8 +1,8 @@
 //! Record batches: the unit of producing, storing and checksumming.
 //!
-//! Owns varints, the checksums, the batch header, records, compression, validation and building of format v2, the messages
-//! of formats v0 and v1, and the way from each to the other. Knows bytes only: neither files nor sockets, and no setting
-//! that is not handed to it.
+//! Owns varints, checksums, the batch header, records, compression, validation and building of format v2, the
+//! messages of formats v0 and v1, and the conversions between the formats. Knows only bytes: no files, no sockets,
+//! and only the settings that are passed in.
 
 mod batch;
 mod blame;

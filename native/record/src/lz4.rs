@@ -1,11 +1,11 @@
-//! LZ4 frames as Kafka's clients write them, and the frame of message format v0, whose descriptor checksum Kafka before
-//! 0.10 computed over the magic number too (KAFKA-3160).
+//! LZ4 frames as Kafka's clients write them, and the frame of message format v0. Kafka before 0.10 computed the
+//! descriptor checksum of that frame over the magic number too (KAFKA-3160).
 //!
-//! Blocks are compressed and frames read by LZ4's own library; the frame around the blocks is written here, as that library
-//! writes no wrong checksum.
+//! LZ4's own library compresses blocks and reads frames. The frame around the blocks is written here, because the
+//! library cannot write the wrong checksum.
 //!
-//! Frame: magic, flags, block size, checksum of these two; blocks of a 32-bit length, its highest bit set where the block
-//! is stored as it is; a length of 0 at the end.
+//! Frame: magic, flags, block size, checksum of flags and block size; blocks with a 32-bit length, whose highest bit
+//! is set for an uncompressed block; a length of 0 at the end.
 
 use std::io::Read;
 
@@ -16,7 +16,7 @@ use super::RecordError;
 use super::codec::{Compression, read_all};
 
 const MAGIC: [u8; 4] = 0x184d_2204_u32.to_le_bytes();
-/// Version 1, blocks independent of each other, no checksums behind them, no content size.
+/// Version 1, independent blocks, no block checksums, no content size.
 const FLAGS: u8 = 0x60;
 const CONTENT_SIZE: u8 = 0x08;
 const DICTIONARY: u8 = 0x01;
@@ -27,7 +27,7 @@ const STORED: u32 = 1 << 31;
 /// Magic, flags, block size, content size, dictionary, checksum.
 const LONGEST_HEADER: usize = 4 + 2 + 8 + 4 + 1;
 
-/// The level at which Kafka's clients and brokers use the fast compressor, and the default of the setting (KIP-780).
+/// The level at which Kafka uses the fast compressor, and the default of the setting (KIP-780).
 pub(super) const FAST_LEVEL: i32 = 9;
 
 fn checksum(descriptor: &[u8]) -> u8 {
@@ -38,13 +38,14 @@ fn failed(error: impl std::fmt::Display) -> RecordError {
     RecordError::Compressed { codec: Compression::Lz4, reason: error.to_string() }
 }
 
-/// Appends a frame of `source` to `out`, by the fast compressor at `FAST_LEVEL`, by the slow one at any other level.
+/// Appends a frame of `source` to `out`. Uses the fast compressor at `FAST_LEVEL`, and the slow one at any other
+/// level.
 pub(super) fn compress_at(level: i32, source: &[u8], out: &mut Vec<u8>) -> Result<(), RecordError> {
     let mode = if level == FAST_LEVEL { CompressionMode::DEFAULT } else { CompressionMode::HIGHCOMPRESSION(level) };
     frame(source, mode, checksum(&[FLAGS, BLOCK_SIZE]), out)
 }
 
-/// Appends a frame of `source` to `out`, as format v0 has it.
+/// Appends a frame of `source` to `out` in the variant of format v0.
 pub(super) fn compress_v0(source: &[u8], out: &mut Vec<u8>) -> Result<(), RecordError> {
     let [m0, m1, m2, m3] = MAGIC;
     frame(source, CompressionMode::DEFAULT, checksum(&[m0, m1, m2, m3, FLAGS, BLOCK_SIZE]), out)
@@ -72,20 +73,20 @@ fn frame(source: &[u8], mode: CompressionMode, checksum: u8, out: &mut Vec<u8>) 
     Ok(())
 }
 
-/// Appends what a frame decompresses to, at most `max` bytes.
+/// Decompresses a frame and appends it to `out`, at most `max` bytes.
 pub(super) fn decompress(source: impl Read, max: usize, out: &mut Vec<u8>) -> Result<(), RecordError> {
     let mut decoder = Decoder::new(source).map_err(failed)?;
     let before = out.len();
     read_all(Compression::Lz4, &mut decoder, max, out)?;
-    // A frame that is cut reads as one that ends.
+    // Reading an incomplete frame returns no error, so completeness is checked here.
     decoder.finish().1.map_err(|_| {
         out.truncate(before);
         failed("the frame is cut")
     })
 }
 
-/// Appends what a frame in a v0 or v1 message decompresses to, at most `max` bytes, whatever its descriptor's checksum is: the
-/// message has one of its own.
+/// Decompresses the frame of a v0 or v1 message and appends it to `out`, at most `max` bytes. Ignores the descriptor
+/// checksum, because the message has its own checksum.
 pub(super) fn decompress_old(source: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), RecordError> {
     let flags = *source.get(4).ok_or_else(|| failed("the frame's header is cut"))?;
     let optional = if flags & CONTENT_SIZE == 0 { 0 } else { 8 } + if flags & DICTIONARY == 0 { 0 } else { 4 };
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
     use crate::decompress;
 
-    /// The descriptor's checksums of KAFKA-3160: with the magic number, and without.
+    /// The descriptor checksums of KAFKA-3160: with the magic number, and without it.
     #[test]
     fn a_frame_of_v0_has_the_checksum_that_old_brokers_expect() {
         let (mut old, mut new) = (Vec::new(), Vec::new());

@@ -1,36 +1,37 @@
-//! One message of formats v0 and v1: what brokers before 0.11 stored and clients before it send.
+//! A message of format v0 or v1, as stored by brokers and sent by clients before 0.11.
 //!
-//! `offset: i64, size: i32, crc: u32, magic: i8, attributes: i8, [timestamp: i64 in v1,] key, value`, key and value with a
-//! 32-bit length, -1 for null. The CRC-32 covers what follows it. A compressed message is a wrapper: its value decompresses
-//! to a set of messages, and its offset is the last one's (Kafka's `LegacyRecord` and `AbstractLegacyRecordBatch`).
+//! `offset: i64, size: i32, crc: u32, magic: i8, attributes: i8, [timestamp: i64 in v1,] key, value`, key and value
+//! with a 32-bit length, -1 for null. The CRC-32 covers the bytes after it. A compressed message is a wrapper: its
+//! value decompresses to a set of messages, and its offset is that of the last one (Kafka's `LegacyRecord` and
+//! `AbstractLegacyRecordBatch`).
 
 use super::header::{BatchHeader, COMPRESSION_MASK, LOG_OVERHEAD, TIMESTAMP_TYPE_MASK};
 use super::{Compression, RecordError, TimestampType, crc32};
 
-/// Bytes of the smallest message with offset and size: v0, neither key nor value.
+/// Size of the smallest message including offset and size: v0 with neither key nor value.
 pub(super) const SMALLEST: usize = LOG_OVERHEAD + 14;
-/// Where the part begins that the checksum covers: the magic.
+/// Position of the first byte that the checksum covers: the magic.
 pub(super) const CRC_COVERS: usize = 16;
-/// Where the key begins, by magic.
+/// Position of the key, by magic.
 const KEY_AT: [usize; 2] = [18, 26];
 
 /// A message, borrowed from its set.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// In a wrapper of v1 relative to the wrapper's first, else absolute.
+    /// Absolute; inside a wrapper of v1 relative to the wrapper's first offset.
     pub offset: i64,
     /// 0 or 1.
     pub magic: i8,
-    /// What the message says that its checksum is.
+    /// The checksum in the message.
     pub crc: u32,
-    /// Codec and type of the timestamp.
+    /// Codec and timestamp type.
     pub attributes: i8,
-    /// Milliseconds; -1 in v0, which has none.
+    /// The timestamp, ms; -1 in v0.
     pub timestamp: i64,
     pub key: Option<&'a [u8]>,
-    /// The value; of a wrapper the compressed set.
+    /// The value; for a wrapper, the compressed set.
     pub value: Option<&'a [u8]>,
-    /// The whole message, offset and size included.
+    /// The complete message, including offset and size.
     pub bytes: &'a [u8],
 }
 
@@ -43,10 +44,10 @@ fn long(bytes: &[u8], at: usize) -> Option<i64> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads the message at the front of `bytes`; checks its structure, not its checksum.
+    /// Parses the message at the start of `bytes`. Checks its structure, not its checksum.
     ///
     /// # Errors
-    /// [`RecordError::Truncated`] where the bytes end first, [`RecordError::Magic`], [`RecordError::Message`].
+    /// [`RecordError::Truncated`] when the bytes end too early, [`RecordError::Magic`], [`RecordError::Message`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, RecordError> {
         let header = old_header(bytes)?;
         let (wanted, left) = (header.size(), bytes.len());
@@ -69,12 +70,12 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// The codec of the value.
+    /// Returns the codec of the value.
     pub fn compression(&self) -> Result<Compression, RecordError> {
         Compression::from_code(self.attributes & COMPRESSION_MASK as i8)
     }
 
-    /// Whose clock the timestamp is of.
+    /// Returns the timestamp type.
     pub fn timestamp_type(&self) -> TimestampType {
         if i16::from(self.attributes) & TIMESTAMP_TYPE_MASK == 0 || self.magic == 0 {
             TimestampType::CreateTime
@@ -83,7 +84,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Compares the checksum with the bytes.
+    /// Verifies the checksum.
     ///
     /// # Errors
     /// [`RecordError::Checksum`].
@@ -93,7 +94,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// A key or value, and where it ends.
+/// Reads a key or value. Returns it and its end.
 fn part(bytes: &[u8], at: usize) -> Option<(Option<&[u8]>, usize)> {
     let length = i32::from_be_bytes(word(bytes, at)?);
     let begin = at + 4;
@@ -104,8 +105,8 @@ fn part(bytes: &[u8], at: usize) -> Option<(Option<&[u8]>, usize)> {
     }
 }
 
-/// What stands in front of a message's key, as a batch's header: a batch of one record, or of an unknown number where the
-/// message is a wrapper. The offset is that of the last record; the first one's is inside.
+/// Parses the fields before a message's key as the header of a batch with one record. For a wrapper, the number of
+/// records is unknown (-1). The offset is that of the last record; the first offset is inside the wrapper.
 pub(super) fn old_header(bytes: &[u8]) -> Result<BatchHeader, RecordError> {
     let truncated = |wanted| RecordError::Truncated { what: "a message", wanted, left: bytes.len() };
     let front: &[u8; KEY_AT[0]] = bytes.first_chunk().ok_or_else(|| truncated(SMALLEST))?;
@@ -143,15 +144,15 @@ pub(super) fn old_header(bytes: &[u8]) -> Result<BatchHeader, RecordError> {
     })
 }
 
-/// Iterates over the messages of a set, wrappers as they are. Ends after the first error; a message that is cut at the
-/// end is one.
+/// Iterates over the messages of a set, without decompressing wrappers. Ends after the first error. An incomplete
+/// message at the end is an error.
 #[derive(Clone, Debug)]
 pub struct Messages<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Messages<'a> {
-    /// The messages in `set`.
+    /// Creates an iterator over the messages in `set`.
     pub fn new(set: &'a [u8]) -> Self {
         Self { rest: set }
     }

@@ -1,17 +1,18 @@
-//! Sets of v0 and v1 messages: what wrappers hold, and building.
+//! Sets of v0 and v1 messages: the content of wrappers, and a builder.
 //!
-//! The inner messages of a v1 wrapper count from 0, and the wrapper has the last one's absolute offset (KIP-31); those of a
-//! v0 wrapper have absolute offsets. Under LogAppendTime a v1 wrapper's timestamp is that of all its messages (KIP-32).
+//! The inner messages of a v1 wrapper have offsets from 0 on, and the wrapper has the absolute offset of the last one
+//! (KIP-31). Those of a v0 wrapper have absolute offsets. Under LogAppendTime the timestamp of a v1 wrapper applies
+//! to all its messages (KIP-32).
 
 use super::batch::{LOG_OVERHEAD, TIMESTAMP_TYPE_MASK};
 use super::lz4;
 use super::message::{CRC_COVERS, Message, Messages};
 use super::{Compression, RecordError, TimestampType, compress, crc32, decompress};
 
-/// Decompresses a wrapper's set into `scratch`, at most `max` bytes, and returns it.
+/// Decompresses the set of a wrapper into `scratch`, at most `max` bytes, and returns it.
 ///
 /// # Errors
-/// A codec that these formats do not have, no value, or bytes that do not decompress.
+/// When the wrapper has a codec that these formats do not support, has no value, or cannot be decompressed.
 pub fn decompress_set<'a>(
     wrapper: &Message<'_>,
     max: usize,
@@ -22,7 +23,7 @@ pub fn decompress_set<'a>(
     scratch.clear();
     match wrapper.compression()? {
         Compression::None => return Err(bad("it is no wrapper")),
-        // The formats are older than the codec (KIP-110).
+        // These formats do not support the codec (KIP-110).
         Compression::Zstd => return Err(RecordError::Codec(Compression::Zstd as i8)),
         Compression::Lz4 => lz4::decompress_old(value, max, scratch)?,
         codec => decompress(codec, value, max, scratch)?,
@@ -35,17 +36,18 @@ pub fn decompress_set<'a>(
 pub struct Inner<'a> {
     messages: Messages<'a>,
     magic: i8,
-    /// What is added to the inner offsets.
+    /// The offset to add to the inner offsets.
     base_offset: i64,
-    /// Stands for every timestamp, under LogAppendTime.
+    /// The timestamp of all messages under LogAppendTime.
     timestamp: Option<i64>,
 }
 
 impl<'a> Inner<'a> {
-    /// The messages of `set`, which is what `wrapper` decompresses to.
+    /// Creates an iterator over the messages of `set`, the decompressed content of `wrapper`.
     ///
     /// # Errors
-    /// An empty set, one of another format, one that is malformed, or a wrapper whose offset is below its last message's.
+    /// When the set is empty, malformed or of another format, or the wrapper's offset is below that of its last
+    /// message.
     pub fn new(wrapper: &Message<'_>, set: &'a [u8]) -> Result<Self, RecordError> {
         let bad = |reason| RecordError::Message { offset: wrapper.offset, reason };
         let mut last = None;
@@ -60,7 +62,7 @@ impl<'a> Inner<'a> {
             last = Some(message.offset);
         }
         let last = last.ok_or_else(|| bad("no message in it"))?;
-        // Some producers leave the wrapper's offset at 0 (Kafka's `DeepRecordsIterator` knows librdkafka).
+        // Some producers leave the wrapper's offset at 0 (Kafka's `DeepRecordsIterator` mentions librdkafka).
         let base_offset = match (wrapper.magic, wrapper.offset) {
             (0, _) | (_, 0) => 0,
             (_, offset) if offset < last => return Err(bad("its offset is below that of its last message")),
@@ -70,7 +72,7 @@ impl<'a> Inner<'a> {
         Ok(Self { messages: Messages::new(set), magic: wrapper.magic, base_offset, timestamp })
     }
 
-    /// The offset of the first message.
+    /// Returns the offset of the first message.
     pub fn first_offset(&self) -> i64 {
         let first = self.messages.clone().next().and_then(Result::ok);
         self.base_offset.wrapping_add(first.map_or(0, |message| message.offset))
@@ -81,7 +83,7 @@ impl<'a> Iterator for Inner<'a> {
     type Item = Message<'a>;
 
     fn next(&mut self) -> Option<Message<'a>> {
-        // Every message was sound when this was made.
+        // All messages were checked when this iterator was created.
         let message = self.messages.next()?.ok()?;
         let timestamp = self.timestamp.filter(|_| self.magic > 0).unwrap_or(message.timestamp);
         Some(Message { offset: self.base_offset.wrapping_add(message.offset), timestamp, ..message })
@@ -91,15 +93,15 @@ impl<'a> Iterator for Inner<'a> {
 /// A record for [`MessageSetBuilder`].
 #[derive(Clone, Copy, Debug)]
 pub struct NewMessage<'a> {
-    /// Absolute.
+    /// The absolute offset.
     pub offset: i64,
-    /// Milliseconds; v0 drops it.
+    /// The timestamp, ms. Dropped in v0.
     pub timestamp: i64,
     pub key: Option<&'a [u8]>,
     pub value: Option<&'a [u8]>,
 }
 
-/// A set that is being built: messages one after the other, or one wrapper around them.
+/// Builds a set: concatenated messages, or one wrapper around them.
 #[derive(Debug)]
 pub struct MessageSetBuilder {
     magic: i8,
@@ -112,7 +114,7 @@ pub struct MessageSetBuilder {
 }
 
 impl MessageSetBuilder {
-    /// An empty set of `magic` 0 or 1. Under LogAppendTime all records have the same timestamp.
+    /// Creates a builder for `magic` 0 or 1. Under LogAppendTime all records must have the same timestamp.
     pub fn new(magic: i8, codec: Compression, timestamp_type: TimestampType) -> Self {
         Self { magic, codec, timestamp_type, set: Vec::new(), first_offset: -1, last_offset: -1, max_timestamp: -1 }
     }
@@ -124,7 +126,7 @@ impl MessageSetBuilder {
         }
         self.last_offset = message.offset;
         self.max_timestamp = self.max_timestamp.max(message.timestamp);
-        // Relative offsets are v1's, and only within a wrapper.
+        // Only messages inside a wrapper of v1 have relative offsets.
         let relative = self.magic > 0 && self.codec != Compression::None;
         let offset = if relative { message.offset - self.first_offset } else { message.offset };
         let attributes = self.attributes();
@@ -138,10 +140,10 @@ impl MessageSetBuilder {
         }
     }
 
-    /// Appends the set to `out`, wrapped where it has a codec.
+    /// Appends the set to `out`, in a wrapper if there is a codec.
     ///
     /// # Errors
-    /// When the codec fails, or is none of these formats.
+    /// When the codec fails, or these formats do not support it.
     pub fn finish(self, out: &mut Vec<u8>) -> Result<(), RecordError> {
         let mut packed = Vec::new();
         match self.codec {
@@ -161,7 +163,7 @@ impl MessageSetBuilder {
     }
 }
 
-/// Bytes of an uncompressed message with offset and size.
+/// Returns the size of an uncompressed message including offset and size.
 fn message_len(magic: i8, message: &NewMessage<'_>) -> usize {
     let fixed = if magic == 0 { 14 } else { 22 };
     LOG_OVERHEAD + fixed + message.key.map_or(0, <[u8]>::len) + message.value.map_or(0, <[u8]>::len)

@@ -1,9 +1,9 @@
-//! The same records in another codec, as a topic's `compression.type` may ask.
+//! Recompression of a batch to another codec, as a topic's `compression.type` may require.
 
 use super::{BatchHeader, Codec, HEADER_LEN, RecordError, compress, seal};
 
-/// Appends the batch of `header` to `out` with its decompressed `section` in `codec`; the new header comes back. Records,
-/// offsets, producer and timestamps stay as they are.
+/// Compresses the decompressed `section` of a batch with `codec` and appends the new batch to `out`. Returns its
+/// header. Records, offsets, producer and timestamps do not change.
 ///
 /// # Errors
 /// When the codec fails.

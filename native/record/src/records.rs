@@ -6,15 +6,15 @@ use super::{BatchHeader, HEADER_LEN, RecordError, decompress};
 /// One record, borrowed from its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Offset less the batch's base offset.
+    /// Offset minus the batch's base offset.
     pub offset_delta: i32,
-    /// Timestamp less the batch's base timestamp, ms.
+    /// Timestamp minus the batch's base timestamp, ms.
     pub timestamp_delta: i64,
     pub key: Option<&'a [u8]>,
     pub value: Option<&'a [u8]>,
-    /// The headers as they are encoded; see [`Headers`].
+    /// The encoded headers; see [`Headers`].
     pub headers: &'a [u8],
-    /// How many headers.
+    /// The number of headers.
     pub header_count: i32,
 }
 
@@ -27,7 +27,7 @@ pub struct Records<'a> {
     count: i32,
 }
 
-/// How far an iteration has come; the same section and count go on from there.
+/// The progress of an iteration, from which another one can resume over the same section and count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     at: usize,
@@ -35,34 +35,34 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Bytes of the section that were read.
+    /// Returns the bytes read of the section.
     pub fn bytes(self) -> usize {
         self.at
     }
 
-    /// Records that were read.
+    /// Returns the number of records read.
     pub fn records(self) -> i32 {
         self.index
     }
 }
 
 impl<'a> Records<'a> {
-    /// The `count` records in `section`.
+    /// Creates an iterator over the `count` records in `section`.
     pub fn new(section: &'a [u8], count: i32) -> Self {
         Self::resume(section, count, Progress::default())
     }
 
-    /// Those of the `count` records in `section` that an earlier iteration has not come to.
+    /// Creates an iterator over those of the `count` records in `section` that an earlier iteration has not read.
     pub fn resume(section: &'a [u8], count: i32, from: Progress) -> Self {
         Self { bytes: section, at: from.at, index: from.index, count }
     }
 
-    /// What `resume` takes to go on behind the last record read.
+    /// Returns the progress, with which [`Self::resume`] continues after the last record read.
     pub fn progress(&self) -> Progress {
         Progress { at: self.at, index: self.index }
     }
 
-    /// Bytes after the last record read.
+    /// Returns the number of bytes after the last record read.
     pub fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
@@ -79,7 +79,7 @@ impl<'a> Records<'a> {
         let end =
             end.filter(|end| *end <= self.bytes.len()).ok_or_else(|| self.bad("its length runs over the batch"))?;
         let bytes = &self.bytes[..end];
-        // The attributes byte of a record has no meaning yet.
+        // The attributes byte of a record is unused.
         let (timestamp_delta, at) = varlong(bytes, begin + 1)?;
         let (offset_delta, at) = varint(bytes, at)?;
         let (key, at) = self.field(bytes, at)?;
@@ -130,12 +130,12 @@ pub struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// The headers of `record`.
+    /// Creates an iterator over the headers of `record`.
     pub fn new(record: &Record<'a>) -> Self {
         Self { bytes: record.headers, left: record.header_count }
     }
 
-    /// Bytes after the last header read.
+    /// Returns the bytes after the last header read.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
     }
@@ -156,7 +156,7 @@ impl<'a> Headers<'a> {
 }
 
 impl<'a> Iterator for Headers<'a> {
-    /// Key and value.
+    /// Key and value of a header.
     type Item = Result<(&'a [u8], Option<&'a [u8]>), RecordError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -169,10 +169,12 @@ impl<'a> Iterator for Headers<'a> {
     }
 }
 
-/// The record section of a whole `batch`, decompressed into `scratch` when it is compressed, to at most `max` bytes.
+/// Returns the record section of a complete `batch`, decompressed into `scratch` if it is compressed, at most `max`
+/// bytes.
 ///
 /// # Errors
-/// An old message, which has no such section; an unknown codec, bytes that do not decompress, or more than `max` of them.
+/// For an old message, which has no such section; for an unknown codec; when the bytes cannot be decompressed or
+/// exceed `max`.
 pub fn records_section<'a>(
     header: &BatchHeader,
     batch: &'a [u8],

@@ -1,32 +1,32 @@
-//! What a producer sent for one partition, before anything of it is believed: where its batches begin and end.
+//! The unvalidated records of a producer for one partition, and the positions of their batches.
 //!
-//! Every header is read once, here; the request's version, the partition and validation ask this for what they need.
+//! Every header is parsed once, here. The checks of version, partition and content use the parsed headers.
 
 use super::{BatchHeader, Compression, InvalidBatch, RecordError};
 
 /// The records of one partition in a Produce.
 #[derive(Debug)]
 pub struct SentRecords<'a> {
-    /// Batches one after the other, or a set of old messages.
+    /// Concatenated batches, or a set of old messages.
     pub bytes: &'a mut [u8],
     form: Form,
 }
 
-/// What the bytes are.
+/// The form of the bytes.
 #[derive(Debug)]
 pub enum Form {
-    /// No byte at all.
+    /// No bytes.
     Empty,
-    /// One v2 batch, as producers send it.
+    /// One v2 batch: the usual case.
     Batch(BatchHeader),
     /// Several v2 batches.
     Batches(Vec<BatchHeader>),
-    /// Messages of format v0 or v1, not looked at yet.
+    /// Messages of format v0 or v1, not parsed yet.
     MessageSet(i8),
 }
 
 impl Form {
-    /// The headers of the v2 batches; none of old messages.
+    /// Returns the headers of the v2 batches; empty for old messages.
     pub fn headers(&self) -> &[BatchHeader] {
         match self {
             Self::Empty | Self::MessageSet(_) => &[],
@@ -37,10 +37,10 @@ impl Form {
 }
 
 impl<'a> SentRecords<'a> {
-    /// Finds the batches in `bytes`: each is whole, and nothing stands between or behind them.
+    /// Parses the batches in `bytes`. Each must be complete, with no bytes between or after them.
     ///
     /// # Errors
-    /// `Corrupt` for a header that is none; `InvalidRecord` where the bytes end first, so that there is no batch.
+    /// `Corrupt` for an invalid header; `InvalidRecord` if a batch is longer than the bytes.
     pub fn find(bytes: &'a mut [u8]) -> Result<Self, InvalidBatch> {
         let form = match bytes.get(16) {
             None if bytes.is_empty() => Form::Empty,
@@ -63,39 +63,39 @@ impl<'a> SentRecords<'a> {
         Ok(Self { bytes, form })
     }
 
-    /// The headers of the v2 batches; none of old messages.
+    /// Returns the headers of the v2 batches; empty for old messages.
     pub fn headers(&self) -> &[BatchHeader] {
         self.form.headers()
     }
 
-    /// The bytes, and what they are.
+    /// Returns the bytes and their form.
     pub fn into_parts(self) -> (&'a mut [u8], Form) {
         (self.bytes, self.form)
     }
 
-    /// Whether there is nothing.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         matches!(self.form, Form::Empty)
     }
 
-    /// The format of messages from before v2, where it is one.
+    /// Returns the message format if it is older than v2.
     pub fn old_format(&self) -> Option<i8> {
         if let Form::MessageSet(magic) = self.form { Some(magic) } else { None }
     }
 
-    /// Whether some batch is in `codec`.
+    /// Returns whether a batch uses `codec`.
     pub fn has_codec(&self, codec: Compression) -> bool {
         self.headers().iter().any(|header| header.compression() == Ok(codec))
     }
 
-    /// Whether some batch is part of a transaction.
+    /// Returns whether a batch is transactional.
     pub fn is_transactional(&self) -> bool {
         self.headers().iter().any(BatchHeader::is_transactional)
     }
 }
 
-/// The header of a whole batch. One that says less than a header is corrupt; one that says more than was sent is no batch
-/// at all (Kafka's `ByteBufferLogInputStream`).
+/// Parses the header of a complete batch. A size below that of a header is corrupt. A size beyond the sent bytes is
+/// an invalid record (Kafka's `ByteBufferLogInputStream`).
 fn next_header(bytes: &[u8]) -> Result<BatchHeader, InvalidBatch> {
     let none = |reason| InvalidBatch::InvalidRecord { records: Vec::new(), reason };
     let header = BatchHeader::parse(bytes).map_err(|error| match error {

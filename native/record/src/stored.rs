@@ -1,7 +1,7 @@
-//! The records of a batch as it lies in a segment, of whatever format, with their absolute places.
+//! The records of a stored batch of any format, with their absolute offsets.
 //!
-//! For what reads logs that an old Kafka has written: looking up by time, converting. What knows that it has v2 before it
-//! uses [`super::Records`].
+//! For readers of logs with old message formats: timestamp lookup and conversion. Code that only reads v2 uses
+//! [`super::Records`].
 
 use std::ops::ControlFlow;
 
@@ -9,16 +9,16 @@ use super::message::Message;
 use super::message_set::{Inner, decompress_set};
 use super::{BatchHeader, Compression, Headers, RecordError, Records, TimestampType, records_section};
 
-/// A record with its offset and time.
+/// A record with its offset and timestamp.
 #[derive(Clone, Debug)]
 pub struct StoredRecord<'a> {
     /// Its offset in the log.
     pub offset: i64,
-    /// Its time, ms: the producer's or the broker's as the batch says; -1 for none.
+    /// Its timestamp, ms, by the batch's timestamp type; -1 for none.
     pub timestamp: i64,
     pub key: Option<&'a [u8]>,
     pub value: Option<&'a [u8]>,
-    /// The headers; none before v2.
+    /// The headers; `None` before v2.
     pub headers: Option<Headers<'a>>,
 }
 
@@ -29,11 +29,11 @@ impl<'a> From<Message<'a>> for StoredRecord<'a> {
     }
 }
 
-/// Visits the records of a whole `batch` until `visit` breaks. Compressed ones decompress into `scratch`, to at most `max`
-/// bytes. Checksums are not looked at.
+/// Calls `visit` with the records of a complete `batch` until `visit` breaks. Decompresses into `scratch`, at most
+/// `max` bytes. Does not verify checksums.
 ///
 /// # Errors
-/// What does not decompress, or is malformed.
+/// When the batch cannot be decompressed or is malformed.
 pub fn visit_records(
     header: &BatchHeader,
     batch: &[u8],
@@ -72,10 +72,11 @@ pub fn visit_records(
     Ok(())
 }
 
-/// The offset of a stored batch's first record: what a compressed message of v0 or v1 has inside only.
+/// Returns the offset of a stored batch's first record. For a compressed message of v0 or v1, that requires
+/// decompression.
 ///
 /// # Errors
-/// A message that does not decompress, or is malformed.
+/// When a message cannot be decompressed or is malformed.
 pub fn first_offset(header: &BatchHeader, batch: &[u8], scratch: &mut Vec<u8>, max: usize) -> Result<i64, RecordError> {
     if header.magic >= 2 || header.compression()? == Compression::None {
         return Ok(header.base_offset);

@@ -1,17 +1,18 @@
-//! From a set of v0 or v1 messages to one v2 batch, checked on the way (Kafka's `LogValidator`, where it converts).
+//! Conversion of a set of v0 or v1 messages to one v2 batch, with validation (Kafka's `LogValidator`, where it
+//! converts).
 //!
-//! Whether a record's offset is sound does not matter: the leader assigns new ones.
+//! The records' offsets are not checked: the leader assigns new ones.
 
 use super::blame::{Fault, MOST_NAMED, refuse};
 use super::message::{Message, Messages};
 use super::message_set::{Inner, decompress_set};
 use super::{BatchBuilder, BatchHeader, Codec, Compression, InvalidBatch, RecordError, TimestampType, ValidateRules};
 
-/// Appends the messages of `set` to `out` as one batch in `codec`, where that is given, else in their own. A wrapper
-/// decompresses into `scratch`.
+/// Converts the messages of `set` to one batch and appends it to `out`, with `codec` or else with the messages' own
+/// codec. Decompresses a wrapper into `scratch`.
 ///
 /// # Errors
-/// The first thing found wrong with the set, or all that is wrong with its records; see [`InvalidBatch`].
+/// The first error of the set, or all errors of its records; see [`InvalidBatch`].
 pub fn up_convert(
     set: &[u8],
     rules: &ValidateRules,
@@ -46,7 +47,7 @@ pub fn up_convert(
     Ok(header)
 }
 
-/// What can be checked of a message without decompressing it.
+/// Performs the checks of a message that do not need decompression.
 fn check_message<'a>(
     message: Result<Message<'a>, RecordError>,
     rules: &ValidateRules,
@@ -69,7 +70,7 @@ fn wrong(reason: String) -> InvalidBatch {
     InvalidBatch::InvalidRecord { records: Vec::new(), reason }
 }
 
-/// What is wrong with a set that was decompressed.
+/// Converts an error in a decompressed set.
 fn invalid(error: RecordError) -> InvalidBatch {
     match error {
         RecordError::Message { .. } => wrong(error.to_string()),
@@ -85,7 +86,7 @@ fn unreadable(error: RecordError) -> InvalidBatch {
     }
 }
 
-/// The records so far, and what is wrong with them.
+/// The records so far, and their errors.
 struct Collected<'a> {
     rules: &'a ValidateRules,
     builder: Option<BatchBuilder>,
@@ -98,7 +99,7 @@ impl Collected<'_> {
         self.builder.get_or_insert_with(|| BatchBuilder::new(codec.compression, codec.level, usize::MAX));
     }
 
-    /// Takes a record, or what is wrong with it; `outer` is its wrapper, or itself.
+    /// Adds a record, or its errors. `outer` is its wrapper, or the message itself.
     fn add(&mut self, message: &Message<'_>, outer: &Message<'_>) -> Result<(), InvalidBatch> {
         let fault = if outer.timestamp_type() == TimestampType::LogAppendTime {
             Some(Fault::of_time(self.index, "its timestamp is of type LogAppendTime; a producer sends CreateTime"))

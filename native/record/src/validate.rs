@@ -1,7 +1,7 @@
-//! What a leader checks of a producer's batch before it takes it (Kafka's `LogValidator`, for format v2).
+//! Validation of a producer's batch by the leader (Kafka's `LogValidator`, for format v2).
 //!
-//! Two passes over the bytes: the checksum, and one light walk that only says yes or no ([`walk`]). What is wrong with
-//! a batch that the walk refuses is found by a second, careful one ([`blame`]).
+//! It makes two passes over the bytes: the checksum, and one fast walk that only accepts or rejects the batch
+//! ([`walk`]). A slow walk ([`blame`]) then finds the reason for a rejection.
 
 use std::ops::RangeInclusive;
 
@@ -11,7 +11,7 @@ use super::records::records_section;
 use super::walk::walk;
 use super::{BatchHeader, Compression, HEADER_LEN, InvalidBatch, RecordError, TimestampType};
 
-/// The rules of a topic, and the time.
+/// The rules of a topic, and the current time.
 #[derive(Clone, Copy, Debug)]
 pub struct ValidateRules {
     pub max_message_bytes: usize,
@@ -23,14 +23,14 @@ pub struct ValidateRules {
     pub timestamp_after_max_ms: i64,
     /// The broker's clock, ms since 1970.
     pub now_ms: i64,
-    /// Whether every record has to have a key (compacted topics).
+    /// Whether every record must have a key (compacted topics).
     pub require_keys: bool,
-    /// The most that a compressed batch may decompress to.
+    /// The most bytes that a compressed batch may decompress to.
     pub max_decompressed_bytes: usize,
 }
 
 impl ValidateRules {
-    /// The earliest and the latest timestamp that a record may have, ms. Under LogAppendTime any will do.
+    /// Returns the earliest and the latest allowed timestamp of a record, ms. Under LogAppendTime all are allowed.
     pub(super) fn bounds(&self) -> RangeInclusive<i64> {
         match self.timestamp_type {
             TimestampType::CreateTime => {
@@ -42,10 +42,10 @@ impl ValidateRules {
     }
 }
 
-/// Checks one whole batch as a producer sent it; see [`validate_headed`].
+/// Validates one complete batch of a producer; see [`validate_headed`].
 ///
 /// # Errors
-/// As [`validate_headed`], and what [`BatchHeader::parse`] refuses.
+/// As [`validate_headed`], and the errors of [`BatchHeader::parse`].
 pub fn validate_batch(batch: &[u8], rules: &ValidateRules, scratch: &mut Vec<u8>) -> Result<BatchHeader, InvalidBatch> {
     let header = BatchHeader::parse(batch).map_err(|error| match error {
         RecordError::Magic(magic) => InvalidBatch::UnsupportedFormat(magic),
@@ -58,14 +58,14 @@ pub fn validate_batch(batch: &[u8], rules: &ValidateRules, scratch: &mut Vec<u8>
     validate_headed(header, batch, rules, scratch)
 }
 
-/// Checks one whole batch whose header has been read: size, checksum, attributes, offsets, counts, the structure of every
-/// record, keys and timestamps. Compressed records are decompressed into `scratch`.
+/// Validates one complete batch with a parsed header: size, checksum, attributes, offsets, counts, the structure of
+/// every record, keys and timestamps. Decompresses compressed records into `scratch`.
 ///
-/// The header that comes back has the largest timestamp of the records, whatever the batch says; the caller writes it
-/// into the batch where the two differ ([`BatchHeader::set_max_timestamp`]), as Kafka does.
+/// The returned header has the true largest timestamp of the records. If the batch has another one, the caller writes
+/// it to the batch ([`BatchHeader::set_max_timestamp`]), as Kafka does.
 ///
 /// # Errors
-/// The first thing found wrong with the batch, or all that is wrong with its records; see [`InvalidBatch`].
+/// The first error of the batch, or all errors of its records; see [`InvalidBatch`].
 pub fn validate_headed(
     mut header: BatchHeader,
     batch: &[u8],
@@ -98,7 +98,7 @@ fn refuse<T>(reason: String) -> Result<T, InvalidBatch> {
     Err(InvalidBatch::InvalidRecord { records: Vec::new(), reason })
 }
 
-/// What can be checked with the header alone.
+/// Performs the checks that need only the header.
 fn check_header(header: &BatchHeader) -> Result<(), InvalidBatch> {
     if header.base_offset != 0 {
         return refuse(format!("a batch with base offset {}; a producer's begins at 0", header.base_offset));

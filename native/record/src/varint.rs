@@ -1,11 +1,11 @@
-//! Variable-length integers of the record format: 7 bits a byte, lowest first; signed ones zigzag-coded (Protocol
-//! Buffers' encoding; Kafka's `ByteUtils`).
+//! Variable-length integers of the record format: 7 bits per byte, lowest first; signed ones are zigzag-encoded (the
+//! encoding of Protocol Buffers; Kafka's `ByteUtils`).
 
 use super::RecordError;
 
-/// Bytes of the longest varint.
+/// Size of the longest varint in bytes.
 pub const MAX_VARINT: usize = 5;
-/// Bytes of the longest varlong.
+/// Size of the longest varlong in bytes.
 pub const MAX_VARLONG: usize = 10;
 
 /// Maps small magnitudes of either sign to small unsigned numbers.
@@ -34,10 +34,10 @@ pub fn put_unsigned(out: &mut Vec<u8>, mut value: u64) {
     out.extend_from_slice(&bytes[..=len]);
 }
 
-/// Bytes that [`write_unsigned`] may touch behind what it writes.
+/// Number of bytes after the end that [`write_unsigned`] may overwrite.
 pub(super) const SLACK: usize = MAX_VARLONG;
 
-/// Writes an unsigned varint at `at`; where it ends. `bytes` reaches at least [`SLACK`] beyond `at`.
+/// Writes an unsigned varint at `at`. Returns the end. `bytes` must reach at least [`SLACK`] beyond `at`.
 #[inline(always)]
 pub(super) fn write_unsigned(bytes: &mut [u8], at: usize, mut value: u64) -> usize {
     let room = &mut bytes[at..at + SLACK];
@@ -60,7 +60,7 @@ pub(super) fn write_unsigned(bytes: &mut [u8], at: usize, mut value: u64) -> usi
     at + len + 1
 }
 
-/// Appends a zigzag varint or varlong; the two encodings agree.
+/// Appends a zigzag varint or varlong, which have the same encoding.
 pub fn put_varlong(out: &mut Vec<u8>, value: i64) {
     put_unsigned(out, zigzag(value));
 }
@@ -70,30 +70,29 @@ pub fn put_varint(out: &mut Vec<u8>, value: i32) {
     put_varlong(out, i64::from(value));
 }
 
-/// Bytes of an unsigned varint.
+/// Returns the size of an unsigned varint in bytes.
 pub const fn unsigned_len(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-/// Bytes of a zigzag varint or varlong.
+/// Returns the size of a zigzag varint or varlong in bytes.
 pub const fn varlong_len(value: i64) -> usize {
     unsigned_len(zigzag(value))
 }
 
-/// Reads an unsigned varint of at most `max` bytes at `at`; the value and where it ends.
+/// Reads an unsigned varint of at most `max` bytes at `at`. Returns the value and its end.
 ///
 /// # Errors
-/// [`RecordError::Truncated`] when the bytes end first, [`RecordError::Varint`] when it does not end within `max` bytes
-/// or 64 bits.
+/// [`RecordError::Truncated`] when the bytes end too early, [`RecordError::Varint`] when it does not end within `max`
+/// bytes or 64 bits.
 #[inline(always)]
 pub fn unsigned(bytes: &[u8], at: usize, max: usize) -> Result<(u64, usize), RecordError> {
     try_unsigned(bytes, at, max).ok_or_else(|| what_is_wrong(bytes, at, max))
 }
 
-/// [`unsigned`] for hot loops, which find out what is wrong on a second, careful walk.
+/// [`unsigned`] for hot loops, which find the reason of an error in a second, slow walk.
 ///
-/// Lengths, deltas and counts have one to three bytes: one load covers these, and the branches fall the same way from
-/// record to record.
+/// Lengths, deltas and counts have one to three bytes. One load covers these, and the branches are predictable.
 #[inline(always)]
 pub(super) fn try_unsigned(bytes: &[u8], at: usize, max: usize) -> Option<(u64, usize)> {
     let Some(head) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) else { return unsigned_slow(bytes, at, max) };
@@ -109,7 +108,7 @@ pub(super) fn try_unsigned(bytes: &[u8], at: usize, max: usize) -> Option<(u64, 
     }
 }
 
-/// A varint of up to eight bytes, which begins `word`, without a branch for its length.
+/// Decodes a varint of up to eight bytes at the start of `word`, without a branch on its length.
 #[inline]
 fn unsigned_in_word(word: u64, at: usize, max: usize) -> Option<(u64, usize)> {
     let ends = !word & 0x8080_8080_8080_8080;
@@ -117,7 +116,8 @@ fn unsigned_in_word(word: u64, at: usize, max: usize) -> Option<(u64, usize)> {
         return None;
     }
     let len = ends.trailing_zeros() as usize / 8 + 1;
-    // Keeps the bytes up to the last one, then draws their bits together: by pairs, by pairs of pairs, by halves.
+    // Keeps the bytes up to the last one, then joins their 7-bit groups: first pairs, then pairs of pairs, then
+    // halves.
     let bytes = word & (ends ^ (ends - 1));
     let pairs = bytes & 0x007f_007f_007f_007f | (bytes & 0x7f00_7f00_7f00_7f00) >> 1;
     let fours = pairs & 0x0000_3fff_0000_3fff | (pairs & 0x3fff_0000_3fff_0000) >> 2;
@@ -149,10 +149,10 @@ fn what_is_wrong(bytes: &[u8], at: usize, max: usize) -> RecordError {
     }
 }
 
-/// Reads a zigzag varint at `at`; the value and where it ends.
+/// Reads a zigzag varint at `at`. Returns the value and its end.
 ///
 /// # Errors
-/// Those of [`unsigned`], and [`RecordError::Varint`] beyond 32 bits.
+/// The errors of [`unsigned`], and [`RecordError::Varint`] beyond 32 bits.
 #[inline(always)]
 pub fn varint(bytes: &[u8], at: usize) -> Result<(i32, usize), RecordError> {
     let (value, end) = unsigned(bytes, at, MAX_VARINT)?;
@@ -160,10 +160,10 @@ pub fn varint(bytes: &[u8], at: usize) -> Result<(i32, usize), RecordError> {
     Ok((unzigzag(u64::from(value)) as i32, end))
 }
 
-/// Reads a zigzag varlong at `at`; the value and where it ends.
+/// Reads a zigzag varlong at `at`. Returns the value and its end.
 ///
 /// # Errors
-/// Those of [`unsigned`].
+/// The errors of [`unsigned`].
 #[inline(always)]
 pub fn varlong(bytes: &[u8], at: usize) -> Result<(i64, usize), RecordError> {
     let (value, end) = unsigned(bytes, at, MAX_VARLONG)?;

@@ -1,4 +1,5 @@
-//! Snappy as Kafka's Java clients frame it (xerial's `SnappyOutputStream`), and bare, as librdkafka writes it.
+//! Snappy in the framing of Kafka's Java clients (xerial's `SnappyOutputStream`), and unframed, as librdkafka writes
+//! it.
 //!
 //! Frame: 8 bytes magic, two 32-bit version numbers, then blocks of a 32-bit length and a snappy block each.
 
@@ -9,10 +10,10 @@ const HEADER: [u8; 16] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0, 0, 0, 0, 
 /// xerial's default block size.
 const BLOCK: usize = 32 << 10;
 
-/// Snappy's longest copy makes 64 bytes of three.
+/// The longest copy in snappy produces 64 bytes from three.
 const MOST_FROM_A_BYTE: usize = 22;
 
-/// Appends `source` to `out` in xerial's framing.
+/// Compresses `source` and appends it to `out` in xerial's framing.
 pub fn compress(source: &[u8], out: &mut Vec<u8>) -> Result<(), snap::Error> {
     out.extend_from_slice(&HEADER);
     let mut encoder = snap::raw::Encoder::new();
@@ -26,7 +27,7 @@ pub fn compress(source: &[u8], out: &mut Vec<u8>) -> Result<(), snap::Error> {
     Ok(())
 }
 
-/// Appends what `source` decompresses to, framed or bare, to `out`; at most `max` bytes.
+/// Decompresses `source`, framed or not, and appends it to `out`, at most `max` bytes.
 pub fn decompress(source: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), RecordError> {
     let before = out.len();
     let done = if source.starts_with(&MAGIC) { framed(source, max, out) } else { block(source, max, out) };
@@ -41,7 +42,7 @@ fn framed(source: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), RecordErro
     let bad = |reason: &str| RecordError::Compressed { codec: Compression::Snappy, reason: reason.into() };
     let mut rest = source.get(HEADER.len()..).ok_or_else(|| bad("the frame's header is cut"))?;
     while let Some((length, tail)) = rest.split_first_chunk::<4>() {
-        // Streams may be strung together; a block of the length that the magic spells is impossible.
+        // Streams may be concatenated. The magic cannot be a block length.
         if rest.starts_with(&MAGIC) {
             rest = rest.get(HEADER.len()..).ok_or_else(|| bad("the frame's header is cut"))?;
             continue;
@@ -64,7 +65,7 @@ fn block(packed: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), RecordError
     if length > max {
         return Err(RecordError::TooLarge { codec, limit: max });
     }
-    // A stated length that no such block can reach is refused before memory is taken for it.
+    // A length that no block can reach is rejected before memory is allocated.
     if length > packed.len().saturating_mul(MOST_FROM_A_BYTE) {
         let reason = format!("{} bytes state that they decompress to {length}", packed.len());
         return Err(RecordError::Compressed { codec, reason });

@@ -1,10 +1,10 @@
-//! The changes of the file system that a log makes, as values.
+//! The file system changes of a log, as values.
 
 use std::fs::File;
 use std::path::Path;
 
-/// A change of the file system, as the fault-injecting layer sees it; and what needs a descriptor or memory and changes
-/// nothing.
+/// A file system change for the fault-injecting layer, or a call without a change that needs a file descriptor or
+/// memory.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(test), allow(dead_code, reason = "the fields are what the tests' layer looks at"))]
 pub enum Change<'a> {

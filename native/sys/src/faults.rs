@@ -1,8 +1,10 @@
-//! The tests' file layer: records every change below a directory, makes changes fail, and says what a crash may leave.
+//! The file layer of the tests: records every change below a directory, injects failures, and computes the state
+//! after a crash.
 //!
-//! Owns the model of a crash. Data that was not synced is there, gone, torn or mixed with zeros, each file by itself. Names
-//! change in the order of the calls, as every journaling file system does it, but how far they have got is known only from
-//! the last sync of their directory, which keeps what it holds when it is itself renamed. It must not know what a log is. It exists in test builds only.
+//! Owns the model of a crash. Data that was not synced is present, lost, torn or mixed with zeros, for each file
+//! separately. Names change in the order of the calls, as in every journaling file system. How many of these changes
+//! survive is known only from the last sync of the directory. A directory keeps its names when it is itself renamed.
+//! Must not know logs. Exists in test builds only.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,12 +19,12 @@ use parking_lot::Mutex;
 
 use super::change::Change;
 
-/// Layers in force; changes elsewhere cost one load.
+/// Number of active layers. Without any, a change costs one load.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-/// By the directory that each watches. A change elsewhere does not keep a layer alive beyond its test.
+/// The layers, by the directory that each watches. A change elsewhere does not keep a layer alive beyond its test.
 static LAYERS: Mutex<Vec<(PathBuf, Weak<FaultLayer>)>> = Mutex::new(Vec::new());
 
-/// A change, by what it does and to which path.
+/// A change: its kind and its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Done {
     Open(PathBuf),
@@ -55,12 +57,12 @@ impl Done {
         }
     }
 
-    /// Whether it changes the file system, or what of it is on the device.
+    /// Returns whether it changes the file system or its durable state.
     fn is_change(&self) -> bool {
         !matches!(self, Self::Open(_) | Self::Map(_))
     }
 
-    /// Whether other files than the one that it names may be there, or not be there, afterwards.
+    /// Returns whether it may create or remove other files than the named one.
     fn changes_names(&self) -> bool {
         match self {
             Self::Create(_) | Self::MakeDirectory(_) | Self::Rename(..) | Self::Remove(_) => true,
@@ -90,7 +92,7 @@ fn path_of(file: &File) -> PathBuf {
     fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default()
 }
 
-/// A file at one moment: its identity (which outlives a rename, and is not given twice) and its bytes.
+/// A file at one moment: its bytes and its identity, which is unique and survives a rename.
 #[derive(Clone, Debug)]
 struct Node {
     identity: usize,
@@ -98,7 +100,7 @@ struct Node {
     bytes: Arc<Vec<u8>>,
 }
 
-/// A directory at one moment: its identity outlives a rename, too.
+/// A directory at one moment. Its identity survives a rename too.
 #[derive(Clone, Copy, Debug)]
 struct Directory {
     identity: usize,
@@ -122,7 +124,7 @@ impl Tree {
     }
 }
 
-/// What was done, and what readers then saw.
+/// A change, and the state that readers saw afterwards.
 #[derive(Clone, Debug)]
 struct Step {
     done: Option<Done>,
@@ -134,20 +136,20 @@ type Verdict = dyn FnMut(&Done) -> Option<io::Error> + Send;
 struct State {
     steps: Vec<Step>,
     recording: bool,
-    /// A change is looked for in the file that it names alone.
+    /// Whether a change is recorded only for the file that it names.
     named_only: bool,
     verdict: Option<Box<Verdict>>,
     identities: usize,
 }
 
-/// The layer over one directory; in force until it is dropped.
+/// The layer over one directory. It is active until it is dropped.
 pub struct FaultLayer {
     root: PathBuf,
     state: Mutex<State>,
 }
 
 impl FaultLayer {
-    /// Watches everything below `root`, which exists.
+    /// Watches everything below `root`, which must exist.
     pub fn over(root: &Path) -> Arc<Self> {
         let root = root.canonicalize().expect("the directory exists");
         let state = State { steps: Vec::new(), recording: false, named_only: false, verdict: None, identities: 0 };
@@ -157,26 +159,26 @@ impl FaultLayer {
         layer
     }
 
-    /// Records from now on.
+    /// Starts recording.
     pub fn record(&self) {
         let mut state = self.state.lock();
         state.recording = true;
         self.note(&mut state, None);
     }
 
-    /// Records from now on, and looks for a change in the file that it names alone: what is stored to a mapping is seen
-    /// when that file is synced, when names change, and in the end. For layers that live long.
+    /// Starts recording, and compares only the named file after a change. Stores to a mapping are seen when that file
+    /// is synced, when names change, and at the end. For long-lived layers.
     pub fn record_named(&self) {
         self.state.lock().named_only = true;
         self.record();
     }
 
-    /// Changes recorded so far.
+    /// Returns the number of recorded changes.
     pub fn count(&self) -> usize {
         self.state.lock().steps.len().saturating_sub(1)
     }
 
-    /// Asks `verdict` about everything from now on: an error is what it ends with, undone.
+    /// Calls `verdict` before every later call. If it returns an error, the call fails with it and has no effect.
     pub fn fail_when(&self, verdict: impl FnMut(&Done) -> Option<io::Error> + Send + 'static) {
         self.state.lock().verdict = Some(Box::new(verdict));
     }
@@ -199,7 +201,7 @@ impl FaultLayer {
             && let Some(named) = done.as_ref().filter(|done| !done.changes_names())
         {
             let mut tree = step.tree.clone();
-            // A file that has lost its name is nobody's after a crash.
+            // A file without a name is lost after a crash.
             if let (Some(node), Ok(bytes)) = (tree.files.get_mut(named.path()), fs::read(named.path())) {
                 node.bytes = Arc::new(bytes);
             }
@@ -234,7 +236,7 @@ impl FaultLayer {
         state.steps.push(Step { done, tree });
     }
 
-    /// What a crash now leaves below another root, by path relative to it.
+    /// Returns the files after a crash at this moment, by path relative to the root.
     pub fn crash_now(&self, how: Crash) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut state = self.state.lock();
         self.note(&mut state, None);
@@ -243,7 +245,7 @@ impl FaultLayer {
         self.crash(cut, how)
     }
 
-    /// What a crash after the first `cut` changes leaves below another root, by path relative to it.
+    /// Returns the files after a crash that follows the first `cut` changes, by path relative to the root.
     pub fn crash(&self, cut: usize, how: Crash) -> BTreeMap<PathBuf, Vec<u8>> {
         let state = self.state.lock();
         let steps = &state.steps[..=cut];
@@ -253,7 +255,7 @@ impl FaultLayer {
     }
 }
 
-/// What a crash leaves, as it is found out from the root downward.
+/// The files that a crash leaves, computed from the root downward.
 struct Remains<'a> {
     steps: &'a [Step],
     how: Crash,
@@ -262,8 +264,8 @@ struct Remains<'a> {
 }
 
 impl Remains<'_> {
-    /// Lays out a directory under the name that it has after the crash: its own names are those of some moment since it was
-    /// last synced, wherever it was then.
+    /// Computes a directory under its name after the crash. It has its names of some moment since its last sync,
+    /// wherever the directory was then.
     fn lay_out(&mut self, identity: usize, place: &Path) {
         let (steps, cut) = (self.steps, self.steps.len() - 1);
         let is_sync = |step: &Step| match &step.done {
@@ -306,14 +308,14 @@ impl Drop for FaultLayer {
     }
 }
 
-/// How a crash treats what was not synced.
+/// The effect of a crash on data that was not synced.
 #[derive(Clone, Copy, Debug)]
 pub enum Crash {
-    /// The process ended, the system went on: everything is there.
+    /// The process crashed, the system did not: all data is present.
     OfTheProcess,
-    /// The power went, and everything that was not synced with it.
+    /// A power failure that loses all data that was not synced.
     LosingAll,
-    /// The power went, and what was not synced is there in part; the number chooses which.
+    /// A power failure after which data that was not synced is partly present. The number is the random seed.
     Torn(u64),
 }
 
@@ -326,7 +328,7 @@ impl Crash {
     }
 }
 
-/// Does `act` under the layer that watches the path, if one does.
+/// Runs `act` under the layer that watches the path, if there is one.
 pub fn perform<T>(change: Change<'_>, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     if COUNT.load(Ordering::SeqCst) == 0 {
         return act();
@@ -342,7 +344,7 @@ pub fn perform<T>(change: Change<'_>, act: impl FnOnce() -> io::Result<T>) -> io
     }
 }
 
-/// Visits the directory and everything below it.
+/// Visits a directory and everything below it.
 fn walk(directory: &Path, visit: &mut impl FnMut(&Path)) {
     visit(directory);
     for entry in fs::read_dir(directory).expect("a directory of the test") {
@@ -351,7 +353,7 @@ fn walk(directory: &Path, visit: &mut impl FnMut(&Path)) {
     }
 }
 
-/// What a file held when it was last seen.
+/// Returns the last recorded content of a file.
 fn content(steps: &[Step], identity: usize) -> Option<Arc<Vec<u8>>> {
     let in_tree = |step: &Step| {
         let mut nodes = step.tree.files.values();
@@ -360,22 +362,23 @@ fn content(steps: &[Step], identity: usize) -> Option<Arc<Vec<u8>>> {
     steps.iter().rev().find_map(in_tree)
 }
 
-/// What a file held when it was last synced.
+/// Returns the content of a file at its last sync.
 fn synced_content(steps: &[Step], identity: usize) -> Option<Arc<Vec<u8>>> {
     let synced = |step: &Step| match &step.done {
         Some(Done::Sync(path)) => {
             step.tree.files.get(path).filter(|node| node.identity == identity).map(|n| n.bytes.clone())
         }
-        // It holds all files, wherever they lie.
+        // It covers all files.
         Some(Done::SyncFileSystem(_)) => content(std::slice::from_ref(step), identity),
         _ => None,
     };
-    // What was there when the recording began is on the device.
+    // Files that existed when the recording began are on the device.
     let first = || content(&steps[..1], identity);
     steps.iter().rev().find_map(synced).or_else(first)
 }
 
-/// A mixture of what was synced and what was there, in sectors; zeros where the length was written before the data.
+/// Returns a mixture of synced and current content, by sector. Zeros appear where the length was written before the
+/// data.
 fn torn(synced: &[u8], now: &[u8], dice: &mut Dice) -> Vec<u8> {
     const SECTOR: usize = 16;
     let (shorter, longer) = (synced.len().min(now.len()), synced.len().max(now.len()));
@@ -401,7 +404,7 @@ fn torn(synced: &[u8], now: &[u8], dice: &mut Dice) -> Vec<u8> {
     bytes
 }
 
-/// Numbers that look random and are the same in every run (SplitMix64).
+/// A deterministic random number generator (SplitMix64).
 struct Dice(u64);
 
 impl Dice {

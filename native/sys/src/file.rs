@@ -1,8 +1,8 @@
-//! What the log asks of a file: made, named, written, cut, synced, blocks reserved ahead.
+//! File operations of a log: create, rename, write, truncate, sync, preallocate.
 //!
-//! Owns the choice between the Linux call and its portable fallback, and the one way through which every change of a log's
-//! files goes: the tests' fault-injecting layer (`faults`) stands there, and a production build has nothing in its place.
-//! It must not know what the bytes are.
+//! Owns the choice between the Linux call and its portable fallback. Every change of a log's files passes through
+//! this module, so that the fault-injecting layer of the tests (`faults`) can intercept it. Production builds have no
+//! such layer. Must not know the content of files.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -14,12 +14,13 @@ use std::path::Path;
 
 use crate::change::Change;
 
-/// Bytes of a page. A regular file's first page is read at once, so that a read of less than a page ends with the file.
+/// Size of a page in bytes. The first page of a regular file is read at once, so a read of less than a page reaches
+/// the end of the file.
 pub const PAGE: usize = 4096;
 #[cfg(target_os = "linux")]
 const DIRECTORY_CHUNK: usize = 32 << 10;
 
-/// Does `act`, unless the tests' layer has another idea.
+/// Runs `act`, unless the fault-injecting layer of the tests replaces its result.
 #[inline]
 pub(crate) fn change<T>(what: Change<'_>, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     #[cfg(any(test, feature = "fault-injection"))]
@@ -31,18 +32,18 @@ pub(crate) fn change<T>(what: Change<'_>, act: impl FnOnce() -> io::Result<T>) -
     }
 }
 
-/// Whether the process or the system has run out of descriptors or memory: the same call may succeed later, and says
-/// nothing about the disk.
+/// Returns whether the error is a lack of file descriptors or memory. The same call may succeed later, and the disk
+/// may be fine.
 #[must_use]
 pub fn is_exhaustion(error: &io::Error) -> bool {
     match error.raw_os_error() {
         Some(number) => matches!(number, libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN),
-        // An allocation of Rust that failed has no number.
+        // A failed allocation in Rust has no error number.
         None => error.kind() == io::ErrorKind::OutOfMemory,
     }
 }
 
-/// The error of a sync is final whatever its number is: pages may be lost, and no second try finds that out.
+/// Returns a sync error that is never taken for exhaustion: pages may be lost, and a retry would not report it.
 fn final_error(error: io::Error) -> io::Error {
     if is_exhaustion(&error) { io::Error::from_raw_os_error(libc::EIO) } else { error }
 }
@@ -50,23 +51,23 @@ fn final_error(error: io::Error) -> io::Error {
 /// Opens a file for reading.
 ///
 /// # Errors
-/// Whatever `open` says.
+/// The errors of `open`.
 pub fn open(path: &Path) -> io::Result<File> {
     change(Change::Open(path), || File::open(path))
 }
 
-/// Opens a file for reading and writing; it has to be there.
+/// Opens an existing file for reading and writing.
 ///
 /// # Errors
-/// Whatever `open` says.
+/// The errors of `open`.
 pub fn open_writable(path: &Path) -> io::Result<File> {
     change(Change::Open(path), || OpenOptions::new().read(true).write(true).open(path))
 }
 
-/// Reads a whole file. One that is smaller than a page costs an open, a read and a close.
+/// Reads a whole file. A file smaller than a page costs one open, one read and one close.
 ///
 /// # Errors
-/// Whatever `open` or `read` says.
+/// The errors of `open` and `read`.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     change(Change::Open(path), || {
         let mut file = File::open(path)?;
@@ -85,10 +86,10 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     })
 }
 
-/// The names in a directory, in no order.
+/// Returns the names in a directory, in no order.
 ///
 /// # Errors
-/// Whatever `open` or `getdents` says.
+/// The errors of `open` and `getdents`.
 pub fn names(directory: &Path) -> io::Result<Vec<OsString>> {
     change(Change::Open(directory), || list_names(directory))
 }
@@ -120,32 +121,32 @@ fn list_names(directory: &Path) -> io::Result<Vec<OsString>> {
 /// Lists a directory.
 ///
 /// # Errors
-/// Whatever `opendir` says.
+/// The errors of `opendir`.
 pub fn list(directory: &Path) -> io::Result<fs::ReadDir> {
     change(Change::Open(directory), || fs::read_dir(directory))
 }
 
-/// Maps a file into memory by `map`, which changes nothing.
+/// Maps a file into memory with `map`, which must not change the file.
 ///
 /// # Errors
-/// Whatever `mmap` says.
+/// The errors of `mmap`.
 pub fn map<T>(path: &Path, map: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     change(Change::Map(path), map)
 }
 
-/// Makes an empty file, in place of one that has its name.
+/// Creates an empty file, and replaces an existing one.
 ///
 /// # Errors
-/// Whatever `open` says.
+/// The errors of `open`.
 pub fn create(path: &Path) -> io::Result<File> {
     let how = || OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path);
     change(Change::Create(path), how)
 }
 
-/// Opens a file for reading and writing, and makes it when it is absent.
+/// Opens a file for reading and writing, and creates it when absent.
 ///
 /// # Errors
-/// Whatever `open` says.
+/// The errors of `open`.
 pub fn open_or_create(path: &Path) -> io::Result<File> {
     match open_writable(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => create(path),
@@ -153,10 +154,10 @@ pub fn open_or_create(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Opens a file for reading and writing without keeping the time of its last access, which costs every read a little.
+/// Opens a file for reading and writing without updating its access time, which makes reads cheaper.
 ///
 /// # Errors
-/// Whatever `open` says.
+/// The errors of `open`.
 pub fn open_untimed(path: &Path) -> io::Result<File> {
     change(Change::Open(path), || open_without_time(path))
 }
@@ -167,7 +168,7 @@ fn open_without_time(path: &Path) -> io::Result<File> {
     #[cfg(target_os = "linux")]
     {
         match how.clone().custom_flags(rustix::fs::OFlags::NOATIME.bits().cast_signed()).open(path) {
-            // Only the owner of a file may ask for that.
+            // Only the owner of a file may use this flag.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             opened => return opened,
         }
@@ -175,10 +176,10 @@ fn open_without_time(path: &Path) -> io::Result<File> {
     how.open(path)
 }
 
-/// Makes a directory and those above it; true when it was not there.
+/// Creates a directory and its parents. Returns true if it was absent.
 ///
 /// # Errors
-/// Whatever `mkdir` says.
+/// The errors of `mkdir`.
 pub fn make_directory(path: &Path) -> io::Result<bool> {
     if path.is_dir() {
         return Ok(false);
@@ -190,39 +191,39 @@ pub fn make_directory(path: &Path) -> io::Result<bool> {
 /// Writes all of `bytes` at `position`.
 ///
 /// # Errors
-/// Whatever `pwrite` says; a part of the bytes may be in the file then.
+/// The errors of `pwrite`. A part of the bytes may then be in the file.
 pub fn write_all_at(file: &File, bytes: &[u8], position: u64) -> io::Result<()> {
     change(Change::Write(file), || file.write_all_at(bytes, position))
 }
 
-/// Gives the file this length.
+/// Sets the length of a file.
 ///
 /// # Errors
-/// Whatever `ftruncate` says.
+/// The errors of `ftruncate`.
 pub fn set_len(file: &File, len: u64) -> io::Result<()> {
     change(Change::Resize(file), || file.set_len(len))
 }
 
-/// Renames; what had the new name is gone.
+/// Renames a file, and replaces an existing one with the new name.
 ///
 /// # Errors
-/// Whatever `rename` says.
+/// The errors of `rename`.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     change(Change::Rename(from, to), || fs::rename(from, to))
 }
 
-/// Removes a file's name.
+/// Deletes a file.
 ///
 /// # Errors
-/// Whatever `unlink` says.
+/// The errors of `unlink`.
 pub fn remove(path: &Path) -> io::Result<()> {
     change(Change::Remove(path), || fs::remove_file(path))
 }
 
-/// Asks for the blocks of `len` bytes from `position` on without changing the file's length.
+/// Preallocates `len` bytes from `position` on without changing the file's length.
 ///
-/// Returns whether they were reserved; a file system that cannot, or is full, is no error here: the write that follows
-/// shows whether there is room.
+/// Returns whether they were allocated. A full file system, or one without this call, is no error: the following
+/// write shows whether there is space.
 pub fn reserve_beyond_end(file: &File, position: u64, len: u64) -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -235,12 +236,12 @@ pub fn reserve_beyond_end(file: &File, position: u64, len: u64) -> bool {
     }
 }
 
-/// Makes sure that `len` bytes from `position` on have blocks, so that storing to a shared mapping of them cannot fail.
+/// Ensures that `len` bytes from `position` on have blocks, so that stores to a shared mapping of them cannot fail.
 ///
-/// Where the file system has no `fallocate`, zeros are written instead: the range must not hold data.
+/// If the file system has no `fallocate`, zeros are written instead: the range must not contain data.
 ///
 /// # Errors
-/// ENOSPC, EDQUOT or whatever the file system says.
+/// ENOSPC, EDQUOT or another error of the file system.
 pub fn reserve_within(file: &File, position: u64, len: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -264,10 +265,10 @@ fn write_zeros(file: &File, mut position: u64, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives back blocks reserved beyond `len`, the file's length.
+/// Frees blocks that are preallocated beyond `len`, the file's length.
 ///
 /// # Errors
-/// Whatever `ftruncate` says.
+/// The errors of `ftruncate`.
 pub fn release_beyond_end(file: &File, len: u64) -> io::Result<()> {
     set_len(file, len)
 }
@@ -275,7 +276,7 @@ pub fn release_beyond_end(file: &File, len: u64) -> io::Result<()> {
 /// Waits until the file's data (and the length needed to read it) is on the device.
 ///
 /// # Errors
-/// An error means that pages may be lost: it must never be answered by a second try, and is no [`is_exhaustion`].
+/// An error means that pages may be lost. The caller must not retry. The error is never an [`is_exhaustion`].
 pub fn sync_data(file: &File) -> io::Result<()> {
     change(Change::Sync(file), || file.sync_data()).map_err(final_error)
 }
@@ -283,13 +284,13 @@ pub fn sync_data(file: &File) -> io::Result<()> {
 /// Makes the names in `directory` durable.
 ///
 /// # Errors
-/// Whatever opening the directory says, and [`Directory::sync`].
+/// The errors of opening the directory and of [`Directory::sync`].
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
     Directory::open(directory)?.sync()
 }
 
-/// A directory whose names are to be made durable: opened before they are changed, so that the change does not end
-/// half done for want of a descriptor.
+/// A directory whose changed names must become durable. It is opened before the change, so that the change is not
+/// left half done for lack of a file descriptor.
 #[derive(Debug)]
 pub struct Directory<'a> {
     path: &'a Path,
@@ -300,7 +301,7 @@ impl<'a> Directory<'a> {
     /// Opens the directory.
     ///
     /// # Errors
-    /// Whatever `open` says.
+    /// The errors of `open`.
     pub fn open(path: &'a Path) -> io::Result<Self> {
         Ok(Self { path, opened: open(path)? })
     }
@@ -323,20 +324,20 @@ fn read_once_at(file: &File, buffer: &mut [u8], position: u64) -> io::Result<usi
     }
 }
 
-/// Reads the first page of a file; returns the bytes and how long the file is. A file that is smaller costs one call.
+/// Reads the first page of a file. Returns the bytes and the file's length. A smaller file costs one call.
 ///
 /// # Errors
-/// Whatever `pread` or `fstat` says.
+/// The errors of `pread` and `fstat`.
 pub fn read_front<'a>(file: &File, page: &'a mut [u8; PAGE]) -> io::Result<(&'a [u8], u64)> {
     let read = read_once_at(file, page, 0)?;
     let len = if read < PAGE { read as u64 } else { file.metadata()?.len() };
     Ok((&page[..read], len))
 }
 
-/// Reads until `buffer` is full or the file ends; returns the bytes read.
+/// Reads until `buffer` is full or the file ends. Returns the number of bytes read.
 ///
 /// # Errors
-/// Whatever `pread` says, interruptions aside.
+/// The errors of `pread` except interruptions.
 pub fn read_full_at(file: &File, buffer: &mut [u8], position: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -375,7 +376,7 @@ mod tests {
     fn all_names_of_a_directory_are_listed() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(names(directory.path()).unwrap(), Vec::<OsString>::new());
-        // More than one chunk has.
+        // More names than one chunk can have.
         let expected: Vec<OsString> = (0..700).map(|n| format!("{n:0100}").into()).collect();
         expected.iter().for_each(|name| drop(File::create(directory.path().join(name)).unwrap()));
         fs::create_dir(directory.path().join("z")).unwrap();

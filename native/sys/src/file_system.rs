@@ -1,7 +1,7 @@
-//! A whole file system, synced at once.
+//! The sync of a whole file system.
 //!
-//! Owns the question whether that can be relied on: where the kernel reports what it lost (Linux 5.8 and later), and where the
-//! file system itself waits for its device. It must not know what is synced.
+//! Owns the decision whether it is reliable: the kernel must report lost pages (Linux 5.8 and later), and the file
+//! system must wait for its device. Must not know the synced data.
 
 use std::fs::File;
 use std::io;
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use super::change::Change;
 use super::file::{self, change};
 
-/// The file system that a directory lies in. Losses are reported since it was opened: it is opened before anything is written
-/// that [`FileSystem::sync`] shall vouch for.
+/// The file system of a directory. Lost pages are reported from the opening on, so it must be opened before the
+/// writes that [`FileSystem::sync`] covers.
 #[derive(Debug)]
 pub struct FileSystem {
     directory: PathBuf,
@@ -20,10 +20,10 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// The file system of `directory`; `None` where a sync of all of it cannot be relied on.
+    /// Opens the file system of `directory`; `None` if a sync of all of it is not reliable.
     ///
     /// # Errors
-    /// Whatever `open` says.
+    /// The errors of `open`.
     pub fn open(directory: &Path) -> io::Result<Option<Self>> {
         if !reports_losses() {
             return Ok(None);
@@ -32,16 +32,16 @@ impl FileSystem {
         Ok(waits_for_its_device(&opened).then(|| Self { directory: directory.to_path_buf(), opened }))
     }
 
-    /// Takes it that the file system can be relied on.
+    /// Opens the file system and assumes that it is reliable.
     #[cfg(any(test, feature = "fault-injection"))]
     pub fn assumed(directory: &Path) -> Self {
         Self { directory: directory.to_path_buf(), opened: File::open(directory).expect("a directory of the test") }
     }
 
-    /// Waits until everything that was written in the file system is on its device.
+    /// Waits until all writes to the file system are on its device.
     ///
     /// # Errors
-    /// An error means that pages may be lost, of whatever file: it must never be answered by a second try.
+    /// An error means that pages of any file may be lost. The caller must not retry.
     pub fn sync(&self) -> io::Result<()> {
         change(Change::SyncFileSystem(&self.directory), || self.sync_all())
     }
@@ -57,15 +57,15 @@ impl FileSystem {
     }
 }
 
-/// Before Linux 5.8 `syncfs` says nothing of pages that were lost.
+/// Before Linux 5.8, `syncfs` does not report lost pages.
 fn reports_losses() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (5, 8)
 }
 
-/// Those of which it is known. A file system in user space may return before its server has written anything, and one over
-/// another does what that does.
+/// Returns whether the file system is known to wait for its device. A file system in user space may return before its
+/// server has written anything. A stacked file system depends on the one below.
 #[cfg(target_os = "linux")]
 fn waits_for_its_device(opened: &File) -> bool {
     /// From `linux/magic.h`: ext2 to ext4, XFS, Btrfs, F2FS, tmpfs.

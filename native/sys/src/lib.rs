@@ -1,4 +1,4 @@
-//! System calls that `std` does not offer, each with a portable fallback, and the way all changes of files go.
+//! System calls that `std` lacks, each with a portable fallback, and the single path of all file changes.
 
 mod change;
 #[cfg(any(test, feature = "fault-injection"))]

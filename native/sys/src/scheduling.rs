@@ -1,21 +1,21 @@
-//! How long a thread runs before others that wait have their turn: its slice, which Linux's scheduler (EEVDF, since 6.12)
-//! takes from each thread. One with a short slice is let in at once where one with a long slice runs; the share of both
-//! stays what it was.
+//! The scheduler slice of a thread: how long it runs before waiting threads are scheduled. Linux's scheduler (EEVDF,
+//! since 6.12) reads it per thread. A thread with a short slice preempts a thread with a long slice at once. The
+//! shares of both do not change.
 //!
-//! Owns the system call. It must not know which thread is worth what.
+//! Owns the system call. Must not know the purpose of threads.
 
 #![allow(unsafe_code, reason = "no library has this system call: argued at each block")]
 
 use std::io;
 use std::time::Duration;
 
-/// Gives the calling thread a slice, and with it those that it begins from now on. `ZERO` leaves what it has. Linux before
-/// 6.12 takes it and does nothing with it, and so does every thread of another policy than the usual one.
+/// Sets the slice of the calling thread and of the threads that it starts later. `ZERO` keeps the current slice.
+/// Linux before 6.12 ignores the value, and so do threads with another scheduling policy than the default.
 ///
-/// Linux makes it at least 0.1 and at most 100 ms.
+/// Linux limits it to the range from 0.1 to 100 ms.
 ///
 /// # Errors
-/// What the system says: it may forbid the call.
+/// The error of the system, which may forbid the call.
 #[cfg(target_os = "linux")]
 pub fn set_slice(slice: Duration) -> io::Result<()> {
     const SIZE: u32 = size_of::<libc::sched_attr>() as u32;
@@ -47,7 +47,7 @@ pub fn set_slice(slice: Duration) -> io::Result<()> {
     if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Does nothing: other systems have no such call.
+/// Does nothing, since other systems have no such call.
 ///
 /// # Errors
 /// None.
@@ -62,14 +62,14 @@ mod tests {
 
     use super::set_slice;
 
-    /// The slice of the calling thread in nanoseconds, where the kernel shows it.
+    /// Returns the slice of the calling thread in nanoseconds, if the kernel reports it.
     fn slice_ns() -> Option<u64> {
         let text = std::fs::read_to_string("/proc/thread-self/sched").ok()?;
         let line = text.lines().find(|line| line.starts_with("se.slice"))?;
         line.rsplit(':').next()?.trim().parse().ok()
     }
 
-    /// Whether the kernel takes slices: Linux 6.12 and later.
+    /// Returns whether the kernel supports slices: Linux 6.12 and later.
     fn takes_slices() -> bool {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
         let mut numbers = release.split(['.', '-']).map_while(|part| part.trim().parse::<u32>().ok());
