@@ -1,8 +1,8 @@
-//! The record batches that Raft entries are: Kafka's format, so that Kafka's own tools read the metadata log.
+//! The record batches of Raft entries, in Kafka's format, so that Kafka's own tools can read the metadata log.
 //!
-//! Owns batches of metadata records (values without keys, never compressed), and the control batch by which a leader
-//! begins its term (KIP-595 `LeaderChangeMessage`). Must not know what the values say. A batch is made with base offset 0
-//! and leader epoch 0; the log patches both, which lie outside the checksum.
+//! Owns batches of metadata records (values without keys, never compressed), and the control batch at the start of a
+//! leader's term (KIP-595 `LeaderChangeMessage`). Must not know the content of values. A batch is built with base
+//! offset 0 and leader epoch 0; the log sets both, which the checksum does not cover.
 
 use thiserror::Error;
 
@@ -16,7 +16,7 @@ const LEADER_CHANGE_KEY: [u8; 4] = [0, 0, 0, 2];
 /// Kafka's `ControlRecordType.KRAFT_VOTERS`, after the key's version 0 (KIP-853).
 const VOTERS_KEY: [u8; 4] = [0, 0, 0, 6];
 
-/// Why bytes of the metadata log are not batches as they are written here.
+/// Why bytes are not valid batches of the metadata log.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BatchError {
     /// The buffer ends inside a batch.
@@ -44,15 +44,15 @@ pub struct MetadataBatch<'a> {
     pub last_offset: i64,
     /// Leader epoch, which is the Raft term.
     pub epoch: i32,
-    /// Of the first record, in milliseconds.
+    /// Timestamp of the first record, ms.
     pub timestamp: i64,
-    /// A control batch speaks to the quorum and holds no metadata.
+    /// Whether it is a control batch of the quorum, without metadata.
     pub is_control: bool,
     /// The values of the records.
     pub values: Vec<&'a [u8]>,
 }
 
-/// Makes the batch of some metadata records, all of them committed together or not at all.
+/// Builds a batch of metadata records, which are committed atomically.
 pub fn build_records(values: &[&[u8]], timestamp: i64) -> Vec<u8> {
     let mut batch = begin(values.iter().map(|value| value.len() + 16).sum());
     for (delta, value) in values.iter().enumerate() {
@@ -62,7 +62,7 @@ pub fn build_records(values: &[&[u8]], timestamp: i64) -> Vec<u8> {
     batch
 }
 
-/// Makes the control batch by which `leader` begins a term; `granting` are those of `voters` that voted for it.
+/// Builds the control batch at the start of the term of `leader`. `granting` are those of `voters` that voted for it.
 pub fn build_leader_change(leader: i32, voters: &[i32], granting: &[i32], timestamp: i64) -> Vec<u8> {
     let mut value = vec![0, 0];
     value.extend_from_slice(&leader.to_be_bytes());
@@ -77,7 +77,7 @@ pub fn build_leader_change(leader: i32, voters: &[i32], granting: &[i32], timest
     build_control(&LEADER_CHANGE_KEY, &value, timestamp)
 }
 
-/// Whether a batch changes who votes.
+/// Returns whether a batch changes the voters.
 pub fn changes_voters(batch: &[u8]) -> bool {
     let Ok(header) = BatchHeader::parse(batch) else { return false };
     header.is_control()
@@ -85,7 +85,7 @@ pub fn changes_voters(batch: &[u8]) -> bool {
             .any(|record| record.is_ok_and(|record| record.key == Some(&VOTERS_KEY[..])))
 }
 
-/// Checks that bytes are one batch, whole and valid, and nothing more: what an entry of a peer has to be.
+/// Checks that the bytes are exactly one complete, valid batch, as every entry of a peer must be.
 pub fn check_one(bytes: &[u8]) -> Result<(), BatchError> {
     let (_, size) = batch_at(bytes, 0)?;
     if size != bytes.len() {
@@ -101,10 +101,10 @@ fn build_control(key: &[u8], value: &[u8], timestamp: i64) -> Vec<u8> {
     batch
 }
 
-/// Reads the whole batches at the front of `buffer` and checks them wholly, checksums included.
+/// Parses the complete batches at the start of `buffer` and checks them including checksums.
 ///
-/// Returns them with the number of bytes that they take. A batch that the buffer does not hold to its end is left; it is
-/// an error only where it would be the first.
+/// Returns them with the number of bytes that they take. An incomplete batch at the end is left out. If it is the
+/// first one, that is an error.
 pub fn parse(buffer: &[u8]) -> Result<(Vec<MetadataBatch<'_>>, usize), BatchError> {
     let mut batches = Vec::new();
     let mut at = 0;
@@ -148,7 +148,7 @@ fn batch_at(buffer: &[u8], at: usize) -> Result<(MetadataBatch<'_>, usize), Batc
     Ok((read, header.size()))
 }
 
-/// The header of the batch at `at`, which the buffer holds to its end and whose checksum and counts are right.
+/// Returns the header of the batch at `at`, which must be complete. Checks its checksum and counts.
 pub(crate) fn checked_header(buffer: &[u8], at: usize) -> Result<BatchHeader, BatchError> {
     let corrupt = |what: &str| BatchError::Corrupt { at, what: what.to_owned() };
     let rest = &buffer[at..];

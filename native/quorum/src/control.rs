@@ -1,7 +1,7 @@
-//! Control batches of the metadata log: records that speak to the quorum, and of which each has a type.
+//! Control batches of the metadata log: records for the quorum itself, each with a type.
 //!
-//! Owns the key of such a record (Kafka's `ControlRecordType`: a version and a type) and the batch around them. Must not
-//! know what the values say: those are Kafka's messages, which Python declares.
+//! Owns the key of such a record (Kafka's `ControlRecordType`: a version and a type) and the batch around the
+//! records. Must not know the content of values: Python declares those messages.
 
 use pybroker_record::{HEADER_LEN, Records};
 
@@ -9,7 +9,7 @@ use crate::batch::{BatchError, CONTROL, begin, checked_header, finish, put_recor
 
 const KEY_LEN: usize = 4;
 
-/// Makes one control batch of records, each by its type and value.
+/// Builds one control batch of records, each with its type and value.
 pub fn build_control(records: &[(i16, &[u8])], timestamp: i64) -> Vec<u8> {
     let mut batch = begin(records.iter().map(|(_, value)| value.len() + 32).sum());
     for (delta, (kind, value)) in records.iter().enumerate() {
@@ -19,10 +19,10 @@ pub fn build_control(records: &[(i16, &[u8])], timestamp: i64) -> Vec<u8> {
     batch
 }
 
-/// Reads the control batch at the front of `buffer` and checks it wholly: type and value of each record.
+/// Parses and checks the control batch at the start of `buffer`. Returns type and value of each record.
 ///
 /// # Errors
-/// `Short` and `Corrupt`; the latter also for a batch that is none of control records.
+/// `Short` and `Corrupt`. The latter also for a batch without control records.
 pub fn parse_control(buffer: &[u8]) -> Result<Vec<(i16, &[u8])>, BatchError> {
     let corrupt = |what: &str| BatchError::Corrupt { at: 0, what: what.to_owned() };
     let header = checked_header(buffer, 0)?;
@@ -43,7 +43,7 @@ pub fn parse_control(buffer: &[u8]) -> Result<Vec<(i16, &[u8])>, BatchError> {
     Ok(found)
 }
 
-/// The key: the version of its own form, then the type.
+/// Returns the key of a record: its format version, then the type.
 fn key(kind: i16) -> [u8; KEY_LEN] {
     let [high, low] = kind.to_be_bytes();
     [0, 0, high, low]

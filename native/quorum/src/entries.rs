@@ -1,8 +1,8 @@
-//! What the Raft library may ask about the log, answered without I/O.
+//! The Raft library's view of the log, without I/O.
 //!
-//! Owns the term of every entry, as runs, and payloads: of all entries that are not applied yet, and of as many others as
-//! its bound allows. An older payload that a lagging voter needs is asked for ([`Entries::wanted`]), read by the caller
-//! and shown to the library once ([`Entries::show`]). Must not know files.
+//! Owns the term of every entry, as runs. Owns the payloads of all entries that are not applied yet, and of as many
+//! others as its limit allows. If a lagging voter needs an older payload, [`Entries::wanted`] returns its index, the
+//! caller reads it, and [`Entries::show`] passes it to the library once. Must not know files.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -33,8 +33,8 @@ impl Entry {
     }
 }
 
-/// Makes the library's entry of a batch. The batch of a change of voters is the context of an entry whose data the
-/// library could read, and is never asked to.
+/// Builds the library's entry for a batch. The batch of a voter change is put in the entry's context, because the
+/// library could interpret its data.
 pub(super) fn build_entry(index: u64, term: u64, payload: Vec<u8>) -> RaftEntry {
     let mut entry = RaftEntry { index, term, ..RaftEntry::default() };
     if changes_voters(&payload) {
@@ -46,19 +46,19 @@ pub(super) fn build_entry(index: u64, term: u64, payload: Vec<u8>) -> RaftEntry 
     entry
 }
 
-/// The batch of the library's entry.
+/// Returns the batch of the library's entry.
 pub(super) fn payload_of(entry: &RaftEntry) -> &[u8] {
     if entry.get_entry_type() == EntryType::EntryNormal { &entry.data } else { &entry.context }
 }
 
-/// Who votes, and this replica beside them where it does not: the library finds its own progress in every state. It
-/// takes no one alone that does not vote.
+/// Returns the voters, and this replica as a learner if it does not vote: the library needs its own progress in every
+/// state. It does not accept a learner without voters.
 pub(super) fn conf_state(own: u64, voters: Vec<u64>) -> ConfState {
     let beside = !voters.contains(&own) && !voters.is_empty();
     ConfState { learners: if beside { vec![own] } else { Vec::new() }, voters, ..ConfState::default() }
 }
 
-/// Entries of one term, from `first` to the next run's first or the end of the log.
+/// A run of entries of one term, from `first` to the next run's start or the end of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TermRun {
     /// Index of the first entry.
@@ -72,20 +72,21 @@ pub struct TermRun {
 pub struct Position {
     /// Index of the entry; 0 before the first one ever.
     pub index: u64,
-    /// The term that it was proposed in.
+    /// The term of the entry.
     pub term: u64,
 }
 
-/// A snapshot as voters speak of it.
+/// A snapshot as identified in messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotMark {
-    /// The last entry that it holds.
+    /// The last entry in the snapshot.
     pub last: Position,
-    /// Twelve bytes by which its file is found: end offset and epoch.
+    /// Twelve bytes that identify its file: end offset and epoch.
     pub id: Vec<u8>,
 }
 
-/// So many voters may wait for entries from the disk; another one is asked about again at its next answer.
+/// Most reads from the disk that can be pending for voters. Further ones are requested again at the voter's next
+/// response.
 const MOST_WANTED: usize = 16;
 
 /// The log as the library sees it.
@@ -131,14 +132,14 @@ impl Entries {
         }
     }
 
-    /// Takes over entries whose payload is needed and which the log held already at the start.
+    /// Adds the payloads of entries that the log had at the start.
     pub(super) fn restore_payloads(&mut self, entries: impl IntoIterator<Item = Entry>) {
         for entry in entries {
             self.keep(entry.into_raft());
         }
     }
 
-    /// Adds entries; those that they overlap are gone, as a new leader overruled them.
+    /// Appends entries and removes those with the same or a higher index, which a new leader has overruled.
     pub(super) fn append(&mut self, entries: &[RaftEntry]) {
         let Some(first) = entries.first().map(|entry| entry.index) else { return };
         while self.last >= first && !self.payloads.is_empty() {
@@ -162,19 +163,19 @@ impl Entries {
         self.payloads.push_back(entry);
     }
 
-    /// Forgets the oldest payloads up to and including `index` until no more than `bytes` are kept; terms stay known.
+    /// Removes the oldest payloads up to and including `index`, until at most `bytes` are kept. The terms stay known.
     pub(super) fn forget_payloads(&mut self, index: u64, bytes: usize) {
         while self.payload_bytes > bytes && self.payloads.front().is_some_and(|entry| entry.index <= index) {
             self.payload_bytes -= self.payloads.pop_front().map_or(0, |entry| payload_of(&entry).len());
         }
     }
 
-    /// The snapshot that a voter gets which needs older entries than the log has.
+    /// Sets the snapshot for voters that need entries before the start of the log.
     pub(super) fn set_snapshot(&mut self, snapshot: SnapshotMark) {
         self.snapshot = Some(snapshot);
     }
 
-    /// Forgets the entries up to and including `index`, which is below the last one.
+    /// Removes the entries up to and including `index`, which must be below the last one.
     pub(super) fn forget_before(&mut self, index: u64) {
         let Ok(term) = self.term(index) else { return };
         if index > self.before.index {
@@ -188,7 +189,7 @@ impl Entries {
         }
     }
 
-    /// The log holds nothing but `snapshot`.
+    /// Replaces the log with `snapshot`.
     pub(super) fn restart_at(&mut self, snapshot: SnapshotMark) {
         (self.before, self.last) = (snapshot.last, snapshot.last.index);
         self.runs.clear();
@@ -197,7 +198,7 @@ impl Entries {
         self.snapshot = Some(snapshot);
     }
 
-    /// What precedes the log's first entry.
+    /// Returns the position before the log's first entry.
     pub(super) fn before(&self) -> Position {
         self.before
     }
@@ -206,12 +207,12 @@ impl Entries {
         self.voters = voters;
     }
 
-    /// Index of the oldest entry that a lagging voter needs and that is not in memory.
+    /// Returns the index of the oldest entry that a lagging voter needs and that is not in memory.
     pub(super) fn wanted(&self) -> Option<u64> {
         self.wanted.borrow().first().map(|(low, _)| *low)
     }
 
-    /// Shows the library entries that somebody read; returns for whom.
+    /// Makes entries from the disk visible to the library. Returns the contexts that wait for them.
     pub(super) fn show(&mut self, low: u64, entries: Vec<RaftEntry>) -> Vec<GetEntriesContext> {
         self.shown = entries;
         let (served, left) = self.wanted.take().into_iter().partition(|(wanted, _)| *wanted == low);
@@ -220,7 +221,7 @@ impl Entries {
         served.into_iter().map(|(_, context)| context).collect()
     }
 
-    /// Ends [`Entries::show`].
+    /// Ends the visibility from [`Entries::show`].
     pub(super) fn hide(&mut self) {
         self.shown = Vec::new();
     }

@@ -1,8 +1,8 @@
-//! Agreement on the metadata log: the Raft library behind a face without I/O, and the batches that its entries are.
+//! Consensus on the metadata log: the Raft library behind an interface without I/O, and the batches of its entries.
 //!
-//! Owns the steps of the algorithm ([`Quorum`]), the bytes of an entry ([`batch`]) and of a message between voters. Must
-//! not know files, clocks or sockets: the caller persists what [`Ready`] holds, sends its messages, counts its ticks. No
-//! client's request comes by here; `pybroker/controller/quorum` is the caller.
+//! Owns the steps of the algorithm ([`Quorum`]), and the encoding of entries ([`batch`]) and of messages between
+//! voters. Must not know files, clocks or sockets: the caller persists the content of [`Ready`], sends its messages,
+//! and calls `tick`. No client request passes here; the caller is `pybroker/controller/quorum`.
 
 pub mod batch;
 pub mod control;

@@ -1,10 +1,11 @@
-//! A voter that has lost its log, or the end of it, and the leader that still counts on it.
+//! A voter that has lost its log or the end of it, and the leader that still counts on it.
 //!
-//! Raft knows no such voter: what one has acknowledged stays acknowledged, and the library ends the process of a voter that
-//! receives a commit index that its log does not have. Here the voter reports what it lacks, and the leader sends it again.
+//! Raft has no such voter: an acknowledged entry stays acknowledged, and the library ends the process of a voter that
+//! receives a commit index beyond its log. Here the voter reports the missing entries, and the leader sends them
+//! again.
 //!
-//! Until the voter has those entries again, or those of a later leader, it does not stand for election, and votes for those
-//! who have them: another vote could elect a leader without them
+//! Until the voter has those entries again, or entries of a later leader, it does not become candidate, and it votes
+//! only for candidates with those entries. Another vote could elect a leader without them
 //! (docs/adr/0102-a-voter-that-lost-records-votes-as-if-it-had-them.md).
 
 use raft::StateRole;
@@ -13,17 +14,19 @@ use raft::eraftpb::{Message, MessageType};
 use super::{Position, Quorum, ReplicaKey};
 
 impl Quorum {
-    /// Index of the entry that the log has to reach before this voter may lead; `None` if it has lost nothing.
+    /// Returns the index that the log must reach before this voter may become candidate; `None` if it has lost
+    /// nothing.
     pub fn awaited(&self) -> Option<u64> {
         (self.awaited != Position::default()).then_some(self.awaited.index)
     }
 
-    /// Voters whose acknowledgements were taken back since the last call: who, the last entry it had, and the last it has.
+    /// Returns the voters that lost acknowledged entries since the last call: the key, the last entry it had, and the
+    /// last it has.
     pub fn take_lost(&mut self) -> Vec<(ReplicaKey, u64, u64)> {
         std::mem::take(&mut self.lost)
     }
 
-    /// Votes by its log again, if what is on the disk is as far as what was lost, in Raft's order.
+    /// Ends the restriction of votes when the persisted log is, in Raft's order, at least as far as the lost one.
     pub(super) fn maybe_recover(&mut self) {
         let log = &self.raft.raft.raft_log;
         let index = log.persisted;
@@ -32,7 +35,8 @@ impl Quorum {
         }
     }
 
-    /// Whether a message would elect a leader that may lack what this voter lost. No reply is sent: the sender has no vote.
+    /// Returns whether a message would elect a leader that may lack the lost entries. Such a message gets no reply:
+    /// the sender does not get this vote.
     pub(super) fn abstains(&self, message: &Message) -> bool {
         match message.get_msg_type() {
             MessageType::MsgRequestVote | MessageType::MsgRequestPreVote => {
@@ -43,7 +47,8 @@ impl Quorum {
         }
     }
 
-    /// Before a tick: forgets a silent leader, where this voter would stand for election with the tick and may not.
+    /// Called before a tick. If the tick would start an election that this voter may not start, it forgets the silent
+    /// leader instead.
     pub(super) fn pass_election(&mut self) {
         let raft = &self.raft.raft;
         if self.awaited().is_some() && raft.election_elapsed + 1 >= raft.randomized_election_timeout() {
@@ -51,8 +56,8 @@ impl Quorum {
         }
     }
 
-    /// Bounds a heartbeat to the log that is here. The answer for its sender, where that log lacks what is committed: a
-    /// heartbeat has no commit index that its receiver has not acknowledged.
+    /// Limits the commit index of a heartbeat to the end of this log. If the log lacks committed entries, returns the
+    /// rejection for the sender: a heartbeat never has a commit index that its receiver has not acknowledged.
     pub(super) fn clamp_commit(&mut self, message: &mut Message) -> Option<Message> {
         let last = self.last_index();
         if message.get_msg_type() != MessageType::MsgHeartbeat || message.commit <= last {
@@ -78,7 +83,7 @@ impl Quorum {
         Some(answer)
     }
 
-    /// Sends what [`Quorum::clamp_commit`] has made, if its receiver leads.
+    /// Sends the rejection from [`Quorum::clamp_commit`], if its receiver is the leader.
     pub(super) fn reject_commit(&mut self, answer: Message) {
         let raft = &mut self.raft.raft;
         if raft.state == StateRole::Follower && raft.term == answer.term && raft.leader_id == answer.to {
@@ -86,8 +91,8 @@ impl Quorum {
         }
     }
 
-    /// Takes an acknowledgement back, where a voter rejects an entry that it had: its log is sent from its end on. Whether
-    /// the message was such a one. The commit index stays as it is.
+    /// Revokes the acknowledgement of a voter that rejects an entry that it had, and sends the log from the voter's
+    /// end on. Returns whether the message was such a rejection. The commit index does not change.
     pub(super) fn resets_progress(&mut self, message: &Message) -> bool {
         let raft = &mut self.raft.raft;
         let is_rejection = message.get_msg_type() == MessageType::MsgAppendResponse && message.reject;

@@ -1,8 +1,8 @@
-//! The bytes of a message between voters.
+//! The encoding of messages between voters.
 //!
-//! Owns a form of its own, fixed fields in big-endian order, so that no byte of a peer reaches the parser of protobuf
-//! (`docs/adr/0038`), and the bounds: what is decoded is a message that one voter sends to another, its entries are
-//! consecutive, and every payload is one whole record batch. Must not know the state that a message meets.
+//! Owns a format of its own, with fixed fields in big-endian order, so that the protobuf parser never reads bytes of
+//! a peer (`docs/adr/0038`). Owns the checks too: a decoded message is one that a voter sends to another, its entries
+//! are consecutive, and every payload is one complete record batch. Must not know the state of the receiver.
 
 use raft::eraftpb::{Entry as RaftEntry, Message, MessageType};
 
@@ -10,17 +10,17 @@ use super::batch;
 use super::entries::{build_entry, payload_of};
 
 const VERSION: u8 = 0;
-/// Terms are leader epochs of record batches.
+/// Terms are the leader epochs of record batches.
 const LAST_TERM: u64 = i32::MAX as u64;
-/// The longest that the library sends is the mark of a campaign after a transfer.
+/// The longest context that the library sends marks a campaign after a leadership transfer.
 const LONGEST_CONTEXT: usize = 32;
 /// A snapshot's id: end offset and epoch.
 const SNAPSHOT_ID: usize = 12;
 /// Term, index and length of an entry.
 const ENTRY_HEAD: usize = 20;
 
-/// The messages that one voter sends to another, in the order of their numbers on the wire. The library's others are its own
-/// notes, or ask a leader for what this quorum has no use for.
+/// The messages between voters, ordered by their numbers on the wire. The library's other messages are internal, or
+/// request features that this quorum does not use.
 const KINDS: [MessageType; 10] = [
     MessageType::MsgAppend,
     MessageType::MsgAppendResponse,
@@ -34,7 +34,7 @@ const KINDS: [MessageType; 10] = [
     MessageType::MsgTimeoutNow,
 ];
 
-/// Encodes a message; `None` for one that is not for another voter.
+/// Encodes a message; `None` for one that is not sent to another voter.
 pub(super) fn encode(message: &Message) -> Option<Vec<u8>> {
     let kind = KINDS.iter().position(|kind| *kind == message.get_msg_type())?;
     let payloads: usize = message.entries.iter().map(|entry| payload_of(entry).len() + ENTRY_HEAD).sum();
@@ -70,7 +70,7 @@ pub(super) fn encode(message: &Message) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Decodes a message, or says what is wrong with it.
+/// Decodes a message, or returns the reason why it is invalid.
 pub(super) fn decode(bytes: &[u8]) -> Result<Message, String> {
     let mut rest = Reader(bytes);
     let [version, kind, reject] = rest.array()?;
@@ -139,7 +139,7 @@ fn read_entries(rest: &mut Reader<'_>, message: &mut Message) -> Result<(), Stri
     Ok(())
 }
 
-/// What is left of the bytes.
+/// The unread bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Decodes bytes and encodes what they are; `None` for what is no message. For those who doubt the codec.
+/// Decodes bytes and encodes the result again; `None` for invalid bytes. For tests of the codec.
 pub fn probe(bytes: &[u8]) -> Option<Vec<u8>> {
     encode(&decode(bytes).ok()?)
 }

@@ -1,42 +1,42 @@
-//! Between the keys of replicas and the ids by which the Raft library knows them.
+//! The mapping between the keys of replicas and the ids in the Raft library.
 //!
-//! Keys of replicas may be 0 and Raft ids may not: an id is its key plus one. Where voters that were known by their node
-//! ids alone get directories (kraft.version 0 to 1, KIP-853), the library keeps their ids until the process ends: other
-//! keys stand for them from then on, and messages speak of those. Must not know what a message says besides.
+//! Keys may be 0 and Raft ids may not: an id is the key plus one. When voters known only by node id get directories
+//! (kraft.version 0 to 1, KIP-853), the library keeps their ids until the process ends. Messages contain the new
+//! keys. Must not know the other fields of messages.
 //!
-//! Replicas learn of that change one after the other. Until all have, a node id alone stands for the replica of that node
-//! in the messages of those that have not, and a replica that has not takes every directory of a node for that node.
+//! Replicas learn of that change one after the other. Until all have, those that have not put only node ids in their
+//! messages, which stand for the replica of that node. They also accept every directory of a node for that node.
 
 use raft::eraftpb::Message;
 
 use super::state::{ReplicaKey, node_of};
 
-/// See the module.
+/// The mapping; see the module.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// Keys that stand for ids which are not their own.
+    /// Keys whose id is not their own, with that id.
     renamed: Vec<(ReplicaKey, u64)>,
 }
 
 impl Names {
-    /// The id of a replica.
+    /// Returns the id of a replica.
     pub(super) fn id(&self, key: ReplicaKey) -> u64 {
         self.renamed.iter().find(|(other, _)| *other == key).map_or_else(|| raft_id(key), |(_, id)| *id)
     }
 
-    /// The replica of an id; `None` for none.
+    /// Returns the replica with an id; `None` for id 0.
     pub(super) fn key(&self, id: u64) -> Option<ReplicaKey> {
         self.renamed.iter().find(|(_, other)| *other == id).map_or_else(|| replica(id), |(key, _)| Some(*key))
     }
 
-    /// The ids of replicas, rising.
+    /// Returns the ids of replicas, ascending.
     pub(super) fn ids(&self, replicas: &[ReplicaKey]) -> Vec<u64> {
         let mut ids: Vec<u64> = replicas.iter().map(|key| self.id(*key)).collect();
         ids.sort_unstable();
         ids
     }
 
-    /// From now on `to` is the key of the replica `from`.
+    /// Makes `to` the new key of the replica `from`.
     pub(super) fn rename(&mut self, from: ReplicaKey, to: ReplicaKey) {
         let id = self.id(from);
         self.renamed.retain(|(_, other)| *other != id);
@@ -45,16 +45,17 @@ impl Names {
         }
     }
 
-    /// Has a message speak of keys, as others know them.
+    /// Replaces the ids in a message to send with keys.
     pub(super) fn write_keys(&self, message: &mut Message) {
         for id in [&mut message.to, &mut message.from] {
             *id = self.key(*id).map_or(*id, raft_id);
         }
     }
 
-    /// Has a message from the replica `from` for the replica `own` speak of ids; what speaks of others stays as it is.
+    /// Replaces the keys of sender and receiver in a message with ids. Keys of other replicas stay.
     ///
-    /// One that does not vote may have lost its disk: what is for its node is for the one that it was.
+    /// A replica that does not vote may have lost its disk. A message that names only its node is then for the
+    /// replica that it was, and is not accepted.
     pub(super) fn read_keys(&self, message: &mut Message, from: ReplicaKey, own: ReplicaKey, votes: bool) {
         if replica(message.from).is_some_and(|key| is_same(key, from)) {
             message.from = self.id(from);
@@ -65,7 +66,7 @@ impl Names {
     }
 }
 
-/// Whether two keys are of one replica, as far as one of them says.
+/// Returns whether two keys are of the same replica; a key without a directory matches every directory of its node.
 fn is_same(one: ReplicaKey, other: ReplicaKey) -> bool {
     one == other || (node_of(one) == node_of(other) && (is_node(one) || is_node(other)))
 }

@@ -1,10 +1,10 @@
 //! One voter of the quorum.
 //!
-//! Owns the life of a Raft node between its calls: step, tick, campaign, propose; then [`Quorum::ready`], whose content
-//! the caller persists and sends, and [`Quorum::persisted`] when that is done. Readies may be under way together, in
-//! their order: no call waits for a disk.
+//! Owns the state of a Raft node between its calls: step, tick, campaign, propose; then [`Quorum::ready`], whose
+//! content the caller persists and sends, and [`Quorum::persisted`] after that. Several readies may be in progress,
+//! in order: no call waits for a disk.
 //!
-//! Replicas have keys outside, and ids inside (`names`).
+//! Replicas have keys outside of this module, and ids inside it (`names`).
 
 #[path = "lost_log.rs"]
 mod lost_log;
@@ -20,30 +20,31 @@ use super::message;
 use super::names::Names;
 use super::state::{HardState, QuorumError, QuorumSettings, Ready, ReplicaKey, Restored, VoterProgress, node_of};
 
-/// A voter. Every method is quick and does no I/O.
+/// A voter. No method does I/O.
 pub struct Quorum {
     raft: RawNode<Entries>,
     kept_bytes: usize,
     is_open: bool,
-    /// The last one that a ready held.
+    /// The last hard state in a ready.
     hard_state: HardState,
-    /// The newest committed entry that a ready held: applied when the next one is asked for.
+    /// Index of the last committed entry in a ready. It counts as applied at the next call of `ready`.
     handed_out: u64,
-    /// The newest term that this voter began as leader.
+    /// The latest term in which this voter became leader.
     began: u64,
-    /// Who voted for this voter in which term.
+    /// A term, and the voters that voted for this voter in it.
     granting: (u64, Vec<ReplicaKey>),
-    /// A leader's snapshot whose file is not here yet.
+    /// A snapshot offered by the leader whose file is not fetched yet.
     offered: Option<Message>,
-    /// The last entry that this voter had acknowledged, where the log has lost it; zeros where nothing is lost.
+    /// The last entry that this voter had acknowledged, if the log has lost it; zeros if nothing is lost.
     awaited: Position,
-    /// Voters that lack what they had acknowledged, to be reported: the last entries that each had and has.
+    /// Voters that lost acknowledged entries, for the next report: the last entries that each had and has.
     lost: Vec<(ReplicaKey, u64, u64)>,
     names: Names,
 }
 
 impl Quorum {
-    /// A follower with what the disk held; nobody leads yet. With one voter, [`Quorum::campaign`] makes it leader.
+    /// Creates a follower from the restored state, without a known leader. With one voter, [`Quorum::campaign`] makes
+    /// it leader.
     pub fn new(settings: &QuorumSettings, restored: Restored) -> Result<Self, QuorumError> {
         restored.check(settings)?;
         let names = Names::default();
@@ -52,8 +53,8 @@ impl Quorum {
         let hard_state = if saved.term >= last_term {
             saved
         } else {
-            // The hard state is older than the log: its file was lost, or belongs to an earlier copy. Which vote was
-            // given in the log's last term is unknown; a vote for itself keeps this voter from giving a second one.
+            // The hard state is older than the log: its file was lost, or belongs to an earlier copy. The vote in the
+            // log's last term is unknown. A vote for itself keeps this voter from voting a second time.
             HardState { term: last_term, vote: Some(settings.key) }
         };
         let raft_hard_state = RaftHardState {
@@ -101,7 +102,7 @@ impl Quorum {
         Ok(quorum)
     }
 
-    /// Counts one tick of the clock; true when there may be something ready.
+    /// Advances the clock by one tick. Returns true if `ready` may have tasks.
     pub fn tick(&mut self, now_ms: i64) -> bool {
         if self.waits_for_disk() {
             return false;
@@ -112,8 +113,8 @@ impl Quorum {
         ready
     }
 
-    /// Stands for election now; a voter that leads, that is none any more, or that lost records, does not. The only
-    /// voter leads when the call returns.
+    /// Becomes candidate, unless this voter is leader, is no voter any more, or has lost records. The only voter is
+    /// leader when the call returns.
     pub fn campaign(&mut self, now_ms: i64) -> Result<(), QuorumError> {
         if self.raft.raft.promotable() && !self.waits_for_disk() && self.awaited().is_none() {
             self.raft.campaign()?;
@@ -122,10 +123,10 @@ impl Quorum {
         Ok(())
     }
 
-    /// Takes a message from the voter `from`.
+    /// Processes a message from the voter `from`.
     ///
-    /// A snapshot is returned whose file the caller fetches from the leader before [`Quorum::install`]: until then the
-    /// voter goes on with the log that it has.
+    /// If the message offers a snapshot, returns it. The caller fetches its file from the leader and calls
+    /// [`Quorum::install`]. Until then the voter keeps its log.
     pub fn step(&mut self, from: ReplicaKey, bytes: &[u8], now_ms: i64) -> Result<Option<SnapshotMark>, QuorumError> {
         let mut message = message::decode(bytes).map_err(QuorumError::Message)?;
         self.names.read_keys(&mut message, from, self.key(), self.votes());
@@ -139,7 +140,7 @@ impl Quorum {
         }
         let lost = self.clamp_commit(&mut message);
         match self.raft.step(message) {
-            // What a replica answers that has been removed meanwhile is of no use.
+            // A response of a replica that was removed meanwhile is ignored.
             Err(raft::Error::StepPeerNotFound) if self.is_open => return Ok(None),
             stepped => stepped?,
         }
@@ -150,8 +151,8 @@ impl Quorum {
         Ok(None)
     }
 
-    /// Notes that the file of the snapshot that [`Quorum::step`] returned is on the disk. The next ready has the
-    /// snapshot, unless a newer leader or log has made it needless.
+    /// Installs the snapshot that [`Quorum::step`] returned, after its file is on the disk. The next ready contains
+    /// the snapshot, unless a newer leader or log has made it obsolete.
     pub fn install(&mut self, snapshot: &SnapshotMark, voters: &[ReplicaKey]) -> Result<(), QuorumError> {
         let Some(mut message) = self.offered.take() else { return Ok(()) };
         if mark_of(&message) == *snapshot && message.term == self.raft.raft.term {
@@ -162,7 +163,8 @@ impl Quorum {
         Ok(())
     }
 
-    /// Puts a batch into the log, to be found in [`Ready::entries`] and, once committed, in `committed`; its index.
+    /// Appends a batch to the log and returns its index. The batch is in [`Ready::entries`] and, once committed, in
+    /// `committed`.
     pub fn propose(&mut self, payload: Vec<u8>) -> Result<u64, QuorumError> {
         if !self.is_leader() {
             return Err(QuorumError::NotLeader);
@@ -178,17 +180,17 @@ impl Quorum {
         Ok(self.last_index())
     }
 
-    /// Puts a committed change of voters in force: one more, one less, or the same ones; or the first ones, where none
-    /// were known.
+    /// Applies a committed change of voters: one more, one less, or the same ones; or the first ones if none were
+    /// known.
     ///
-    /// A leader that is none of the voters any more leads on until [`Quorum::resign`] or another is elected.
+    /// A leader that is no voter any more stays leader until [`Quorum::resign`] or the election of another one.
     pub fn change_voters(&mut self, voters: &[ReplicaKey]) -> Result<(), QuorumError> {
         let own = self.raft.raft.id;
         let before: Vec<u64> = self.raft.raft.prs().conf().voters().ids().iter().collect();
         let after = self.names.ids(voters);
         let added = after.iter().filter(|id| !before.contains(id)).map(|id| (ConfChangeType::AddNode, *id));
         let removed = before.iter().filter(|id| !after.contains(id)).map(|id| {
-            // The library finds its own progress in every state: this replica stays as one that does not vote.
+            // The library needs its own progress in every state, so this replica stays as a learner.
             let kind = if *id == own { ConfChangeType::AddLearnerNode } else { ConfChangeType::RemoveNode };
             (kind, *id)
         });
@@ -202,8 +204,8 @@ impl Quorum {
         Ok(())
     }
 
-    /// Voters that were known by their node ids alone have other keys from now on, each by its old one: a committed
-    /// change has given them directories. Any replica may write to this one then.
+    /// Changes the keys of voters that were known only by node id, each from its old to its new key, after a
+    /// committed change has assigned their directories. From then on this voter accepts messages from any replica.
     pub fn rename(&mut self, keys: &[(ReplicaKey, ReplicaKey)]) {
         for (from, to) in keys {
             self.names.rename(*from, *to);
@@ -212,7 +214,8 @@ impl Quorum {
         self.is_open |= !keys.is_empty();
     }
 
-    /// Sends the log to a replica that does not vote, as long as this voter leads; a voter stays what it is.
+    /// Starts to replicate the log to a replica that does not vote, if this voter is the leader. A voter is not
+    /// changed.
     pub fn add_learner(&mut self, key: ReplicaKey) -> Result<(), QuorumError> {
         let (raft, id) = (&self.raft.raft, self.names.id(key));
         if raft.state == StateRole::Leader && !raft.prs().conf().voters().contains(id) {
@@ -221,7 +224,7 @@ impl Quorum {
         Ok(())
     }
 
-    /// Sends the log no more to a replica that does not vote.
+    /// Stops replicating the log to a replica that does not vote.
     pub fn remove_learner(&mut self, key: ReplicaKey) -> Result<(), QuorumError> {
         let (raft, id) = (&self.raft.raft, self.names.id(key));
         if raft.prs().conf().learners().contains(&id) && id != raft.id {
@@ -230,7 +233,7 @@ impl Quorum {
         Ok(())
     }
 
-    /// Leads no more; the others notice it as they notice a leader's silence.
+    /// Resigns as leader. The other voters notice it by the election timeout.
     pub fn resign(&mut self) {
         if self.is_leader() {
             let term = self.raft.raft.term;
@@ -238,12 +241,12 @@ impl Quorum {
         }
     }
 
-    /// Whether this replica is one of the voters.
+    /// Returns whether this replica is one of the voters.
     pub fn votes(&self) -> bool {
         self.raft.raft.promotable()
     }
 
-    /// Forgets who leads, because the leader's process has ended: a candidate of this term may have this vote at once.
+    /// Forgets the leader because its process has ended. A candidate of this term can then get this vote at once.
     pub fn forget_leader(&mut self) {
         let term = self.raft.raft.term;
         if !self.is_leader() {
@@ -251,19 +254,20 @@ impl Quorum {
         }
     }
 
-    /// Hands the leadership to another voter, which stands for election as soon as it has all of the log.
+    /// Transfers the leadership to another voter, which becomes candidate as soon as it has the whole log.
     pub fn transfer_leader(&mut self, to: ReplicaKey) {
         self.raft.transfer_leader(self.names.id(to));
     }
 
-    /// Notes that what was sent to a voter may be lost.
+    /// Reports that messages to a voter may be lost.
     pub fn unreachable(&mut self, voter: ReplicaKey) {
         self.raft.report_unreachable(self.names.id(voter));
     }
 
-    /// What there is to do; `None` when there is nothing.
+    /// Returns the tasks of the caller; `None` when there are none.
     pub fn ready(&mut self) -> Option<Ready> {
-        // What a snapshot holds counts as applied when it is persisted, and entries are persisted when they are committed.
+        // A snapshot counts as applied when it is persisted, and committed entries are applied only after they are
+        // persisted.
         let applied = self.handed_out.min(self.raft.raft.raft_log.persisted);
         if applied > self.raft.raft.raft_log.applied {
             self.raft.advance_apply_to(applied);
@@ -298,18 +302,18 @@ impl Quorum {
         Some(done)
     }
 
-    /// Notes that everything in the readies up to `number` is persisted.
+    /// Reports that everything in the readies up to `number` is persisted.
     pub fn persisted(&mut self, number: u64) {
         self.raft.on_persist_ready(number);
         self.maybe_recover();
     }
 
-    /// Index of the oldest entry that a lagging voter needs and that is to be read from the disk.
+    /// Returns the index of the oldest entry that a lagging voter needs and that must be read from the disk.
     pub fn wanted(&self) -> Option<u64> {
         self.raft.store().wanted()
     }
 
-    /// Hands in the entries from `low` on that somebody read; none when they are gone.
+    /// Provides the entries from `low` on that were read from the disk; none if they were removed.
     pub fn provide(&mut self, low: u64, entries: Vec<Entry>) {
         let entries = entries.into_iter().map(Entry::into_raft).collect();
         for context in self.raft.mut_store().show(low, entries) {
@@ -318,43 +322,43 @@ impl Quorum {
         self.raft.mut_store().hide();
     }
 
-    /// Notes a snapshot for voters that need what the log does not have any more.
+    /// Sets the snapshot for voters that need entries before the start of the log.
     pub fn set_snapshot(&mut self, snapshot: SnapshotMark) {
         self.raft.mut_store().set_snapshot(snapshot);
     }
 
-    /// Notes that the log begins after the entry `index`, which a snapshot holds.
+    /// Removes the entries up to `index` from the log's start, which a snapshot contains.
     pub fn forget_before(&mut self, index: u64) {
         let index = index.min(self.raft.raft.raft_log.applied);
         self.raft.mut_store().forget_before(index);
     }
 
-    /// Whether this voter leads.
+    /// Returns whether this voter is the leader.
     pub fn is_leader(&self) -> bool {
         self.raft.raft.state == StateRole::Leader
     }
 
-    /// The leader, as far as this voter knows.
+    /// Returns the leader that this voter knows.
     pub fn leader(&self) -> Option<ReplicaKey> {
         self.names.key(self.raft.raft.leader_id)
     }
 
-    /// The term.
+    /// Returns the term.
     pub fn term(&self) -> u64 {
         self.raft.raft.term
     }
 
-    /// Index of the last entry in the log, persisted or not.
+    /// Returns the index of the last entry in the log, persisted or not.
     pub fn last_index(&self) -> u64 {
         self.raft.raft.raft_log.last_index()
     }
 
-    /// Index of the last entry that is known to be committed.
+    /// Returns the index of the last entry known to be committed.
     pub fn committed_index(&self) -> u64 {
         self.raft.raft.raft_log.committed
     }
 
-    /// How far every voter has come, and every replica that gets the log beside them; known to a leader alone.
+    /// Returns the progress of every voter and learner. Only a leader knows it.
     pub fn progress(&self) -> Vec<VoterProgress> {
         let known = self.raft.raft.prs().iter().filter(|_| self.is_leader());
         known.filter_map(|(id, one)| Some(VoterProgress { key: self.names.key(*id)?, matched: one.matched })).collect()
@@ -375,15 +379,15 @@ impl Quorum {
 
     fn changed(&mut self, term: u64, vote: u64) -> Option<HardState> {
         let state = HardState { term, vote: self.names.key(vote) };
-        // The library's hard state has the commit index too, which a log need not remember.
+        // The library's hard state also has the commit index, which need not be persisted.
         (state != self.hard_state).then(|| {
             self.hard_state = state;
             state
         })
     }
 
-    /// Whether a message is for a voter. A voter that was sent a snapshot is probed again after its next sign of life:
-    /// it asks for the file by itself, and nobody waits for its report.
+    /// Returns whether a message is for a voter. A voter that was sent a snapshot is probed again after its next
+    /// message, because it fetches the file itself and sends no report.
     fn is_sent(&mut self, message: &Message) -> bool {
         if message.get_msg_type() == MessageType::MsgSnapshot {
             self.raft.report_snapshot(message.to, SnapshotStatus::Failure);
@@ -391,8 +395,8 @@ impl Quorum {
         message.to != INVALID_ID
     }
 
-    /// Whether a snapshot has replaced the log and is not persisted yet, or entries of a voter that is alone are not: the
-    /// library could not stand for election.
+    /// Returns whether the library must not start an election: a snapshot that has replaced the log is not persisted
+    /// yet, or entries of a single voter are not.
     fn waits_for_disk(&self) -> bool {
         let raft = &self.raft.raft;
         let is_alone = raft.promotable() && raft.prs().conf().voters().ids().len() == 1;
@@ -406,7 +410,7 @@ impl Quorum {
         if message.from != sender || from < 0 || message.from == raft.id || message.to != raft.id {
             return Err(format!("it goes from {} to {} and came from {sender}", message.from, message.to));
         }
-        // A leader that was removed hands its office over, and a stranger does not.
+        // A removed leader may transfer its leadership; other replicas outside of the quorum may not.
         let is_office = message.get_msg_type() == MessageType::MsgTimeoutNow;
         let is_welcome = self.is_open && (!is_office || message.from == raft.leader_id);
         if !raft.prs().conf().voters().contains(message.from) && !is_welcome {
@@ -414,7 +418,7 @@ impl Quorum {
         }
         let last = self.last_index();
         let beyond = match message.get_msg_type() {
-            // A leader that ended before it had persisted what it sent is a follower of the same term now.
+            // A leader may crash before it has persisted the entries it sent. It is then a follower in the same term.
             MessageType::MsgAppendResponse => {
                 self.is_leader() && !message.reject && message.term == raft.term && message.index > last
             }
@@ -433,7 +437,7 @@ impl Quorum {
     fn take_offer(&mut self, message: Message) -> Result<Option<SnapshotMark>, QuorumError> {
         let raft = &mut self.raft.raft;
         if message.term < raft.term || message.get_snapshot().get_metadata().index <= raft.raft_log.committed {
-            // Nothing to be fetched: the library answers with what is here.
+            // The snapshot is not needed: the library responds with the state of this log.
             self.raft.step(message)?;
             return Ok(None);
         }
@@ -446,7 +450,7 @@ impl Quorum {
         Ok((!is_known).then_some(mark))
     }
 
-    /// Forgets an offered snapshot whose file cannot be fetched; the leader offers it again.
+    /// Forgets an offered snapshot whose file cannot be fetched. The leader offers it again.
     pub fn decline(&mut self) {
         self.offered = None;
     }

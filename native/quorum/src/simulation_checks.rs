@@ -1,5 +1,5 @@
-//! What holds at every step of a simulation: one leader in a term, logs that agree, and nothing committed that a later
-//! leader lacks.
+//! The invariants at every step of a simulation: one leader per term, matching logs, and no committed entry that a
+//! later leader lacks.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What goes into a voter at its start, and what comes out of it at every step; values without behaviour but one check.
+//! The inputs of a voter at its start, and its outputs at every step: values without behaviour, except for one check.
 
 use thiserror::Error;
 
@@ -7,19 +7,19 @@ use super::entries::{Entry, Position, SnapshotMark, TermRun};
 /// Why a call on the quorum failed.
 #[derive(Debug, Error)]
 pub enum QuorumError {
-    /// What was read back does not fit together.
+    /// The restored state is inconsistent.
     #[error("the quorum cannot be restored: {0}")]
     Restore(&'static str),
-    /// Only a leader takes proposals.
+    /// Only a leader accepts proposals.
     #[error("this voter does not lead the quorum")]
     NotLeader,
-    /// One change of voters at a time.
+    /// Another change of voters is pending.
     #[error("another change of the voters is not complete yet")]
     ChangePending,
-    /// A message that is none, that comes from outside the quorum, or that says what cannot be.
+    /// A message that is malformed, from outside the quorum, or impossible.
     #[error("message refused: {0}")]
     Message(String),
-    /// The library refused a step.
+    /// The library returned an error for a step.
     #[error("raft: {0}")]
     Raft(String),
 }
@@ -36,72 +36,73 @@ impl From<raft::Error> for QuorumError {
     }
 }
 
-/// A replica of the log: its node id in the low 32 bits, and in the 31 above them what stands for the directory of its
-/// log. Those are 0 where voters are known by their node ids alone (kraft.version 0). A replica whose disk was lost is
-/// another one afterwards, and can neither answer for the first nor vote twice.
+/// A replica of the log: its node id in the low 32 bits, and a number for the directory of its log in the 31 bits
+/// above. The number is 0 if voters are known only by node id (kraft.version 0). A replica that has lost its disk
+/// gets another key, so it can neither acknowledge for the old one nor vote twice.
 pub type ReplicaKey = i64;
 
-/// The node id of a replica.
+/// Returns the node id of a replica.
 pub fn node_of(key: ReplicaKey) -> i32 {
     (key & 0x7FFF_FFFF) as i32
 }
 
-/// Who votes, how long silence lasts, and how much is kept; complete, nothing is defaulted here.
+/// The voters, timeouts and limits of a quorum. There are no defaults.
 #[derive(Debug, Clone)]
 pub struct QuorumSettings {
-    /// This replica.
+    /// The key of this replica.
     pub key: ReplicaKey,
-    /// All voters as of the last entry that is known to be committed; this replica need not be one of them.
+    /// The voters as of the last entry known to be committed. This replica need not be one of them.
     pub voters: Vec<ReplicaKey>,
-    /// Whether voters come and go: messages of replicas that this one does not know are taken, as they may have voted
-    /// for longer than it knows.
+    /// Whether voters can change. Then messages of unknown replicas are accepted, because they may have become voters
+    /// before this replica learns of it.
     pub is_open: bool,
-    /// Ticks without word from a leader before an election begins; at random up to twice as many.
+    /// Ticks without a message of a leader before an election begins, randomized up to twice as many.
     pub election_ticks: usize,
     /// Ticks between two heartbeats of a leader; fewer than `election_ticks`.
     pub heartbeat_ticks: usize,
-    /// Bytes of entries in one message, unless a single one is larger.
+    /// Most bytes of entries in one message, unless a single entry is larger.
     pub message_bytes: u64,
-    /// Messages with entries that are under way to a voter which has not answered.
+    /// Most messages with entries in flight to a voter.
     pub messages_in_flight: usize,
-    /// Bytes of applied entries that are kept in memory for voters that lag.
+    /// Bytes of applied entries to keep in memory for voters that lag.
     pub kept_bytes: usize,
 }
 
-/// The part of the state that has to survive, and that the log does not hold.
+/// The state that must be durable and that the log does not contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HardState {
-    /// The newest term that this voter has seen.
+    /// The latest term that this voter has seen.
     pub term: u64,
-    /// Whom it voted for in that term.
+    /// Its vote in that term.
     pub vote: Option<ReplicaKey>,
 }
 
-/// What a restarting voter found on its disk.
+/// The state that a restarting voter found on its disk.
 #[derive(Debug, Clone)]
 pub struct Restored {
-    /// The persisted hard state; `None` on the first start, or when its file is gone.
+    /// The persisted hard state; `None` on the first start, or when its file is missing.
     pub hard_state: Option<HardState>,
-    /// What precedes the log's first entry: zeros, or the last entry of `snapshot`.
+    /// The position before the log's first entry: zeros, or the last entry of `snapshot`.
     pub before: Position,
-    /// The snapshot for voters that need what the log does not have.
+    /// The snapshot for voters that need entries before the start of the log.
     pub snapshot: Option<SnapshotMark>,
     /// The terms of the entries in the log.
     pub runs: Vec<TermRun>,
     /// Index of the last entry; `before.index` for an empty log.
     pub last: u64,
-    /// Entries up to this index are known to be committed and their effect is restored already. With one voter that
-    /// is `last`, provided the log is synced; with several the end of the snapshot.
+    /// Entries up to this index are known to be committed, and their effect is restored. With one voter that is
+    /// `last`, if the log is synced; with several voters the end of the snapshot.
     pub replayed: u64,
     /// The entries after `replayed`, with their payloads.
     pub tail: Vec<Entry>,
-    /// The last entry that this voter had acknowledged, where the log has lost it; zeros where nothing was lost. The
-    /// voter votes as if its log was that far, and does not stand for election before it is, in Raft's order.
+    /// The last entry that this voter had acknowledged, if the log has lost it; zeros if nothing was lost. The voter
+    /// votes as if its log had that entry. It does not become candidate until its log is, in Raft's order, at least
+    /// as far.
     pub awaited: Position,
 }
 
 impl Restored {
-    /// The last term of the log.
+    /// Returns the last term of the log.
     pub(super) fn last_term(&self) -> u64 {
         self.runs.last().map_or(self.before.term, |run| run.term)
     }
@@ -128,29 +129,29 @@ impl Restored {
     }
 }
 
-/// What there is to do, in the order of the fields.
+/// The tasks of the caller, in the order of the fields.
 #[derive(Debug, Default)]
 pub struct Ready {
-    /// Rises with every ready; what [`super::Quorum::persisted`] is called with.
+    /// Increases with every ready. The caller passes it to [`super::Quorum::persisted`].
     pub number: u64,
-    /// To be sent at once, each to a replica.
+    /// Messages to send at once, each to a replica.
     pub messages: Vec<(ReplicaKey, Vec<u8>)>,
-    /// The log is to hold nothing but this snapshot; before the entries.
+    /// Replace the log with this snapshot, before the entries are persisted.
     pub snapshot: Option<SnapshotMark>,
-    /// To be persisted before the entries.
+    /// Persist before the entries.
     pub hard_state: Option<HardState>,
-    /// To be persisted. Where the first has an index that the log holds already, the log is cut before it first.
+    /// Entries to persist. If the log has an entry with the first index already, truncate the log before it.
     pub entries: Vec<Entry>,
-    /// To be sent when all of the above, and all of earlier readies, is persisted.
+    /// Messages to send after everything above, and in earlier readies, is persisted.
     pub persisted_messages: Vec<(ReplicaKey, Vec<u8>)>,
-    /// Committed since the last call; complete, in order. Their effect is in force before the next call.
+    /// All entries committed since the last call, in order. Their effect must be applied before the next call.
     pub committed: Vec<Entry>,
 }
 
-/// How far a replica has come, as its leader knows.
+/// The progress of a replica, as its leader knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VoterProgress {
-    /// Whose progress it is.
+    /// The replica.
     pub key: ReplicaKey,
     /// Index of the last entry that it is known to have.
     pub matched: u64,

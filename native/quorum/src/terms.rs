@@ -1,4 +1,4 @@
-//! How a term of this voter begins as leader: its votes, and Kafka's batch in its first entry.
+//! The start of a leader's term: the votes, and Kafka's batch in the first entry.
 
 use raft::StateRole;
 use raft::eraftpb::{Message, MessageType};
@@ -22,8 +22,8 @@ impl Quorum {
         }
     }
 
-    /// Puts Kafka's batch into the entry by which this voter has just begun a term, which the library leaves empty; and
-    /// into the messages that hold it already.
+    /// Puts Kafka's batch into the first entry of a new term, which the library leaves empty, and into the messages
+    /// that contain the entry already.
     pub(super) fn begin_term(&mut self, now_ms: i64) {
         if !self.is_leader() || self.began == self.raft.raft.term {
             return;

@@ -1,10 +1,10 @@
-//! The keys of the APIs that native code speaks: the first number of a request.
+//! The keys of the APIs that native code implements: the first number of a request.
 //!
-//! They are those of `pybroker/protocol/api_keys.py`, which has all of them (a house test compares them).
+//! They are a part of those in `pybroker/protocol/api_keys.py` (a house test compares them).
 
 use std::fmt;
 
-/// An API's key. Every number is a value of it: what a peer sends is compared before it is believed.
+/// An API's key. Every number is a valid value, because a peer may send any key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ApiKey(pub i16);
 
@@ -19,7 +19,7 @@ impl ApiKey {
     pub const SASL_AUTHENTICATE: Self = Self(36);
 }
 
-/// The number.
+/// Formats the number.
 impl fmt::Display for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)

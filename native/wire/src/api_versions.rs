@@ -1,8 +1,9 @@
-//! ApiVersions (API key 18), versions 0 to 3: what a broker serves. The first request on every connection.
+//! ApiVersions (API key 18), versions 0 to 3: the APIs that a broker serves. It is the first request on every
+//! connection.
 //!
-//! The broker's side is answered from bytes that the control plane publishes. Version notes: 1 adds the throttle time, 3 is
-//! flexible and says what the client is (KIP-511). The response's header has no tagged fields in any version. Source:
-//! Kafka's `ApiVersionsRequest` and `ApiVersionsResponse` schemas.
+//! The broker's response consists of bytes that the control plane publishes. Version notes: 1 adds the throttle time,
+//! 3 is flexible and adds the client's name and version (KIP-511). The response's header has no tagged fields in any
+//! version. Source: Kafka's `ApiVersionsRequest` and `ApiVersionsResponse` schemas.
 
 use super::primitives::{Malformed, Reader, Writer};
 use super::{ApiKey, EXPECTED, ErrorCode};
@@ -12,14 +13,14 @@ const FLEXIBLE: i16 = 3;
 /// The first version whose response has `throttle_time_ms`.
 const WITH_THROTTLE_TIME: i16 = 1;
 
-/// What a client says that it is.
+/// The name and version of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientSoftware<'a> {
     pub name: &'a str,
     pub version: &'a str,
 }
 
-/// Writes a request's message behind its head in `out`.
+/// Appends a request's message after its header in `out`.
 pub fn write_request(out: &mut Vec<u8>, version: i16, software: ClientSoftware<'_>) {
     let mut writer = Writer::new(out, version >= FLEXIBLE);
     writer.tags_none();
@@ -42,16 +43,16 @@ pub struct ServedVersions {
 #[derive(Debug, PartialEq, Eq)]
 pub struct ApiVersionsResponse {
     pub error: ErrorCode,
-    /// Nothing where the broker does not serve the request's version.
+    /// Empty if the broker does not serve the request's version.
     pub served: Vec<ServedVersions>,
 }
 
 impl ApiVersionsResponse {
-    /// Reads the message that begins at `body` of `frame`. A broker that does not serve `version` answers in version 0,
-    /// and what follows its error code is not read.
+    /// Parses the message at `body` of `frame`. A broker that does not serve `version` responds in version 0; the
+    /// fields after its error code are then ignored.
     ///
     /// # Errors
-    /// When a length runs over the frame.
+    /// When a length exceeds the frame.
     pub fn parse(frame: &[u8], body: usize, version: i16) -> Result<Self, Malformed> {
         let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
         let error = reader.error_code()?;

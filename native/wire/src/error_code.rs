@@ -1,11 +1,12 @@
-//! Kafka's error codes: their numbers, their names, and whether the same request may succeed later.
+//! Kafka's error codes: their numbers, their names, and whether a retry may succeed.
 //!
-//! The table says what `pybroker/protocol/errors.py` says (a house test compares them). Must not know when which code is
-//! answered: that is decided where requests are worked on.
+//! The table equals that of `pybroker/protocol/errors.py` (a house test compares them). The code that handles a
+//! request decides which error code it returns.
 
 use std::fmt;
 
-/// An error code of Kafka's protocol. Every number is a value of it: newer brokers send codes that are not in the table.
+/// An error code of Kafka's protocol. Every number is a valid value: newer brokers send codes that are not in the
+/// table.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct ErrorCode(pub i16);
 
@@ -14,7 +15,7 @@ macro_rules! error_codes {
         impl ErrorCode {
             $(pub const $name: Self = Self($code);)*
 
-            /// Kafka's name of the code; `None` for a code that is not in the table.
+            /// Returns Kafka's name of the code; `None` for a code that is not in the table.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($code => Some(stringify!($name)),)*
@@ -22,7 +23,7 @@ macro_rules! error_codes {
                 }
             }
 
-            /// Whether the same request may succeed later (Kafka's `RetriableException`).
+            /// Returns whether a retry of the same request may succeed (Kafka's `RetriableException`).
             pub fn is_retriable(self) -> bool {
                 match self.0 {
                     $($code => $retriable,)*
@@ -33,7 +34,7 @@ macro_rules! error_codes {
     };
 }
 
-// Name = number, whether it is retriable.
+// Name = number, whether the error is retriable.
 error_codes! {
     UNKNOWN_SERVER_ERROR = -1, false;
     NONE = 0, false;
@@ -173,7 +174,8 @@ error_codes! {
 }
 
 impl ErrorCode {
-    /// Whether the leader may be another broker by now (Kafka's `InvalidMetadataException`, and codes that go with it).
+    /// Returns whether the leader may have moved to another broker (Kafka's `InvalidMetadataException`, and related
+    /// codes).
     pub fn asks_for_metadata(self) -> bool {
         matches!(
             self,
@@ -192,7 +194,7 @@ impl ErrorCode {
     }
 }
 
-/// `NAME (number)`.
+/// Formats the code as `NAME (number)`.
 impl fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.name().unwrap_or("an error code that is not known"), self.0)

@@ -1,11 +1,12 @@
-//! Fetch (API key 1), versions 0 to 18: what a consumer or follower asks for, and where the records of the answer lie.
+//! Fetch (API key 1), versions 0 to 18: the request of a consumer or follower, and the positions of records in the
+//! response.
 //!
-//! A response is written around the record bytes: [`write_response`] says where each partition's slice of the log file goes.
-//! Version notes: 1 adds the throttle time, 2 v1 messages (KIP-32), 3 the bound on the whole answer (KIP-74), 4 v2 batches
-//! and the isolation level (KIP-98), 5 adds the log start offset, 7 sessions (KIP-227), 9 the leader epoch, 11 the rack
-//! (KIP-392), 12 is flexible and adds the diverging epoch (KIP-595), 13 names topics by id (KIP-516), 15 moves the
-//! replica id into a tag (KIP-903), 16 adds leader endpoints (KIP-951), 17 and 18 add tags of followers, which are passed
-//! over. Source: Kafka's `FetchRequest` and `FetchResponse` schemas.
+//! [`write_response`] writes a response around the record bytes and reports the position of each partition's slice of
+//! the log file. Version notes: 1 adds the throttle time, 2 v1 messages (KIP-32), 3 the size limit of the whole
+//! response (KIP-74), 4 v2 batches and the isolation level (KIP-98), 5 adds the log start offset, 7 sessions
+//! (KIP-227), 9 the leader epoch, 11 the rack (KIP-392), 12 is flexible and adds the diverging epoch (KIP-595), 13
+//! names topics by id (KIP-516), 15 moves the replica id into a tag (KIP-903), 16 adds leader endpoints (KIP-951), 17
+//! and 18 add tags of followers, which are skipped. Source: Kafka's `FetchRequest` and `FetchResponse` schemas.
 
 use std::ops::Range;
 
@@ -36,7 +37,7 @@ const WITH_LAST_FETCHED_EPOCH: i16 = 12;
 const WITH_NODE_ENDPOINTS: i16 = 16;
 /// First version that names topics by id.
 const BY_ID: i16 = 13;
-/// First version with the replica's state in a tag, in place of its id in front.
+/// First version with the replica's state in a tag instead of its id at the start.
 const WITH_REPLICA_STATE: i16 = 15;
 /// The tag of the replica's state.
 const REPLICA_STATE_TAG: u32 = 1;
@@ -45,63 +46,63 @@ const DIVERGING_TAG: u32 = 0;
 /// The tag of a partition's current leader.
 const LEADER_TAG: u32 = 1;
 
-/// Who fetches: a follower's broker id and epoch (KIP-903), or a consumer.
+/// The sender of a Fetch: a follower's broker id and epoch (KIP-903), or a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaState {
     pub id: i32,
-    /// -1 where the version does not carry it.
+    /// The broker epoch; -1 if the version lacks it.
     pub epoch: i64,
 }
 
 impl ReplicaState {
-    /// Not a replica.
+    /// A consumer, not a replica.
     pub const CONSUMER: Self = Self { id: -1, epoch: -1 };
 }
 
 /// One partition of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchPartition {
-    /// The topic as the client names it.
+    /// The topic's name or id in the request.
     pub topic: TopicRef,
     pub index: PartitionIndex,
     /// The offset to read from.
     pub fetch_offset: i64,
-    /// The most bytes to answer for this partition.
+    /// The most bytes to return for this partition.
     pub max_bytes: i32,
-    /// The leader epoch the client believes in, -1 for none.
+    /// The client's leader epoch; -1 for none.
     pub leader_epoch: LeaderEpoch,
-    /// The epoch of the last record the client has, -1 for none (KIP-595).
+    /// The epoch of the client's last record; -1 for none (KIP-595).
     pub last_fetched_epoch: LeaderEpoch,
-    /// Where a follower's log begins, -1 for a consumer.
+    /// The log start offset of a follower; -1 for a consumer.
     pub log_start_offset: i64,
 }
 
 /// A Fetch request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FetchRequest<'a> {
-    /// Who fetches.
+    /// The follower or consumer that sends the request.
     pub replica: ReplicaState,
     /// Most milliseconds to wait for `min_bytes`.
     pub max_wait_ms: i32,
-    /// Bytes worth answering for.
+    /// The bytes to wait for.
     pub min_bytes: i32,
-    /// Most bytes to answer with.
+    /// Most bytes to return.
     pub max_bytes: i32,
-    /// Whether only committed transactions are wanted.
+    /// Whether to return only records of committed transactions.
     pub read_committed: bool,
-    /// The session, 0 for none.
+    /// The session id; 0 for none.
     pub session_id: i32,
-    /// The session's epoch: -1 ends it, 0 begins one.
+    /// The session epoch: -1 ends the session, 0 begins one.
     pub session_epoch: i32,
-    /// The partitions in their order. Those of one topic stand together.
+    /// The partitions in request order. Those of one topic are adjacent.
     pub partitions: Vec<FetchPartition>,
-    /// Partitions that leave the session. Those of one topic stand together.
+    /// Partitions to remove from the session. Those of one topic are adjacent.
     pub forgotten: Vec<(TopicRef, PartitionIndex)>,
-    /// The consumer's rack (KIP-392), empty for none.
+    /// The consumer's rack (KIP-392); empty for none.
     pub rack: &'a str,
 }
 
-/// The newest message format that a version can carry, where that is not v2 (Kafka's `FetchRequest`).
+/// Returns the newest message format that a version supports, if it is older than v2 (Kafka's `FetchRequest`).
 pub fn newest_format(version: i16) -> Option<i8> {
     match version {
         ..=1 => Some(0),
@@ -110,16 +111,16 @@ pub fn newest_format(version: i16) -> Option<i8> {
     }
 }
 
-/// Whether a version names topics by id.
+/// Returns whether a version names topics by id.
 pub fn names_by_id(version: i16) -> bool {
     version >= BY_ID
 }
 
 impl<'a> FetchRequest<'a> {
-    /// Reads the message that begins at `body` of `frame`.
+    /// Parses the message at `body` of `frame`.
     ///
     /// # Errors
-    /// When a length runs over the frame or a name is not UTF-8.
+    /// When a length exceeds the frame or a name is not UTF-8.
     pub fn parse(frame: &'a [u8], body: usize, version: i16) -> Result<Self, Malformed> {
         let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
         reader.header_tags()?;
@@ -156,7 +157,7 @@ impl<'a> FetchRequest<'a> {
         })
     }
 
-    /// Writes the message behind its head in `out`.
+    /// Appends the message after its header in `out`.
     pub fn write(&self, out: &mut Vec<u8>, version: i16) {
         let mut writer = Writer::new(out, version >= FLEXIBLE);
         writer.tags_none();
@@ -190,7 +191,7 @@ impl<'a> FetchRequest<'a> {
     }
 }
 
-/// The tagged section of a follower's request: `{replica_id: i32, replica_epoch: i64}`.
+/// Writes the tagged section of a follower's request: `{replica_id: i32, replica_epoch: i64}`.
 fn write_replica_state(writer: &mut Writer<'_>, replica: ReplicaState) {
     writer.uvarint(1);
     writer.uvarint(REPLICA_STATE_TAG);
@@ -277,7 +278,8 @@ fn write_forgotten(writer: &mut Writer<'_>, forgotten: &[(TopicRef, PartitionInd
     }
 }
 
-/// Where a reader's log leaves the leader's (KIP-595): the last epoch that both have, and where it ends.
+/// The divergence of a reader's log from the leader's (KIP-595): the last common epoch, and its end offset on the
+/// leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DivergingEpoch {
     pub epoch: i32,
@@ -285,7 +287,7 @@ pub struct DivergingEpoch {
 }
 
 impl DivergingEpoch {
-    /// Writes it as the only field of a tagged section.
+    /// Writes the fields as the only field of a tagged section.
     fn write_tag(self, writer: &mut Writer<'_>) {
         writer.uvarint(1);
         writer.uvarint(DIVERGING_TAG);
@@ -296,56 +298,56 @@ impl DivergingEpoch {
     }
 }
 
-/// A transaction whose records a `read_committed` consumer leaves out.
+/// A transaction whose records a `read_committed` consumer skips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AbortedTransaction {
     pub producer_id: i64,
     pub first_offset: i64,
 }
 
-/// What one partition is answered with.
+/// The result for one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchedPartition {
-    /// The topic as the client names it.
+    /// The topic's name or id in the request.
     pub topic: TopicRef,
     /// The partition index.
     pub index: i32,
     /// Kafka's error code.
     pub error: ErrorCode,
-    /// The high watermark, -1 on error.
+    /// The high watermark; -1 on error.
     pub high_watermark: i64,
-    /// The last stable offset, -1 on error.
+    /// The last stable offset; -1 on error.
     pub last_stable_offset: i64,
-    /// The log start offset, -1 on error.
+    /// The log start offset; -1 on error.
     pub log_start_offset: i64,
-    /// Aborted transactions among the records, in the order of the log.
+    /// Aborted transactions among the records, in log order.
     pub aborted: Vec<AbortedTransaction>,
-    /// The broker whose replica a consumer is to read from (KIP-392), -1 for this one.
+    /// The broker whose replica the consumer should read from (KIP-392); -1 for this one.
     pub preferred_read_replica: BrokerId,
-    /// Bytes of record batches; the last batch may be cut short.
+    /// Bytes of record batches. The last batch may be incomplete.
     pub records: usize,
-    /// Where the client's log leaves the leader's.
+    /// The divergence of the client's log from the leader's.
     pub diverging: Option<DivergingEpoch>,
-    /// Returned with errors that say "not here".
+    /// Returned with errors after which the client must use another leader.
     pub current_leader: Option<LeaderAndEpoch>,
 }
 
-/// What stands before the topics of a Fetch answer.
+/// The fields of a Fetch response before its topics.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchedHead {
-    /// How long the client is to wait, as a quota demands (KIP-219).
+    /// How long the client must wait because of a quota (KIP-219).
     pub throttle_time_ms: i32,
     /// The error of the whole request.
     pub error: ErrorCode,
-    /// The session, 0 for none.
+    /// The session id; 0 for none.
     pub session_id: i32,
-    /// Whether the client asked for committed data only: it gets the list of aborted transactions then.
+    /// Whether the client reads only committed records. It then gets the list of aborted transactions.
     pub read_committed: bool,
 }
 
-/// Writes a Fetch response behind the correlation id in `out`. Partitions of one topic stand together.
+/// Appends a Fetch response after the correlation id in `out`. Partitions of one topic must be adjacent.
 ///
-/// `place(out_len, partition)` is called where the records of `partitions[partition]` go.
+/// Calls `place(out_len, partition)` at the position of the records of `partitions[partition]`.
 pub fn write_response(
     out: &mut Vec<u8>,
     version: i16,
@@ -378,7 +380,7 @@ pub fn write_response(
     write_endpoints(&mut writer, version >= WITH_NODE_ENDPOINTS, endpoints);
 }
 
-/// The aborted transactions among the records, for a client that reads committed data only.
+/// Writes the aborted transactions among the records, for a client that reads only committed records.
 fn write_aborted(writer: &mut Writer<'_>, head: FetchedHead, partition: &FetchedPartition) {
     if !head.read_committed {
         return writer.array_null();
@@ -426,7 +428,7 @@ fn write_partition(
     }
 }
 
-/// What one partition was answered with, and where in the frame its records lie.
+/// The result for one partition, and the range of its records in the frame.
 #[derive(Debug)]
 pub struct ReceivedPartition {
     pub partition: FetchedPartition,
@@ -438,19 +440,19 @@ pub struct ReceivedPartition {
 pub struct FetchResponse {
     /// The error of the whole request.
     pub error: ErrorCode,
-    /// The session, 0 for none.
+    /// The session id; 0 for none.
     pub session_id: i32,
-    /// The partitions in their order.
+    /// The partitions in response order.
     pub partitions: Vec<ReceivedPartition>,
-    /// Where the leaders are that it names.
+    /// The endpoints of the leaders in the response.
     pub endpoints: Vec<BrokerEndpoint>,
 }
 
 impl FetchResponse {
-    /// Reads the message that begins at `body` of `frame`.
+    /// Parses the message at `body` of `frame`.
     ///
     /// # Errors
-    /// When a length runs over the frame or a name is not UTF-8.
+    /// When a length exceeds the frame or a name is not UTF-8.
     pub fn parse(frame: &[u8], body: usize, version: i16) -> Result<Self, Malformed> {
         let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
         reader.header_tags()?;

@@ -1,36 +1,36 @@
-//! What every frame begins with, whatever API it is of: the head of a request, the correlation id of a response.
+//! The common start of all frames: the header of a request, and the correlation id of a response.
 //!
-//! `api_key: i16, api_version: i16, correlation_id: i32, client_id: nullable string`, the same in header versions 1 and
-//! 2; version 2 follows it with tagged fields, which are left to the code that reads the message. Source:
-//! Kafka's `RequestHeader` schema.
+//! `api_key: i16, api_version: i16, correlation_id: i32, client_id: nullable string`, the same in header versions 1
+//! and 2. In version 2 tagged fields follow, which the message's parser reads. Source: Kafka's `RequestHeader`
+//! schema.
 
 use super::ApiKey;
 use super::primitives::Writer;
 
-/// The fixed part: key, version, correlation id, length of the client id.
+/// Size of the fixed part: key, version, correlation id, length of the client id.
 const FIXED: usize = 10;
 
-/// Where the rest of a response begins: behind its correlation id.
+/// Position after the correlation id of a response.
 pub const RESPONSE_BODY: usize = 4;
-/// Bytes of the size in front of a frame.
+/// Size of the length prefix of a frame.
 const SIZE: usize = 4;
 
-/// The head of a request to send.
+/// The header of a request to send.
 #[derive(Clone, Copy, Debug)]
 pub struct NewRequest<'a> {
     pub api_key: ApiKey,
     pub api_version: i16,
-    /// The number that the answer carries again.
+    /// The number that the response repeats.
     pub correlation_id: i32,
     pub client_id: &'a str,
 }
 
 impl NewRequest<'_> {
-    /// Begins a request in `out`, which is empty: room for the size, then the head. The message follows, and then
-    /// [`finish_request`].
+    /// Starts a request in the empty buffer `out`: space for the length prefix, then the header. The caller appends
+    /// the message, and calls [`finish_request`].
     pub fn begin(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&[0; SIZE]);
-        // The client id has a length of 16 bits in every version of the header.
+        // The client id has a 16-bit length in every version of the header.
         let mut writer = Writer::new(out, false);
         writer.i16(self.api_key.0);
         writer.i16(self.api_version);
@@ -39,37 +39,38 @@ impl NewRequest<'_> {
     }
 }
 
-/// Writes the size of a request that [`NewRequest::begin`] began; `beside` bytes of it are not in `out`.
+/// Writes the length prefix of a request that [`NewRequest::begin`] started. `beside` is the number of message bytes
+/// that are not in `out`.
 pub fn finish_request(out: &mut [u8], beside: usize) {
     let size = (out.len() - SIZE + beside) as u32;
     out[..SIZE].copy_from_slice(&size.to_be_bytes());
 }
 
-/// A request's head.
+/// The header of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHead {
-    /// Which API.
+    /// The API.
     pub api_key: ApiKey,
-    /// Which version of it.
+    /// The version of the API.
     pub api_version: i16,
-    /// The number that the answer carries again.
+    /// The number that the response repeats.
     pub correlation_id: i32,
-    /// Bytes of what the client calls itself, in front of `body`.
+    /// Length of the client id, which ends at `body`; `None` for null.
     client_id: Option<usize>,
-    /// Where the rest begins: tagged fields for flexible versions, else the message.
+    /// Position after the client id: tagged fields for flexible versions, else the message.
     pub body: usize,
 }
 
 /// Why a frame is not a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadHead {
-    /// Too short for a head.
+    /// Too short for a header.
     #[error("a frame of {0} bytes is too short for a request header")]
     Short(usize),
-    /// The client id runs over the frame's end, or is negative.
+    /// The length of the client id is negative or exceeds the frame.
     #[error("a request header with a client id of {length} bytes in a frame of {frame}")]
     ClientId {
-        /// The length that the frame names.
+        /// The length in the frame.
         length: i16,
         /// The frame's size.
         frame: usize,
@@ -80,7 +81,7 @@ pub enum BadHead {
 }
 
 impl RequestHead {
-    /// Reads the head of `frame`, which has no size prefix.
+    /// Parses the header of `frame`, which has no length prefix.
     pub fn parse(frame: &[u8]) -> Result<Self, BadHead> {
         let fixed: &[u8; FIXED] = frame.first_chunk().ok_or(BadHead::Short(frame.len()))?;
         let &[k0, k1, v0, v1, c0, c1, c2, c3, l0, l1] = fixed;
@@ -103,12 +104,12 @@ impl RequestHead {
         })
     }
 
-    /// The head of a request that has none of its own: its frame is all message.
+    /// Returns the header of a request that has no header of its own: the frame contains only the message.
     pub const fn without_client(api_key: ApiKey, api_version: i16) -> Self {
         Self { api_key, api_version, correlation_id: 0, client_id: None, body: 0 }
     }
 
-    /// What the client calls itself in the frame that this is the head of.
+    /// Returns the client id in the frame of this header.
     pub fn client_id<'a>(&self, frame: &'a [u8]) -> Option<&'a str> {
         let text = frame.get(self.body - self.client_id?..self.body)?;
         std::str::from_utf8(text).ok()

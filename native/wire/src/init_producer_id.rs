@@ -1,6 +1,6 @@
-//! InitProducerId (API key 22), versions 0 to 4: an identity for an idempotent producer (KIP-98).
+//! InitProducerId (API key 22), versions 0 to 4: the producer id and epoch of an idempotent producer (KIP-98).
 //!
-//! Version notes: 2 is flexible, 3 lets a producer keep its identity (KIP-360). Source: Kafka's `InitProducerIdRequest` and
+//! Version notes: 2 is flexible, 3 lets a producer keep its id (KIP-360). Source: Kafka's `InitProducerIdRequest` and
 //! `InitProducerIdResponse` schemas.
 
 use super::ErrorCode;
@@ -8,10 +8,10 @@ use super::primitives::{Malformed, Reader, Writer};
 
 /// First flexible version.
 const FLEXIBLE: i16 = 2;
-/// First version that names the identity to keep.
+/// First version that contains the id and epoch to keep.
 const WITH_IDENTITY: i16 = 3;
 
-/// An idempotent producer's identity.
+/// The id and epoch of an idempotent producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProducerIdentity {
     pub id: i64,
@@ -19,11 +19,11 @@ pub struct ProducerIdentity {
 }
 
 impl ProducerIdentity {
-    /// No identity: batches are not de-duplicated.
+    /// No producer id: batches are not deduplicated.
     pub const NONE: Self = Self { id: -1, epoch: -1 };
 }
 
-/// Writes a request for a new identity, without a transactional id, behind its head in `out`.
+/// Appends a request for a new id, without a transactional id, after its header in `out`.
 pub fn write_request(out: &mut Vec<u8>, version: i16) {
     let mut writer = Writer::new(out, version >= FLEXIBLE);
     writer.tags_none();
@@ -40,12 +40,12 @@ pub fn write_request(out: &mut Vec<u8>, version: i16) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitProducerIdResponse {
     pub error: ErrorCode,
-    /// The new identity, where there is no error.
+    /// The new id and epoch, if there is no error.
     pub identity: ProducerIdentity,
 }
 
 impl InitProducerIdResponse {
-    /// Reads the message that begins at `body` of `frame`.
+    /// Parses the message at `body` of `frame`.
     ///
     /// # Errors
     /// When the frame ends too early.

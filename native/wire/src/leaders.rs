@@ -1,9 +1,10 @@
-//! Leaders, and where they are, as Produce and Fetch responses carry them with errors that say "not here" (KIP-951).
+//! Leaders and their endpoints in Produce and Fetch responses, with errors after which the client must use another
+//! leader (KIP-951).
 
 use super::primitives::{Malformed, Reader, Writer};
 use pybroker_record::{BrokerId, LeaderEpoch};
 
-/// The leader of a partition, and the epoch in which it leads.
+/// The leader of a partition, and its leader epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaderAndEpoch {
     pub id: BrokerId,
@@ -11,7 +12,7 @@ pub struct LeaderAndEpoch {
 }
 
 impl LeaderAndEpoch {
-    /// Writes it as the only field of a tagged section.
+    /// Writes the fields as the only field of a tagged section.
     pub(crate) fn write_tag(self, writer: &mut Writer<'_>, tag: u32) {
         writer.uvarint(1);
         writer.uvarint(tag);
@@ -26,7 +27,7 @@ impl LeaderAndEpoch {
     }
 }
 
-/// Where clients reach a broker.
+/// The endpoint of a broker for clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerEndpoint {
     /// The broker's id.
@@ -39,7 +40,8 @@ pub struct BrokerEndpoint {
     pub rack: Option<String>,
 }
 
-/// Writes the closing tagged section of a response: where the leaders that it names are, if the version has that.
+/// Writes the tagged section at the end of a response: the endpoints of the leaders in the response, if the version
+/// has them.
 pub(crate) fn write_endpoints(writer: &mut Writer<'_>, has_endpoints: bool, endpoints: &[&BrokerEndpoint]) {
     if !has_endpoints || endpoints.is_empty() {
         writer.tags_none();
@@ -61,7 +63,7 @@ pub(crate) fn write_endpoints(writer: &mut Writer<'_>, has_endpoints: bool, endp
     writer.raw(&inner);
 }
 
-/// Reads the closing tagged section of a response.
+/// Reads the tagged section at the end of a response.
 pub(crate) fn read_endpoints(reader: &mut Reader<'_>) -> Result<Vec<BrokerEndpoint>, Malformed> {
     let mut endpoints = Vec::new();
     reader.each_tag(|tag, field| {
@@ -91,13 +93,13 @@ pub(crate) mod tests {
     use super::{BrokerEndpoint, BrokerId, LeaderAndEpoch, LeaderEpoch};
     use crate::primitives::{Malformed, Reader, Writer};
 
-    /// A leader, or none.
+    /// Generates a leader, or none.
     pub fn leader() -> impl Strategy<Value = Option<LeaderAndEpoch>> {
         let both = (any::<i32>().prop_map(BrokerId), any::<i32>().prop_map(LeaderEpoch));
         prop::option::of(both.prop_map(|(id, epoch)| LeaderAndEpoch { id, epoch }))
     }
 
-    /// Some brokers, or none where the version has no place for them.
+    /// Generates some brokers, or none if the version lacks the field.
     pub fn endpoints(has_endpoints: bool) -> impl Strategy<Value = Vec<BrokerEndpoint>> {
         let endpoint = (any::<i32>(), "[a-z.]{0,9}", any::<u16>(), prop::option::of("[a-z]{0,9}"));
         let endpoint = endpoint.prop_map(|(id, host, port, rack)| BrokerEndpoint { id, host, port, rack });

@@ -1,9 +1,9 @@
-//! Kafka's wire format: the head of a frame, the primitives that messages are made of, the messages that native code
-//! speaks, and the codec of the messages that Python declares.
+//! Kafka's wire format: the header of a frame, the primitive types, the messages that native code implements, and the
+//! codec of the messages that Python declares.
 //!
-//! A message has one file, with both directions of its request and of its response: a broker reads requests and writes
-//! responses, a client or a follower writes requests and reads responses. Where only one direction is spoken natively,
-//! the tests have the other. Knows bytes and versions; must not know sockets or logs.
+//! Each message has one file, with reading and writing of both its request and its response. A broker reads requests
+//! and writes responses; a client or a follower writes requests and reads responses. If native code needs only one
+//! direction, the other one is in the tests. Knows bytes and versions; must not know sockets or logs.
 
 mod api_key;
 pub mod api_versions;
@@ -27,5 +27,5 @@ pub use error_code::ErrorCode;
 pub use leaders::{BrokerEndpoint, LeaderAndEpoch};
 pub use topics::{TopicId, TopicRef, ZERO_TOPIC_ID};
 
-/// Elements that room is made for before they are read: an announced count is not a reason to take memory.
+/// Most elements to reserve capacity for before they are read, so that an announced count alone allocates no memory.
 const EXPECTED: usize = 64;

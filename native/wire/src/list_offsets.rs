@@ -1,4 +1,4 @@
-//! ListOffsets (API key 2), versions 1 to 7: where a partition begins or ends, or has a record of a time.
+//! ListOffsets (API key 2), versions 1 to 7: the first and next offset of a partition, or the offset of a timestamp.
 //!
 //! Version notes: 2 adds the isolation level (KIP-98), 4 the leader epoch, 6 is flexible. Source: Kafka's
 //! `ListOffsetsRequest` and `ListOffsetsResponse` schemas.
@@ -13,12 +13,12 @@ const WITH_ISOLATION_LEVEL: i16 = 2;
 /// The first version with `current_leader_epoch` (KIP-320).
 const WITH_LEADER_EPOCH: i16 = 4;
 
-/// The timestamp that asks for the offset after the last record.
+/// The timestamp for the offset after the last record.
 pub const LATEST: i64 = -1;
-/// The timestamp that asks for the first offset.
+/// The timestamp for the first offset.
 pub const EARLIEST: i64 = -2;
 
-/// What is asked for one partition.
+/// The query for one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskedOffset {
     pub topic: TopicRef,
@@ -27,7 +27,7 @@ pub struct AskedOffset {
     pub timestamp: i64,
 }
 
-/// Writes a request's message behind its head in `out`. Partitions of one topic stand together.
+/// Appends a request's message after its header in `out`. Partitions of one topic must be adjacent.
 pub fn write_request(out: &mut Vec<u8>, version: i16, read_committed: bool, asked: &[AskedOffset]) {
     let mut writer = Writer::new(out, version >= FLEXIBLE);
     writer.tags_none();
@@ -53,20 +53,20 @@ pub fn write_request(out: &mut Vec<u8>, version: i16, read_committed: bool, aske
     writer.tags_none();
 }
 
-/// The answer for one partition.
+/// The result for one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedOffset {
     pub topic: TopicRef,
     pub index: i32,
     pub error: ErrorCode,
-    /// -1: there is none.
+    /// The offset; -1 if there is none.
     pub offset: i64,
 }
 
-/// Reads the response whose message begins at `body` of `frame`.
+/// Parses the response with its message at `body` of `frame`.
 ///
 /// # Errors
-/// When a length runs over the frame or a name is not UTF-8.
+/// When a length exceeds the frame or a name is not UTF-8.
 pub fn parse_response(frame: &[u8], body: usize, version: i16) -> Result<Vec<ListedOffset>, Malformed> {
     let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
     reader.header_tags()?;

@@ -29,8 +29,8 @@ const WITH_TOPIC_IDS: i16 = 10;
 /// First version with an error of the whole response.
 const WITH_ERROR: i16 = 13;
 
-/// Writes a request for topics by name (none: for the brokers only) behind its head in `out`. Topics that lack are created
-/// where `create` says so and the broker allows it; before version 4 the broker alone decides.
+/// Appends a request for topics by name (none: brokers only) after its header in `out`. Absent topics are created if
+/// `create` is true and the broker allows it. Before version 4 only the broker's setting counts.
 pub fn write_request<'a>(
     out: &mut Vec<u8>,
     version: i16,
@@ -67,42 +67,42 @@ pub struct BrokerMetadata {
     pub port: i32,
 }
 
-/// One partition as metadata describes it.
+/// One partition in a Metadata response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionMetadata {
     pub error: ErrorCode,
     pub index: PartitionIndex,
-    /// -1: none.
+    /// The leader; -1 for none.
     pub leader: BrokerId,
-    /// -1 before version 7.
+    /// The leader's epoch; -1 before version 7.
     pub leader_epoch: LeaderEpoch,
 }
 
-/// One topic as metadata describes it.
+/// One topic in a Metadata response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicMetadata {
     pub error: ErrorCode,
-    /// Empty where the topic is named by id alone.
+    /// The name; empty if the topic is identified only by its id.
     pub name: String,
-    /// All zero before version 10.
+    /// The id; all zero before version 10.
     pub id: TopicId,
     pub partitions: Vec<PartitionMetadata>,
 }
 
-/// A Metadata response, as far as a client needs it to find leaders.
+/// A Metadata response, with the fields that a client needs to find leaders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetadataResponse {
     pub brokers: Vec<BrokerMetadata>,
     pub topics: Vec<TopicMetadata>,
-    /// `REBOOTSTRAP_REQUIRED` where the client is to begin anew at its bootstrap servers (KIP-1102).
+    /// `REBOOTSTRAP_REQUIRED` if the client must reconnect to its bootstrap servers (KIP-1102).
     pub error: ErrorCode,
 }
 
 impl MetadataResponse {
-    /// Reads the message that begins at `body` of `frame`.
+    /// Parses the message at `body` of `frame`.
     ///
     /// # Errors
-    /// When a length runs over the frame or a text is not UTF-8.
+    /// When a length exceeds the frame or a text is not UTF-8.
     pub fn parse(frame: &[u8], body: usize, version: i16) -> Result<Self, Malformed> {
         let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
         reader.header_tags()?;

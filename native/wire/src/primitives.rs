@@ -1,89 +1,89 @@
-//! The primitive types of Kafka's protocol: a bounded reader over a frame and a writer that appends to a buffer.
+//! The primitive types of Kafka's protocol: a bounded reader over a frame, and a writer that appends to a buffer.
 //!
-//! Both know whether the message is flexible (KIP-482): lengths are then unsigned varints of length plus one, and every
-//! structure ends in a tagged section. No length is believed before it is compared with what remains, so that memory
-//! follows bytes that have arrived, never bytes that were announced.
+//! Both know whether the message is flexible (KIP-482): then lengths are unsigned varints of length plus one, and
+//! every structure ends with a tagged section. Every length is compared with the remaining bytes before it is used,
+//! so that memory use follows received bytes, not announced ones.
 
 use std::ops::Range;
 
 use super::ErrorCode;
 
-/// No message has arrays as long as this; Kafka 4.4 refuses them too.
+/// The maximum array length. Kafka 4.4 rejects longer ones too.
 pub const MAX_ARRAY: usize = 1_000_000;
-/// The longest string in bytes, in either encoding.
+/// The maximum length of a string in bytes, in either encoding.
 pub const MAX_STRING: usize = i16::MAX as usize;
-/// No structure has as many tagged fields.
+/// The maximum number of tagged fields of a structure.
 pub const MAX_TAGS: usize = 10_000;
 
-/// Why bytes are not the message that they are said to be.
+/// Why bytes are not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// The message ends before the field does.
+    /// The message ends before the field.
     #[error("{wanted} bytes wanted at byte {at}, {left} left")]
     Truncated {
-        /// Where the field begins.
+        /// Position of the field.
         at: usize,
-        /// Bytes that it needs.
+        /// Number of bytes needed.
         wanted: usize,
-        /// Bytes there are.
+        /// Number of bytes available.
         left: usize,
     },
-    /// A length below what its type allows.
+    /// A length that is negative or otherwise below the type's minimum.
     #[error("length {length} at byte {at}")]
     Length {
-        /// Where it stands.
+        /// Position of the length.
         at: usize,
         length: i64,
     },
-    /// An array of more elements than any message has, or than bytes are left.
+    /// An array with more elements than the maximum or than bytes are left.
     #[error("an array of {count} elements at byte {at}, with {left} bytes left")]
     Array {
-        /// Where it stands.
+        /// Position of the array.
         at: usize,
-        /// Its announced elements.
+        /// The announced number of elements.
         count: usize,
-        /// Bytes there are.
+        /// Number of bytes available.
         left: usize,
     },
-    /// A null where none is allowed.
+    /// A null in a field that is not nullable.
     #[error("null at byte {at}, where the schema has none")]
     Null {
-        /// Where it stands.
+        /// Position of the field.
         at: usize,
     },
     /// A string that is not UTF-8.
     #[error("a string that is not UTF-8 at byte {at}")]
     NotUtf8 {
-        /// Where it stands.
+        /// Position of the string.
         at: usize,
     },
-    /// The marker before a nullable structure is neither its null (-1, tagged 0) nor 1.
+    /// The marker before a nullable structure is neither null (-1, in a tagged field 0) nor 1.
     #[error("presence marker {marker} at byte {at}")]
     Marker {
-        /// Where it stands.
+        /// Position of the marker.
         at: usize,
         marker: i8,
     },
     /// A tagged field with bytes after its value.
     #[error("{left} bytes left after the tagged field that ends at byte {at}")]
     TagSize {
-        /// Where the value ends.
+        /// Position after the value.
         at: usize,
-        /// Bytes that nothing reads.
+        /// Number of unread bytes.
         left: usize,
     },
-    /// A port that is none.
+    /// An invalid port number.
     #[error("port {port} at byte {at}")]
     Port {
-        /// Where it stands.
+        /// Position of the number.
         at: usize,
         /// The number.
         port: i32,
     },
-    /// A varint that does not end within its type.
+    /// A varint that is longer than its type.
     #[error("a varint without end at byte {at}")]
     Varint {
-        /// Where it stands.
+        /// Position of the varint.
         at: usize,
     },
 }
@@ -97,27 +97,27 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of `bytes` that begins at `at`.
+    /// Creates a reader of `bytes` that starts at `at`.
     pub fn new(bytes: &'a [u8], at: usize, flexible: bool) -> Self {
         Self { bytes, at: at.min(bytes.len()), flexible }
     }
 
-    /// Goes on in the other encoding: a few fields keep theirs in flexible messages.
+    /// Changes the encoding of the following fields: a few fields of flexible messages keep the older one.
     pub fn set_flexible(&mut self, flexible: bool) {
         self.flexible = flexible;
     }
 
-    /// The next byte's position.
+    /// Returns the position of the next byte.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// Bytes not yet read.
+    /// Returns the number of unread bytes.
     pub fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// The next `wanted` bytes.
+    /// Reads `wanted` bytes.
     pub fn take(&mut self, wanted: usize) -> Result<&'a [u8], Malformed> {
         let (at, left) = (self.at, self.left());
         if wanted > left {
@@ -134,57 +134,57 @@ impl<'a> Reader<'a> {
         Ok(*found)
     }
 
-    /// A boolean: as in Kafka, every byte but 0 is true.
+    /// Reads a boolean. As in Kafka, every byte but 0 is true.
     pub fn bool(&mut self) -> Result<bool, Malformed> {
         Ok(self.i8()? != 0)
     }
 
-    /// A signed byte.
+    /// Reads a signed byte.
     pub fn i8(&mut self) -> Result<i8, Malformed> {
         Ok(i8::from_be_bytes(self.array()?))
     }
 
-    /// A 16-bit integer.
+    /// Reads a 16-bit integer.
     pub fn i16(&mut self) -> Result<i16, Malformed> {
         Ok(i16::from_be_bytes(self.array()?))
     }
 
-    /// An unsigned 16-bit integer.
+    /// Reads an unsigned 16-bit integer.
     pub fn u16(&mut self) -> Result<u16, Malformed> {
         Ok(u16::from_be_bytes(self.array()?))
     }
 
-    /// A 32-bit integer.
+    /// Reads a 32-bit integer.
     pub fn i32(&mut self) -> Result<i32, Malformed> {
         Ok(i32::from_be_bytes(self.array()?))
     }
 
-    /// An unsigned 32-bit integer.
+    /// Reads an unsigned 32-bit integer.
     pub fn u32(&mut self) -> Result<u32, Malformed> {
         Ok(u32::from_be_bytes(self.array()?))
     }
 
-    /// A 64-bit integer.
+    /// Reads a 64-bit integer.
     pub fn i64(&mut self) -> Result<i64, Malformed> {
         Ok(i64::from_be_bytes(self.array()?))
     }
 
-    /// A double.
+    /// Reads a double.
     pub fn f64(&mut self) -> Result<f64, Malformed> {
         Ok(f64::from_be_bytes(self.array()?))
     }
 
-    /// An error code.
+    /// Reads an error code.
     pub fn error_code(&mut self) -> Result<ErrorCode, Malformed> {
         Ok(ErrorCode(self.i16()?))
     }
 
-    /// A UUID's 16 bytes.
+    /// Reads the 16 bytes of a UUID.
     pub fn uuid(&mut self) -> Result<[u8; 16], Malformed> {
         self.array()
     }
 
-    /// An unsigned varint of at most 32 bits.
+    /// Reads an unsigned varint of at most 32 bits.
     pub fn uvarint(&mut self) -> Result<u32, Malformed> {
         let at = self.at;
         let mut value = 0_u32;
@@ -201,7 +201,7 @@ impl<'a> Reader<'a> {
         Err(Malformed::Varint { at })
     }
 
-    /// A length: compact when flexible, else `short` (16 bits) or 32 bits; `None` is null.
+    /// Reads a length: compact if flexible, else 16 bits (`short`) or 32 bits. `None` is null.
     fn length(&mut self, short: bool) -> Result<Option<usize>, Malformed> {
         let at = self.at;
         if self.flexible {
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string or null.
+    /// Reads a string or null.
     pub fn nullable_string(&mut self) -> Result<Option<&'a str>, Malformed> {
         let at = self.at;
         let Some(length) = self.length(true)? else { return Ok(None) };
@@ -226,13 +226,13 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(text).map(Some).map_err(|_| Malformed::NotUtf8 { at })
     }
 
-    /// A string.
+    /// Reads a string.
     pub fn string(&mut self) -> Result<&'a str, Malformed> {
         let at = self.at;
         self.nullable_string()?.ok_or(Malformed::Null { at })
     }
 
-    /// Where bytes (or records) lie, or null.
+    /// Reads bytes (or records) or null. Returns their range in the frame.
     pub fn nullable_bytes_range(&mut self) -> Result<Option<Range<usize>>, Malformed> {
         let Some(length) = self.length(false)? else { return Ok(None) };
         let begin = self.at;
@@ -240,13 +240,13 @@ impl<'a> Reader<'a> {
         Ok(Some(begin..self.at))
     }
 
-    /// Bytes, or null.
+    /// Reads bytes or null.
     pub fn nullable_bytes(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
         let range = self.nullable_bytes_range()?;
         Ok(range.map(|range| &self.bytes[range]))
     }
 
-    /// The element count of an array, or null. An element has at least one byte, so a count beyond what is left is a lie.
+    /// Reads the element count of an array or null. Each element has at least one byte, so a larger count is invalid.
     pub fn nullable_array_len(&mut self) -> Result<Option<usize>, Malformed> {
         let at = self.at;
         let Some(count) = self.length(false)? else { return Ok(None) };
@@ -257,13 +257,14 @@ impl<'a> Reader<'a> {
         Ok(Some(count))
     }
 
-    /// The element count of an array.
+    /// Reads the element count of an array.
     pub fn array_len(&mut self) -> Result<usize, Malformed> {
         let at = self.at;
         self.nullable_array_len()?.ok_or(Malformed::Null { at })
     }
 
-    /// The marker before a nullable structure: whether the structure follows. As a tagged field a null is 0.
+    /// Reads the marker before a nullable structure. Returns whether the structure follows. In a tagged field null is
+    /// 0.
     pub fn presence(&mut self, tagged: bool) -> Result<bool, Malformed> {
         let at = self.at;
         match self.i8()? {
@@ -274,7 +275,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The number of fields in a tagged section.
+    /// Reads the number of fields in a tagged section.
     pub fn tag_count(&mut self) -> Result<usize, Malformed> {
         let at = self.at;
         let count = self.uvarint()? as usize;
@@ -284,7 +285,7 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
-    /// A tagged field: its tag, and a reader that ends where its value does.
+    /// Reads the head of a tagged field. Returns its tag, and a reader that ends after the field's value.
     pub fn tagged_field(&mut self) -> Result<(u32, Reader<'a>), Malformed> {
         let tag = self.uvarint()?;
         let size = self.uvarint()? as usize;
@@ -293,13 +294,13 @@ impl<'a> Reader<'a> {
         Ok((tag, Reader { bytes: &self.bytes[..self.at], at, flexible: self.flexible }))
     }
 
-    /// Passes over the tagged section that ends a structure, if the message is flexible.
+    /// Skips the tagged section at the end of a structure, if the message is flexible.
     pub fn tags(&mut self) -> Result<(), Malformed> {
         self.each_tag(|_, _| Ok(()))
     }
 
-    /// Visits the tagged fields that end a structure, if the message is flexible: the tag, and a reader of its value. What
-    /// `visit` leaves of a value is passed over.
+    /// Calls `visit` with the tagged fields at the end of a structure, if the message is flexible: the tag, and a
+    /// reader of its value. Unread bytes of a value are skipped.
     pub fn each_tag(
         &mut self,
         mut visit: impl FnMut(u32, &mut Reader<'a>) -> Result<(), Malformed>,
@@ -314,7 +315,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Passes over the tagged section of a header, which a flexible message has in front.
+    /// Skips the tagged section of a header, which precedes the message in flexible versions.
     pub fn header_tags(&mut self) -> Result<(), Malformed> {
         self.tags()
     }
@@ -328,82 +329,82 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// A writer at the end of `bytes`.
+    /// Creates a writer at the end of `bytes`.
     pub fn new(bytes: &'a mut Vec<u8>, flexible: bool) -> Self {
         Self { bytes, flexible }
     }
 
-    /// The buffer, for what is put between two fields.
+    /// Returns the buffer, for bytes between two fields.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         self.bytes
     }
 
-    /// Bytes in the buffer, those before this writer's included.
+    /// Returns the number of bytes in the buffer, including those before this writer.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether the buffer is empty.
+    /// Returns whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Bytes as they are.
+    /// Writes bytes without a length.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// A signed byte.
+    /// Writes a signed byte.
     pub fn i8(&mut self, value: i8) {
         self.raw(&value.to_be_bytes());
     }
 
-    /// A boolean, as 0 or 1.
+    /// Writes a boolean, as 0 or 1.
     pub fn bool(&mut self, value: bool) {
         self.i8(value.into());
     }
 
-    /// A 16-bit integer.
+    /// Writes a 16-bit integer.
     pub fn i16(&mut self, value: i16) {
         self.raw(&value.to_be_bytes());
     }
 
-    /// A 32-bit integer.
+    /// Writes a 32-bit integer.
     pub fn i32(&mut self, value: i32) {
         self.raw(&value.to_be_bytes());
     }
 
-    /// A 64-bit integer.
+    /// Writes a 64-bit integer.
     pub fn i64(&mut self, value: i64) {
         self.raw(&value.to_be_bytes());
     }
 
-    /// An unsigned 16-bit integer.
+    /// Writes an unsigned 16-bit integer.
     pub fn u16(&mut self, value: u16) {
         self.raw(&value.to_be_bytes());
     }
 
-    /// An unsigned 32-bit integer.
+    /// Writes an unsigned 32-bit integer.
     pub fn u32(&mut self, value: u32) {
         self.raw(&value.to_be_bytes());
     }
 
-    /// A double.
+    /// Writes a double.
     pub fn f64(&mut self, value: f64) {
         self.raw(&value.to_be_bytes());
     }
 
-    /// An error code.
+    /// Writes an error code.
     pub fn error_code(&mut self, value: ErrorCode) {
         self.i16(value.0);
     }
 
-    /// A UUID's 16 bytes.
+    /// Writes the 16 bytes of a UUID.
     pub fn uuid(&mut self, value: &[u8; 16]) {
         self.raw(value);
     }
 
-    /// An unsigned varint.
+    /// Writes an unsigned varint.
     pub fn uvarint(&mut self, mut value: u32) {
         while value >= 0x80 {
             self.bytes.push(value as u8 | 0x80);
@@ -420,13 +421,13 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A string of at most 32,767 bytes.
+    /// Writes a string of at most 32,767 bytes.
     pub fn string(&mut self, text: &str) {
         self.length(text.len(), true);
         self.raw(text.as_bytes());
     }
 
-    /// A string, or null.
+    /// Writes a string or null.
     pub fn nullable_string(&mut self, text: Option<&str>) {
         match text {
             Some(text) => self.string(text),
@@ -435,23 +436,23 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The length of bytes that are put elsewhere.
+    /// Writes the length of bytes that the caller writes or sends itself.
     pub fn bytes_len(&mut self, length: usize) {
         self.length(length, false);
     }
 
-    /// Bytes.
+    /// Writes bytes with their length.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.bytes_len(bytes.len());
         self.raw(bytes);
     }
 
-    /// Null bytes.
+    /// Writes null bytes.
     pub fn bytes_null(&mut self) {
         self.array_null();
     }
 
-    /// The marker before a nullable structure; as a tagged field a null is 0 (Kafka's generator).
+    /// Writes the marker before a nullable structure. In a tagged field null is 0 (Kafka's generator).
     pub fn presence(&mut self, present: bool, tagged: bool) {
         self.i8(match (present, tagged) {
             (true, _) => 1,
@@ -460,17 +461,17 @@ impl<'a> Writer<'a> {
         });
     }
 
-    /// The element count of an array.
+    /// Writes the element count of an array.
     pub fn array_len(&mut self, count: usize) {
         self.length(count, false);
     }
 
-    /// A null array.
+    /// Writes a null array.
     pub fn array_null(&mut self) {
         if self.flexible { self.uvarint(0) } else { self.i32(-1) }
     }
 
-    /// The tagged section of a structure that has nothing to tag, if the message is flexible.
+    /// Writes an empty tagged section, if the message is flexible.
     pub fn tags_none(&mut self) {
         if self.flexible {
             self.uvarint(0);

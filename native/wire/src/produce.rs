@@ -1,7 +1,7 @@
-//! Produce (API key 0), versions 0 to 13: where the record batches lie, and what became of them.
+//! Produce (API key 0), versions 0 to 13: the positions of record batches, and the result per partition.
 //!
-//! A request is read in place: nothing is copied out of the frame but topic names, as batches are patched where they are.
-//! It is written around the batches, which travel beside the fields, uncopied. Version notes: 1 adds the throttle time, 2 the
+//! A request is parsed in place: only topic names are copied, and batches are changed in the frame. When a request is
+//! written, its batches are sent beside the fields, without a copy. Version notes: 1 adds the throttle time, 2 the
 //! append time (KIP-32), 3 the transactional id and v2 batches (KIP-98), 5 the log start offset, 8 per-record errors
 //! (KIP-467), 9 is flexible, 10 adds the current leader (KIP-951), 13 names topics by id (KIP-516). Source: Kafka's
 //! `ProduceRequest` and `ProduceResponse` schemas.
@@ -27,7 +27,7 @@ const WITH_LOG_START_OFFSET: i16 = 5;
 const WITH_RECORD_ERRORS: i16 = 8;
 /// First version that names topics by id.
 const BY_ID: i16 = 13;
-/// First version whose responses name leaders.
+/// First version whose responses contain the current leader.
 const WITH_LEADERS: i16 = 10;
 /// The tag of the current leader.
 const LEADER_TAG: u32 = 0;
@@ -35,32 +35,32 @@ const LEADER_TAG: u32 = 0;
 /// A Produce request.
 #[derive(Debug)]
 pub struct ProduceRequest {
-    /// The version that it was read in.
+    /// The version of the request.
     pub version: i16,
     /// The transactional id of the producer, if it has one.
     pub transactional_id: Option<String>,
-    /// 0: no answer, 1: the leader has it, -1: every in-sync replica has it.
+    /// Required acknowledgements. 0: no response, 1: the leader, -1: every in-sync replica.
     pub acks: i16,
-    /// How long to wait for the replicas.
+    /// How long to wait for the replicas, ms.
     pub timeout_ms: i32,
-    /// The topics in their order.
+    /// The topics in request order.
     pub topics: Vec<ProduceTopic>,
 }
 
 /// A topic of a Produce request.
 #[derive(Debug)]
 pub struct ProduceTopic {
-    /// By name or by id.
+    /// The topic's name or id.
     pub topic: TopicRef,
-    /// Partition index, and where in the frame its batches lie (`None`: null).
+    /// Partition index, and the range of its batches in the frame (`None`: null).
     pub partitions: Vec<(i32, Option<Range<usize>>)>,
 }
 
 impl ProduceRequest {
-    /// Reads the message that begins at `body` of `frame`.
+    /// Parses the message at `body` of `frame`.
     ///
     /// # Errors
-    /// When a length runs over the frame or a name is not UTF-8.
+    /// When a length exceeds the frame or a name is not UTF-8.
     pub fn parse(frame: &[u8], body: usize, version: i16) -> Result<Self, Malformed> {
         let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
         reader.header_tags()?;
@@ -87,7 +87,7 @@ impl ProduceRequest {
     }
 }
 
-/// What stands before the batches of a request.
+/// The fields of a request before its batches.
 #[derive(Clone, Copy, Debug)]
 pub struct ProduceHead<'a> {
     /// Written from version 3 on.
@@ -96,7 +96,7 @@ pub struct ProduceHead<'a> {
     pub timeout_ms: i32,
 }
 
-/// One partition's batch in a request to send.
+/// One partition's batch of a request to send.
 #[derive(Clone, Debug)]
 pub struct PartitionBatch {
     pub topic: TopicRef,
@@ -104,9 +104,9 @@ pub struct PartitionBatch {
     pub records: Arc<Vec<u8>>,
 }
 
-/// Writes a request's message behind its head in `out`. Batches of one topic stand together.
+/// Appends a request's message after its header in `out`. Batches of one topic must be adjacent.
 ///
-/// `place(out, batch)` is called where the records of a batch go; it may take what `out` holds so far.
+/// Calls `place(out, batch)` at the position of a batch's records. It may take the content of `out` so far.
 pub fn write_request(
     out: &mut Vec<u8>,
     version: i16,
@@ -137,7 +137,7 @@ pub fn write_request(
     writer.tags_none();
 }
 
-/// What became of one partition's batches.
+/// The result for one partition's batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProducedPartition {
     /// The partition index.
@@ -146,19 +146,19 @@ pub struct ProducedPartition {
     pub error: ErrorCode,
     /// The offset of the first record, -1 on error.
     pub base_offset: i64,
-    /// The broker's append time, -1 with CreateTime.
+    /// The broker's append time, ms; -1 with CreateTime.
     pub log_append_time: i64,
-    /// The log start offset, -1 when not known.
+    /// The log start offset; -1 when unknown.
     pub log_start_offset: i64,
-    /// Records that were refused: index in the batch, and why.
+    /// Rejected records: index in the batch, and reason.
     pub record_errors: Vec<(i32, Option<String>)>,
-    /// What was wrong with all of it.
+    /// The error message for all batches.
     pub error_message: Option<String>,
-    /// Returned with errors that say "not here".
+    /// Returned with errors after which the client must use another leader.
     pub current_leader: Option<LeaderAndEpoch>,
 }
 
-/// Writes a Produce response behind the correlation id in `out`.
+/// Appends a Produce response after the correlation id in `out`.
 pub fn write_response(
     out: &mut Vec<u8>,
     version: i16,
@@ -211,17 +211,17 @@ fn write_partition(writer: &mut Writer<'_>, version: i16, partition: &ProducedPa
 /// A Produce response.
 #[derive(Debug)]
 pub struct ProduceResponse {
-    /// The topics in their order.
+    /// The topics in response order.
     pub topics: Vec<(TopicRef, Vec<ProducedPartition>)>,
-    /// Where the leaders are that it names.
+    /// The endpoints of the leaders in the response.
     pub endpoints: Vec<BrokerEndpoint>,
 }
 
 impl ProduceResponse {
-    /// Reads the message that begins at `body` of `frame`.
+    /// Parses the message at `body` of `frame`.
     ///
     /// # Errors
-    /// When a length runs over the frame or a text is not UTF-8.
+    /// When a length exceeds the frame or a text is not UTF-8.
     pub fn parse(frame: &[u8], body: usize, version: i16) -> Result<Self, Malformed> {
         let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
         reader.header_tags()?;

@@ -1,23 +1,23 @@
 //! SaslHandshake (API key 17), version 1, and SaslAuthenticate (API key 36), versions 0 to 2, from the client's side.
 //!
-//! The broker's side is declared in Python. Version notes: a handshake of version 0 is followed by tokens without frames
-//! (before Kafka 1.0), which nobody here speaks; SaslAuthenticate 1 adds the session's lifetime (KIP-368), 2 is flexible.
-//! Source: Kafka's schemas of the four messages.
+//! The broker's side is declared in Python. Version notes: after a handshake of version 0, tokens are sent without
+//! frames (before Kafka 1.0), which is not supported. SaslAuthenticate 1 adds the session's lifetime (KIP-368), 2 is
+//! flexible. Source: Kafka's schemas of the four messages.
 
 use super::primitives::{Malformed, Reader, Writer};
 use super::{EXPECTED, ErrorCode};
 
 /// First flexible version of SaslAuthenticate.
 const FLEXIBLE: i16 = 2;
-/// First version that names the session's lifetime.
+/// First version that contains the session's lifetime.
 const WITH_LIFETIME: i16 = 1;
 
-/// Writes a request for a mechanism behind its head in `out`.
+/// Appends a request for a mechanism after its header in `out`.
 pub fn write_handshake(out: &mut Vec<u8>, mechanism: &str) {
     Writer::new(out, false).string(mechanism);
 }
 
-/// Writes a token of the exchange behind its head in `out`.
+/// Appends a token of the exchange after its header in `out`.
 pub fn write_authenticate(out: &mut Vec<u8>, version: i16, token: &[u8]) {
     let mut writer = Writer::new(out, version >= FLEXIBLE);
     writer.tags_none();
@@ -29,15 +29,15 @@ pub fn write_authenticate(out: &mut Vec<u8>, version: i16, token: &[u8]) {
 #[derive(Debug, PartialEq, Eq)]
 pub struct SaslHandshakeResponse {
     pub error: ErrorCode,
-    /// What the listener has enabled.
+    /// The mechanisms that the listener has enabled.
     pub mechanisms: Vec<String>,
 }
 
 impl SaslHandshakeResponse {
-    /// Reads the message that begins at `body` of `frame`.
+    /// Parses the message at `body` of `frame`.
     ///
     /// # Errors
-    /// When a length runs over the frame.
+    /// When a length exceeds the frame.
     pub fn parse(frame: &[u8], body: usize) -> Result<Self, Malformed> {
         let mut reader = Reader::new(frame, body, false);
         let error = reader.error_code()?;
@@ -54,19 +54,19 @@ impl SaslHandshakeResponse {
 #[derive(Debug, PartialEq, Eq)]
 pub struct SaslAuthenticateResponse<'a> {
     pub error: ErrorCode,
-    /// The broker's own words.
+    /// The broker's error message.
     pub message: Option<String>,
     /// The server's token.
     pub token: &'a [u8],
-    /// How long the session lasts; 0: for ever.
+    /// The lifetime of the session, ms; 0 for no limit.
     pub session_lifetime_ms: i64,
 }
 
 impl<'a> SaslAuthenticateResponse<'a> {
-    /// Reads the message that begins at `body` of `frame`.
+    /// Parses the message at `body` of `frame`.
     ///
     /// # Errors
-    /// When a length runs over the frame.
+    /// When a length exceeds the frame.
     pub fn parse(frame: &'a [u8], body: usize, version: i16) -> Result<Self, Malformed> {
         let mut reader = Reader::new(frame, body, version >= FLEXIBLE);
         reader.header_tags()?;

@@ -1,20 +1,20 @@
-//! A message's declaration as a table, and that table as one program per version.
+//! The declaration of a message as a table, and its compilation to one program per version.
 //!
-//! Owns the question "what does version n write, and in what order". Knows neither bytes nor Python: declarations come
-//! in through [`Schema::compile`], and [`super::codec`] walks the programs. On a request's way this is passed at the
-//! first message of an API and version; after that its program is looked up.
+//! Owns the fields and their order in each version. Knows neither bytes nor Python: declarations are passed to
+//! [`Schema::compile`], and [`super::codec`] executes the programs. The first message of an API and version compiles
+//! its program; later ones look it up.
 
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
 use thiserror::Error;
 
-/// Versions `first` to `last`, both included; empty when `first > last`.
+/// Versions `first` to `last`, inclusive; empty when `first > last`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Versions {
-    /// The lowest.
+    /// The lowest version.
     pub first: i16,
-    /// The highest.
+    /// The highest version.
     pub last: i16,
 }
 
@@ -22,7 +22,7 @@ impl Versions {
     /// No version at all.
     pub const NONE: Versions = Versions { first: 0, last: -1 };
 
-    /// Whether `version` is one of them.
+    /// Returns whether `version` is in the range.
     pub fn contains(self, version: i16) -> bool {
         self.first <= version && version <= self.last
     }
@@ -47,7 +47,7 @@ pub enum Primitive {
 }
 
 impl Primitive {
-    /// Finds a type by the name that Kafka's schemas give it.
+    /// Returns the type with a name in Kafka's schemas.
     pub fn from_name(name: &str) -> Option<Primitive> {
         Some(match name {
             "bool" => Primitive::Bool,
@@ -66,7 +66,7 @@ impl Primitive {
         })
     }
 
-    /// The smallest and largest number that the type holds; `None` for what is not a whole number.
+    /// Returns the range of numbers of an integer type; `None` for another type.
     pub fn range(self) -> Option<RangeInclusive<i64>> {
         Some(match self {
             Primitive::Int8 => i8::MIN.into()..=i8::MAX.into(),
@@ -80,73 +80,73 @@ impl Primitive {
     }
 }
 
-/// What a field, or an element of its array, is.
+/// The type of a field, or of the elements of its array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Primitive(Primitive),
-    /// The struct of that index in the table.
+    /// The struct with that index in the table.
     Struct(usize),
 }
 
-/// The value of a field that was not said.
+/// The default value of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Preset {
     Null,
     /// A boolean.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A number.
+    /// A floating-point number.
     Float(f64),
     Text(String),
-    /// Bytes, also of a uuid.
+    /// Bytes, or a uuid.
     Bytes(Vec<u8>),
-    /// No elements.
+    /// An empty list.
     EmptyList,
-    /// A struct all of whose fields have their own preset.
+    /// A struct whose fields all have their default.
     Struct,
 }
 
-/// One field as declared.
+/// The declaration of a field.
 #[derive(Debug, Clone)]
 pub struct Field {
-    /// For error texts.
+    /// The name for error messages.
     pub name: String,
-    /// Of the value, or of each element.
+    /// The type of the value, or of each element.
     pub kind: Kind,
     /// Whether it is an array.
     pub array: bool,
-    /// Where it exists.
+    /// The versions that have the field.
     pub versions: Versions,
-    /// Where it may be null.
+    /// The versions in which it is nullable.
     pub nullable: Versions,
-    /// Its tag, in [`Field::tagged`].
+    /// Its tag in the versions [`Field::tagged`].
     pub tag: u32,
-    /// Where it is a tagged field.
+    /// The versions in which it is a tagged field.
     pub tagged: Versions,
     /// Its default.
     pub preset: Preset,
-    /// Whether a version without the field drops its value in silence.
+    /// Whether its value is dropped silently in a version without the field.
     pub ignorable: bool,
     /// Whether it has compact lengths in flexible versions.
     pub flexible: bool,
 }
 
-/// One struct as declared.
+/// The declaration of a struct.
 #[derive(Debug, Clone)]
 pub struct Struct {
-    /// For error texts.
+    /// The name for error messages.
     pub name: String,
-    /// In the order of the wire.
+    /// The fields in wire order.
     pub fields: Vec<Field>,
 }
 
-/// How to write or read one field in one version.
+/// The encoding of one field in one version.
 #[derive(Debug, Clone, Copy)]
 pub struct Step {
     /// Index of the field in its struct.
     pub field: usize,
-    /// Of the value, or of each element.
+    /// The type of the value, or of each element.
     pub kind: Kind,
     /// Whether it is an array.
     pub array: bool,
@@ -156,32 +156,32 @@ pub struct Step {
     pub compact: bool,
 }
 
-/// How to write or read one struct in one version.
+/// The encoding of one struct in one version.
 #[derive(Debug, Default)]
 pub struct Program {
-    /// The ordinary fields, in order.
+    /// The untagged fields, in order.
     pub steps: Vec<Step>,
-    /// The tagged fields by ascending tag.
+    /// The tagged fields, by ascending tag.
     pub tagged: Vec<(u32, Step)>,
-    /// Fields that the version lacks and that may not be dropped unless they hold their default.
+    /// Fields that the version lacks, and whose value must be the default.
     pub required_default: Vec<usize>,
-    /// Whether a tagged section ends the struct.
+    /// Whether the struct ends with a tagged section.
     pub flexible: bool,
 }
 
-/// A declaration that makes no sense.
+/// An invalid declaration.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum SchemaError {
-    /// There is no struct at all.
+    /// There are no structs.
     #[error("no struct is declared")]
     Empty,
-    /// A struct refers to one that does not come before it.
+    /// A struct refers to a later one.
     #[error("{owner}.{field} refers to struct {index}, which does not come before its own")]
     ForwardReference {
         /// The struct.
         owner: String,
         field: String,
-        /// What it refers to.
+        /// The index it refers to.
         index: usize,
     },
     /// Two fields with the same tag in one version.
@@ -190,18 +190,18 @@ pub enum SchemaError {
         /// The struct.
         owner: String,
         tag: u32,
-        /// Where they meet.
+        /// The version with both fields.
         version: i16,
     },
     /// The versions are empty or negative.
     #[error("versions {first} to {last}")]
     BadVersions {
-        /// The lowest.
+        /// The lowest version.
         first: i16,
-        /// The highest.
+        /// The highest version.
         last: i16,
     },
-    /// A preset that its field's type does not have.
+    /// A default that is invalid for its field's type.
     #[error("{owner}.{field} has a default that its type does not have")]
     BadPreset {
         /// The struct.
@@ -210,7 +210,7 @@ pub enum SchemaError {
     },
 }
 
-/// A message's structs and, as they are asked for, their programs.
+/// A message's structs, and their programs, which are compiled on first use.
 #[derive(Debug)]
 pub struct Schema {
     structs: Vec<Struct>,
@@ -220,7 +220,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Checks a table of structs, each after those it refers to; the last is the message itself.
+    /// Checks a table of structs. Each must come after those it refers to; the last one is the message itself.
     pub fn compile(structs: Vec<Struct>, versions: Versions, flexible: Versions) -> Result<Schema, SchemaError> {
         if versions.first < 0 || versions.first > versions.last {
             return Err(SchemaError::BadVersions { first: versions.first, last: versions.last });
@@ -241,22 +241,22 @@ impl Schema {
         Ok(schema)
     }
 
-    /// The declared versions of the message.
+    /// Returns the declared versions of the message.
     pub fn versions(&self) -> Versions {
         self.versions
     }
 
-    /// The declared structs; the last is the message itself.
+    /// Returns the declared structs; the last one is the message itself.
     pub fn structs(&self) -> &[Struct] {
         &self.structs
     }
 
-    /// Index of the message's own struct.
+    /// Returns the index of the message's own struct.
     pub fn root(&self) -> usize {
         self.structs.len() - 1
     }
 
-    /// The programs of all structs in `version`; `None` when it is not declared.
+    /// Returns the programs of all structs in `version`; `None` when the message has no such version.
     pub fn programs(&self, version: i16) -> Option<&[Program]> {
         if !self.versions.contains(version) {
             return None;

@@ -1,16 +1,16 @@
-//! Topics as messages name them.
+//! The topic names and ids in messages.
 
 use std::sync::Arc;
 
 use super::primitives::{Malformed, Reader, Writer};
 
-/// A topic's id (KIP-516): 16 bytes; all zero means "none".
+/// A topic's id (KIP-516): 16 bytes; all zero for none.
 pub type TopicId = [u8; 16];
 
-/// The topic id that stands for "no id".
+/// The topic id for "no id".
 pub const ZERO_TOPIC_ID: TopicId = [0; 16];
 
-/// A topic as a request names it: by name (Fetch and Produce up to 12) or by id (from 13 on).
+/// A topic in a request: by name (Fetch and Produce up to 12) or by id (from 13 on).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TopicRef {
     Name(Arc<str>),
@@ -18,7 +18,7 @@ pub enum TopicRef {
 }
 
 impl TopicRef {
-    /// Whether it is the topic of this name.
+    /// Returns whether it is the topic with this name.
     pub fn is_named(&self, topic: &str) -> bool {
         matches!(self, Self::Name(name) if **name == *topic)
     }
@@ -41,7 +41,7 @@ pub(crate) mod tests {
 
     use super::TopicRef;
 
-    /// A topic as a message names it, one of few, so that neighbours are often of the same.
+    /// Generates one of a few topics, so that neighbours are often equal.
     pub fn topic(by_id: bool) -> impl Strategy<Value = TopicRef> {
         (0_u8..3).prop_map(move |number| match by_id {
             true => TopicRef::Id([number; 16]),

@@ -1,6 +1,6 @@
-//! Messages as plain trees of values: the codec's host without Python, for tests and fuzzing.
+//! Messages as plain trees of values: the codec's host for tests and fuzzing, without Python.
 //!
-//! Owns [`Value`] and its two faces to the codec. Knows no message. No request passes here.
+//! Owns [`Value`] and its implementations of the codec's traits. Knows no message. Not used for requests.
 
 use super::codec::{Sink, Source, Uuid};
 use super::schema::{Kind, Preset, Primitive, Schema};
@@ -20,11 +20,11 @@ pub enum Value {
     Struct(Vec<Value>),
 }
 
-/// Shows and builds trees for the messages of one schema.
+/// Reads and builds trees for the messages of one schema.
 #[derive(Debug, Clone, Copy)]
 pub struct Tree<'a>(pub &'a Schema);
 
-/// The value is not what its field's type asks for.
+/// The value does not have the type of its field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0} wanted")]
 pub struct Mismatch(pub &'static str);
@@ -143,7 +143,7 @@ impl Sink for Tree<'_> {
 }
 
 impl Tree<'_> {
-    /// The struct of that index with every field at its default.
+    /// Returns the struct with that index with every field at its default.
     pub fn blank(&self, index: usize) -> Value {
         Value::Struct((0..self.0.structs()[index].fields.len()).map(|field| self.preset(index, field)).collect())
     }

@@ -27,7 +27,7 @@ pub const ENTRY_BYTES: usize = 34;
 /// An aborted transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AbortedTxn {
-    /// The producer id.
+    /// The producer that wrote the records.
     pub producer_id: i64,
     /// Offset of its first record.
     pub first_offset: i64,

@@ -14,14 +14,14 @@ use pybroker_record::Offset;
 pub(crate) enum TxnEvent {
     /// The batch is the first of a transaction.
     Began {
-        /// The producer id.
+        /// The producer that wrote the records.
         producer_id: i64,
         /// Offset of its first record.
         first_offset: i64,
     },
     /// The batch is the marker of a transaction with records.
     Ended {
-        /// The producer id.
+        /// The producer that wrote the records.
         producer_id: i64,
         /// Offset of its first record.
         first_offset: i64,

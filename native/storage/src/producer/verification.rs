@@ -66,7 +66,7 @@ pub enum TransactionCheck {
 /// A batch that would begin a transaction in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BeginningTransaction {
-    /// The producer id.
+    /// The producer that sends the batch.
     pub producer_id: i64,
     /// The producer's epoch.
     pub producer_epoch: i16,
@@ -81,7 +81,7 @@ pub struct BeginningTransaction {
 /// A transaction that is open and includes the partition, as its coordinator reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfirmedTransaction {
-    /// The transactional id.
+    /// The owner of the producer id.
     pub transactional_id: TransactionalIdHash,
     /// The producer id assigned to it.
     pub producer_id: i64,

@@ -61,7 +61,7 @@ pub(super) struct EndBeforeStart {
 /// A loss; see the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The cause.
+    /// Why the records are missing.
     pub cause: LossCause,
     /// The first missing offset.
     pub from_offset: i64,

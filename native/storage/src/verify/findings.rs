@@ -51,7 +51,7 @@ impl FindingKind {
 pub struct Finding {
     /// Name of the file in the log's directory.
     pub file: String,
-    /// Its severity.
+    /// Damage, an unreadable file, or a note.
     pub severity: Severity,
     /// Its subject.
     pub kind: FindingKind,

@@ -67,7 +67,7 @@ pub struct LogWalk {
 /// A batch as stored: of format 2 or later, or a record of an earlier format.
 #[derive(Clone, Copy, Debug)]
 pub struct WalkedBatch<'a> {
-    /// Its position.
+    /// Position of its first byte in the file.
     pub position: u64,
     /// The format.
     pub magic: i8,

@@ -1,7 +1,7 @@
-//! From bytes to a host's values.
+//! Decoding to a host's values.
 //!
-//! Owns nothing but the walk: the reader has the bounds, the program the order. On a request's way this is the first step
-//! in Python's time.
+//! Owns only the walk: the reader checks the bounds, and the program defines the order. For a request this is the
+//! first step in Python.
 
 use std::cell::Cell;
 
@@ -11,16 +11,16 @@ use super::{Located, Place, Sink};
 use crate::primitives::{Malformed, Reader};
 use crate::schema::{Kind, Primitive, Program, Schema, Step};
 
-/// Why bytes cannot be read.
+/// Why bytes cannot be decoded.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum DecodeError<H> {
-    /// The version is not declared.
+    /// The message has no such version.
     #[error("version {0} is not declared")]
     UnknownVersion(i16),
-    /// The bytes are not a message of this kind.
+    /// The bytes are not a valid message.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// More than the caller wants to build.
+    /// More elements than the caller's limit.
     #[error("more than {0} elements and tagged fields in all")]
     TooMany(usize),
     /// The host could not build a value.
@@ -28,10 +28,10 @@ pub enum DecodeError<H> {
     Host(H),
 }
 
-/// What a decoder answers over the sink `S`.
+/// The result of a decoder over the sink `S`.
 pub type Decoded<S, T> = Result<T, Located<DecodeError<<S as Sink>::Error>>>;
 
-/// Reads a message of `version` that begins at `at` in `bytes`: it, and the bytes it took.
+/// Decodes a message of `version` at `at` in `bytes`. Returns it and the number of bytes read.
 pub fn decode<S: Sink>(
     schema: &Schema,
     sink: &S,
@@ -42,8 +42,8 @@ pub fn decode<S: Sink>(
     decode_within(schema, sink, bytes, at, version, usize::MAX)
 }
 
-/// As [`decode`], of messages with at most `elements` elements of arrays and tagged fields, those of all structures
-/// taken together: an array is refused before anything of it is built.
+/// Like [`decode`], for messages with at most `elements` array elements and tagged fields in total. An array over the
+/// limit is rejected before any of its elements is built.
 pub fn decode_within<S: Sink>(
     schema: &Schema,
     sink: &S,
@@ -64,7 +64,7 @@ struct Decoder<'a, S: Sink> {
     schema: &'a Schema,
     programs: &'a [Program],
     sink: &'a S,
-    /// How many elements and tagged fields the message may have, and how many of them have not come yet.
+    /// The limit of elements and tagged fields, and the number that is left.
     elements: usize,
     left: Cell<usize>,
 }
@@ -177,7 +177,7 @@ impl<S: Sink> Decoder<'_, S> {
         if nullable { Ok(self.sink.null()) } else { Err(Malformed::Null { at }.into()) }
     }
 
-    /// Takes note of elements that are about to be read.
+    /// Counts elements that are about to be read.
     fn expect(&self, count: usize) -> Result<(), DecodeError<S::Error>> {
         let left = self.left.get().checked_sub(count).ok_or(DecodeError::TooMany(self.elements))?;
         self.left.set(left);

@@ -1,6 +1,6 @@
-//! From a host's values to bytes.
+//! Encoding of a host's values.
 //!
-//! Owns what one version does with each field. On a response's way this is the last step in Python's time.
+//! Owns the encoding of each field in one version. For a response this is the last step in Python.
 
 use thiserror::Error;
 
@@ -8,23 +8,23 @@ use super::{Located, Place, Source};
 use crate::primitives::{MAX_STRING, Writer};
 use crate::schema::{Kind, Preset, Primitive, Program, Schema, Step};
 
-/// Why a message cannot be written.
+/// Why a message cannot be encoded.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum EncodeError<H> {
-    /// The version is not declared.
+    /// The message has no such version.
     #[error("version {0} is not declared")]
     UnknownVersion(i16),
-    /// The version lacks the field, and the value is not its default.
+    /// The version lacks the field, and the value is not the field's default.
     #[error("version {version} has no such field, and its value {value} is not the default")]
     NotInVersion {
-        /// The version asked for.
+        /// The requested version.
         version: i16,
         value: String,
     },
-    /// Null in a version that has no null for the field.
+    /// Null in a version in which the field is not nullable.
     #[error("null cannot be written in version {0}")]
     NullNotInVersion(i16),
-    /// A number outside its type.
+    /// A number out of the range of its type.
     #[error("{value} does not fit {kind:?}")]
     OutOfRange {
         /// The number.
@@ -32,26 +32,26 @@ pub enum EncodeError<H> {
         /// The type.
         kind: Primitive,
     },
-    /// More than a length can say.
+    /// More bytes or elements than the length field can express.
     #[error("{length} bytes or elements, at most {limit} fit")]
     TooLong {
-        /// Bytes or elements there are.
+        /// Number of bytes or elements.
         length: usize,
-        /// What the length's type can say.
+        /// The limit of the length field.
         limit: usize,
     },
-    /// More bytes than the caller wants.
+    /// More bytes than the caller's limit.
     #[error("more than {0} bytes")]
     OverLimit(usize),
-    /// The host's value is not of the field's type.
+    /// The host's value does not have the field's type.
     #[error("{0}")]
     Host(H),
 }
 
-/// What an encoder answers over the source `S`.
+/// The result of an encoder over the source `S`.
 pub type Encoded<S> = Result<(), Located<EncodeError<<S as Source>::Error>>>;
 
-/// Appends `message` to `out` as `version` writes it. On an error `out` holds a part of it.
+/// Encodes `message` in `version` and appends it to `out`. On an error `out` has a part of the message.
 pub fn encode<S: Source>(
     schema: &Schema,
     source: &S,
@@ -62,7 +62,7 @@ pub fn encode<S: Source>(
     encode_within(schema, source, message, version, usize::MAX, out)
 }
 
-/// As [`encode`], but ends with [`EncodeError::OverLimit`] soon after `out` is longer than `limit`.
+/// Like [`encode`], but fails with [`EncodeError::OverLimit`] soon after `out` is longer than `limit`.
 pub fn encode_within<S: Source>(
     schema: &Schema,
     source: &S,
@@ -242,7 +242,7 @@ impl<S: Source> Encoder<'_, S> {
         }
     }
 
-    /// Whether every field of a struct holds its default, in whatever versions it exists.
+    /// Returns whether every field of a struct has its default value, in whichever versions it exists.
     fn is_blank(&self, index: usize, value: &S::Value) -> Result<bool, S::Error> {
         let fields = self.source.fields(value, index)?;
         for field in 0..self.schema.structs()[index].fields.len() {

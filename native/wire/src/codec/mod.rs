@@ -1,9 +1,9 @@
-//! The one encoder and the one decoder of all messages: they walk the programs of a [`Schema`](super::schema::Schema).
+//! The single encoder and decoder of all messages: they execute the programs of a [`Schema`](super::schema::Schema).
 //!
-//! Owns the rules of Kafka's encoding: order, nullability, tagged fields only when they differ from their default, and
-//! what becomes of a value that the version has no place for. Knows neither Python nor any message: a host shows its
-//! values through [`Source`] and builds new ones through [`Sink`]. [`super::tree`] is the host of tests and fuzzing,
-//! the binding crate has the one of Python.
+//! Owns the rules of Kafka's encoding: order, nullability, tagged fields only when they differ from their default,
+//! and values of fields that the version lacks. Knows neither Python nor any message. A host provides its values
+//! through [`Source`] and builds new ones through [`Sink`]. [`super::tree`] is the host of tests and fuzzing; the
+//! binding crate has that of Python.
 
 mod decode;
 mod encode;
@@ -16,43 +16,43 @@ pub use encode::{EncodeError, Encoded, encode, encode_element, encode_within};
 /// 16 bytes in the order of the wire.
 pub type Uuid = [u8; 16];
 
-/// Shows a host's values to the encoder.
+/// Provides a host's values to the encoder.
 pub trait Source {
     /// Any value.
     type Value;
-    /// A struct whose fields are at hand.
+    /// A struct that is prepared for access to its fields.
     type Fields;
-    /// Why the host could not show a value as what it should be.
+    /// The error if a value does not have the expected type.
     type Error;
 
-    /// Opens a value as the struct of that index.
+    /// Prepares a value as the struct with that index.
     fn fields(&self, value: &Self::Value, index: usize) -> Result<Self::Fields, Self::Error>;
-    /// Takes a field of an opened struct.
+    /// Returns a field of a prepared struct.
     fn field(&self, fields: &Self::Fields, index: usize) -> Result<Self::Value, Self::Error>;
-    /// Whether the value is null.
+    /// Returns whether the value is null.
     fn is_null(&self, value: &Self::Value) -> bool;
-    /// Shows a boolean.
+    /// Returns a boolean.
     fn bool(&self, value: &Self::Value) -> Result<bool, Self::Error>;
-    /// Shows a whole number.
+    /// Returns an integer.
     fn int(&self, value: &Self::Value) -> Result<i64, Self::Error>;
-    /// Shows a number.
+    /// Returns a floating-point number.
     fn float(&self, value: &Self::Value) -> Result<f64, Self::Error>;
-    /// Shows a uuid.
+    /// Returns a uuid.
     fn uuid(&self, value: &Self::Value) -> Result<Uuid, Self::Error>;
-    /// Shows text to `use_it`.
+    /// Calls `use_it` with the text.
     fn with_text<R>(&self, value: &Self::Value, use_it: impl FnOnce(&str) -> R) -> Result<R, Self::Error>;
-    /// Shows bytes to `use_it`.
+    /// Calls `use_it` with the bytes.
     fn with_bytes<R>(&self, value: &Self::Value, use_it: impl FnOnce(&[u8]) -> R) -> Result<R, Self::Error>;
-    /// Counts the elements of a list.
+    /// Returns the number of elements of a list.
     fn length(&self, list: &Self::Value) -> Result<usize, Self::Error>;
-    /// Takes an element of a list.
+    /// Returns an element of a list.
     fn element(&self, list: &Self::Value, index: usize) -> Result<Self::Value, Self::Error>;
-    /// Shows the bytes of a struct in an array that is encoded already, by `encode_element` in the same version; `None`
-    /// for any other value.
+    /// Calls `use_it` with the bytes of an array element that `encode_element` has encoded in the same version; returns
+    /// `None` for any other value.
     fn with_encoded<R>(&self, _element: &Self::Value, _use_it: impl FnOnce(&[u8]) -> R) -> Option<R> {
         None
     }
-    /// Describes a value for an error text.
+    /// Describes a value for an error message.
     fn show(&self, value: &Self::Value) -> String;
 }
 
@@ -60,30 +60,30 @@ pub trait Source {
 pub trait Sink {
     /// Any value.
     type Value;
-    /// Why the host could not build one.
+    /// The error if the host cannot build a value.
     type Error;
 
-    /// Makes null.
+    /// Builds null.
     fn null(&self) -> Self::Value;
-    /// Makes a boolean.
+    /// Builds a boolean.
     fn bool(&self, value: bool) -> Self::Value;
-    /// Makes a whole number.
+    /// Builds an integer.
     fn int(&self, value: i64) -> Result<Self::Value, Self::Error>;
-    /// Makes a number.
+    /// Builds a floating-point number.
     fn float(&self, value: f64) -> Self::Value;
-    /// Makes text.
+    /// Builds text.
     fn text(&self, value: &str) -> Self::Value;
-    /// Makes bytes.
+    /// Builds bytes.
     fn bytes(&self, value: &[u8]) -> Self::Value;
-    /// Makes a uuid.
+    /// Builds a uuid.
     fn uuid(&self, value: &Uuid) -> Self::Value;
-    /// Makes a list.
+    /// Builds a list.
     fn list(&self, elements: Vec<Self::Value>) -> Result<Self::Value, Self::Error>;
-    /// Makes the struct of that index; fields that are `None` take their default.
+    /// Builds the struct with that index. Fields that are `None` get their default.
     fn structure(&self, index: usize, fields: Vec<Option<Self::Value>>) -> Result<Self::Value, Self::Error>;
 }
 
-/// Where in a message something is: field names and positions from the outside in.
+/// A position in a message: field names and indexes, from the outside in.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Path(Vec<Place>);
 
@@ -106,12 +106,12 @@ impl fmt::Display for Path {
     }
 }
 
-/// A failure and the place of it.
+/// An error and its position.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Located<T> {
-    /// Empty for the message as a whole.
+    /// Empty for the whole message.
     pub path: Path,
-    /// What failed.
+    /// The error.
     pub cause: T,
 }
 
