@@ -1,4 +1,4 @@
-//! A voter whose log is lost comes back to the leader that it had.
+//! A voter that has lost its log returns to its leader.
 
 use proptest::prelude::*;
 
@@ -32,13 +32,13 @@ proptest! {
         prop_assert_eq!(texts(&voters[2]), texts(&voters[0]));
         let matched: Vec<u64> = voters[0].quorum.progress().iter().map(|one| one.matched).collect();
         prop_assert_eq!(matched, vec![voters[0].quorum.last_index(); 3]);
-        // And it counts again.
+        // The voter counts for commits again.
         propose(&mut voters, 1, &[1]);
         prop_assert_eq!(voters[0].quorum.committed_index(), voters[0].quorum.last_index());
     }
 }
 
-/// Three voters with an entry that the first two have committed, and that the third lacks.
+/// Creates three voters with an entry that the first two have committed and the third lacks.
 fn committed_by_two() -> Vec<Voter> {
     let mut voters = three();
     voters[0].quorum.propose(records("known to two")).unwrap();
@@ -85,7 +85,7 @@ fn a_leader_shows_a_voter_its_loss_and_reports_it() {
     tick_all(&mut voters, &[]);
     voters[2].lose_log_after(2, &[0, 1, 2], false);
     assert_eq!(voters[2].quorum.awaited(), None);
-    // The heartbeat arrives, and the leader does not send what is lost yet.
+    // The heartbeat arrives, and the leader has not sent the lost entries yet.
     let heartbeats: Vec<Vec<u8>> = (0..2)
         .flat_map(|_| {
             voters[0].quorum.tick(0);

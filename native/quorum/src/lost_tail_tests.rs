@@ -1,10 +1,10 @@
-//! Voters whose logs lose their ends while they are down: nothing committed is lost, as such voters vote
-//! as if they had what they lost.
+//! Voters whose logs lose their ends while they are down: no committed entry is lost, because such voters vote as if
+//! they had the lost entries.
 
 use super::*;
 
 impl Cluster {
-    /// Cuts the log of a voter that is down.
+    /// Truncates the log of a voter that is down.
     pub(super) fn lose_tail(&mut self, at: usize) {
         let length = self.nodes[at].disk.log.len();
         let kept = self.dice.below(length + 1);
@@ -20,7 +20,7 @@ impl Cluster {
     }
 }
 
-/// Commits and losses of a run.
+/// Returns the numbers of commits and losses of a run.
 fn run(mut cluster: Cluster) -> Result<(usize, usize), String> {
     (0..STEPS).try_for_each(|_| cluster.step())?;
     Ok((cluster.committed.len(), cluster.losses.unwrap_or_default()))

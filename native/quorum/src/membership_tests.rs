@@ -1,9 +1,9 @@
-//! Voters that come and go: replicas that follow the log without a vote, changes of voters, a leader that is removed.
+//! Changes of voters: replicas that follow the log without a vote, added and removed voters, a removed leader.
 
 use super::tests::{Voter, deliver, empty, records, settings, tick_all};
 use super::*;
 
-/// A batch that changes voters; who they are is the caller's to say.
+/// Returns a batch that changes voters. The caller defines the new voters.
 fn change() -> Vec<u8> {
     control::build_control(&[(6, b"who votes")], 0)
 }
@@ -13,7 +13,7 @@ fn open(key: ReplicaKey, voters: &[ReplicaKey]) -> Voter {
     Voter::of(key, Quorum::new(&settings, empty()).unwrap())
 }
 
-/// The same node id with a directory.
+/// Returns the key of the same node id with a directory.
 fn replaced(node_id: i64) -> ReplicaKey {
     7 << 32 | node_id
 }
@@ -140,7 +140,7 @@ fn a_removed_voter_disturbs_nobody_and_its_late_answers_are_dropped() {
     assert_eq!(replicas[0].quorum.term(), term);
 }
 
-/// Three voters that are known by node ids alone, the first of which leads.
+/// Creates three voters that are known only by node id; the first one is leader.
 fn known_by_nodes() -> Vec<Voter> {
     let keys = [0, 1, 2];
     let voter = |key: &ReplicaKey| Voter::of(*key, Quorum::new(&settings(*key, &keys), empty()).unwrap());
@@ -159,7 +159,7 @@ fn give_directory(replica: &mut Voter) {
     replica.id = replaced(replica.id);
 }
 
-/// Delivers by nodes, as connections do; who knows directories knows that of every sender.
+/// Delivers messages by node, as connections do. A replica that knows directories knows that of every sender.
 fn deliver_to_nodes(replicas: &mut [Voter], dead: usize) {
     loop {
         let mut sent = vec![];

@@ -1,10 +1,11 @@
-//! Voters under a random schedule, each from a seed: messages are lost, doubled and reordered, disks are slow, processes
-//! end at any moment and come back with what their disk has.
+//! Voters under random schedules, each from a seed: messages are lost, duplicated and reordered, disks are slow,
+//! processes crash at any moment and restart with the content of their disk.
 //!
-//! Voters may change as well: they get directories (kraft.version 0 to 1), and one goes or comes at a time.
+//! Voters may change too: they get directories (kraft.version 0 to 1), and are added or removed one at a time.
 //!
-//! Elections begin by events of the schedule and not by timeouts, so that a seed is the same run every time. Checked at
-//! every step: one leader in a term, logs that agree, and nothing committed that a later leader lacks.
+//! Elections begin by events of the schedule and not by timeouts, so that each seed always gives the same run. Every
+//! step checks that there is one leader per term, that logs match, and that no committed entry is missing on a later
+//! leader.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ mod lost_tail;
 
 const STEPS: usize = 1000;
 
-/// A generator of numbers that are the same for a seed (xorshift64*).
+/// A random number generator with a seed (xorshift64*).
 struct Dice(u64);
 
 impl Dice {
@@ -34,7 +35,7 @@ impl Dice {
     }
 }
 
-/// A fault that a test plants, to see it found.
+/// A fault that a test injects, to check that it is detected.
 #[derive(Clone, Copy, PartialEq)]
 enum Planted {
     Nothing,
@@ -47,16 +48,16 @@ enum Planted {
 struct Disk {
     hard_state: Option<HardState>,
     snapshot: Option<SnapshotMark>,
-    /// Who votes as of the snapshot.
+    /// The voters as of the snapshot.
     base: Voters,
-    /// The last change of voters that is known to be committed.
+    /// The last change of voters known to be committed.
     settled: u64,
     log: Vec<Entry>,
-    /// The last entry that was acknowledged; `metadata-log-position` in Python.
+    /// The last acknowledged entry; `metadata-log-position` in Python.
     acknowledged: Position,
 }
 
-/// Node ids of those who vote; `named` where the log names them, by node and directory.
+/// Node ids of the voters; `named` if the log names them by node and directory.
 #[derive(Clone, Default, Debug, PartialEq)]
 struct Voters {
     nodes: Vec<i64>,
@@ -72,7 +73,7 @@ impl Voters {
         self.nodes.iter().map(|node| self.key(*node)).collect()
     }
 
-    /// As an entry says it.
+    /// Returns the voters in an entry.
     fn of(payload: &[u8]) -> Option<Self> {
         let records = batch::changes_voters(payload).then(|| control::parse_control(payload).unwrap())?;
         Some(Self { nodes: records[0].1.iter().map(|node| i64::from(*node)).collect(), named: true })
@@ -93,7 +94,8 @@ impl Disk {
         self.log.last().map_or(self.before(), |entry| Position { index: entry.index, term: entry.term })
     }
 
-    /// Who votes at a restart, and up to which entry the log is known to be committed: as `Voter` has it in Python.
+    /// Returns the voters at a restart, and the index up to which the log is known to be committed, as `Voter` does
+    /// in Python.
     fn voters(&self, own: i64) -> (Voters, u64) {
         let changes = self.log.iter().filter_map(|entry| Some((entry.index, Voters::of(&entry.payload)?)));
         let changes: Vec<(u64, Voters)> = changes.collect();
@@ -148,9 +150,9 @@ struct Node {
     disk: Disk,
     unwritten: Vec<Ready>,
     offered: Option<SnapshotMark>,
-    /// Those in force.
+    /// The current voters.
     voters: Voters,
-    /// The last change of voters that was applied, until the disk has it.
+    /// The last applied change of voters, until it is on the disk.
     settled: u64,
 }
 
@@ -159,11 +161,11 @@ struct Cluster {
     planted: Planted,
     /// Whether voters change.
     changes: bool,
-    /// How many logs have lost entries; `None` where none does.
+    /// The number of logs that have lost entries; `None` if no log does.
     losses: Option<usize>,
-    /// Who votes as of the snapshots that were made, by their last entries.
+    /// The voters as of the snapshots, by their last entries.
     named: BTreeMap<u64, Voters>,
-    /// Changes that were committed.
+    /// Number of committed changes.
     changed: usize,
     ids: Vec<i64>,
     nodes: Vec<Node>,
@@ -260,9 +262,9 @@ impl Cluster {
         if let Some(quorum) = &mut node.quorum {
             match quorum.step(node.voters.key(from), &message, 0) {
                 Ok(offered) => node.offered = offered.or(node.offered.take()),
-                // A voter that forgot what it answered is seen by the others.
+                // The other voters may detect a voter that forgot its responses.
                 Err(_) if self.planted != Planted::Nothing => {}
-                // Who votes no more takes nothing that is for its node alone.
+                // A replica that does not vote rejects messages that name only its node.
                 Err(QuorumError::Message(_)) if self.changes && !quorum.votes() => {}
                 Err(error) => return Err(error.to_string()),
             }
@@ -324,7 +326,7 @@ impl Cluster {
         }
     }
 
-    /// The first change gives directories to all; later ones take one voter out or bring one in.
+    /// The first change gives directories to all voters. Later ones remove or add one voter.
     fn change(&mut self, at: usize) {
         let which = self.ids[self.dice.below(self.ids.len())];
         let node = &mut self.nodes[at];
@@ -342,7 +344,7 @@ impl Cluster {
         }
     }
 
-    /// A leader sends the log to those who do not vote; one that does not vote itself gives way.
+    /// A leader replicates the log to replicas that do not vote. A leader that does not vote itself resigns.
     fn look_round(&mut self, at: usize) {
         let (ids, resigns) = (self.ids.clone(), self.dice.hits(50));
         let node = &mut self.nodes[at];
@@ -355,7 +357,7 @@ impl Cluster {
         }
     }
 
-    /// What `Voter` does in Python about a committed change.
+    /// Applies a committed change as `Voter` does in Python.
     fn apply(&mut self, at: usize, entry: &Entry) {
         let Some(after) = Voters::of(&entry.payload) else { return };
         let node = &mut self.nodes[at];
@@ -369,7 +371,7 @@ impl Cluster {
         self.changed += usize::from(entry.index as usize > self.committed.len());
     }
 
-    /// A snapshot of what is committed and on the disk.
+    /// Makes a snapshot of the committed entries on the disk.
     fn compact(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         let Some(quorum) = &mut node.quorum else { return };
@@ -440,10 +442,10 @@ fn voter_settings(id: i64, ids: &[i64]) -> QuorumSettings {
     QuorumSettings { election_ticks: 1_000_000, ..settings(id, ids) }
 }
 
-/// The first seed of which a run breaks a rule, and the rule.
+/// Returns the first seed whose run breaks a rule, and the rule.
 fn first_failure(seeds: u64, planted: Planted) -> Option<(u64, String)> {
     (0..seeds).find_map(|seed| {
-        // The library has assertions of its own, which a planted fault may break first.
+        // The library has its own assertions, which an injected fault may violate first.
         let run = std::panic::catch_unwind(|| Cluster::new(seed, planted).run());
         let run = run.unwrap_or_else(|_| Err("the library gave up".to_owned()));
         run.err().map(|error| (seed, error))

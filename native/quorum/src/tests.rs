@@ -33,7 +33,7 @@ pub(super) fn records(text: &str) -> Vec<u8> {
     batch::build_records(&[text.as_bytes()], 0)
 }
 
-/// A voter and the disk under it, which is written at once.
+/// A voter and its disk, which is written at once.
 pub(super) struct Voter {
     pub(super) id: i64,
     pub(super) quorum: Quorum,
@@ -61,7 +61,7 @@ impl Voter {
         }
     }
 
-    /// Does what a ready asks for, and returns the messages to send.
+    /// Performs the tasks of a ready, and returns the messages to send.
     pub(super) fn work(&mut self) -> Vec<(i64, Vec<u8>)> {
         let mut sent = vec![];
         loop {
@@ -96,7 +96,8 @@ impl Voter {
         runs
     }
 
-    /// Starts anew with the first entries of its log and no memory of its votes; with `knows_loss` it knows what it had.
+    /// Restarts with the first entries of its log and without its votes. With `knows_loss` it knows its last
+    /// acknowledged entry.
     pub(super) fn lose_log_after(&mut self, kept: usize, voters: &[i64], knows_loss: bool) {
         let last = self.log.last().map(|entry| Position { index: entry.index, term: entry.term });
         self.awaited = last.filter(|_| knows_loss).unwrap_or_default();
@@ -124,7 +125,7 @@ impl Voter {
     }
 }
 
-/// Three voters, the first of which leads.
+/// Creates three voters; the first one is leader.
 pub(super) fn three() -> Vec<Voter> {
     let ids = [0, 1, 2];
     let mut voters: Vec<Voter> = ids.iter().map(|id| Voter::start(*id, &ids)).collect();
@@ -134,7 +135,7 @@ pub(super) fn three() -> Vec<Voter> {
     voters
 }
 
-/// Delivers until nothing is sent any more; what goes to `dead` is lost. Returns the snapshots that were offered.
+/// Delivers messages until no more are sent. Messages to `dead` are lost. Returns the offered snapshots.
 pub(super) fn deliver(voters: &mut [Voter], dead: &[i64]) -> Vec<(i64, SnapshotMark)> {
     let mut offered = vec![];
     loop {
@@ -400,7 +401,7 @@ fn a_message_that_is_none_or_says_what_cannot_be_is_refused() {
     voters[0].quorum.propose(records("x")).unwrap();
     let (to, good) = voters[0].work().into_iter().find(|(to, _)| *to == 1).unwrap();
     for cut in 0..good.len() {
-        // A message without its entries is one as well.
+        // A message without its entries is valid too.
         let is_shorter_message = message::probe(&good[..cut]).is_some();
         assert_eq!(refused(&mut voters[to as usize], 0, &good[..cut]), !is_shorter_message, "{cut}");
     }
@@ -411,14 +412,14 @@ fn a_message_that_is_none_or_says_what_cannot_be_is_refused() {
     *flipped.last_mut().unwrap() ^= 1;
     assert!(refused(&mut voters[1], 0, &flipped), "the batch is damaged");
     voters[1].takes(0, &good).unwrap();
-    // Kind 6 is a heartbeat: of a commit index that this log does not have, which the library would not survive.
+    // Kind 6 is a heartbeat. The library would panic on a commit index that this log does not have.
     let mut heartbeat = good[..3 + 8 * 8 + 1].to_vec();
     heartbeat[1] = 6;
     heartbeat[3 + 8 * 5..3 + 8 * 6].copy_from_slice(&99u64.to_be_bytes());
     voters[1].takes(0, &heartbeat).unwrap();
     let last = voters[1].quorum.last_index();
     assert!(voters[1].quorum.committed_index() <= last, "it is taken for what is here");
-    // Kind 1 is an answer to a leader: of entries that it does not have.
+    // Kind 1 is a response to a leader, about entries that it does not have.
     let mut answer = heartbeat;
     answer[1] = 1;
     answer[3..11].copy_from_slice(&1u64.to_be_bytes());
@@ -468,7 +469,7 @@ proptest! {
     fn no_bytes_make_the_parser_fail_otherwise_than_by_an_error(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = batch::parse(&bytes);
         if bytes.len() > 61 {
-            // With the frame in order, so that what lies behind the checksum is reached.
+            // Keep the framing valid, so that the bytes after the checksum are reached.
             let length = (bytes.len() - 12) as i32;
             bytes[8..12].copy_from_slice(&length.to_be_bytes());
             bytes[16] = 2;

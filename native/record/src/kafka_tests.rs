@@ -1,20 +1,20 @@
-//! Batches that Kafka wrote and that its producer made, byte for byte.
+//! Batches from Kafka's broker and producer, byte for byte.
 //!
-//! The bytes and how they were made are in `native/storage/tests/kafka/partition.hex`; positions and sizes are those of Kafka's
-//! dump tool.
+//! The bytes and their origin are in `native/storage/tests/kafka/partition.hex`. Positions and sizes are those of
+//! Kafka's dump tool.
 
 use super::*;
 
 const FILES: &str = include_str!("../../storage/tests/kafka/partition.hex");
 
-/// The batch at a position of the log.
+/// Returns the batch at a position of the log.
 fn kafkas(position: usize, size: usize) -> Vec<u8> {
     let digits: String = FILES.lines().filter_map(|line| line.strip_prefix("log:")).collect();
     let byte = |at: usize| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).unwrap();
     (position..position + size).map(byte).collect()
 }
 
-/// Places a batch as the broker did that wrote the log.
+/// Sets offset and epoch of a batch as the broker that wrote the log did.
 fn placed(mut batch: Vec<u8>, base_offset: i64) -> Vec<u8> {
     set_base_offset(&mut batch, base_offset);
     set_partition_leader_epoch(&mut batch, 0);

@@ -1,4 +1,5 @@
-//! Formats v0 and v1: what is built comes back, what is converted is the same, and what is wrong is refused by meaning.
+//! Formats v0 and v1: built messages read back equal, conversion keeps the records, and invalid bytes are rejected
+//! with the right error.
 
 use std::ops::ControlFlow;
 
@@ -16,7 +17,7 @@ const RULES: ValidateRules = ValidateRules {
     require_keys: false,
     max_decompressed_bytes: MOST,
 };
-/// The codecs that formats v0 and v1 have.
+/// The codecs of formats v0 and v1.
 const OLD_CODECS: [Compression; 4] = [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4];
 
 /// Offset, timestamp, key and value.
@@ -47,7 +48,7 @@ fn set_of(magic: i8, codec: Compression, records: &[Owned]) -> Vec<u8> {
     out
 }
 
-/// A v2 batch of the records; its offsets count up from that of the first.
+/// Builds a v2 batch of the records, with consecutive offsets from that of the first one.
 fn batch_of(codec: Compression, records: &[Owned]) -> Vec<u8> {
     let mut builder = BatchBuilder::new(codec, None, 1 << 24);
     for (_, timestamp, key, value) in records {
@@ -60,7 +61,7 @@ fn batch_of(codec: Compression, records: &[Owned]) -> Vec<u8> {
     out
 }
 
-/// Every record of stored batches of any format.
+/// Returns every record of stored batches of any format.
 fn read(mut stored: &[u8]) -> Vec<Owned> {
     let (mut found, mut scratch) = (Vec::new(), Vec::new());
     while !stored.is_empty() {
@@ -82,7 +83,7 @@ fn read(mut stored: &[u8]) -> Vec<Owned> {
     found
 }
 
-/// What is left of records in a format: v0 has no timestamps.
+/// Returns the records as read from a format: v0 has no timestamps.
 fn as_read(magic: i8, records: &[Owned]) -> Vec<Owned> {
     let left = |(offset, timestamp, key, value): &Owned| {
         (*offset, if magic == 0 { -1 } else { *timestamp }, key.clone(), value.clone())
@@ -90,13 +91,13 @@ fn as_read(magic: i8, records: &[Owned]) -> Vec<Owned> {
     records.iter().map(left).collect()
 }
 
-/// The records with offsets that count up from `first`.
+/// Returns the records with consecutive offsets from `first`.
 fn counted(first: i64, records: &[Owned]) -> Vec<Owned> {
     let place = |(offset, (_, timestamp, key, value)): (i64, &Owned)| (offset, *timestamp, key.clone(), value.clone());
     (first..).zip(records).map(place).collect()
 }
 
-/// Bytes that DumpLogSegments of Kafka 0.10 printed: timestamp, key, value, checksum, and the size in the log.
+/// Bytes printed by DumpLogSegments of Kafka 0.10: timestamp, key, value, checksum, and the size in the log.
 #[test]
 fn nine_messages_of_a_log_of_kafka_0_10() {
     const CONNECT: &str = r#"{"schema":null,"payload":null}"#;
@@ -145,7 +146,7 @@ fn what_no_old_producer_sends_is_refused_by_meaning() {
     let wrap = |magic, inner: &[u8]| {
         let mut packed = Vec::new();
         compress(Compression::Gzip, None, inner, &mut packed).unwrap();
-        // An uncompressed message that says it is a wrapper.
+        // An uncompressed message that is marked as a wrapper.
         let mut set = set_of(magic, Compression::None, &[(5, 1000, None, Some(packed))]);
         set[17] |= Compression::Gzip as u8;
         let crc = crc32(&set[16..]);

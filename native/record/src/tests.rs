@@ -1,4 +1,5 @@
-//! Building, validating and reading as one: what is built is valid and comes back, and what is damaged is refused.
+//! Building, validating and reading together: a built batch is valid and reads back equal, and a damaged one is
+//! rejected.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! A leader epoch that grows while an append is under way.
+//! A leader epoch that rises during an append.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ fn batch() -> Vec<u8> {
     build(&[100], 0, (-1, -1, -1), Compression::None).0
 }
 
-/// Appends while `between` happens after the epoch was read: what came of it, and the epochs that were tried.
+/// Appends, and calls `between` after the epoch was read. Returns the result, and the epochs that were tried.
 fn append_across(partition: &Partition, between: impl Fn()) -> (Result<LeaderEpoch, NotAppended>, Vec<i32>) {
     let (mut bytes, mut tried) = (batch(), Vec::new());
     let append = |epoch| {

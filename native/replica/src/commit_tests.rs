@@ -1,4 +1,4 @@
-//! A leader of several replicas: what is committed, who waits for it, and what a change of role does to them.
+//! A leader of several replicas: committed records, waiting requests, and the effects of a role change.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn fetched(partition: &Partition, replica: i32, log_end_offset: i64) -> Vec<Wait
     woken
 }
 
-/// Lets a request wait for what an append lacks; nobody is woken meanwhile.
+/// Registers a request for the conditions of an append. No request is woken.
 fn wait(partition: &Partition, awaited: &Awaited) -> Arc<WaitingProduce> {
     let produce = WaitingProduce::new(WAITER, awaited.waits());
     partition.await_acknowledgement(awaited, &produce, &mut |waiter| panic!("{waiter:?} was woken early"));
@@ -177,7 +177,7 @@ fn a_follower_takes_no_appends_and_answers_all_who_waited() {
     let position = at(2, EPOCH, 1);
     let refused = partition.update_replica_position(position, NOW, &mut |_| ());
     assert_eq!((refused, partition.high_watermark()), (Err(PositionRefused::NotLeader), 0));
-    // A request that comes to wait later does not wait for what will never be.
+    // A request that registers later does not wait for an event that can never occur.
     let mut woken = Vec::new();
     partition.await_acknowledgement(&awaited, &WaitingProduce::new(WAITER, 1), &mut |waiter| woken.push(waiter));
     assert_eq!((woken, partition.unacknowledged()), (vec![WAITER], (0, 0)));
@@ -219,9 +219,9 @@ fn a_change_that_is_refused_changes_nothing() {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Append,
-    /// A follower fetches up to so many records more.
+    /// A follower fetches this number of additional records.
     Fetch(usize, i64),
-    /// A follower leaves the in-sync replicas, or comes back if it has what is committed.
+    /// A follower leaves the ISR, or joins it again if it has all committed records.
     Toggle(usize),
     NewEpoch,
 }
@@ -236,10 +236,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// What the leader knows of the others, as simply as it can be put.
+/// The leader's state of the others, in its simplest form.
 #[derive(Default)]
 struct Model {
-    /// Position at this epoch (-1: none yet), what it has in truth, and whether it is in sync.
+    /// Position in this epoch (-1: none yet), its real log end, and whether it is in sync.
     followers: [(i64, i64, bool); 3],
     end_offset: i64,
     committed: i64,
@@ -311,7 +311,7 @@ proptest! {
                     let id = at as i32 + 2;
                     fetched(&partition, id, position);
                     if !in_sync {
-                        // One that catches up would count, and is refused here.
+                        // A replica that catches up would count for the high watermark; its join is rejected here.
                         partition.stop_joining(&[BrokerId(id)], &mut |_| ());
                     }
                 }
@@ -330,7 +330,7 @@ proptest! {
             }
             prop_assert_eq!(partition.high_watermark(), model.committed);
             prop_assert!(model.followers.iter().all(|(_, has, in_sync)| !in_sync || model.committed <= *has));
-            // Exactly those have been woken whose appends are committed.
+            // Exactly those requests have been woken whose appends are committed.
             waiting.retain(|(awaited, produce)| awaited.end_offset > model.committed || produce.claim());
             prop_assert!(waiting.iter().all(|(awaited, _)| awaited.end_offset > model.committed));
             prop_assert_eq!(partition.unacknowledged(), (waiting.len(), 0));

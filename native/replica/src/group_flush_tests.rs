@@ -1,4 +1,4 @@
-//! Shared syncs: who waits for which, and what a failing disk does to them.
+//! Shared syncs: the requests that wait for each sync, and the effects of a failing disk.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use pybroker_sys::faults::{Done, FaultLayer};
 
 use crate::log_fixture::{NOW, build, config, quick_directory};
 
-/// What the listener was called with, and a way to wait for it.
+/// The listener's calls, and a method to wait for one.
 #[derive(Default)]
 struct Calls {
     state: Mutex<(Vec<Waiter>, Vec<String>)>,
@@ -55,7 +55,7 @@ fn open(directory: &Path, index: i32, config: LogConfig) -> Arc<Partition> {
     Arc::new(partition)
 }
 
-/// Appends a record with acks=all; what it lacks before it may be acknowledged.
+/// Appends a record with acks=all. Returns the missing conditions for its acknowledgement.
 fn append(partition: &Partition) -> Awaited {
     let (mut bytes, _) = build(&[100], 0, (-1, -1, -1), Compression::None);
     let produced = partition.append(&mut bytes, true, NOW, &mut |waiter| panic!("{waiter:?} was woken early")).unwrap();
@@ -142,7 +142,7 @@ fn appends_that_gather_while_a_sync_runs_share_the_next_one() {
         partition.await_acknowledgement(&awaited, &produce, &mut |_| panic!("woken before the sync"));
         group.request(partition);
     };
-    // The first wake-up holds the directory's thread: what comes meanwhile waits for one sync.
+    // The first wake-up blocks the directory's thread: later requests wait for one common sync.
     wait_for(0, &first);
     calls.wait(|(woken, _)| woken.len() == 1);
     (1..=20).for_each(|request| wait_for(request, &second));
@@ -155,7 +155,7 @@ fn appends_that_gather_while_a_sync_runs_share_the_next_one() {
     std::fs::remove_dir_all(root).unwrap();
 }
 
-/// Passes every call on, and holds the thread with the first wake-up until the gate opens.
+/// Forwards every call, and blocks the thread at the first wake-up until the gate opens.
 struct Gated {
     calls: Arc<Calls>,
     gate: Arc<(Mutex<bool>, Condvar)>,
@@ -195,11 +195,11 @@ fn a_sync_that_fails_is_reported_and_never_tried_again_as_if_it_could_succeed() 
     calls.wait(|(woken, failures)| *woken == [waiter] && !failures.is_empty());
     assert!(calls.state.lock().1[0].starts_with(&path.display().to_string()));
     assert!(partition.standing(&awaited) == Standing::Offline);
-    // The device works again, the page is gone all the same.
+    // The device works again, but the page is lost.
     group.request(&partition);
     calls.wait(|(_, failures)| failures.len() == 2);
     assert_eq!((partition.high_watermark(), partition.log().recovery_point()), (0, 0));
-    // A request that comes later does not wait for what will never be.
+    // A later request does not wait for an event that can never occur.
     let mut woken = Vec::new();
     let late = Waiter { connection: 3, request: 4 };
     partition.await_acknowledgement(&awaited, &waiting(late, &awaited), &mut |waiter| woken.push(waiter));
@@ -238,7 +238,7 @@ fn a_sync_that_lacks_a_descriptor_is_tried_again_and_acknowledges_then() {
     let path = root.path().canonicalize().unwrap();
     let (partition, calls) = (partition(&path, 0), Arc::new(Calls::default()));
     let awaited = append(&partition);
-    // As after a while without use.
+    // As after a period without use.
     assert_eq!((partition.log().close_idle_files(), partition.log().close_idle_files()), (0, 1));
     let layer = FaultLayer::over(&path);
     let mut left = 2;

@@ -1,4 +1,4 @@
-//! What a leader knows of the other replicas.
+//! The leader's state of the other replicas.
 
 use super::*;
 
@@ -63,7 +63,8 @@ fn a_replica_has_caught_up_when_it_has_what_the_leader_had_at_its_last_fetch() {
     assert_eq!(state(&leader, 3), (30, Some(500), false));
 }
 
-/// Its Fetch has what was there at the last one, and lacks what is committed since: it does not join, and may be gone.
+/// The replica has all records of its last Fetch, but not those committed since. It does not join the ISR, and may be
+/// down.
 #[test]
 fn the_high_watermark_does_not_wait_for_a_replica_that_may_not_be_in_sync() {
     let leader = Leader::new(leadership(3, &[(2, true), (3, false)]), None, Offset(0), 0);
@@ -81,7 +82,7 @@ fn the_high_watermark_does_not_wait_for_a_replica_that_may_not_be_in_sync() {
     assert_eq!(leader.high_watermark(30), 30);
 }
 
-/// Its log may have failed at what came after its last Fetch, which had all that there was.
+/// Its log may have failed after its last Fetch, which had all records of that time.
 #[test]
 fn what_a_replica_had_before_it_left_the_in_sync_ones_does_not_make_it_count() {
     let before = Leader::new(leadership(3, &[(2, true), (3, true)]), None, Offset(0), 0);

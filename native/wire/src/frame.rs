@@ -49,9 +49,9 @@ pub fn finish_request(out: &mut [u8], beside: usize) {
 /// The header of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHead {
-    /// The API.
+    /// The key of the requested API.
     pub api_key: ApiKey,
-    /// The version of the API.
+    /// The requested version of the API.
     pub api_version: i16,
     /// The number that the response repeats.
     pub correlation_id: i32,

@@ -1,8 +1,9 @@
 //! Metadata (API key 3), versions 1 to 13: brokers, and the leaders of the partitions of some topics.
 //!
-//! Version notes: 2 adds the cluster id, 3 the throttle time, 4 whether topics are created, 5 offline replicas, 7 leader
-//! epochs, 8 authorized operations (KIP-430), 9 is flexible, 10 adds topic ids (KIP-516), 11 takes the cluster's authorized
-//! operations out, 12 lets a topic have no name, 13 adds an error of the whole (KIP-1102). Source: Kafka's `MetadataRequest` and `MetadataResponse` schemas.
+//! Version notes: 2 adds the cluster id, 3 the throttle time, 4 whether topics are created, 5 offline replicas, 7
+//! leader epochs, 8 authorized operations (KIP-430), 9 is flexible, 10 adds topic ids (KIP-516), 11 removes the
+//! cluster's authorized operations, 12 makes topic names nullable, 13 adds an error of the whole response (KIP-1102).
+//! Source: Kafka's `MetadataRequest` and `MetadataResponse` schemas.
 
 use super::primitives::{Malformed, Reader, Writer};
 use super::{ErrorCode, TopicId, ZERO_TOPIC_ID};

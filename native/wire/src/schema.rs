@@ -101,7 +101,7 @@ pub enum Preset {
     Text(String),
     /// Bytes, or a uuid.
     Bytes(Vec<u8>),
-    /// An empty list.
+    /// A list without elements.
     EmptyList,
     /// A struct whose fields all have their default.
     Struct,

@@ -1,5 +1,5 @@
-//! The anomalies that truncation by high watermark brings (KIP-101, KIP-279): each history is run with the truncation by
-//! epochs that this follower has, and with that by the watermark, which exists here alone and fails all three.
+//! The anomalies of truncation by high watermark (KIP-101, KIP-279). Each history runs with this follower's
+//! truncation by epochs, and with truncation by the watermark, which exists only here and fails all three.
 
 use std::sync::atomic::Ordering;
 
@@ -9,8 +9,8 @@ use crate::log_fixture::{NOW, quick_directory};
 /// Offset and epoch of each batch of a log.
 type Batches = Vec<(i64, i32)>;
 
-/// KIP-101, scenario 1: a follower restarts before it knows that its last record is committed, and is elected at once. Its
-/// log as the leader; two records were committed.
+/// KIP-101, scenario 1: a follower restarts before it knows that its last record is committed, and is elected at
+/// once. Returns its log as the leader; two records were committed.
 fn log_of_a_follower_that_restarts_and_leads(by_watermark: bool) -> Batches {
     let (a, b) = (quick_directory(), quick_directory());
     let (mut one, two) = (Broker::start(1, a.path()).truncating(by_watermark), Broker::start(2, b.path()));
@@ -18,7 +18,7 @@ fn log_of_a_follower_that_restarts_and_leads(by_watermark: bool) -> Batches {
     one.follow(1, 2);
     two.append(2);
     one.fetch(&two);
-    // It asks for what comes next: both records are committed. The answer, which would say so, is lost.
+    // Its fetch offset shows that both records are committed. The response with the new high watermark is lost.
     let request = one.fetcher.next_request(NOW).unwrap();
     let asked: Vec<_> = request.partitions.clone();
     two.answer(&request, &asked);
@@ -30,8 +30,8 @@ fn log_of_a_follower_that_restarts_and_leads(by_watermark: bool) -> Batches {
     one.batches()
 }
 
-/// KIP-101, scenario 2: both lose their process; the one with less leads and appends at the same offset. The follower's log
-/// and the leader's, after the former has fetched all.
+/// KIP-101, scenario 2: both processes end. The broker with the shorter log becomes leader and appends at the same
+/// offset. Returns the follower's log and the leader's, after the follower has fetched everything.
 fn logs_that_part_at_one_offset(by_watermark: bool) -> (Batches, Batches) {
     let (a, b) = (quick_directory(), quick_directory());
     let one = Broker::start(1, a.path()).truncating(by_watermark);
@@ -41,13 +41,13 @@ fn logs_that_part_at_one_offset(by_watermark: bool) -> (Batches, Batches) {
     one.append(1);
     two.catch_up(&one);
     one.append(1);
-    // The second record is in one's log alone when both lose their power; two comes back first and leads.
+    // Only broker one has the second record when both lose power. Broker two starts first and becomes leader.
     let mut one = one.restart(a.path(), 1);
     let mut two = two.restart(b.path(), 1);
     two.lead(2, &[1]);
     two.append(1);
     assert_eq!((one.batches(), two.batches()), (vec![(0, 1), (1, 1)], vec![(0, 1), (1, 2)]));
-    // By high watermark nothing is cut where one's is 2 already.
+    // Truncation by high watermark removes nothing if broker one's is 2 already.
     one.partition.high_watermark.store(2, Ordering::Release);
     one.follow(2, 2);
     one.catch_up(&two);
@@ -55,13 +55,13 @@ fn logs_that_part_at_one_offset(by_watermark: bool) -> (Batches, Batches) {
     (one.batches(), two.batches())
 }
 
-/// KIP-279: three leaders in a row whose logs part twice; one cut by the leader's last epoch is not enough. The follower's
-/// log and the leader's, after the former has fetched all.
+/// KIP-279: three leaders in a row whose logs diverge twice. One truncation by the leader's last epoch is not enough.
+/// Returns the follower's log and the leader's, after the follower has fetched everything.
 fn logs_that_part_twice(by_watermark: bool) -> (Batches, Batches) {
     let (a, b) = (quick_directory(), quick_directory());
     let mut one = Broker::start(1, a.path()).truncating(by_watermark);
     let two = Broker::start(2, b.path()).truncating(by_watermark);
-    // Both have epoch 0 up to offset 1. One was the leader of epochs 1 and 3, two that of 2 and 4.
+    // Both have epoch 0 up to offset 1. Broker one was leader of epochs 1 and 3, broker two of 2 and 4.
     for broker in [&one, &two] {
         broker.lead(0, &[]);
         broker.append(1);

@@ -19,7 +19,8 @@ fn write_epochs(directory: &Path, starts: &[(i32, i64)]) {
     std::fs::write(directory.join(FILE), text).unwrap();
 }
 
-/// Three brokers with the same log, which has so many records of each of these epochs. Broker 1 was the leader in all of them.
+/// Creates three brokers with the same log, which has the given number of records per epoch. Broker 1 was the leader
+/// in all epochs.
 fn replicated(directories: &[&Path; 3], history: &[(i32, usize)]) -> [Broker; 3] {
     let [one, mut two, mut three] = [1, 2, 3].map(|id| Broker::start(id, directories[id as usize - 1]));
     for &(epoch, records) in history {
@@ -33,13 +34,13 @@ fn replicated(directories: &[&Path; 3], history: &[(i32, usize)]) -> [Broker; 3]
     [one, two, three]
 }
 
-/// Histories of epochs 1, 3, 5 and so on, each with its records.
+/// Generates histories of epochs 1, 3, 5 and so on, each with its number of records.
 fn history() -> impl Strategy<Value = Vec<(i32, usize)>> {
     prop::collection::vec(1_usize..5, 1..5)
         .prop_map(|records| records.iter().enumerate().map(|(at, &n)| (2 * at as i32 + 1, n)).collect())
 }
 
-/// Any list that the file can have: epochs rise, and offsets do not fall.
+/// Generates any list that the file can contain: epochs ascend, and offsets do not decrease.
 fn any_epochs() -> impl Strategy<Value = Vec<(i32, i64)>> {
     let epoch = prop_oneof![4 => 0_i32..12, 1 => any::<i32>().prop_map(|epoch| epoch & i32::MAX)];
     prop::collection::vec((epoch, 0_i64..25), 0..6).prop_map(|starts| {

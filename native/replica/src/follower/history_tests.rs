@@ -1,4 +1,4 @@
-//! What a history of leaders leaves: producers that try again, logs that were cut, power that went, limits that were met.
+//! The state after leader changes: producer retries, truncated logs, power failures, and exceeded limits.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use pybroker_sys::faults::{Crash, Done, FaultLayer};
 const PRODUCER: i64 = 7;
 const KEY: ([u8; 16], i32) = (TOPIC_ID, 0);
 
-/// A batch of two records of an idempotent producer.
+/// Appends a batch of two records of an idempotent producer.
 fn send(broker: &Broker, first_sequence: i32) -> Result<Produced, NotAppended> {
     let (mut bytes, _) = build(&[20, 20], 0, (PRODUCER, 0, first_sequence), Compression::None);
     broker.partition.append(&mut bytes, false, NOW, &mut |_| ())
 }
 
-/// First offset, and whether it was there before.
+/// Returns the first offset, and whether the batch is a duplicate.
 fn sent(broker: &Broker, first_sequence: i32) -> (i64, bool) {
     let produced = send(broker, first_sequence).unwrap();
     (produced.appended.first_offset, produced.appended.duplicate)
@@ -49,7 +49,7 @@ fn what_is_sent_again_to_a_new_leader_that_has_it_is_not_appended_again() {
     assert_eq!(one.batches(), two.batches());
 }
 
-/// The state of a producer is that of the log: what was cut off is not remembered, and what came in its place is.
+/// The state of a producer is that of the log: truncated batches are forgotten, and their replacements are known.
 #[test]
 fn a_log_that_was_cut_forgets_what_producers_had_in_it() {
     let (a, b) = (quick_directory(), quick_directory());
@@ -58,7 +58,7 @@ fn a_log_that_was_cut_forgets_what_producers_had_in_it() {
     two.follow(1, 1);
     sent(&one, 0);
     two.catch_up(&one);
-    // Nobody else has these when the other one is elected; the producer sends the first of them again there.
+    // The new leader does not have these batches. The producer sends the first of them again there.
     assert_eq!((sent(&one, 2), sent(&one, 4)), ((2, false), (4, false)));
     two.lead(2, &[1]);
     assert_eq!(sent(&two, 2), (2, false));
@@ -105,7 +105,7 @@ fn a_follower_says_at_once_that_it_has_deleted_what_its_leader_deleted() {
     assert_eq!(two.partition.low_watermark(&[crate::BrokerId(1)]), 3);
 }
 
-/// Opens what a crash has left, and says where the log ends.
+/// Opens the files that a crash has left, and returns the log end.
 fn end_after(left: BTreeMap<PathBuf, Vec<u8>>) -> i64 {
     let root = quick_directory();
     for (path, bytes) in left {
@@ -118,7 +118,7 @@ fn end_after(left: BTreeMap<PathBuf, Vec<u8>>) -> i64 {
     log.log_end_offset()
 }
 
-/// A broker whose logs are synced before they are acknowledged, on a disk whose power may go.
+/// Creates a broker whose logs are synced before the acknowledgement, on a disk that can lose power.
 fn durable(id: i32, directory: &Path) -> (Broker, Arc<FaultLayer>) {
     let mut config = config();
     config.flush_group = true;
@@ -129,8 +129,8 @@ fn durable(id: i32, directory: &Path) -> (Broker, Arc<FaultLayer>) {
     (broker, layer)
 }
 
-/// `flush=group` over replicas (docs/adr/0012): what is committed is on the devices of `min.insync.replicas` brokers, so the
-/// power may go everywhere at once.
+/// `flush=group` over replicas (docs/adr/0012): committed records are on the devices of `min.insync.replicas`
+/// brokers, so all brokers may lose power at once.
 #[test]
 fn what_is_committed_outlives_the_power_of_every_replica() {
     let (a, b) = (quick_directory(), quick_directory());
@@ -204,7 +204,7 @@ impl super::FollowerListener for Failed {
     }
 }
 
-/// A disk without room takes nothing of an answer, and the broker is said that its directory failed.
+/// A full disk stores nothing of a response, and the failure of the log directory is reported.
 #[test]
 fn a_follower_whose_disk_is_full_says_so_and_has_nothing_of_the_answer() {
     let (a, b) = (quick_directory(), quick_directory());
@@ -222,7 +222,7 @@ fn a_follower_whose_disk_is_full_says_so_and_has_nothing_of_the_answer() {
     assert_eq!((failed.0.len(), two.end()), (1, 0));
     assert!(failed.0[0].contains("No space left"), "{}", failed.0[0]);
     drop(layer);
-    // What the broker makes of it is the control plane's; a partition that is not failed goes on when there is room.
+    // The control plane decides about the directory. A partition that has not failed continues when there is space.
     let due = two.fetcher.due_ms().unwrap();
     let again = two.fetcher.next_request(due).unwrap();
     let frame = one.answer(&again, &request.partitions);
@@ -267,7 +267,7 @@ fn a_throttled_follower_is_held_while_the_limit_is_exceeded_and_others_are_not()
     assert!(two.fetcher.next_request(NOW + 9_000).is_none());
     let request = two.fetcher.next_request(NOW + 10_000).expect("500 bytes in 10 s are 50 a second");
     assert_eq!(request.partitions.len(), 1);
-    // Without the topic's setting it is not held, whatever others have taken.
+    // Without the topic's setting the follower is not throttled, whatever others have fetched.
     two.fetcher.disconnected();
     throttle.record(5_000, NOW + 10_000);
     assert!(two.fetcher.next_request(NOW + 10_000).is_none());

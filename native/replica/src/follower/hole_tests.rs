@@ -1,4 +1,4 @@
-//! A follower whose closed segment was cut: the missing records are fetched from the leader.
+//! A follower whose closed segment was truncated fetches the missing records from the leader.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use pybroker_record::Batches;
 use pybroker_storage::LogConfig;
 
 const RECORDS: usize = 40;
-/// Some five batches of one record of 20 bytes.
+/// Space for about five batches of one record of 20 bytes.
 const SEGMENT_BYTES: u64 = 500;
 
 fn closed_segments(directory: &Path) -> Vec<PathBuf> {
@@ -22,7 +22,7 @@ fn closed_segments(directory: &Path) -> Vec<PathBuf> {
     logs
 }
 
-/// Offset and epoch of each batch, of all segments.
+/// Returns offset and epoch of each batch of all segments.
 fn batches(broker: &Broker) -> Vec<(i64, i32)> {
     let mut found: Vec<(i64, i32)> = Vec::new();
     loop {

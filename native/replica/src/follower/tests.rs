@@ -1,4 +1,4 @@
-//! Followers over a network that is a function call: what a fetcher asks for, and random histories.
+//! Followers over a network that is a function call: the requests of a fetcher, and random histories.
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -60,14 +60,15 @@ impl FollowerListener for Reported {
     }
 }
 
-/// A broker with one partition, which is what is left of it when its process ends.
+/// A broker with one partition; its directory stays when its process ends.
 pub(super) struct Broker {
     id: i32,
     pub(super) partition: Arc<Partition>,
     pub(super) fetcher: ReplicaFetcher,
-    /// What its fetcher has reported.
+    /// The reports of its fetcher.
     pub(super) reported: Reported,
-    /// Whether it cuts its log at its high watermark when it follows, and has no epochs compared, as before KIP-101.
+    /// Whether it truncates its log to its high watermark when it becomes follower, and compares no epochs, as before
+    /// KIP-101.
     by_watermark: bool,
 }
 
@@ -97,7 +98,7 @@ impl Broker {
         Self { by_watermark, ..self }
     }
 
-    /// Ends the process and begins another; the checkpointed high watermark is as old as it may be.
+    /// Ends the process and starts another one, with the oldest possible checkpointed high watermark.
     pub(super) fn restart(self, directory: &Path, high_watermark: i64) -> Self {
         self.partition.log().close().unwrap();
         let (id, by_watermark) = (self.id, self.by_watermark);
@@ -134,7 +135,7 @@ impl Broker {
         self.partition.log().log_end_offset()
     }
 
-    /// Offset and epoch of each batch.
+    /// Returns offset and epoch of each batch.
     pub(super) fn batches(&self) -> Vec<(i64, i32)> {
         let bytes = read(&self.partition, self.partition.log().log_start_offset());
         Batches::new(&bytes)
@@ -143,11 +144,12 @@ impl Broker {
             .collect()
     }
 
-    /// One request to the leader and its answer; what was asked.
+    /// Sends one request to the leader and processes the response. Returns the request.
     pub(super) fn fetch(&mut self, leader: &Self) -> Option<FetchRequest<'static>> {
         let request = self.fetcher.next_request(NOW)?;
         let mut known = Vec::new();
-        // The machine names what changed; this leader has no session and is given the partition's position each time.
+        // The request names only changed partitions. This leader has no session, so it gets the partition's position
+        // each time.
         let position = self.partition.fetch_position();
         if let Some(following) = following(&self.partition) {
             known.push(FetchPartition {
@@ -263,7 +265,7 @@ fn a_follower_reports_committed_records_that_it_truncates() {
     two.catch_up(&one);
     two.catch_up(&one);
     assert_eq!((two.end(), two.partition.high_watermark()), (5, 5));
-    // The leader loses what it has acknowledged.
+    // The leader loses acknowledged records.
     one.partition.log().truncate_to(Offset(2), NOW).unwrap();
     one.lead(2, &[2]);
     two.follow(2, 1);
@@ -325,8 +327,8 @@ fn a_session_names_a_partition_again_only_when_it_has_news() {
     assert!(one.fetcher.next_request(NOW).is_none());
 }
 
-/// A leader that goes on at a newer epoch refuses the Fetch that waited at the older one, while the follower has asked
-/// again at the newer one.
+/// A leader that continues in a newer epoch rejects the waiting Fetch of the older epoch, while the follower has
+/// fetched again in the newer one.
 #[test]
 fn a_refusal_of_an_older_epoch_does_not_end_the_fetch_at_the_newer_one() {
     let (a, b) = (quick_directory(), quick_directory());
@@ -347,7 +349,7 @@ fn a_refusal_of_an_older_epoch_does_not_end_the_fetch_at_the_newer_one() {
     assert_eq!(one.batches(), [(0, 2)]);
 }
 
-/// Another thread fetched the partition before, and appended what it had under way.
+/// Another thread fetched the partition before, and appended the response in flight.
 #[test]
 fn an_answer_from_an_offset_where_the_log_ended_before_is_asked_for_again() {
     let (a, b) = (quick_directory(), quick_directory());
@@ -380,7 +382,7 @@ fn what_was_not_taken_is_named_again_though_nothing_changed() {
     let first = one.fetch(&two).unwrap();
     let waits = one.fetcher.next_request(NOW).unwrap();
     let follows = following(&one.partition).unwrap();
-    // Its machine takes the partition for one that came: what the request under way brings is of another assignment.
+    // The partition is added again: the response in flight is for the earlier assignment.
     one.fetcher.follow(Arc::clone(&one.partition), follows);
     one.fetcher.follow(Arc::clone(&one.partition), Following { leader_epoch: LeaderEpoch(2), ..follows });
     let again = one.fetcher.next_request(NOW).unwrap();
@@ -398,7 +400,7 @@ fn a_partition_is_asked_for_again_when_it_is_due_though_a_request_waits() {
     two.lead(1, &[1]);
     one.follow(1, 2);
     one.fetch(&two).unwrap();
-    // The leader is behind with the metadata of another partition.
+    // The leader has older metadata of another partition.
     let other = open_index(1, a.path(), config(), 0);
     one.fetcher.follow(other, Following { leader: BrokerId(2), leader_epoch: LeaderEpoch(2) });
     let refused = one.fetcher.next_request(NOW).unwrap();
@@ -430,7 +432,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// After any elections and appends, a follower that has caught up has its leader's log.
+    /// After any elections and appends, a follower that has caught up has the same log as its leader.
     #[test]
     fn logs_are_alike_after_any_history(steps in prop::collection::vec(step(), 1..40)) {
         let (a, b) = (quick_directory(), quick_directory());

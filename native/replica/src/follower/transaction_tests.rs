@@ -1,4 +1,4 @@
-//! Transactions over several replicas: what is stable on each, and what a history of leaders leaves of an open one.
+//! Transactions over several replicas: the last stable offset of each, and an open transaction after leader changes.
 
 use super::tests::Broker;
 use crate::log_fixture::{NOW, build, quick_directory};
@@ -26,7 +26,7 @@ fn confirm(broker: &Broker) {
     broker.partition.confirm_transaction(confirmed, NOW);
 }
 
-/// A batch of one record of the producer's transaction.
+/// Appends a batch of one record of the producer's transaction.
 fn send(broker: &Broker, sequence: i32, guard: Option<VerificationGuard>) -> Result<Produced, NotAppended> {
     let (mut bytes, _) = build(&[20], 0, (PRODUCER, 0, sequence), Compression::None);
     set_transactional(&mut bytes);
@@ -48,7 +48,7 @@ fn stable(broker: &Broker) -> i64 {
     broker.partition.last_stable_offset()
 }
 
-/// First and last offset of each aborted transaction.
+/// Returns first and last offset of each aborted transaction.
 fn aborted(broker: &Broker) -> Vec<(i64, i64)> {
     let all = Offset(0)..Offset(broker.end());
     let found = broker.partition.log().aborted_transactions(all).unwrap();
@@ -92,7 +92,7 @@ fn a_new_leader_goes_on_with_what_is_open_and_verifies_what_begins() {
     assert_eq!((stable(&one), stable(&two)), (3, 3));
     let refused = send(&two, 2, None);
     assert!(matches!(refused, Err(NotAppended::Log(AppendError::NotVerified { .. }))), "{refused:?}");
-    // Who leads again knows the coordinator's epoch from the other's log.
+    // The new leader has the coordinator's epoch from the other broker's log.
     one.lead(3, &[2]);
     let refused = end(&one, true, 2);
     assert!(matches!(refused, Err(NotAppended::Log(AppendError::CoordinatorFenced { .. }))), "{refused:?}");
@@ -126,7 +126,7 @@ fn a_log_that_was_cut_inside_of_a_transaction_has_it_open_again() {
     two.follow(1, 1);
     send_verified(&one, 0);
     two.catch_up(&one);
-    // Nobody but the leader has the marker, and what came after it.
+    // Only the leader has the marker and the records after it.
     end(&one, true, 0).unwrap();
     one.append(1);
     two.lead(2, &[1]);

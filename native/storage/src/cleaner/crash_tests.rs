@@ -1,5 +1,5 @@
-//! A pass cut short after each change that it makes to a file, by the end of the process or of the power: opening the log
-//! gives all that was in it before the pass, or what the pass makes of it, group by group.
+//! A pass that a crash of the process or a power failure interrupts after each change of a file. The opened log must
+//! have its content from before the pass, or the result of the pass, for each group.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use pybroker_record::{Compression, set_transactional};
 use pybroker_sys::faults::{Crash, FaultLayer};
 
 const TORN: u64 = 2;
-/// Producers of transactions.
+/// The producer id of aborted transactions.
 const ABORTING: i64 = 9;
 const COMMITTING: i64 = 8;
 
-/// Segments that make several groups, with records of transactions, and of producers that are still active.
+/// Appends segments that form several groups, with records of transactions and of active producers.
 fn fill(log: &Log) {
     let value = "v".repeat(150);
     for round in 0..28 {
@@ -75,12 +75,13 @@ fn a_crash_at_any_change_leaves_every_record_that_counts() {
     assert!(seen.iter().all(|count| *count > 0), "before, between and after the groups: {seen:?}");
 }
 
-/// What is left when the aborted transactions are left out.
+/// Returns the batches without those of aborted transactions.
 fn committed(batches: &[SeenBatch]) -> Vec<SeenBatch> {
     batches.iter().filter(|batch| batch.header.producer_id != ABORTING).cloned().collect()
 }
 
-/// Opens what a crash has left, and counts in `seen` whether it is the log before the pass, after it, or in between.
+/// Opens the files that a crash has left, and counts in `seen` whether the log is that before the pass, after it, or
+/// in between.
 fn check(home: &Path, before: &[SeenBatch], end: i64, seen: &mut [usize; 3], after: usize, what: &str) {
     let log = open(home, false);
     let found = read(&log);

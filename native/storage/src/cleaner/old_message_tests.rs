@@ -1,4 +1,4 @@
-//! Passes over logs that an old Kafka has left: messages and wrappers of v0 and v1, alone and before batches of now.
+//! Cleaner passes over logs of an old Kafka: messages and wrappers of v0 and v1, alone and before v2 batches.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -29,7 +29,7 @@ struct Set {
     codec: Compression,
     append_time: bool,
     records: Vec<(Option<u8>, Option<u8>)>,
-    /// Offsets left out before it, as an earlier compaction does.
+    /// Offsets left out before it, as after an earlier compaction.
     gap: i64,
     rolls: bool,
 }
@@ -51,7 +51,7 @@ fn sets() -> impl Strategy<Value = Vec<Set>> {
     prop::collection::vec(set, 1..25)
 }
 
-/// Writes the segments as an old Kafka does, without indexes, and returns the offset behind them.
+/// Writes the segments as an old Kafka does, without indexes. Returns the offset after them.
 fn write(home: &Path, sets: &[Set]) -> i64 {
     std::fs::create_dir_all(home).unwrap();
     let (mut offset, mut base, mut bytes) = (0, 0, Vec::new());
@@ -81,7 +81,7 @@ fn write(home: &Path, sets: &[Set]) -> i64 {
     offset
 }
 
-/// Every record of the log, and the headers over them; each batch is checked on the way.
+/// Returns every record of the log, and the batch headers. Checks each batch.
 fn read(log: &Log) -> (Vec<Seen>, Vec<BatchHeader>) {
     let (mut seen, mut headers, mut offset) = (Vec::<Seen>::new(), Vec::new(), log.log_start_offset());
     while offset < log.log_end_offset() {
@@ -108,7 +108,7 @@ fn read(log: &Log) -> (Vec<Seen>, Vec<BatchHeader>) {
     (seen, headers)
 }
 
-/// A batch of now behind them, and a roll: all before the end is cleanable.
+/// Appends a v2 batch and rolls, so that everything before it is cleanable.
 fn append_and_roll(log: &Log, keys: &[u8]) {
     let mut builder = BatchBuilder::new(Compression::None, None, 1 << 16);
     for key in keys {
@@ -123,7 +123,7 @@ fn append_and_roll(log: &Log, keys: &[u8]) {
 /// First and last offset, attributes and number of records.
 type Shape = (i64, i64, i16, i32);
 
-/// The batches that one pass makes of the messages of `sets` that stay.
+/// Returns the batches that one pass makes of the retained messages of `sets`.
 fn expected_shapes(sets: &[Set], stays: &BTreeMap<i64, Seen>) -> Vec<Shape> {
     const LOG_APPEND_TIME: i16 = 0x08;
     const DELETE_HORIZON: i16 = 0x40;
@@ -148,7 +148,7 @@ fn expected_shapes(sets: &[Set], stays: &BTreeMap<i64, Seen>) -> Vec<Shape> {
     shapes
 }
 
-/// The last record of each key.
+/// Returns the last record of each key.
 fn last_of_each_key(records: &[Seen]) -> BTreeMap<Vec<u8>, Seen> {
     records.iter().filter_map(|record| Some((record.2.clone()?, record.clone()))).collect()
 }
@@ -179,7 +179,7 @@ proptest! {
             first_dirty = cleaned.end_offset;
         }
         let (after, headers) = read(&log);
-        // Tombstones of today stay.
+        // Tombstones with a current timestamp stay.
         let expected: Vec<Seen> = last_of_each_key(&before).into_values().collect();
         let mut expected_in_order = expected.clone();
         expected_in_order.sort();
@@ -228,7 +228,7 @@ fn a_wrapper_becomes_a_batch_in_its_codec_of_what_stays() {
     }
 }
 
-/// Uncompressed messages of v1 that fill a segment.
+/// Returns uncompressed messages of v1 that fill a segment.
 fn segment(records: &[(Option<u8>, Option<u8>)]) -> Set {
     Set { magic: 1, codec: Compression::None, append_time: false, records: records.to_vec(), gap: 0, rolls: true }
 }
@@ -290,7 +290,7 @@ fn the_last_message_of_the_cleaned_part_leaves_an_empty_batch() {
     }
 }
 
-/// Filters one set with rules of which `room_to_grow` is one.
+/// Filters one set with the given `room_to_grow`.
 fn filtered(bytes: &[u8], room_to_grow: u64) -> Result<Vec<u8>, RecordError> {
     let mut map = OffsetMap::new(LIMITS.map_bytes, LIMITS.load_factor, 10);
     map.put(map.hash(&[1; 3]), 7);

@@ -1,4 +1,4 @@
-//! Passes over random logs, against a naive replay; and crashes at every change of a file.
+//! Cleaner passes over random logs, compared with a naive replay, and crashes at every change of a file.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::unix::fs::FileExt;
@@ -29,7 +29,7 @@ fn config() -> LogConfig {
         timestamp_type: TimestampType::CreateTime,
         timestamp_before_max_ms: i64::MAX,
         timestamp_after_max_ms: i64::MAX,
-        // As of a topic that is compacted: gaps between its segments are no holes.
+        // As for a compacted topic: gaps between its segments are no holes.
         require_keys: true,
         preallocate: false,
         delete_retention_ms: DELETE_RETENTION,
@@ -49,17 +49,17 @@ pub(super) fn open(directory: &Path, clean_shutdown: bool) -> Log {
     Log::open(directory, config(), how).unwrap().0
 }
 
-/// What a reader sees of a record: offset, timestamp, key and value.
+/// A reader's view of a record: offset, timestamp, key and value.
 pub(super) type Seen = (i64, i64, Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// A batch as it lies in the log, and the records of a reader.
+/// A stored batch, and a reader's view of its records.
 #[derive(Clone, Debug)]
 pub(super) struct SeenBatch {
     pub(super) header: BatchHeader,
     pub(super) records: Vec<Seen>,
 }
 
-/// Reads the log as a consumer does, and checks every batch on the way.
+/// Reads the log as a consumer does, and checks every batch.
 pub(super) fn read(log: &Log) -> Vec<SeenBatch> {
     let (mut seen, mut offset) = (Vec::new(), log.log_start_offset());
     while offset < log.log_end_offset() {
@@ -92,7 +92,7 @@ fn records_of(header: &BatchHeader, bytes: &[u8]) -> Vec<Seen> {
     records.unwrap().iter().map(seen).collect()
 }
 
-/// The last record of each key; nothing for one that was deleted.
+/// Returns the last record of each key, without deleted keys.
 pub(super) fn replay(batches: &[SeenBatch]) -> BTreeMap<Vec<u8>, Seen> {
     let mut state = BTreeMap::new();
     for record in batches.iter().filter(|batch| !batch.header.is_control()).flat_map(|batch| &batch.records) {
@@ -107,17 +107,17 @@ pub(super) fn replay(batches: &[SeenBatch]) -> BTreeMap<Vec<u8>, Seen> {
 
 #[derive(Clone, Debug)]
 struct Made {
-    /// Key and value (`None`: a tombstone); no key at all for one in a while.
+    /// Key and value (`None`: a tombstone). Some records have no key.
     records: Vec<(Option<u8>, Option<u8>)>,
     codec: Compression,
     gap: i64,
     producer: Option<i64>,
-    /// Its producer's transaction ends behind it: a commit, or an abort.
+    /// Whether its producer's transaction ends after the batch: with a commit, or an abort.
     end: Option<bool>,
     roll: bool,
 }
 
-/// Producers of this id and larger ones send in transactions.
+/// Producers with this id or a larger one send transactions.
 const FIRST_TRANSACTIONAL: i64 = 3;
 
 fn made() -> impl Strategy<Value = Vec<Made>> {
@@ -138,16 +138,16 @@ fn made() -> impl Strategy<Value = Vec<Made>> {
     prop::collection::vec(batch, 1..60)
 }
 
-/// Appends batches as a leader would have them.
+/// Appends batches as a leader does.
 struct Writer {
     sequences: HashMap<i64, i32>,
     count: i64,
-    /// By producer, the offsets of the records of its open transaction.
+    /// The offsets of the records of each producer's open transaction.
     open: HashMap<i64, Vec<i64>>,
     ended: Vec<Ended>,
 }
 
-/// A transaction that was ended.
+/// A completed transaction.
 struct Ended {
     producer: i64,
     commit: bool,
@@ -160,7 +160,7 @@ impl Writer {
         Self { sequences: HashMap::new(), count: 0, open: HashMap::new(), ended: Vec::new() }
     }
 
-    /// The offsets of the records of aborted transactions.
+    /// Returns the offsets of the records of aborted transactions.
     fn aborted(&self) -> HashSet<i64> {
         self.ended.iter().filter(|ended| !ended.commit).flat_map(|ended| ended.records.iter().copied()).collect()
     }
@@ -208,8 +208,8 @@ pub(super) fn end_marker(producer: i64, commit: bool) -> Vec<u8> {
     EndMarker { commit, coordinator_epoch: 1 }.build(ProducerId(producer), 0, NOW).unwrap()
 }
 
-/// Where a pass has to end: at the active segment, or at the segment with the first record of a transaction that is open.
-/// All is committed.
+/// Returns the end of the cleanable part: the active segment, or the segment with the first record of an open
+/// transaction. All records are committed.
 fn end_of_cleanable(log: &Log) -> i64 {
     log.settle_transactions(log.log_end_offset());
     let stable = log.first_unstable_offset().unwrap_or(i64::MAX);
@@ -222,7 +222,7 @@ pub(super) fn clean(log: &Log, first_dirty: i64, limits: &CleanLimits, now_ms: i
     log.clean(range, limits, &Throttle::new(f64::MAX), now_ms)
 }
 
-/// What has to hold after a pass over everything below `end_offset`; `aborted` are offsets of records.
+/// Checks the log after a pass over all records below `end_offset`. `aborted` are offsets of records.
 fn check_cleaned(before: &[SeenBatch], after: &[SeenBatch], aborted: &HashSet<i64>, cleaned: &Cleaned, now_ms: i64) {
     let keyed = |batches: &[SeenBatch]| -> Vec<Seen> {
         let of_clients = batches.iter().filter(|batch| !batch.header.is_control());
@@ -259,8 +259,8 @@ fn check_cleaned(before: &[SeenBatch], after: &[SeenBatch], aborted: &HashSet<i6
                 );
                 remaining.next();
             }
-            // Only a tombstone whose time has come may go although it is the last of its key, and aborted records of a segment
-            // of which the map holds a part.
+            // The last record of a key may only be removed if it is a tombstone past its delete horizon, or an
+            // aborted record of a segment that is only partly in the map.
             _ => assert!(!stays || record.3.is_none() || aborted.contains(&record.0), "{record:?} is gone"),
         }
     }
@@ -268,14 +268,14 @@ fn check_cleaned(before: &[SeenBatch], after: &[SeenBatch], aborted: &HashSet<i6
     assert_eq!(replay(&without(after, aborted)), replay(&without(before, aborted)));
 }
 
-/// The batches without these records.
+/// Returns the batches without these records.
 fn without(batches: &[SeenBatch], aborted: &HashSet<i64>) -> Vec<SeenBatch> {
     let mut left = batches.to_vec();
     left.iter_mut().for_each(|batch| batch.records.retain(|record| !aborted.contains(&record.0)));
     left
 }
 
-/// Readers that find a record of a transaction find its marker too, and learn when it was aborted.
+/// Checks that readers of a transaction's record also find its marker, and that it is reported as aborted if it was.
 fn check_markers(log: &Log, after: &[SeenBatch], ended: &[Ended]) {
     let records: HashSet<i64> = after.iter().flat_map(|batch| batch.records.iter().map(|record| record.0)).collect();
     let listed = log.aborted_transactions(Offset(0)..Offset::MAX).unwrap();
@@ -593,8 +593,8 @@ fn a_pass_whose_segments_are_deleted_meanwhile_is_ended_and_no_failure() {
     assert_eq!((log.segment_count(), log.is_offline()), (1, false));
 }
 
-/// Reads, appends and retention go on while passes run; a reader never sees a record twice or out of order, and never
-/// misses one that is the last of its key.
+/// Reads, appends and retention continue during passes. A reader never sees a record twice or out of order, and never
+/// misses the last record of a key.
 #[test]
 fn readers_and_appends_go_on_meanwhile() {
     let directory = tempfile::tempdir().unwrap();

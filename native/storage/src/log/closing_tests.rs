@@ -1,4 +1,4 @@
-//! Closing many logs: what is synced, how often, and what a loss of power leaves.
+//! Closing many logs: the syncs, their number, and the state after a power failure.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -33,7 +33,7 @@ fn close(logs: &[Log], root: &Path) -> Vec<Result<(), LogError>> {
     close_all(&logs, Some(&FileSystem::assumed(root)), SHARED_FROM, THREADS)
 }
 
-/// What is done below `root` from now on.
+/// Records the changes below `root` from this call on.
 fn watch(layer: &FaultLayer) -> Arc<Mutex<Vec<Done>>> {
     let seen: Arc<Mutex<Vec<Done>>> = Arc::default();
     let into = Arc::clone(&seen);
@@ -72,7 +72,7 @@ fn many_logs_are_synced_once_together_and_few_each_by_itself() {
 fn a_log_that_was_not_written_to_is_closed_without_a_look_at_its_files() {
     let root = quick_directory();
     let logs: Vec<Log> = (0..SHARED_FROM * 2).map(|index| open(root.path(), index, true)).collect();
-    // Of every other one no record was ever written; their leaders have noted their epoch.
+    // Every other log has no records; its leader has only assigned the epoch.
     logs.iter().step_by(2).for_each(append);
     logs.iter().for_each(|log| log.begin_epoch(5).unwrap());
     assert!(close(&logs, root.path()).iter().all(Result::is_ok));
@@ -150,7 +150,7 @@ fn old_snapshots_wait_for_housekeeping_after_a_clean_stop_and_not_without_bound(
         append_next(&log, (restarts - 1) * 2);
         assert_eq!(0, count(&seen, |done| matches!(done, Done::Remove(_))));
         log.close().unwrap();
-        // The newest, the one before it, and seven that a start has left.
+        // The newest, the one before it, and seven that an opening has left.
         let ends: Vec<i64> = (1..=i64::from(restarts)).map(|n| n * 2).collect();
         assert_eq!(ends[ends.len().saturating_sub(9)..], snapshots());
     }

@@ -1,5 +1,5 @@
-//! Crashes at every point: the changes that a log makes to its files are recorded, cut after each one, and what a crash
-//! may leave then has to open as a log that holds everything flushed and nothing that was never there.
+//! Crashes at every point: a log's file changes are recorded and cut after each one. The files that a crash may leave
+//! must open as a log with all flushed records, and with no record that was never written.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ const LOG_STARTS: &str = "log-start-offset-checkpoint";
 const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 const SEEDS: u64 = 4;
 
-/// A batch as it lies in the log, and the timestamps of its records.
+/// A stored batch, and the timestamps of its records.
 #[derive(Debug)]
 struct Stored {
     bytes: Vec<u8>,
@@ -33,14 +33,14 @@ impl Stored {
     }
 }
 
-/// What the log held, from the change of this number on (or in the middle of it).
+/// The log's content from the change with this number on (or in the middle of it).
 struct Version {
     since: usize,
     batches: Vec<Arc<Stored>>,
     log_start: i64,
 }
 
-/// A log whose changes are recorded, and what it promised when.
+/// A log whose changes are recorded, and the offsets that were flushed.
 struct Recording {
     layer: Arc<FaultLayer>,
     root: PathBuf,
@@ -48,7 +48,7 @@ struct Recording {
     epoch: i32,
     sequence: i32,
     versions: Vec<Version>,
-    /// From the change of this number on, everything below the offset is on the device.
+    /// From the change with this number on, everything below the offset is on the device.
     promises: Vec<(usize, i64)>,
 }
 
@@ -108,12 +108,12 @@ impl Recording {
             let mut bytes = sent;
             self.log().append(&mut bytes, self.epoch, NOW).unwrap();
             self.change(|batches, _| batches.push(Arc::new(Stored { bytes, times })));
-            // A crash may come between the write and the answer.
+            // A crash may occur between the write and the response.
             self.versions.last_mut().unwrap().since = since;
         }
     }
 
-    /// A record of a transaction of this producer, and markers as the coordinator has them.
+    /// Appends a transactional record of this producer, or a marker as the coordinator does.
     fn transact(&mut self, producer: i64, sequence: i32) {
         let time = self.log().log_end_offset() * 3;
         let (mut bytes, times) = build(&[120], time, (producer, 0, sequence), Compression::None);
@@ -162,7 +162,7 @@ impl Recording {
         last.since = since;
         let newest = last.batches.iter().map(|batch| batch.header()).rfind(|header| header.producer_id == 7);
         self.sequence = newest.map_or(0, |header| header.base_sequence + header.record_count);
-        // Before anything else is appended, as a follower's owner does it.
+        // Written before the next append, as a follower's broker does.
         self.checkpoint(RECOVERY_POINTS, self.log().recovery_point());
     }
 
@@ -185,7 +185,7 @@ impl Recording {
         assert_eq!(self.log().log_end_offset(), end);
     }
 
-    /// Everything that a log does to its files, each of it before and after a flush.
+    /// Performs every operation that changes a log's files, each before and after a flush.
     fn run(&mut self) {
         self.lead(3);
         self.append(5);
@@ -219,7 +219,8 @@ impl Recording {
         self.append(3);
     }
 
-    /// Transactions that end, are aborted and stay open across rolls, flushes, truncations and a restart.
+    /// Performs transactions that are committed, aborted and left open across rolls, flushes, truncations and a
+    /// restart.
     fn run_transactions(&mut self) {
         self.lead(3);
         self.append(3);
@@ -253,7 +254,7 @@ impl Recording {
         self.append(2);
     }
 
-    /// Holds the index of aborted transactions and the producers' state against the batches found.
+    /// Compares the index of aborted transactions and the producer state with the batches.
     fn check_transactions(log: &Log, found: &[Vec<u8>], what: &str) {
         let mut open: BTreeMap<i64, i64> = BTreeMap::new();
         let mut aborted = Vec::new();
@@ -279,7 +280,8 @@ impl Recording {
         assert_eq!(found, aborted, "{what}: what was aborted");
     }
 
-    /// Opens what a crash left, and holds it against what was promised and what was ever there.
+    /// Opens the files that a crash has left, and compares the log with the flushed offsets and with all earlier
+    /// versions.
     fn check(&self, cut: usize, left: &BTreeMap<PathBuf, Vec<u8>>, what: &str) {
         let place = lay_out(left);
         let log = open(place.path());
@@ -294,7 +296,7 @@ impl Recording {
             panic!("{what}: the log holds {:?}, which it never did", offsets(&found));
         };
         if log.log_start_offset() == 0 {
-            // Where the log begins later, a transaction may have begun before it.
+            // If the log begins later, a transaction may have begun before its start.
             Self::check_transactions(&log, &found, what);
         }
         self.check_look_ups(&log, &found, &version.batches, what);
@@ -374,7 +376,7 @@ fn offsets(batches: &[Vec<u8>]) -> Vec<(i64, i32)> {
     batches.iter().map(|bytes| offset_and_epoch(BatchHeader::parse(bytes).unwrap())).collect()
 }
 
-/// Whether the batches found are some that lay behind each other.
+/// Returns whether the batches found are consecutive stored batches.
 fn is_part(found: &[Vec<u8>], stored: &[Arc<Stored>]) -> bool {
     let Some(first) = found.first() else { return true };
     let from = stored.iter().position(|batch| batch.bytes == *first);
@@ -465,7 +467,7 @@ fn a_change_that_fails_is_reported_and_leaves_everything_flushed() {
     }
 }
 
-/// What fails in a flush has to take the log offline; what fails before may leave it as it was.
+/// A failure in a flush must take the log offline. A failure before it may leave the log online.
 fn append_and_flush(log: &Log) -> Result<(), String> {
     for number in 0..3 {
         let (mut bytes, _) = build(&[200], number, (-1, -1, -1), Compression::None);

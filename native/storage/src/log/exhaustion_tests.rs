@@ -1,5 +1,6 @@
-//! No descriptors, no memory, no mappings: every operation of a log, with each of the things that it needs refused in turn. It
-//! ends as exhausted or does without; the log stays whole and goes on as soon as there is some again.
+//! Lack of file descriptors, memory and mappings: every operation of a log runs with each required resource refused
+//! in turn. It fails as exhausted or does not need the resource. The log stays consistent and works again when
+//! resources are available.
 
 use std::io;
 use std::path::Path;
@@ -11,10 +12,10 @@ use crate::{AppendError, Log, LogError, OpenLog, ReadError, RetentionLimits};
 use pybroker_record::{Compression, Offset};
 use pybroker_sys::faults::{Done, FaultLayer};
 
-/// Refuses the nth thing that needs a descriptor, memory or a mapping, and all that follow, until it is lifted.
+/// Refuses the nth request for a file descriptor, memory or mapping and all later ones, until it is lifted.
 struct Famine {
     layer: Arc<FaultLayer>,
-    /// How many are still granted; negative when something was refused.
+    /// The number of requests that are still granted; negative after a refusal.
     left: Arc<AtomicIsize>,
 }
 
@@ -38,7 +39,7 @@ impl Famine {
         });
     }
 
-    /// Whether anything was refused.
+    /// Stops refusing. Returns whether any request was refused.
     fn lift(&self) -> bool {
         self.left.swap(LIFTED, Ordering::SeqCst) < 0
     }
@@ -69,10 +70,10 @@ fn of_read<T>(done: Result<T, ReadError>) -> Result<bool, String> {
     }
 }
 
-/// Its name, and whether it was done.
+/// The name of a step, and a function that returns whether the step was done.
 type Step = (&'static str, fn(&Log) -> Result<bool, String>);
 
-/// What a log is asked for, one after the other.
+/// The operations, in order.
 const STEPS: [Step; 11] = [
     ("append", |log| of_append(append(log, 0))),
     ("append in a new epoch", |log| of_append(append(log, 1))),
@@ -92,12 +93,12 @@ const STEPS: [Step; 11] = [
 ];
 
 fn append(log: &Log, epoch: i32) -> Result<crate::Appended, AppendError> {
-    // Large enough for index entries.
+    // Large enough to require index entries.
     log.append(&mut build(&[1500, 1500], NOW, (-1, -1, -1), Compression::None).0, epoch, NOW)?;
     log.append(&mut build(&[1500, 1500], NOW, (-1, -1, -1), Compression::None).0, epoch, NOW)
 }
 
-/// As [`append`], and so little that no segment is full.
+/// Like [`append`], but so small that no segment is full.
 fn append_small(log: &Log) -> Result<crate::Appended, AppendError> {
     log.append(&mut build(&[10], NOW, (-1, -1, -1), Compression::None).0, 0, NOW)
 }
@@ -117,7 +118,7 @@ fn every_operation_without_descriptors_or_memory_is_refused_and_succeeds_later()
                 for (name, before) in &STEPS[..at] {
                     assert_eq!(before(&log), Ok(true), "{name}");
                 }
-                // As it is after a while without use.
+                // As after a period without use.
                 log.close_idle_files();
                 log.close_idle_files();
                 let famine = Famine::over(root.path());

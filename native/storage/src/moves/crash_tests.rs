@@ -1,5 +1,5 @@
-//! A move cut short after each change that it makes to a file, by the end of the process or of the power: what is left holds
-//! one log that counts, with everything that was on the device; and the move can be made again.
+//! A move that a crash of the process or a power failure interrupts after each change of a file. Exactly one of the
+//! directories left is the log, with all durable records, and the move can be repeated.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,19 +16,19 @@ use pybroker_sys::faults::{Crash, FaultLayer};
 use crate::log_fixture::quick_directory;
 
 const SEEDS: u64 = 2;
-/// Moving again takes longer than all else: it is tried after every change so far from the one before.
+/// A repeated move takes longer than all other checks, so only every fifth change is checked with one.
 const AGAIN_EVERY: usize = 5;
 
-/// A move with appends, flushes and rolls before, while and after it is made.
+/// A move with appends, flushes and rolls before, during and after it.
 struct Recording {
     layer: std::sync::Arc<FaultLayer>,
-    /// The batches of the log when the recording ended.
+    /// The batches of the log at the end of the recording.
     batches: Vec<Vec<u8>>,
-    /// From the change of this number on, so many bytes of batches are on the device.
+    /// From the change with this number on, this number of bytes of batches is on the device.
     promises: Vec<(usize, usize)>,
-    /// From the change of this number on, so many have been written.
+    /// From the change with this number on, this number has been written.
     written: Vec<(usize, usize)>,
-    /// The change with which the future replica had everything.
+    /// The change after which the future replica was complete.
     filled: usize,
 }
 
@@ -74,7 +74,7 @@ impl Recording {
         assert!(found.len() >= at(&self.promises), "{what}: {} of {} flushed", found.len(), at(&self.promises));
         assert!(found[..] == self.batches[..found.len()], "{what}: other batches");
         if matches!(crash, Crash::OfTheProcess) {
-            // A batch is written before the change that ends its append.
+            // A batch is written before the last change of its append.
             assert!(found.len() - at(&self.written) <= 1, "{what}: what was written");
         }
         assert_eq!(partition_metadata::read(&home).unwrap(), Some(ID), "{what}: whose it is");
@@ -85,14 +85,14 @@ impl Recording {
     }
 }
 
-/// The directory of the log: of two, the one that was moved more often.
+/// Returns the directory of the log: of two, the one with the higher move count.
 fn counting(root: &Path, what: &str) -> PathBuf {
     let here = ["a", "b"].into_iter().map(|name| root.join(name).join("t-0")).filter(|path| path.exists());
     let counted: BTreeMap<u64, PathBuf> = here.map(|path| (move_count(&path).unwrap(), path)).collect();
     counted.into_values().next_back().unwrap_or_else(|| panic!("{what}: no log is left"))
 }
 
-/// Whatever the crash has left of the move, it can be made again; also back to where the log came from.
+/// The move can be repeated after every crash, also back to the original directory.
 fn move_again(log: &Log, root: &Path, home: &Path, batches: &[Vec<u8>], what: &str) {
     let there = if home.starts_with(root.join("a")) { "b" } else { "a" };
     let there = root.join(there);

@@ -1,4 +1,4 @@
-//! Moves of logs that have everything a log can have, with appends, retention and failures on the way.
+//! Moves of logs with all kinds of content, with concurrent appends, retention and failures.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -19,12 +19,12 @@ use pybroker_sys::faults::{Done, FaultLayer};
 pub(super) const ID: [u8; 16] = [7; 16];
 const UNPACED: f64 = f64::MAX;
 
-/// Two log directories, and a log in the first.
+/// Two log directories, and a log in the first one.
 pub(super) struct Shelf {
     root: PathBuf,
 }
 
-/// The log, and what was put into it.
+/// The log, and its expected content.
 pub(super) struct Filled {
     pub(super) log: Log,
     rounds: Cell<i32>,
@@ -37,7 +37,7 @@ pub(super) fn open(home: &Path) -> Log {
     Log::open(home, config(), how).unwrap().0
 }
 
-/// Every batch of the log, as its bytes.
+/// Returns the bytes of every batch of the log.
 pub(super) fn contents(log: &Log) -> Vec<Vec<u8>> {
     let (mut batches, mut offset) = (Vec::new(), log.log_start_offset());
     while offset < log.log_end_offset() {
@@ -86,7 +86,8 @@ impl Filled {
         self.log.flush().unwrap();
     }
 
-    /// Batches of a producer, of nobody, and of transactions that are committed, aborted and left open.
+    /// Appends batches of an idempotent producer, of no producer, and of transactions that are committed, aborted and
+    /// left open.
     pub(super) fn fill(&self, rounds: i32) {
         self.append_counting(rounds, || 0, &mut Vec::new());
     }
@@ -96,7 +97,7 @@ impl Filled {
         counts.push((change(), self.batches.get()));
     }
 
-    /// Notes after each batch how many there are, by the change that began it.
+    /// Appends batches, and records after each the number of batches and the change that began it.
     pub(super) fn append_counting(&self, rounds: i32, change: impl Fn() -> usize, counts: &mut Vec<(usize, usize)>) {
         for _ in 0..rounds {
             let round = self.rounds.replace(self.rounds.get() + 1);
@@ -128,7 +129,7 @@ impl Filled {
     }
 }
 
-/// Everything that a log answers.
+/// Returns the results of all queries of a log.
 fn answers(log: &Log) -> impl PartialEq + std::fmt::Debug + use<> {
     let (start, end) = (log.log_start_offset(), log.log_end_offset());
     let times: Vec<_> =
@@ -164,7 +165,7 @@ fn a_moved_log_is_the_same_log_byte_for_byte() {
     }
     for suffix in [".index", ".timeindex"] {
         let (new, old) = (files(&home, suffix), files(&moved.old, suffix));
-        // That of the active segment is reserved ahead where it was, and not where it is.
+        // The old file of the active segment has preallocated space, the new one does not.
         assert!(new.iter().all(|(name, bytes)| old[name].starts_with(bytes) && !old[name].is_empty()), "{suffix}");
     }
     assert_eq!((move_count(&home).unwrap(), log.log.recovery_point()), (1, log.log.log_end_offset()));
@@ -208,7 +209,7 @@ fn a_producer_that_nobody_remembers_but_the_log_is_known_after_the_move() {
 fn appends_and_reads_go_on_while_a_log_is_moved_to_and_fro() {
     let root = quick_directory();
     let shelf = Shelf::new(root.path());
-    // A segment takes a while to fill: copying one costs more than its bytes.
+    // Large segments, because copying a segment costs more than copying its bytes.
     let roomy = LogConfig { segment_bytes: 1 << 20, segment_ms: i64::MAX, segment_index_bytes: 1 << 16, ..config() };
     let how = OpenLog { clean_shutdown: false, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     let log = Log::open(&shelf.root.join("a/t-0"), roomy, how).unwrap().0;
@@ -240,7 +241,7 @@ fn appends_and_reads_go_on_while_a_log_is_moved_to_and_fro() {
             offset
         });
         for count in 1..=12 {
-            // However fast the moves are, something is written before each of them.
+            // At least one record is written before each move, however fast the moves are.
             let before = log.log_end_offset();
             while log.log_end_offset() == before && !writer.is_finished() {
                 std::thread::yield_now();
@@ -298,7 +299,7 @@ fn a_move_that_is_made_again_writes_only_what_differs() {
     let (state, throttle) = (LogMove::default(), Throttle::new(UNPACED));
     Copier::new(&log.log, &future, &state, &throttle).copy(&log.log.view.load_full()).unwrap();
     let segments = log.log.segment_count();
-    // Another log grew there since, or the device has lost a part.
+    // As if the log has grown elsewhere since, or the device has lost a part.
     let damaged = future.join("00000000000000000000.log");
     let file = fs::OpenOptions::new().write(true).open(&damaged).unwrap();
     file.write_all_at(b"other", 100).unwrap();

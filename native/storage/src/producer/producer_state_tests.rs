@@ -1,8 +1,8 @@
-//! Claims about sequence numbers and epochs.
+//! Tests of sequence numbers and epochs.
 
 use super::*;
 
-/// Terms under which nobody verifies transactions.
+/// Returns terms without verification of transactions.
 fn terms(origin: Origin) -> Terms<'static> {
     let verifications = Box::leak(Box::default());
     Terms { origin, check: TransactionCheck::Unchecked, verifications, markers_bump_epoch: false }
@@ -218,9 +218,10 @@ fn a_snapshot_brings_open_transactions_back() {
     assert_eq!(again.transactions().first_unstable(), Some(5));
 }
 
-/// What `ProducerStateManager` of Kafka 4.3.1 accepts of producer 1, one step after the other, from an empty log on: `send` (in a
-/// transaction) and `plain` have epoch, first sequence and number of records; `commit` and `abort` are markers with producer epoch
-/// and coordinator epoch. Behind each: `ok`, what is refused, or of an aborted transaction the first offset and the last stable one.
+/// The behaviour of `ProducerStateManager` of Kafka 4.3.1 for producer 1 in a sequence of steps, from an empty log
+/// on. `send` (in a transaction) and `plain` have epoch, first sequence and number of records. `commit` and `abort`
+/// are markers with producer epoch and coordinator epoch. After each step: `ok`, the error, or for an aborted
+/// transaction the first offset and the last stable one.
 const KAFKAS_STEPS: [&str; 4] = [
     "plain 0 0 2: ok; plain 0 2 2: ok; plain 0 4 4: ok; plain 0 8 2: ok; plain 0 10 1: ok; plain 0 11 3: ok; \
      plain 0 14 4: ok; plain 0 18 2: ok; plain 0 20 4: ok; plain 0 24 1: ok; plain 0 25 1: ok; \

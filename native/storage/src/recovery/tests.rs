@@ -1,4 +1,4 @@
-//! How many files an opening touches: a broker with many partitions waits for each of them at its start.
+//! The number of files that an opening touches. A broker with many partitions waits for each of them at its start.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn append(log: &Log, sizes: &[usize]) {
     log.append(&mut bytes, 3, NOW).unwrap();
 }
 
-/// What opening the log in `home` does to files, by the name of the file.
+/// Returns the file operations of opening the log in `home`, by file name.
 fn touched(home: &Path, clean_shutdown: bool) -> Vec<String> {
     let layer = FaultLayer::over(home);
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -50,7 +50,7 @@ fn a_small_log_that_was_closed_is_opened_by_five_files() {
     drop(log);
     let expected = ["open t-0", "open leader-epoch-checkpoint", "open .timeindex", "open .log", "open 1.snapshot"];
     assert_eq!(touched(&home, true), expected);
-    // Larger than the interval of index entries, the log has an offset index to be read.
+    // A log larger than the interval of index entries has an offset index to read.
     let log = open(&home, true);
     append(&log, &[200]);
     append(&log, &[200]);

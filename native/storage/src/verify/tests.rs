@@ -11,12 +11,12 @@ fn open(directory: &Path) -> Log {
     Log::open(directory, config(), how).unwrap().0
 }
 
-/// Three segments of batches and of transactions, closed; returns the log end offset.
+/// Writes three segments of batches and transactions, and closes the log. Returns the log end offset.
 fn fill(directory: &Path) -> i64 {
     fill_thirds(directory, 10)
 }
 
-/// Three segments of so many rounds each, and an epoch each; a round is three batches.
+/// Writes three segments with this number of rounds each, and one epoch each. A round is three batches.
 fn fill_thirds(directory: &Path, rounds: i32) -> i64 {
     let log = open(directory);
     log.begin_epoch(3).unwrap();
@@ -114,7 +114,7 @@ fn what_is_missing_cut_zero_or_garbage_is_named_by_its_file() {
         for (what, harm) in harms {
             harm(&path, &whole);
             let verified = verify_log(look(root.path(), end)).unwrap();
-            // A snapshot may be missing: the one before it, or the log, has what it says.
+            // A snapshot may be missing: the one before it and the log have the same state.
             let harmless = what == "removed" && suffix == ".snapshot";
             let named = path.file_name().unwrap().to_str().unwrap();
             let found = damage(&verified);

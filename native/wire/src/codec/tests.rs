@@ -1,4 +1,4 @@
-//! The codec's rules on a small schema, then on schemas and messages made by chance.
+//! The codec's rules on a small schema, and on random schemas and messages.
 
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ fn field(name: &str, kind: Kind, preset: Preset) -> Field {
 }
 
 /// Versions 0 to 3, flexible from 2: a name, nullable from 1; an array of numbers from 1; from 2 a tagged number with
-/// default -1; from 3 an ignorable structure that holds text.
+/// default -1; from 3 an ignorable structure with a text field.
 fn schema() -> Schema {
     let inner = Struct {
         name: "Inner".into(),
@@ -204,7 +204,7 @@ fn a_schema_that_makes_no_sense_is_refused() {
     assert!(matches!(error, SchemaError::DuplicateTag { tag: 0, version: 0, .. }));
 }
 
-/// One field of a made-up structure: its type, whether it is an array, whether it may be null, whether it is tagged.
+/// One field of a random structure: its type, whether it is an array, whether it is nullable, whether it is tagged.
 type Choice = (usize, bool, bool, bool);
 
 const PRIMITIVES: [(Primitive, fn() -> Preset); 12] = [

@@ -1,4 +1,4 @@
-//! What is written is read again, in every version, and nothing leads past the end.
+//! Written messages read back equal in every version, and no length leads past the end.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::topics::tests::topic;
 
 const VERSIONS: std::ops::RangeInclusive<i16> = 0..=18;
 
-/// A number where the version has the field, else what stands for none.
+/// A number if the version has the field, else the value for none.
 fn since<T: Clone + std::fmt::Debug + 'static>(
     has_it: bool,
     some: impl Strategy<Value = T> + 'static,
@@ -86,14 +86,14 @@ fn answered(version: i16, read_committed: bool) -> impl Strategy<Value = Fetched
                 preferred_read_replica: BrokerId(preferred_read_replica),
                 records,
                 diverging,
-                // One of the two is written: a partition that has a leader here has no other.
+                // Only one of the two is written: a partition with a current leader has no diverging epoch.
                 current_leader: leader.filter(|_| version >= FLEXIBLE && diverging.is_none()),
             }
         },
     )
 }
 
-/// A response as it leaves: its fields, and where its records are put among them (each byte is its partition's number).
+/// Returns a response as sent: its fields with the records between them (each byte is its partition's number).
 fn spliced(version: i16, head: FetchedHead, sent: &[FetchedPartition], endpoints: &[BrokerEndpoint]) -> Vec<u8> {
     let (mut fields, mut placed) = (vec![0xee; 4], Vec::new());
     let endpoints: Vec<&BrokerEndpoint> = endpoints.iter().collect();

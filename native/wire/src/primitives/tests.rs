@@ -1,4 +1,4 @@
-//! Bounds of the reader, and that it reads what the writer writes.
+//! Bounds checks of the reader, and round trips of writer and reader.
 
 use proptest::prelude::*;
 
@@ -94,7 +94,7 @@ fn strings_are_short_and_utf_8() {
     assert_eq!(Reader::new(b"\x00", 0, true).string(), Err(Malformed::Null { at: 0 }));
 }
 
-/// What a value is put and taken as.
+/// The type with which a value is written and read.
 #[derive(Clone, Debug, PartialEq)]
 enum Part {
     Int(i64),

@@ -1,4 +1,4 @@
-//! What is written is read again, in every version, and nothing leads past the end.
+//! Written messages read back equal in every version, and no length leads past the end.
 
 use proptest::prelude::*;
 
