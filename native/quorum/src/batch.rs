@@ -30,7 +30,7 @@ pub enum BatchError {
     Corrupt {
         /// Position of the batch in the buffer.
         at: usize,
-        /// What is wrong with it.
+        /// Description of the error.
         what: String,
     },
 }

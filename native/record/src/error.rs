@@ -26,7 +26,7 @@ pub enum RecordError {
     Message {
         /// The offset in the message.
         offset: i64,
-        /// What is wrong.
+        /// Description of the error.
         reason: &'static str,
     },
     /// Bytes that do not match their checksum.
@@ -45,7 +45,7 @@ pub enum RecordError {
     Record {
         /// Its index in the batch.
         index: i32,
-        /// What is wrong.
+        /// Description of the error.
         reason: &'static str,
     },
     /// An unknown codec number.
@@ -99,7 +99,7 @@ pub enum InvalidBatch {
     InvalidTimestamp {
         /// The invalid records (KIP-467): index in the batch and message.
         records: Vec<(i32, String)>,
-        /// What is wrong.
+        /// Description of the error.
         reason: String,
     },
     /// INVALID_RECORD: a producer may not send these records, or the batch around them.
@@ -107,7 +107,7 @@ pub enum InvalidBatch {
     InvalidRecord {
         /// The invalid records (KIP-467): index in the batch and message.
         records: Vec<(i32, String)>,
-        /// What is wrong.
+        /// Description of the error.
         reason: String,
     },
 }

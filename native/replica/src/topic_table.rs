@@ -41,7 +41,7 @@ impl PartitionSlot {
         match &*partition.role() {
             Role::Follower(Following { leader, leader_epoch }) => LeaderAndEpoch { id: *leader, epoch: *leader_epoch },
             Role::None { leader_epoch } => LeaderAndEpoch { id: NO_LEADER, epoch: *leader_epoch },
-            // This broker is the leader already, but the table does not say so yet.
+            // This broker is the leader already, but the table does not contain the change yet.
             Role::Leader(_) => known,
         }
     }

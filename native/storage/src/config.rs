@@ -33,7 +33,7 @@ pub struct LogConfig {
     pub require_keys: bool,
     /// `preallocate`: reserve the blocks of a whole segment when it is created, instead of step by step.
     pub preallocate: bool,
-    /// `delete.retention.ms`: how long compaction keeps a tombstone after it first cleaned it.
+    /// `delete.retention.ms`: how long a tombstone stays after compaction has first read it.
     pub delete_retention_ms: i64,
     /// `flush.messages`: records appended between two forced flushes.
     pub flush_messages: i64,

@@ -34,7 +34,7 @@ pub enum LogError {
     Corrupt {
         /// The file concerned.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the damage.
         reason: String,
     },
     /// The log accepts no changes, because an earlier write or sync failed or the log is closed.
@@ -211,7 +211,7 @@ pub enum ReadError {
     Corrupt {
         /// The file concerned.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the damage.
         reason: String,
     },
     /// The log directory failed (KAFKA_STORAGE_ERROR).

@@ -278,8 +278,8 @@ fn write_forgotten(writer: &mut Writer<'_>, forgotten: &[(TopicRef, PartitionInd
     }
 }
 
-/// The divergence of a reader's log from the leader's (KIP-595): the last common epoch, and its end offset on the
-/// leader.
+/// The divergence of a reader's log from the leader's (KIP-595): the leader's largest epoch at or below the reader's last
+/// one, and its end offset on the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DivergingEpoch {
     pub epoch: i32,

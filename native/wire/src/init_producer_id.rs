@@ -28,7 +28,7 @@ pub fn write_request(out: &mut Vec<u8>, version: i16) {
     let mut writer = Writer::new(out, version >= FLEXIBLE);
     writer.tags_none();
     writer.nullable_string(None);
-    writer.i32(i32::MAX); // transaction_timeout_ms: it says nothing without a transactional id
+    writer.i32(i32::MAX); // transaction_timeout_ms: ignored without a transactional id
     if version >= WITH_IDENTITY {
         writer.i64(ProducerIdentity::NONE.id);
         writer.i16(ProducerIdentity::NONE.epoch);

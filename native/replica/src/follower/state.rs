@@ -33,7 +33,7 @@ pub enum FetchStateKind {
 pub enum FetchState {
     /// It is in the fetch session.
     Fetching,
-    /// It is fetched again from `until_ms` on, after `tries` earlier backoffs in a row.
+    /// It is fetched again from `until_ms` on. `tries` counts the failures in a row.
     BackingOff { until_ms: i64, tries: u32 },
     /// It is not fetched before the control plane names the leader.
     AwaitingMetadata,

@@ -306,7 +306,7 @@ impl<const WORDS: usize> Entries<'_, WORDS> {
         self.len
     }
 
-    /// Entry `index`; zeros beyond the end.
+    /// Returns entry `index`; zeros beyond the end.
     pub(crate) fn get(&self, index: u32) -> [u32; WORDS] {
         let mut entry = [0; WORDS];
         if let Some(map) = self.map
@@ -319,15 +319,15 @@ impl<const WORDS: usize> Entries<'_, WORDS> {
         entry
     }
 
-    /// The last entry of which `is_at_or_below` holds, given that it holds for a prefix.
+    /// Returns the last entry that satisfies `is_at_or_below`, which must be true for a prefix of the entries.
     ///
-    /// The last 8 KiB of entries are searched first: look-ups near the end of the log then touch the same few pages,
-    /// which are in memory, whatever the size of the index (Kafka's warm section, KAFKA-6432).
+    /// The last 8 KiB of entries are searched first. So searches near the end of the log touch the same few pages, which
+    /// are in memory, whatever the size of the index (Kafka's warm section, KAFKA-6432).
     pub(crate) fn floor(&self, is_at_or_below: impl Fn([u32; WORDS]) -> bool) -> Option<[u32; WORDS]> {
         self.floor_index(is_at_or_below).map(|index| self.get(index))
     }
 
-    /// Where the entry of [`Self::floor`] stands.
+    /// Returns the index of the entry of [`Self::floor`].
     pub(crate) fn floor_index(&self, is_at_or_below: impl Fn([u32; WORDS]) -> bool) -> Option<u32> {
         const WARM_BYTES: u32 = 8192;
         let warm_start = self.len.saturating_sub(WARM_BYTES / (WORDS as u32 * 4));
@@ -344,12 +344,12 @@ impl<const WORDS: usize> Entries<'_, WORDS> {
     }
 }
 
-/// The 32-bit word at `index` of the mapping.
+/// Returns the 32-bit word at `index` of the mapping.
 fn word_at(map: &MmapRaw, index: usize) -> &AtomicU32 {
     assert!((index + 1) * 4 <= map.len(), "index entry outside its mapping");
     // SAFETY: the word lies inside the mapping (asserted), which lives as long as the reference; a mapping starts on a
-    // page, so the word is aligned; every access of this process to it is atomic. Blocks behind words that are stored to
-    // exist (`reserve`), and files are cut only behind their last entry, so no access raises SIGBUS. A read-only
+    // page, so the word is aligned; every access of this process to it is atomic. Words that are stored to have
+    // blocks (`reserve`), and files are truncated only after their last entry, so no access raises SIGBUS. A read-only
     // mapping is never stored to: `push` stops at capacity 0.
     unsafe { AtomicU32::from_ptr(map.as_mut_ptr().cast::<u32>().add(index)) }
 }
@@ -415,7 +415,7 @@ mod tests {
                 "{old_entries}"
             );
         }
-        // Without an entry in the end: the file counts for nothing, and is cut when the segment is sealed.
+        // Without any entry: the content of the file is ignored, and is truncated when the segment is sealed.
         let empty = index(&dir, 160);
         empty.end_anew();
         assert_eq!((empty.len(), empty.entries().unwrap().len(), empty.last()), (0, 0, None));
@@ -428,7 +428,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let bytes = [0, 0, 0, 1, 0, 0, 0, 2];
         let map = holding(&dir, Held { entries: 1, last: [1, 2], settled: true }, 800);
-        // Nobody looks for the file, which is not there yet.
+        // The file does not exist yet, and these calls do not open it.
         map.trim().unwrap();
         map.sync().unwrap();
         assert_eq!(map.last(), Some([1, 2]));
@@ -453,13 +453,13 @@ mod tests {
         assert_eq!(std::fs::read(map.path()).unwrap(), [0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4]);
         map.trim().unwrap();
         assert_eq!(std::fs::metadata(map.path()).unwrap().len(), 16);
-        // Pushes go on behind it, in a file that has room; then only they know how it ends.
+        // Pushes continue after it in a larger file. Then its end is known only to the pushes.
         map.reserve(1).unwrap();
         map.push([5, 6]);
         assert_eq!([map.entries().unwrap().get(1), map.entries().unwrap().get(2)], [[3, 4], [5, 6]]);
         assert!(!map.append_to_trimmed([7, 8]).unwrap());
         assert_eq!(map.len(), 3);
-        // Nor is one taken for which there is no room.
+        // A full index accepts no entry either.
         let full = holding(&dir, Held { entries: 3, last: [5, 6], settled: true }, 24);
         assert!(!full.append_to_trimmed([7, 8]).unwrap());
     }

@@ -58,7 +58,7 @@ impl Log {
     /// Appends a Produce whose batches are not parsed yet; see [`Log::append_sent`].
     ///
     /// # Errors
-    /// See [`AppendError`]; after an error the log holds what it held before.
+    /// See [`AppendError`]. After an error the log is unchanged.
     pub fn append(&self, batches: &mut [u8], leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
         let sent = SentRecords::find(batches).map_err(AppendError::Invalid)?;
         self.append_sent(sent, leader_epoch, now_ms, TransactionCheck::Guarded(None))
@@ -67,7 +67,7 @@ impl Log {
     /// Appends a Produce with [`Log::append_deferred`], and syncs the log if `flush.messages` requires it.
     ///
     /// # Errors
-    /// See [`AppendError`]; after an error the log holds what it held before.
+    /// See [`AppendError`]. After an error the log is unchanged.
     pub fn append_sent(
         &self,
         sent: SentRecords<'_>,
@@ -87,7 +87,7 @@ impl Log {
     /// The caller checks whether a sync is due ([`Log::is_sync_due`]).
     ///
     /// # Errors
-    /// See [`AppendError`]; after an error the log holds what it held before.
+    /// See [`AppendError`]. After an error the log is unchanged.
     pub fn append_deferred(
         &self,
         sent: SentRecords<'_>,
@@ -121,7 +121,7 @@ impl Log {
     /// as admitted, and can be appended at a later epoch.
     ///
     /// # Errors
-    /// See [`AppendError`]; after an error the log holds what it held before.
+    /// See [`AppendError`]. After an error the log is unchanged.
     pub fn append_admitted(
         &self,
         admitted: &mut AdmittedRecords<'_>,
@@ -146,7 +146,7 @@ impl Log {
     /// Appends batches that have their offsets already (replication). Gaps are allowed, smaller offsets are not.
     ///
     /// # Errors
-    /// See [`AppendError`]; after an error the log holds what it held before.
+    /// See [`AppendError`]. After an error the log is unchanged.
     pub fn append_as_follower(&self, batches: &[u8], now_ms: i64) -> Result<Appended, AppendError> {
         let placed = parse(batches, true)?;
         let appended = {
@@ -172,7 +172,7 @@ impl Log {
     /// rules for clients do not apply, but fenced producers and coordinators are rejected.
     ///
     /// # Errors
-    /// See [`AppendError`]; after an error the log holds what it held before.
+    /// See [`AppendError`]. After an error the log is unchanged.
     pub fn append_internal(&self, batches: &mut [u8], leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
         let appended = self.append_coordinated(batches, leader_epoch, now_ms, TransactionCheck::Unchecked, false)?;
         self.flush_when_many()?;
@@ -183,7 +183,7 @@ impl Log {
     /// the rule of their `transaction.version` (`markers_bump_epoch`: 2 or later). No sync is awaited.
     ///
     /// # Errors
-    /// See [`AppendError`]; after an error the log holds what it held before.
+    /// See [`AppendError`]. After an error the log is unchanged.
     pub fn append_coordinated(
         &self,
         batches: &mut [u8],

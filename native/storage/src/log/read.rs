@@ -16,7 +16,7 @@ use pybroker_record::Offset;
 pub struct FileSlice {
     /// The segment's file. It stays readable after the segment is removed.
     pub file: Arc<File>,
-    /// Where the first batch starts.
+    /// Position of the first batch in the file.
     pub position: u64,
     /// Length in bytes; 0 when there is nothing to read yet. The last batch may be incomplete.
     pub len: usize,

@@ -13,7 +13,7 @@ use crate::segment::Segment;
 use crate::segment::batch_scan::HeaderScan;
 use crate::{LogConfig, LogError};
 
-/// Largest position and relative offset that an index entry can hold.
+/// Largest position and relative offset of an index entry.
 const LARGEST_RELATIVE: u64 = i32::MAX as u64;
 /// The largest gap that a new segment may start with, so that a batch fits after it.
 const LARGEST_GAP: i64 = i32::MAX as i64 / 2;

@@ -51,7 +51,7 @@ pub(crate) struct FoundEnd {
     pub(crate) end: SegmentEnd,
     /// Whether the batches end exactly at the end of the file.
     pub(crate) is_whole: bool,
-    /// Whether the last entry of the time index has the timestamp of its batch. True if the batch cannot be found.
+    /// Whether the last entry of the time index has the timestamp of its batch. Also true if the batch is damaged.
     pub(crate) is_time_sound: bool,
 }
 

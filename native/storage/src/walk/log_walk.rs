@@ -45,7 +45,7 @@ pub enum WalkError {
     ShortHeader {
         /// The file.
         path: PathBuf,
-        /// Where the batch starts.
+        /// Position of the batch in the file.
         position: u64,
     },
 }
