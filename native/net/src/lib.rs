@@ -1,12 +1,12 @@
-//! Sockets: accepting, framing, the hot path of Produce and Fetch, answers in order, `sendfile`.
+//! Sockets: accepting connections, framing, the hot path of Produce and Fetch, responses in order, `sendfile`.
 //!
-//! One acceptor thread, `num.network.threads` processors (the seeds' Reactor pattern), each with its own epoll set and
-//! its own connections. What Kafka hands to I/O threads through a queue is done in place on the processor. Everything
-//! but Produce and Fetch goes up to the control plane as an [`Event`] and comes back as [`DataPlane::respond`].
+//! One acceptor thread and `num.network.threads` processors (the Reactor pattern), each with its own epoll set and
+//! connections. The work that Kafka hands to I/O threads through a queue is done on the processor. Every request but Produce
+//! and Fetch is sent to the control plane as an [`Event`]; the response returns through [`DataPlane::respond`].
 //!
-//! Knows partitions and wire messages. Must not know Python, configuration files, or who may do what.
+//! Knows partitions and wire messages. Must not know Python, configuration files, or authorization rules.
 
-// The integration tests' support, which unit tests use too, names the crate as others do.
+// Unit tests share the integration tests' support, which refers to this crate by its name.
 #[cfg(test)]
 extern crate self as pybroker_net;
 

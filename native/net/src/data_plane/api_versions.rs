@@ -1,30 +1,30 @@
-//! The answers to ApiVersions, as the control plane last published them.
+//! The responses to ApiVersions, as the control plane last published them.
 //!
-//! Every connection begins with this request, and its answer is the same for all: what a newcomer waits for least is an
-//! answer that needs no turn on the control plane's loop. Which answer is given in which version, and what a request has
-//! to look like for it, stays the control plane's: a request that says anything unusual goes up. Must not know what the
-//! answers say.
+//! Every connection begins with this request, and the response is the same for all clients. A response from this table does
+//! not wait for the control plane's event loop. The control plane decides the response of each version. An unusual request
+//! is sent to the control plane. Must not know the content of the responses.
 
 use std::collections::HashMap;
 
 /// First version whose requests carry tagged fields and the client's software.
 const FLEXIBLE_VERSION: i16 = 3;
-/// Lengths of a compact string stay in one byte of the varint up to this: longer names go up.
+/// Lengths of a compact string up to this take one byte of the varint. Requests with longer names are sent to the control
+/// plane.
 const SHORT: u8 = 0x7f;
 
-/// Answers by version: what follows the correlation id.
+/// Responses by version: the bytes after the correlation id.
 #[derive(Debug, Default)]
 pub struct ApiVersionsTable {
     answers: HashMap<i16, Vec<u8>>,
 }
 
 impl ApiVersionsTable {
-    /// A table of these answers, by version.
+    /// A table of these responses, by version.
     pub fn new(answers: HashMap<i16, Vec<u8>>) -> Self {
         Self { answers }
     }
 
-    /// The answer to a request of `version` with `body` after the client id; `None`: it is the control plane's to answer.
+    /// The response to a request of `version` with `body` after the client id; `None` if the control plane has to respond.
     pub fn answer(&self, version: i16, body: &[u8]) -> Option<&[u8]> {
         let answer = self.answers.get(&version)?;
         let plain = if version < FLEXIBLE_VERSION { body.is_empty() } else { is_plain(body) };
@@ -32,7 +32,7 @@ impl ApiVersionsTable {
     }
 }
 
-/// What a client says that it is (KIP-511).
+/// The client's software name and version (KIP-511).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Software {
     pub name: Box<str>,
@@ -40,7 +40,7 @@ pub struct Software {
 }
 
 impl Software {
-    /// What a request of `version` with `body` after the client id says; `None` for one that says nothing, or anything
+    /// The software in a request of `version` with `body` after the client id; `None` if the request has none, or is
     /// unusual. At most 126 bytes each.
     pub fn of_request(version: i16, body: &[u8]) -> Option<Self> {
         let (name, version) = (version >= FLEXIBLE_VERSION).then(|| plain(body))??;
@@ -49,12 +49,12 @@ impl Software {
     }
 }
 
-/// Whether a flexible request has no tagged fields, and software names of KIP-511's form.
+/// Whether a flexible request has no tagged fields, and software names in KIP-511's form.
 fn is_plain(body: &[u8]) -> bool {
     plain(body).is_some()
 }
 
-/// The software's name and version of a request that has no tagged fields, both of KIP-511's form.
+/// The software name and version of a request without tagged fields; `None` if one is not in KIP-511's form.
 fn plain(body: &[u8]) -> Option<(&[u8], &[u8])> {
     let (0, rest) = body.split_first().map(|(tags, rest)| (*tags, rest))? else { return None };
     let (name, rest) = short_string(rest)?;
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Who asks has proved nothing: whatever the body, it is answered by the table or goes up.
+        /// The client is not authenticated: whatever the body, the table or the control plane responds.
         #[test]
         fn a_body_of_any_bytes_is_usual_or_not(version in 0_i16..5, body in prop::collection::vec(any::<u8>(), 0..40)) {
             let expected = table().answer(version, &body).map(<[u8]>::to_vec);

@@ -1,4 +1,4 @@
-//! Events upward: one queue to the control plane, woken by an eventfd on its loop.
+//! Events for the control plane: one queue, which wakes the control plane's loop by an eventfd.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,19 +18,19 @@ use pybroker_replica::Partition;
 use pybroker_storage::RepairedEpochs;
 use pybroker_wire::{ApiKey, TopicRef};
 
-/// How often it is said that descriptors or memory have run out.
+/// Shortest time between two events about exhausted file descriptors or memory.
 const EXHAUSTED_EVERY_MS: u64 = 100;
-/// How often a line is logged about records that cannot be read.
+/// Shortest time between two log lines about unreadable records.
 const UNREADABLE_EVERY_MS: u64 = 10_000;
 
-/// How loud a line for the broker's log is.
+/// The level of a line for the broker's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Worth knowing, nothing is wrong with the broker.
+    /// Information; the broker works as expected.
     Info,
-    /// A peer misbehaves, or something was given up.
+    /// A client or a peer misbehaves, or an operation was abandoned.
     Warning,
-    /// Something of the broker failed.
+    /// A failure of the broker.
     Error,
 }
 
@@ -46,46 +46,46 @@ impl Level {
     }
 }
 
-/// A request that Python answers.
+/// A request that Python responds to.
 #[derive(Debug)]
 pub struct ControlRequest {
     /// The connection's number.
     pub connection: u64,
-    /// The request's number on it.
+    /// The request's number on this connection.
     pub request: u64,
     pub api_key: ApiKey,
     pub api_version: i16,
-    /// The correlation id, which the answer carries again.
+    /// The correlation id, which the response repeats.
     pub correlation_id: i32,
     /// The client id of the header.
     pub client_id: Option<String>,
-    /// The listener it came in by.
+    /// The listener of the connection.
     pub listener: Arc<str>,
-    /// Who the client is; `None` while it has not said, on a listener that asks for it.
+    /// The client's principal; `None` before the client has authenticated.
     pub identity: Option<Arc<Identity>>,
-    /// The address that the client dialled.
+    /// The local address of the connection.
     pub local: SocketAddr,
     /// The client's address.
     pub peer: SocketAddr,
-    /// What the client says that it is.
+    /// The client's software name and version.
     pub software: Option<Arc<Software>>,
-    /// What follows the client id: for flexible versions the header's tagged fields, then the message.
+    /// The bytes after the client id: for flexible versions the header's tagged fields, then the message.
     pub body: Vec<u8>,
-    /// Where it is noted when its turn comes, and when it waits.
+    /// The recorder of the request's times: when Python begins it, and when it waits.
     pub steps: Arc<ControlSteps>,
 }
 
-/// A Produce or Fetch that names topics which the table lacks, whose client is to be judged, or that begins a transaction in
-/// partitions. Its connection stands still until it is retried.
+/// A Produce or Fetch that names topics missing from the table, needs authorization, or begins a transaction in partitions.
+/// Its connection is paused until the retry.
 #[derive(Debug)]
 pub struct UnresolvedRequest {
     /// The connection's number.
     pub connection: u64,
-    /// The request's number on it.
+    /// The request's number on this connection.
     pub request: u64,
     /// The API key: 0 or 1.
     pub api_key: ApiKey,
-    /// Who the client is.
+    /// The client's principal.
     pub identity: Option<Arc<Identity>>,
     /// The client's address.
     pub peer: SocketAddr,
@@ -93,36 +93,36 @@ pub struct UnresolvedRequest {
     pub topics: Vec<String>,
     /// Unknown topics named by id.
     pub topic_ids: Vec<[u8; 16]>,
-    /// The operation that the client has to have the right to, numbered as Kafka's `AclOperation`, and the topics on which;
-    /// `None` where there is nothing to judge.
+    /// The operation that needs authorization, numbered as Kafka's `AclOperation`, and its topics; `None` if there is
+    /// nothing to authorize.
     pub judge: Option<(i8, Vec<TopicRef>)>,
-    /// The transactional id that the client has to have the right to write as, where that is to be judged.
+    /// The transactional id that the client needs Write on; `None` if there is nothing to authorize.
     pub transactional_id: Option<String>,
-    /// What the coordinator of its transaction is to be asked; nothing else is to be looked at then.
+    /// The query for the transaction coordinator. If set, the other fields are not used.
     pub transaction: Option<TransactionAsked>,
 }
 
-/// A follower that has all that is committed of a partition whose leader this broker is, and is not in sync.
+/// A follower that has caught up with the high watermark of a partition led by this broker, and is out of sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaughtUpReplica {
     pub topic_id: [u8; 16],
     pub index: PartitionIndex,
-    /// The leader epoch that this is true of.
+    /// The leader epoch in which the follower caught up.
     pub leader_epoch: LeaderEpoch,
-    /// The partition epoch up to which the high watermark waits for it.
+    /// The partition epoch up to which the high watermark waits for the follower.
     pub partition_epoch: i32,
     /// The follower.
     pub replica: BrokerId,
-    /// The epoch of its registration; -1 where it does not say.
+    /// The epoch of the follower's registration; -1 if the request has none.
     pub broker_epoch: i64,
 }
 
-/// A certificate that a client has shown, by which it is to be named.
+/// A client's TLS certificate, to be mapped to a principal.
 #[derive(Debug)]
 pub struct PeerCertificate {
     /// The connection's number.
     pub connection: u64,
-    /// The listener it came in by.
+    /// The listener of the connection.
     pub listener: Arc<str>,
     /// The client's address.
     pub peer: SocketAddr,
@@ -130,60 +130,60 @@ pub struct PeerCertificate {
     pub certificate: Vec<u8>,
 }
 
-/// A client of which the data plane does not know the quotas.
+/// A client whose quotas the data plane does not know.
 #[derive(Debug)]
 pub struct QuotaAsked {
     /// The connection's number.
     pub connection: u64,
-    /// Who the client is.
+    /// The client's principal.
     pub identity: Arc<Identity>,
-    /// What it calls itself; empty where it says nothing.
+    /// The client id; empty if the request has none.
     pub client_id: String,
 }
 
 /// The events that the data plane sends to the control plane.
 #[derive(Debug)]
 pub enum Event {
-    /// A request to answer.
+    /// A request to respond to.
     Control(ControlRequest),
-    /// A request to decide about by [`super::DataPlane::decide`]; its connection stands still until then.
+    /// A request to decide on by [`super::DataPlane::decide`]; its connection is paused until then.
     Intercepted(ControlRequest),
-    /// A request to look at once.
+    /// A request that needs a decision before the hot path can continue.
     Unresolved(UnresolvedRequest),
-    /// A certificate whose owner is to be named by [`super::DataPlane::name_peer`]; its connection stands still until then.
+    /// A certificate to map by [`super::DataPlane::name_peer`]; its connection is paused until then.
     PeerCertificate(PeerCertificate),
-    /// A client whose quotas are to be said by [`super::DataPlane::set_client_quotas`]; its connection stands still until then.
+    /// A client whose quotas are to be set by [`super::DataPlane::set_client_quotas`]; its connection is paused until then.
     QuotaAsked(QuotaAsked),
-    /// A connection that had sent control requests is gone.
+    /// A connection that has sent control requests has closed.
     ConnectionClosed {
         /// Its number.
         connection: u64,
     },
-    /// A log directory failed: what, and the system's words.
+    /// A log directory failed.
     LogDirectoryFailed {
         directory: String,
-        /// Why.
+        /// The system's error message.
         error: String,
     },
-    /// Descriptors, memory or mappings have run out: an operation was refused and may be tried again.
+    /// File descriptors, memory or mappings are exhausted: an operation failed and may be retried.
     Exhausted {
-        /// The file concerned, and the system's words.
+        /// The file concerned, and the system's error message.
         error: String,
     },
-    /// What a coordinator appended is committed and synced, or never will be.
+    /// A coordinator's append is committed and synced, or has failed.
     AppendSettled {
-        /// The number that the coordinator gave it.
+        /// The coordinator's number for the append.
         ticket: u64,
     },
-    /// A log began a new segment: the ones before are due to be flushed, so that a crash finds little to recover.
+    /// A log began a new segment: the segments before should be flushed, so that a crash leaves little to recover.
     SegmentRolled {
         topic: Arc<str>,
         /// The partition's index.
         index: i32,
     },
-    /// The controller is to be asked to let a follower into the in-sync replicas.
+    /// A follower has caught up: request the controller to add it to the in-sync replicas.
     ReplicaCaughtUp(CaughtUpReplica),
-    /// A follower's log starts later than before, where a deletion of records waits for that
+    /// A follower's log start offset has advanced while a DeleteRecords waits for it
     /// ([`pybroker_replica::Partition::await_deletion`]).
     ReplicaDeletedRecords {
         topic_id: [u8; 16],
@@ -192,19 +192,19 @@ pub enum Event {
     },
     /// A line for the broker's log.
     Line {
-        /// How loud.
+        /// The level.
         level: Level,
-        /// The words.
+        /// The text.
         text: String,
     },
 }
 
-/// The queue. Any thread pushes; the control plane's loop drains.
+/// The event queue. Any thread pushes; the control plane's loop drains.
 #[derive(Debug)]
 pub struct EventQueue {
     queue: SegQueue<Event>,
     wake_up: WakeUp,
-    /// When it was last said that descriptors or memory have run out, in milliseconds of the data plane's clock.
+    /// When [`Event::Exhausted`] was last pushed, in milliseconds of the data plane's clock.
     exhausted_said: AtomicU64,
     unreadable_logged: AtomicU64,
 }
@@ -238,22 +238,22 @@ impl EventQueue {
         self.line(Level::Warning, format!("partition {topic}-{index}: {repaired}"));
     }
 
-    /// Says that an operation ended for want of a descriptor or of memory; not every time, as every request may meet it.
-    /// `now` is the data plane's clock.
+    /// Reports that an operation failed for lack of file descriptors or memory, at most once in [`EXHAUSTED_EVERY_MS`], as
+    /// every request may fail like this. `now` is the data plane's clock.
     pub fn exhausted(&self, now: u64, error: &str) {
         if is_due(&self.exhausted_said, now, EXHAUSTED_EVERY_MS) {
             self.push(Event::Exhausted { error: error.to_owned() });
         }
     }
 
-    /// Adds a line about records that cannot be read, at most one in [`UNREADABLE_EVERY_MS`]: consumers retry such a read.
+    /// Adds a line about unreadable records, at most one in [`UNREADABLE_EVERY_MS`]: consumers retry such a read.
     pub fn unreadable(&self, now: u64, text: String) {
         if is_due(&self.unreadable_logged, now, UNREADABLE_EVERY_MS) {
             self.line(Level::Error, text);
         }
     }
 
-    /// Takes up to `limit` events, oldest first. The eventfd stays readable while more wait.
+    /// Removes up to `limit` events, oldest first. The eventfd stays readable while more wait.
     pub fn drain(&self, limit: usize) -> Vec<Event> {
         self.wake_up.woken();
         let mut events = Vec::with_capacity(self.queue.len().min(limit));
@@ -268,7 +268,7 @@ impl EventQueue {
     }
 }
 
-/// Whether the last time was at least `every` ms ago; `now` is the last time then.
+/// Whether the last time was at least `every` ms ago; sets the last time to `now` if so.
 fn is_due(last: &AtomicU64, now: u64, every: u64) -> bool {
     let (now, before) = (now + every, last.load(Ordering::Relaxed));
     now >= before + every && last.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()

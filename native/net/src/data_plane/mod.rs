@@ -1,4 +1,4 @@
-//! The data plane as the control plane holds it: tables in, events out, answers in.
+//! The data plane's interface to the control plane: tables in, events out, responses in.
 
 pub(crate) mod api_versions;
 pub(crate) mod events;
@@ -54,7 +54,8 @@ use pybroker_replica::{
 };
 use pybroker_storage::RepairedEpochs;
 
-/// Sockets, the hot path and waiting requests of one broker. Threads run from [`DataPlane::start`] to [`DataPlane::shut_down`].
+/// The sockets, the hot path and the waiting requests of one broker. Threads run from [`DataPlane::start`] to
+/// [`DataPlane::shut_down`].
 #[derive(Debug)]
 pub struct DataPlane {
     reactor: Arc<Reactor>,
@@ -64,7 +65,7 @@ pub struct DataPlane {
 }
 
 impl DataPlane {
-    /// Starts the processors and the acceptor, which listens nowhere yet.
+    /// Starts the processors and the acceptor, without a listener.
     ///
     /// # Errors
     /// When threads or file descriptors run out, or `network_threads` is not in 1..=64.
@@ -82,7 +83,7 @@ impl DataPlane {
         &self.reactor.events
     }
 
-    /// Binds a listener; the port that it got.
+    /// Binds a listener; returns the bound port.
     pub fn listen(&self, listener: &ListenerSettings) -> Result<u16, ListenError> {
         match &*self.acceptor.lock() {
             Some(acceptor) => acceptor.listen(listener),
@@ -90,7 +91,8 @@ impl DataPlane {
         }
     }
 
-    /// Closes a listener; its connections end when what they have in work is answered. Whether there is such a one.
+    /// Closes a listener; its connections end when their requests in work are answered. Returns whether the listener
+    /// existed.
     pub fn unlisten(&self, listener: &str) -> bool {
         let closed = self.acceptor.lock().as_ref().and_then(|acceptor| acceptor.unlisten(listener));
         if let Some(name) = &closed {
@@ -99,12 +101,12 @@ impl DataPlane {
         closed.is_some()
     }
 
-    /// Network threads that serve.
+    /// The number of network threads.
     pub fn network_threads(&self) -> usize {
         self.threads.lock().count()
     }
 
-    /// Has so many network threads serve; connections stay, and what they have in work.
+    /// Changes the number of network threads; connections and their requests continue.
     ///
     /// # Errors
     /// As [`NetworkThreads::resize`].
@@ -112,65 +114,65 @@ impl DataPlane {
         self.threads.lock().resize(count)
     }
 
-    /// Answers a control request: `payload` is everything after the correlation id. On this thread, where that is cheap.
+    /// Responds to a control request: `payload` is everything after the correlation id. A small response is written on this
+    /// thread.
     pub fn respond(&self, to: Waiter, payload: Vec<u8>) {
         if !cross_thread::try_answer(&self.reactor, to, &payload) {
             self.reactor.inboxes.post(to.connection, Message::Answer { to, payload });
         }
     }
 
-    /// Answers a control request and closes its connection: no frame behind it is looked at.
+    /// Responds to a control request and closes its connection: later requests of the connection are dropped.
     pub fn respond_last(&self, to: Waiter, payload: Vec<u8>) {
         self.reactor.inboxes.post(to.connection, Message::LastAnswer { to, payload });
     }
 
-    /// Answers several control requests.
+    /// Responds to several control requests.
     pub fn respond_many(&self, answers: impl IntoIterator<Item = (Waiter, Vec<u8>)>) {
         let answer = |(to, payload): (Waiter, _)| (to.connection, Message::Answer { to, payload });
         self.reactor.inboxes.post_many(answers.into_iter().map(answer));
     }
 
-    /// Says that the answer to a control request waits for what others do: until then it takes no room.
+    /// Frees the slot of a control request in `queued.max.requests`: its response waits for other clients.
     pub fn hold(&self, waiter: Waiter) {
         self.reactor.inboxes.post(waiter.connection, Message::Hold(waiter));
     }
 
-    /// Lets an unresolved request be evaluated again.
+    /// Evaluates an unresolved request again, with the control plane's decision.
     pub fn retry(&self, waiter: Waiter, verdict: Verdict) {
         self.reactor.inboxes.post(waiter.connection, Message::Retry { waiter, verdict });
     }
 
-    /// Lets a request of a transaction be evaluated again, with what the transaction's coordinator has answered about each
-    /// partition that was asked for.
+    /// Evaluates an unresolved transactional request again, with the coordinator's result for each partition in the query.
     pub fn verified(&self, waiter: Waiter, answers: Vec<Verified>) {
         self.reactor.inboxes.post(waiter.connection, Message::Verified { waiter, answers });
     }
 
-    /// Says whether a transaction's coordinator is asked before a partition takes part in it, where the client does not have
-    /// the partition added by what it sends; it is, before this was called.
+    /// Enables or disables the verification of transactions with their coordinator (enabled at first). It does not apply to
+    /// clients whose batches add partitions implicitly.
     pub fn verify_transactions(&self, verify: bool) {
         self.reactor.hot_path.unverified_transactions.store(!verify, Ordering::Release);
     }
 
-    /// Has Produce and Fetch ask what their clients may do from now on, by rules of `version`; about `decisions` are
-    /// remembered. A second call changes the version alone.
+    /// Authorizes every Produce and Fetch from here on, by rules of `version`; about `decisions` decisions are cached. A
+    /// second call changes the version alone.
     pub fn set_rights(&self, decisions: usize, version: u64) {
         self.reactor.hot_path.rights.get_or_init(|| Rights::new(decisions, version)).set_version(version);
     }
 
-    /// Has the quotas of clients counted from now on, as the control plane says them; each is asked for by an
-    /// [`super::Event::QuotaAsked`]. A call with another `version` has all of them asked for again; 0: nobody has any.
+    /// Enforces the quotas of clients from here on. An [`super::Event::QuotaAsked`] requests those of each client. Another
+    /// `version` invalidates all known quotas; 0 means that no client has quotas.
     pub fn set_quotas(&self, settings: QuotaSettings, version: u64) {
         self.reactor.hot_path.quotas.get_or_init(|| Quotas::new(settings)).set_version(version);
     }
 
-    /// Says what quotas the client of a connection has, by those of `version`, and goes on with the connection.
+    /// Sets the quotas of a connection's client, from quotas of `version`, and resumes the connection.
     pub fn set_client_quotas(&self, connection: u64, version: u64, limits: ClientLimits) {
         self.reactor.inboxes.post(connection, Message::Quotas { connection, version, limits });
     }
 
-    /// Counts the time that a control request took for the quota of its client. Returns the `throttle_time_ms` of the
-    /// answer, which is to be sent after this; nothing is read from the connection for so long.
+    /// Records the time that a control request took against its client's quota. Returns the `throttle_time_ms` of the
+    /// response, which is to be sent after this call. The connection is muted for so long.
     pub fn spend(&self, connection: u64, spent: Duration) -> i32 {
         let Some(open) = self.reactor.open.get(connection) else { return 0 };
         let mut connection = open.lock();
@@ -181,21 +183,20 @@ impl DataPlane {
         throttle.time_ms
     }
 
-    /// Reads nothing from a connection for so long, whose client is to wait by what the answer says that is sent after
-    /// this.
+    /// Mutes a connection for so long, as the `throttle_time_ms` of the response specifies that is sent after this call.
     pub fn mute(&self, connection: u64, time_ms: u64) {
         if let Some(open) = self.reactor.open.get(connection) {
             open.lock().metering.mute(self.reactor.clock.now().saturating_add(time_ms));
         }
     }
 
-    /// Closes a connection, when its queued answers are written.
+    /// Closes a connection after its queued responses are written.
     pub fn close_connection(&self, connection: u64) {
         self.reactor.inboxes.post(connection, Message::Close { connection });
     }
 
-    /// Takes a connection for `identity` from its next request on; it has to prove that again within `lifetime_ms`. The
-    /// connection waits for the answer to the request that proved it, which is to be sent after this.
+    /// Sets a connection's principal from its next request on. The client has to reauthenticate within `lifetime_ms`. The
+    /// connection is paused until the response to the authentication request, which is to be sent after this call.
     pub fn authenticate(&self, connection: u64, identity: Identity, lifetime_ms: Option<u64>) {
         if let Some(open) = self.reactor.open.get(connection) {
             let until = lifetime_ms.map(|lifetime| self.reactor.clock.now().saturating_add(lifetime));
@@ -203,34 +204,35 @@ impl DataPlane {
         }
     }
 
-    /// Takes a connection whose peer has shown a certificate for `identity`, and goes on with it.
+    /// Sets the principal of a connection with a client certificate, and resumes the connection.
     pub fn name_peer(&self, connection: u64, identity: Identity) {
         let identity = Arc::new(identity);
         self.reactor.inboxes.post(connection, Message::Named { connection, identity });
     }
 
-    /// Changes how connections that come to an encrypted listener from now on are encrypted; whether there is such a one.
+    /// Changes the TLS settings for new connections of an encrypted listener. Returns whether the listener exists and is
+    /// encrypted.
     pub fn set_listener_tls(&self, listener: &str, tls: &ListenerTls) -> bool {
         self.acceptor.lock().as_ref().is_some_and(|acceptor| acceptor.set_tls(listener, tls))
     }
 
-    /// Changes how many connections there may be and how fast they may come; those that are open stay.
+    /// Changes the limits on the number and the rate of connections; open connections stay.
     pub fn set_connection_limits(&self, limits: ConnectionLimits) {
         self.reactor.room.set_limits(limits);
     }
 
-    /// Has the control plane decide about the requests of these APIs, and of no others, before they are worked on: each
-    /// comes up as an [`Event::Intercepted`].
+    /// Intercepts the requests of these APIs, and of no others: each is sent as an [`Event::Intercepted`], for the control
+    /// plane to decide on first.
     pub fn intercept(&self, api_keys: &[i16]) {
         self.reactor.intercepted.set(api_keys);
     }
 
-    /// Says what becomes of the intercepted request of a connection.
+    /// Applies the control plane's decision to the intercepted request of a connection.
     pub fn decide(&self, connection: u64, decision: Decision) {
         self.reactor.inboxes.post(connection, Message::Decide { connection, decision });
     }
 
-    /// Ends every connection at once, without the answers that are queued.
+    /// Closes every connection at once; drops queued responses.
     pub fn close_connections(&self) {
         self.reactor.inboxes.post_to_all(|| Message::CloseAll);
     }
@@ -255,39 +257,39 @@ impl DataPlane {
         self.reactor.hot_path.table.load_full()
     }
 
-    /// Swaps the topics.
+    /// Replaces the topics.
     pub fn publish(&self, table: Arc<TopicTable>) {
         self.reactor.hot_path.table.store(table);
     }
 
-    /// Swaps the answers to ApiVersions, by version: everything after the correlation id.
+    /// Replaces the responses to ApiVersions, by version: everything after the correlation id.
     pub fn publish_api_versions(&self, answers: HashMap<i16, Vec<u8>>) {
         self.reactor.api_versions.store(Arc::new(ApiVersionsTable::new(answers)));
     }
 
-    /// Says how this broker replicates; before that it fetches nothing from others.
+    /// Sets how this broker replicates. It fetches from no leader before the first call.
     pub fn set_replication(&self, settings: ReplicationSettings) {
         self.reactor.hot_path.leader_throttle.set_limit(settings.leader_throttle);
         self.reactor.hot_path.replication.store(Some(Arc::new(settings)));
         self.fetchers.set_settings(settings);
     }
 
-    /// Swaps the racks by which consumers are sent to other replicas; `None` keeps them at the leader.
+    /// Replaces the racks by which consumers are sent to followers; `None` keeps consumers at the leader.
     pub fn set_read_replicas(&self, racks: Option<ReadReplicas>) {
         self.reactor.hot_path.read_replicas.store(racks.map(Arc::new));
     }
 
-    /// Swaps how connections to those brokers are secured; those that are open stay as they are.
+    /// Replaces the security settings for connections to those brokers; open connections keep theirs.
     pub fn set_fetch_security(&self, security: FetchSecurity) {
         self.fetchers.set_security(security);
     }
 
-    /// Swaps the brokers that may be fetched from.
+    /// Replaces the brokers that may be fetched from.
     pub fn set_fetch_sources(&self, sources: Vec<FetchSource>) {
         self.fetchers.set_sources(sources);
     }
 
-    /// Has partitions whose roles may have changed, or that are closed, fetched as their roles say.
+    /// Starts, changes or stops the fetching of partitions that changed their roles or were closed.
     pub fn roles_changed(&self, partitions: impl IntoIterator<Item = Arc<Partition>>) {
         self.fetchers.roles_changed(partitions);
     }
@@ -297,8 +299,8 @@ impl DataPlane {
         self.fetchers.threads()
     }
 
-    /// Has everything below `end_offset` of a partition settled: committed, and synced by its directory's thread where that
-    /// is due. An [`Event::AppendSettled`] with the ticket follows when that is done, or failed.
+    /// Waits until everything below `end_offset` of a partition is committed, and synced by its directory's thread if
+    /// needed. An [`Event::AppendSettled`] with the ticket reports completion or failure.
     pub fn settle(&self, partition: &Arc<Partition>, end_offset: i64, ticket: u64) {
         let waiter = Waiter { connection: CONTROL_PLANE, request: ticket };
         let awaited = partition.awaited_to_settle(end_offset);
@@ -309,8 +311,9 @@ impl DataPlane {
         }
     }
 
-    /// Appends markers to partitions that this broker leads, and has them settled as [`DataPlane::settle`] does. With true an
-    /// [`Event::AppendSettled`] with the ticket follows when all are settled, or never will be; otherwise they are now.
+    /// Appends markers to partitions that this broker leads, and waits for them as [`DataPlane::settle`] does. If the result
+    /// has true, an [`Event::AppendSettled`] with the ticket follows when all have completed or failed; otherwise they are
+    /// complete.
     pub fn append_markers(
         &self,
         ended: Vec<(Arc<Partition>, EndedTransaction)>,
@@ -331,32 +334,33 @@ impl DataPlane {
         (markers, is_awaited)
     }
 
-    /// How many syncs `flush=group` took, and how many appends they covered.
+    /// The number of syncs by `flush=group`, and of the appends that they covered.
     pub fn flush_counts(&self) -> FlushCounts {
         self.reactor.hot_path.group_flush.counts()
     }
 
-    /// What has been counted since the start.
+    /// Counts since the start.
     pub fn counters(&self) -> CountersSnapshot {
         self.reactor.counters.snapshot()
     }
 
-    /// What else has been counted since the start, for metrics.
+    /// Further counts since the start, for metrics.
     pub fn work(&self) -> WorkCounters {
         self.reactor.counters.work()
     }
 
-    /// Of each listener to which somebody came: its connections since the start.
+    /// Connections since the start, by listener; without listeners that had none.
     pub fn listeners(&self) -> Vec<ListenerCounts> {
         self.reactor.room.of_listeners()
     }
 
-    /// Connections accepted from addresses that have a rate, `most` of them; and how many other such addresses there are.
+    /// Connections accepted from addresses with a rate limit, for at most `most` of them, and the number of addresses left
+    /// out.
     pub fn addresses(&self, most: usize) -> (Vec<(IpAddr, u64)>, usize) {
         self.reactor.room.of_addresses(most)
     }
 
-    /// What has been used of a quota by those whom it binds, `most` of them; and how many others there are.
+    /// The usage of a quota, for at most `most` of its entities, and the number of entities left out.
     pub fn quota_uses(&self, kind: QuotaKind, most: usize) -> (Vec<QuotaUse>, usize) {
         let Some(quotas) = self.reactor.hot_path.quotas.get() else { return (Vec::new(), 0) };
         quotas.uses(kind, most, self.reactor.clock.now())
@@ -367,17 +371,17 @@ impl DataPlane {
         self.fetchers.bytes_in()
     }
 
-    /// How the partitions of this broker stand, by topic and index.
+    /// The states of this broker's partitions, by topic and index.
     pub fn partition_states(&self) -> Vec<PartitionState> {
         partition_states::of_partitions(&self.table())
     }
 
-    /// What was counted of the topics of which something was, by name.
+    /// Counts by topic name; without topics that have none.
     pub fn topic_counts(&self) -> Vec<(Arc<str>, TopicCounts)> {
         partition_states::of_topics(&self.table())
     }
 
-    /// Wakes the owner of a request that waits for a partition that goes away.
+    /// Wakes the owner of a request that waits for a partition that is being removed.
     pub fn wake(&self, waiter: Waiter) {
         self.reactor.inboxes.wake(waiter);
     }
@@ -387,7 +391,7 @@ impl DataPlane {
         self.reactor.room.taken()
     }
 
-    /// Lets listeners be bound again after [`DataPlane::stop_accepting`].
+    /// Accepts listeners again after [`DataPlane::stop_accepting`].
     ///
     /// # Errors
     /// When threads or file descriptors run out.
@@ -399,14 +403,14 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Closes the listeners; open connections go on.
+    /// Closes the listeners; open connections continue.
     pub fn stop_accepting(&self) {
         if let Some(acceptor) = self.acceptor.lock().take() {
             acceptor.stop();
         }
     }
 
-    /// Answers what is in work, for at most `grace_ms`, closes every connection and joins every thread.
+    /// Completes the requests in work, for at most `grace_ms`, closes every connection and joins every thread.
     pub fn shut_down(&self, grace_ms: u64) {
         self.stop_accepting();
         self.fetchers.stop();
@@ -421,7 +425,7 @@ impl Drop for DataPlane {
     }
 }
 
-/// What the processors of these settings share.
+/// The state that the processors share.
 fn reactor(settings: Arc<Settings>) -> io::Result<Reactor> {
     let clock = Arc::new(Clock::start());
     let events = Arc::new(EventQueue::new()?);
@@ -467,7 +471,7 @@ fn reactor(settings: Arc<Settings>) -> io::Result<Reactor> {
     })
 }
 
-/// What of that the acceptor works with.
+/// The part of that state that the acceptor uses.
 fn placing(reactor: &Reactor) -> Placing {
     Placing {
         settings: Arc::clone(&reactor.settings),

@@ -1,4 +1,4 @@
-//! What the control plane decides for the sockets. Complete structs: no value has a default here.
+//! The control plane's settings for the data plane. Complete structs: no value has a default here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,39 +14,38 @@ pub struct Settings {
     pub node_id: i32,
     /// `num.network.threads`: processors.
     pub network_threads: usize,
-    /// How long a thread of sockets, fetchers or syncs runs before others have their turn; zero
-    /// leaves the system's.
+    /// Scheduler slice of the threads for sockets, fetchers and syncs; zero keeps the system's default.
     pub thread_slice: Duration,
     /// `socket.request.max.bytes`: the largest frame, size prefix not counted.
     pub socket_request_max_bytes: usize,
-    /// `socket.send.buffer.bytes`; -1 leaves the system's.
+    /// `socket.send.buffer.bytes`; -1 keeps the system's default.
     pub socket_send_buffer_bytes: i64,
-    /// `socket.receive.buffer.bytes`; -1 leaves the system's.
+    /// `socket.receive.buffer.bytes`; -1 keeps the system's default.
     pub socket_receive_buffer_bytes: i64,
     /// `queued.max.requests`: control requests that wait for Python, over all connections.
     pub queued_max_requests: usize,
     /// Requests of one connection in work at once; a connection with more is not read from.
     pub requests_in_work_per_connection: usize,
-    /// `queued.max.request.bytes`: bytes of requests that are being received or worked on, over all connections, those
-    /// that arrive in one small read left out; negative: no bound.
+    /// `queued.max.request.bytes`: bytes of requests being received or worked on, over all connections, without requests
+    /// that arrive in one small read; negative for no limit.
     pub queued_request_bytes: i64,
-    /// `queued.max.response.bytes.per.connection`: bytes of answers queued for one connection; a connection with more is
+    /// `queued.max.response.bytes.per.connection`: bytes of responses queued for one connection; a connection with more is
     /// not read from.
     pub queued_response_bytes_per_connection: u64,
-    /// `queued.max.response.bytes`: memory of unread answers over all connections; beyond it, connections that hold most
-    /// of it are closed.
+    /// `queued.max.response.bytes`: memory of unread responses over all connections; above it, the connections that use most
+    /// are closed.
     pub queued_response_bytes: u64,
     /// `connections.max.idle.ms`; negative: never closed for idling.
     pub connections_max_idle_ms: i64,
-    /// Connections open at a time: `max.connections`, or what the limit of descriptors leaves for them.
+    /// Limit on open connections: `max.connections`, or less if the limit of file descriptors requires it.
     pub max_connections: usize,
-    /// Where that number comes from, for the log.
+    /// The origin of that number, for the log.
     pub max_connections_reason: String,
-    /// `fetch.max.bytes`: the most that one Fetch is answered with.
+    /// `fetch.max.bytes`: the most bytes in the response to one Fetch.
     pub fetch_max_bytes: usize,
     /// `max.incremental.fetch.session.cache.slots`.
     pub fetch_session_slots: usize,
-    /// Idle time after which a fetch session gives way to a new one, in milliseconds.
+    /// Idle time after which a new fetch session may evict a session, in milliseconds.
     pub fetch_session_eviction_ms: i64,
 }
 
@@ -69,17 +68,17 @@ pub struct ListenerSettings {
     pub port: u16,
     /// `socket.listen.backlog.size`.
     pub backlog: i32,
-    /// The TCP congestion control of accepted connections; `None` leaves the system's.
+    /// The TCP congestion control of accepted connections; `None` keeps the system's default.
     pub congestion_control: Option<String>,
-    /// Every request that comes in here goes to the control plane: Produce, Fetch and ApiVersions too.
+    /// Send every request of this listener to the control plane: Produce, Fetch and ApiVersions too.
     pub control_only: bool,
-    /// Whom its connections are taken for; `None`: each has to authenticate by SASL before anything else.
+    /// The principal of its connections; `None`: each has to authenticate by SASL first.
     pub identity: Option<Arc<Identity>>,
-    /// `sasl.server.max.receive.size`: the largest frame of a connection that has not authenticated.
+    /// `sasl.server.max.receive.size`: the largest frame of an unauthenticated connection.
     pub unauthenticated_max_bytes: usize,
-    /// How long a connection may take, from when it is accepted, to authenticate.
+    /// How long a connection may take to authenticate after it is accepted.
     pub authentication_timeout_ms: u64,
-    /// How its connections are encrypted; `None`: not at all.
+    /// The TLS settings; `None`: connections are not encrypted.
     pub tls: Option<ListenerTls>,
 }
 
@@ -92,30 +91,30 @@ pub struct ReplicationSettings {
     pub fetchers: usize,
     /// `replica.socket.timeout.ms`.
     pub socket_timeout_ms: u64,
-    /// How long the leader's system may acknowledge nothing before the connection is closed: a network that is cut loses packets
-    /// and reports nothing, and TCP retries ever more seldom.
+    /// How long the leader's system may acknowledge no data before the connection is closed. A cut network loses packets
+    /// without an error, and TCP retransmits at growing intervals.
     pub path_timeout_ms: u64,
-    /// `replica.socket.receive.buffer.bytes`; -1 leaves the system's.
+    /// `replica.socket.receive.buffer.bytes`; -1 keeps the system's default.
     pub socket_receive_buffer_bytes: i64,
-    /// What followers are sent of throttled partitions: `leader.replication.throttled.rate`.
+    /// The limit on bytes of throttled partitions for followers: `leader.replication.throttled.rate`.
     pub leader_throttle: ThrottleLimit,
-    /// What is fetched of throttled partitions: `follower.replication.throttled.rate`.
+    /// The limit on bytes fetched of throttled partitions: `follower.replication.throttled.rate`.
     pub follower_throttle: ThrottleLimit,
-    /// Followers learn at once what is committed, as consumers read from them (`replica.selector.class`).
+    /// Send followers a new high watermark at once, as consumers read from them (`replica.selector.class`).
     pub eager_high_watermark: bool,
 }
 
-/// How the connections to those brokers are secured, which are like a client's.
+/// The security of connections to other brokers, in the same terms as a client's.
 #[derive(Clone, Debug)]
 pub struct FetchSecurity {
-    /// `None`: nothing is encrypted.
+    /// `None`: not encrypted.
     pub tls: Option<Tls>,
-    /// `None`: nobody asks who this broker is.
+    /// `None`: without authentication.
     pub credentials: Option<Credentials>,
 }
 
 impl FetchSecurity {
-    /// Of a listener that encrypts nothing and asks nobody.
+    /// For a listener without encryption and authentication.
     pub const PLAINTEXT: Self = Self { tls: None, credentials: None };
 }
 
@@ -126,6 +125,6 @@ pub struct FetchSource {
     /// Its endpoint on the inter-broker listener.
     pub host: String,
     pub port: u16,
-    /// The epoch of its registration: a later one is another process.
+    /// The epoch of its registration: a later epoch is another process.
     pub broker_epoch: i64,
 }

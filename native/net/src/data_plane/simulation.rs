@@ -1,8 +1,8 @@
-//! A broker's data plane without sockets, threads and a clock of its own: the simulation of whole clusters drives it.
+//! A broker's data plane without sockets, threads and a clock of its own, driven by the simulation of whole clusters.
 //!
-//! Owns the hot path and the fetchers of one broker, and who waits. Frames come and go as bytes, time is an argument, and
-//! nothing happens between two calls. Must not know what the network between brokers does. Compiled by the feature
-//! `simulation` alone (docs/adr/0047).
+//! Owns the hot path and the fetchers of one broker, and the waiting requests. Frames are passed as bytes and time as an
+//! argument. Nothing happens between two calls. Must not know the simulated network between brokers. Compiled only with the
+//! feature `simulation` (docs/adr/0047).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -28,22 +28,22 @@ use pybroker_wire::ApiKey;
 use pybroker_wire::frame::{NewRequest, RequestHead, finish_request};
 use pybroker_wire::primitives::Malformed;
 
-/// By which all requests come.
+/// The listener of all requests.
 const LISTENER: &str = "PLAINTEXT";
 
 /// Bytes of the size in front of a frame, which simulated frames do not have.
 const SIZE: usize = 4;
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub enum Served {
-    /// The frame of the answer, from the correlation id on.
+    /// The response's frame, from the correlation id on.
     Answer(Vec<u8>),
-    /// It wants none.
+    /// The request has no response.
     Silent,
-    /// It waits under this number.
+    /// The request waits under this number.
     Waits(u64),
-    /// The connection is closed, and why.
+    /// The connection is closed, for this reason.
     Closed(String),
 }
 
@@ -53,27 +53,27 @@ enum Pending {
     Produce(Box<PendingProduce>),
 }
 
-/// See the module.
+/// The hot path and the fetchers of one simulated broker.
 #[derive(Debug)]
 pub struct SimulatedDataPlane {
     hot_path: HotPath,
     counters: Counters,
     fetchers: BTreeMap<BrokerId, ReplicaFetcher>,
-    /// Whom each partition follows.
+    /// The fetch state of each partition that this broker follows.
     followed: BTreeMap<PartitionKey, Following>,
     settings: FetcherSettings,
     waiting: BTreeMap<u64, Pending>,
-    /// Requests that are satisfied and not answered yet.
+    /// Requests that can complete and have no response yet.
     woken: BTreeSet<u64>,
     requests: u64,
-    /// Requests whose transactions' coordinators are asked, by number.
+    /// Requests that wait for their transactions' coordinators, by number.
     unverified: BTreeMap<u64, (Vec<u8>, Verification)>,
-    /// What is to be asked for them.
+    /// The queries for these coordinators.
     questions: Vec<(u64, TransactionAsked)>,
 }
 
 impl SimulatedDataPlane {
-    /// A data plane that follows nobody and has no table.
+    /// A data plane that follows no leader and has no topics.
     ///
     /// # Errors
     /// When the process has no file descriptor left.
@@ -116,13 +116,13 @@ impl SimulatedDataPlane {
         self.hot_path.wall_ms()
     }
 
-    /// Takes the epoch of the broker's registration.
+    /// Sets the epoch of the broker's registration.
     pub fn set_broker_epoch(&mut self, broker_epoch: i64) {
         self.settings.broker_epoch = broker_epoch;
         self.fetchers.values_mut().for_each(|fetcher| fetcher.set_settings(self.settings));
     }
 
-    /// Swaps the topics.
+    /// Replaces the topics.
     pub fn publish(&self, table: Arc<TopicTable>) {
         self.hot_path.table.store(table);
     }
@@ -132,12 +132,12 @@ impl SimulatedDataPlane {
         self.hot_path.events.drain(usize::MAX)
     }
 
-    /// Notes a request that is satisfied.
+    /// Records that a request can complete.
     pub fn wake(&mut self, waiter: Waiter) {
         self.woken.insert(waiter.request);
     }
 
-    /// The role of a partition may have changed: it is fetched as its role says.
+    /// Starts, changes or stops the fetching of a partition whose role may have changed.
     pub fn role_changed(&mut self, partition: &Arc<Partition>) {
         let key = (*partition.topic_id(), partition.index());
         let wanted = match &*partition.role() {
@@ -161,7 +161,7 @@ impl SimulatedDataPlane {
         self.followed.insert(key, following);
     }
 
-    /// The frame that is to be sent to a leader now; `None` where there is nothing to ask.
+    /// The next request frame for a leader; `None` if there is nothing to fetch.
     pub fn next_request(&mut self, leader: BrokerId) -> Option<Vec<u8>> {
         let now_ms = self.now_ms();
         let request = self.fetchers.get_mut(&leader)?.next_request(now_ms)?;
@@ -173,10 +173,10 @@ impl SimulatedDataPlane {
         Some(frame.split_off(SIZE))
     }
 
-    /// Takes a leader's answer.
+    /// Handles a leader's response.
     ///
     /// # Errors
-    /// When it is none: the connection is of no use then.
+    /// When the frame is not a valid response: the connection has to be closed.
     pub fn take_response(&mut self, leader: BrokerId, frame: &[u8]) -> Result<(), Malformed> {
         let now_ms = self.now_ms();
         let Some(fetcher) = self.fetchers.get_mut(&leader) else { return Ok(()) };
@@ -184,25 +184,25 @@ impl SimulatedDataPlane {
         fetcher.take_response(frame, now_ms, &mut listener)
     }
 
-    /// The connection to a leader is lost.
+    /// Handles a lost connection to a leader.
     pub fn disconnected(&mut self, leader: BrokerId) {
         if let Some(fetcher) = self.fetchers.get_mut(&leader) {
             fetcher.disconnected();
         }
     }
 
-    /// Works on a request of the hot path, whose frame has no size in front.
+    /// Evaluates a request of the hot path; its frame has no size prefix.
     pub fn serve(&mut self, frame: Vec<u8>) -> Served {
         self.requests += 1;
         self.evaluate(self.requests, frame, None)
     }
 
-    /// What coordinators of transactions are to be asked for requests that wait, since the last call.
+    /// The queries for transaction coordinators since the last call, by number of the request.
     pub fn questions(&mut self) -> Vec<(u64, TransactionAsked)> {
         std::mem::take(&mut self.questions)
     }
 
-    /// Goes on with a request whose transaction's coordinator has answered, or cannot.
+    /// Resumes a request whose transaction coordinator has responded, or has failed.
     pub fn verified(&mut self, number: u64, answers: Vec<Verified>) -> Served {
         let Some((frame, mut verification)) = self.unverified.remove(&number) else {
             return Served::Closed(format!("request {number} does not wait for a coordinator"));
@@ -252,7 +252,7 @@ impl SimulatedDataPlane {
         }
     }
 
-    /// The answers of requests that were satisfied since the last call, with their numbers.
+    /// The outcomes of requests that became able to complete since the last call, with their numbers.
     pub fn answers(&mut self) -> Vec<(u64, Served)> {
         std::mem::take(&mut self.woken)
             .into_iter()
@@ -260,7 +260,7 @@ impl SimulatedDataPlane {
             .collect()
     }
 
-    /// The answer of a request whose time is up; `None` where it is answered already.
+    /// The response of a request that has timed out; `None` if it has one already.
     pub fn expire(&mut self, number: u64) -> Option<Served> {
         self.complete(number, false)
     }
@@ -273,7 +273,7 @@ impl SimulatedDataPlane {
     fn complete(&mut self, number: u64, is_woken: bool) -> Option<Served> {
         let counters = self.counters.of(0);
         let response = match self.waiting.remove(&number)? {
-            // Who is woken was claimed by who wakes.
+            // A woken request has been claimed by the waker.
             Pending::Fetch(pending) => {
                 (is_woken || pending.claim()).then(|| pending.complete(&self.hot_path, LISTENER, counters))
             }
@@ -289,7 +289,7 @@ fn answer(response: &Response) -> Served {
     response.to_frame().map_or_else(|error| Served::Closed(error.to_string()), Served::Answer)
 }
 
-/// What a fetcher's answers bring about in a simulated broker.
+/// Receives the effects of a fetcher's responses in a simulated broker.
 struct Listener<'a> {
     events: &'a EventQueue,
     woken: &'a mut BTreeSet<u64>,
@@ -320,7 +320,7 @@ impl FollowerListener for Listener<'_> {
     }
 }
 
-/// `flush=group` has threads, which a simulation has not: its logs are not synced in groups.
+/// `flush=group` needs threads, which a simulation has not: its logs are not synced in groups.
 struct NoThreads;
 
 impl FlushListener for NoThreads {

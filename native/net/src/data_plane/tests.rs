@@ -1,4 +1,4 @@
-//! A whole data plane over a transport that does what sockets may do and seldom do.
+//! A whole data plane over a transport with rare but legal socket behaviour.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use support::{
 };
 
 impl DataPlane {
-    /// Hands the first processor a connection, as the acceptor does.
+    /// Gives the first processor a connection, as the acceptor does.
     fn place(&self, transport: Transport) {
         let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let listener: Arc<str> = "TEST".into();
@@ -43,7 +43,7 @@ impl DataPlane {
     }
 }
 
-/// A client's socket, and the broker's end of it.
+/// A client's socket, and the broker's socket of the same connection.
 fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -51,12 +51,12 @@ fn pair() -> (TcpStream, TcpStream) {
     (client, listener.accept().unwrap().0)
 }
 
-/// Values of which a batch is far larger than what is copied into an answer, so that its records leave by `send_file`.
+/// Values whose batch is larger than the copy limit of a response, so that its records are sent by `send_file`.
 fn large() -> Vec<String> {
     (0..40).map(|number| format!("{number:01000}")).collect()
 }
 
-/// Two batches in, out again as they lie and in an older format; all requests are sent before an answer is read.
+/// Sends two batches, and fetches them as stored and in an older format; all requests are sent before a response is read.
 fn exchange(plane: &Plane, client: &mut TcpStream, topic: &str) {
     let large = large();
     let large: Vec<&str> = large.iter().map(String::as_str).collect();
@@ -113,7 +113,7 @@ fn a_transport_that_fails_at_any_call_costs_its_connection_and_nothing_else() {
         let (mut client, server) = pair();
         plane.data_plane().place(Adversarial::over(server, 1 + u64::from(calls), 2000, Some(calls)));
         let _ = std::io::Write::write_all(&mut client, &fetch_request(2, "t", 0, 0, 1, 0));
-        // The broker may have closed by then.
+        // The broker may have closed the connection already.
         let _ = client.shutdown(std::net::Shutdown::Write);
         let mut received = Vec::new();
         let _ = std::io::Read::read_to_end(&mut client, &mut received);

@@ -1,4 +1,4 @@
-//! From meaning to Kafka's error codes: the one place of the hot path where a refusal becomes a number.
+//! Maps typed errors to Kafka's error codes. No other module of the hot path does so.
 
 use super::{HotPath, Outcome, Right, Unresolved};
 use crate::data_plane::events::Event;
@@ -12,15 +12,15 @@ fn unknown<'a>(table: &TopicTable, topics: impl Iterator<Item = &'a TopicRef>) -
     topics.filter(|topic| table.find(topic).is_none()).cloned().collect()
 }
 
-/// The outcome for a request with topics that the table lacks; `None` when there is none.
+/// The outcome for a request that names topics missing from the table; `None` if none is missing.
 pub fn unresolved<'a>(table: &TopicTable, topics: impl Iterator<Item = &'a TopicRef>) -> Option<Outcome> {
     let unknown = unknown(table, topics);
     let any = !unknown.is_empty();
     any.then(|| Outcome::Unresolved(Box::new(Unresolved { unknown, ..Unresolved::default() })))
 }
 
-/// The outcome for a request of which it is not known whether its client has `right` on all of its topics, and may write as
-/// its transactional id.
+/// The outcome for a request whose authorization is unknown: `right` on each of its topics, and Write on its transactional
+/// id.
 pub fn to_be_judged<'a>(
     table: &TopicTable,
     topics: impl Iterator<Item = &'a TopicRef> + Clone,
@@ -35,16 +35,16 @@ pub fn to_be_judged<'a>(
     Outcome::Unresolved(Box::new(Unresolved { unknown, judge, transactional_id, verify: None }))
 }
 
-/// The table, as clients of one listener see it.
+/// The topic table, and the listener whose endpoints responses contain.
 #[derive(Clone, Copy, Debug)]
 pub struct ListenerView<'a> {
     pub table: &'a TopicTable,
-    /// Its name.
+    /// The listener's name.
     pub listener: &'a str,
 }
 
 impl<'a> ListenerView<'a> {
-    /// Where the leaders are that an answer names, each once.
+    /// The endpoints of these leaders for the response, each once.
     pub fn endpoints(self, leaders: impl Iterator<Item = LeaderAndEpoch>) -> Vec<&'a BrokerEndpoint> {
         let mut ids: Vec<i32> = leaders.map(|leader| leader.id.0).collect();
         if ids.is_empty() {
@@ -69,7 +69,7 @@ pub fn slot_of<'a>(name: &TopicRef, topic: Option<&'a Topic>, index: i32) -> Res
     }
 }
 
-/// The answer for a partition without a replica to serve it here: its directory failed, or it lives elsewhere.
+/// The error for a partition without a replica to serve it here: its log directory failed, or this broker has no replica.
 pub fn not_here(slot: &PartitionSlot) -> (ErrorCode, Option<LeaderAndEpoch>) {
     if slot.offline {
         return (ErrorCode::KAFKA_STORAGE_ERROR, None);
@@ -77,7 +77,7 @@ pub fn not_here(slot: &PartitionSlot) -> (ErrorCode, Option<LeaderAndEpoch>) {
     (ErrorCode::NOT_LEADER_OR_FOLLOWER, Some(slot.current_leader()))
 }
 
-/// Why what was appended cannot be acknowledged; `None` when it may be.
+/// The error that prevents acknowledging an append; `None` if there is none.
 pub fn not_acknowledged(replica: &Partition, awaited: &Awaited) -> Option<ErrorCode> {
     match replica.standing(awaited) {
         Standing::Reached => None,
@@ -88,8 +88,8 @@ pub fn not_acknowledged(replica: &Partition, awaited: &Awaited) -> Option<ErrorC
     }
 }
 
-/// Whether an error is one that clients bring about every day, or that another metric counts: it says nothing of how the
-/// broker fares (Kafka's `ReplicaManager`, where it leaves `FailedProduceRequestsPerSec` and `FailedFetchRequestsPerSec` be).
+/// Whether clients cause this error in normal operation, or another metric counts it. Such an error is no sign of a broker
+/// problem (Kafka's `ReplicaManager` leaves it out of `FailedProduceRequestsPerSec` and `FailedFetchRequestsPerSec`).
 pub fn is_usual(error: ErrorCode) -> bool {
     matches!(
         error,
@@ -107,18 +107,18 @@ pub fn is_usual(error: ErrorCode) -> bool {
     )
 }
 
-/// Whether batches were refused for their size (`BytesRejectedPerSec`).
+/// Whether batches were rejected for their size (`BytesRejectedPerSec`).
 pub fn is_too_large(error: ErrorCode) -> bool {
     matches!(error, ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE)
 }
 
-/// The leader to return with an answer that says "not here" after it has waited (KIP-951).
+/// The leader to return with an error that this broker does not lead the partition, after the request has waited (KIP-951).
 pub fn leader_after(table: &TopicTable, topic: &TopicRef, answer: &ProducedPartition) -> Option<LeaderAndEpoch> {
     let slot = table.find(topic)?.slot(answer.index)?;
     (answer.error == ErrorCode::NOT_LEADER_OR_FOLLOWER).then(|| slot.current_leader())
 }
 
-/// Says in a Produce answer why nothing was appended.
+/// Sets the error of a Produce response whose append was rejected.
 pub fn not_appended(hot_path: &HotPath, partition: &Partition, refused: NotAppended, answer: &mut ProducedPartition) {
     let name = format!("{}-{}", partition.topic(), partition.index());
     match refused {
@@ -143,7 +143,7 @@ fn log_refused(hot_path: &HotPath, partition: &Partition, error: AppendError, an
     }
 }
 
-/// The code of a refused append; the control plane learns of what failed.
+/// The error code of a rejected append. Reports storage failures to the control plane.
 pub fn code_of(hot_path: &HotPath, partition: &Partition, error: &AppendError) -> ErrorCode {
     match error {
         AppendError::Invalid(invalid) => invalid_batch(invalid),
@@ -160,7 +160,7 @@ pub fn code_of(hot_path: &HotPath, partition: &Partition, error: &AppendError) -
             hot_path.events.push(Event::LogDirectoryFailed { directory, error });
             ErrorCode::KAFKA_STORAGE_ERROR
         }
-        // Clients retry it, as nothing was appended, and look for another leader meanwhile.
+        // Retriable: nothing was appended. Clients refresh their metadata meanwhile.
         AppendError::Exhausted { .. } => {
             hot_path.exhausted(&error.to_string());
             ErrorCode::KAFKA_STORAGE_ERROR
@@ -169,7 +169,7 @@ pub fn code_of(hot_path: &HotPath, partition: &Partition, error: &AppendError) -
     }
 }
 
-/// The code of what is wrong with a batch.
+/// The error code of an invalid batch.
 pub fn invalid_batch(invalid: &InvalidBatch) -> ErrorCode {
     match invalid {
         InvalidBatch::Corrupt(_) => ErrorCode::CORRUPT_MESSAGE,

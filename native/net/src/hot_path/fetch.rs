@@ -1,4 +1,4 @@
-//! Fetch, from the frame to the answer: at once when there is enough to say, else when there is.
+//! Fetch, from the frame to the response: at once when enough bytes are available, else when they arrive or the wait ends.
 
 use std::sync::Arc;
 
@@ -24,23 +24,23 @@ use pybroker_wire::ErrorCode;
 use pybroker_wire::fetch::{DivergingEpoch, FetchPartition, FetchRequest, FetchedPartition, names_by_id};
 use pybroker_wire::frame::RequestHead;
 
-/// First Fetch version whose clients know zstd (KIP-110).
+/// First Fetch version whose clients support zstd (KIP-110).
 const ZSTD_VERSION: i16 = 10;
 /// First Fetch version whose clients know KAFKA_STORAGE_ERROR (KIP-112).
 const STORAGE_ERROR_VERSION: i16 = 6;
 
 mod answer;
 
-/// What a fetch reads from.
+/// The partitions that a fetch reads.
 #[derive(Debug)]
 enum Source {
     /// The partitions of the request alone.
     Request(Vec<FetchPartition>),
-    /// The partitions of a session; `full` answers name every one of them.
+    /// The partitions of a session; a `full` response names every one of them.
     Session { session: Arc<Mutex<FetchSession>>, full: bool },
 }
 
-/// A fetch between its request and its answer.
+/// A fetch between its request and its response.
 #[derive(Debug)]
 pub struct PendingFetch {
     version: i16,
@@ -48,19 +48,19 @@ pub struct PendingFetch {
     max_wait_ms: u64,
     max_bytes: usize,
     fetched_by: FetchedBy,
-    /// The consumer's rack, where another broker is there.
+    /// The consumer's rack, if another broker is in it.
     rack: Option<Arc<str>>,
-    /// What it may not read.
+    /// The topics that the client may not read.
     refused: Refused,
     source: Source,
-    /// What counts for a consumer's quotas; replication has none.
+    /// The usage to record against the consumer's quotas; `None` for replication.
     metered: Option<Metered>,
-    /// What it waits as, once it waits, and where.
+    /// The entry in the purgatory, once the fetch waits. `registered` has the partitions that it waits for.
     waiting: Option<Arc<WaitingFetch>>,
     registered: Vec<Arc<Partition>>,
 }
 
-/// Reads what a Fetch asks for and answers it, or lets it wait.
+/// Reads the partitions of a Fetch and responds, or lets the fetch wait.
 pub fn handle(
     hot_path: &HotPath,
     asked: HotPathRequest<'_>,
@@ -82,7 +82,7 @@ pub fn handle(
         Ok(pending) => pending,
         Err(refused) => return Outcome::Answer(answer::refuse(head, refused, counters)),
     };
-    // No more is ever sent than the quota lets through: a client that waits for more would wait in vain.
+    // A response is never larger than the quota allows: a client that waits for more bytes would wait in vain.
     let min_bytes = min_bytes.min(i64::try_from(pending.max_bytes).unwrap_or(i64::MAX));
     let table = hot_path.table.load();
     let view = ListenerView { table: &table, listener };
@@ -96,7 +96,7 @@ pub fn handle(
         pending.max_wait_ms = pending.max_wait_ms.min(u64::try_from(wait_ms).unwrap_or(0).max(1));
     }
     pending.wait(&table, WaitingFetch::new(waiter, min_bytes - plan.bytes), &plan);
-    // What was appended between the plan and the registration has woken nobody.
+    // An append between the plan and the registration did not complete this fetch.
     let again = pending.plan(hot_path, &table, None);
     if (again.bytes > plan.bytes || again.failed) && again.enough(min_bytes) && pending.claim() {
         pending.leave();
@@ -106,7 +106,7 @@ pub fn handle(
     Outcome::Wait(Box::new(pending))
 }
 
-/// Judges what a fetch reads, the partitions of its session included; the outcome where the control plane has to look first.
+/// Authorizes a fetch, the partitions of its session included; the outcome if the control plane has to decide first.
 fn judge(
     hot_path: &HotPath,
     who: Option<Who>,
@@ -127,7 +127,7 @@ fn judge(
         Judged::Known(refused) if decided.is_some() => Ok(refused),
         Judged::Known(refused) => match errors::unresolved(&table, named) {
             None => Ok(refused),
-            // It comes back with a verdict, which has to be about the right as well: a broker's is not about topics.
+            // The retried request needs a decision about the right as well: the right of a broker is not about topics.
             Some(_) if who.is_some() => Err(errors::to_be_judged(&table, topics, right, None)),
             Some(unresolved) => Err(unresolved),
         },
@@ -135,7 +135,7 @@ fn judge(
     }
 }
 
-/// Finds or makes the session that a request speaks of (KIP-227).
+/// Finds or creates the fetch session of a request (KIP-227).
 fn begin(
     hot_path: &HotPath,
     head: &RequestHead,
@@ -150,7 +150,7 @@ fn begin(
     let by_id = names_by_id(head.api_version);
     let now = hot_path.wall_ms();
     let source = match (request.session_id, request.session_epoch) {
-        // Who may read nothing keeps no session, and drives out nobody's.
+        // A client that may read nothing gets no session and evicts no other session.
         (_, 0 | -1) if matches!(refused, Refused::Everything) => Source::Request(request.partitions),
         _ if matches!(refused, Refused::Everything) => return Err(SessionRefused::NotFound),
         (id, epoch @ (0 | -1)) => {
@@ -178,7 +178,7 @@ fn begin(
                 wake(before.waiter());
             }
             if is_empty {
-                // It has nothing to remember any more (Kafka's `FetchManager.newContext`).
+                // The session has no partitions left to remember (Kafka's `FetchManager.newContext`).
                 hot_path.sessions.end(owner, id);
                 Source::Request(Vec::new())
             } else {
@@ -194,7 +194,7 @@ fn begin(
         version: head.api_version,
         correlation_id: head.correlation_id,
         max_wait_ms: request.max_wait_ms.max(0) as u64,
-        // A follower's bound is a broker's own setting.
+        // A follower's limit is the setting of a broker, not of a client.
         max_bytes: if fetched_by.is_replica() {
             max_bytes
         } else {
@@ -211,12 +211,13 @@ fn begin(
 }
 
 impl PendingFetch {
-    /// How long it may wait.
+    /// The longest wait, ms.
     pub fn max_wait_ms(&self) -> u64 {
         self.max_wait_ms
     }
 
-    /// Memory that it takes while it waits: what a request names alone, as sessions have a bound of their own.
+    /// Memory that the fetch takes while it waits. The partitions of sessions are not counted: sessions have their own
+    /// limit.
     pub fn memory(&self) -> u64 {
         let named = match &self.source {
             Source::Request(partitions) => std::mem::size_of_val(partitions.as_slice()),
@@ -225,17 +226,18 @@ impl PendingFetch {
         (named + std::mem::size_of_val(self.registered.as_slice())) as u64
     }
 
-    /// Whether it has to say at once which session it begins: a follower whose partitions change meanwhile names it.
+    /// Whether the response has to return a new session's id at once: a follower names the session when its partitions
+    /// change.
     fn begins_follower_session(&self) -> bool {
         self.fetched_by.is_replica() && matches!(self.source, Source::Session { full: true, .. })
     }
 
-    /// Takes the right to answer it; see [`WaitingFetch::claim`].
+    /// Claims the right to respond; see [`WaitingFetch::claim`].
     pub fn claim(&self) -> bool {
         self.waiting.as_ref().is_some_and(|waiting| waiting.claim())
     }
 
-    /// Answers with what there is now.
+    /// Responds with the records available at this time.
     pub fn complete(mut self, hot_path: &HotPath, listener: &str, counters: &ThreadCounters) -> Response {
         let superseded = self.waiting.as_ref().is_some_and(|waiting| waiting.is_superseded());
         self.leave();
@@ -245,7 +247,7 @@ impl PendingFetch {
         self.answer(hot_path, ListenerView { table: &table, listener }, plan, counters)
     }
 
-    /// Ends it without an answer: its connection is gone.
+    /// Ends the fetch without a response: its connection has closed.
     pub fn abandon(mut self) {
         self.leave();
     }
@@ -265,7 +267,7 @@ impl PendingFetch {
         self.source.each(|place, partition, _| {
             let read = reads.next().filter(|read| read.place == place);
             if read.is_some_and(|read| read.throttled == Throttled::HeldBack) {
-                // What is appended brings it nothing.
+                // New records do not help: the throttle withholds them.
                 return;
             }
             let seen = read.map_or(-1, |read| read.end);
@@ -284,7 +286,7 @@ impl PendingFetch {
         self.waiting = Some(waiting);
     }
 
-    /// Notes what a follower's request says of its logs, once for each request.
+    /// Records the log offsets that a follower reports, once for each request.
     fn note_positions(&self, hot_path: &HotPath, table: &TopicTable, wake: &mut dyn FnMut(Waiter)) {
         if let FetchedBy::Replica(replica) = self.fetched_by
             && !matches!(self.refused, Refused::Everything)
@@ -294,8 +296,8 @@ impl PendingFetch {
         }
     }
 
-    /// Looks every partition up, without a change to a session. A session is read from where its last answer left off,
-    /// so that a busy partition does not starve the others. `counters`, where they are given, count what is looked up.
+    /// Plans the read of every partition, without a change to the session. A session starts after the partitions of its last
+    /// response, so that a busy partition does not starve the others. `counters`, if given, count the partitions read.
     fn plan(&self, hot_path: &HotPath, table: &TopicTable, counters: Option<&ThreadCounters>) -> Plan {
         let mut plan = Plan::nothing();
         self.source.each(|place, partition, sent| {
@@ -309,9 +311,9 @@ impl PendingFetch {
             if let Some(sent) = sent
                 && self.fetched_by.is_replica()
             {
-                // Consumers read from followers: these are not to learn late what is committed (KIP-392).
+                // Consumers read from followers (KIP-392): they need a new high watermark without delay.
                 let is_committed = sent.high_watermark < read.fetched.high_watermark;
-                // Who deletes records waits for followers to delete them.
+                // A DeleteRecords request waits until the followers have deleted the records.
                 let is_deleted = (0..read.fetched.log_start_offset).contains(&sent.log_start);
                 plan.failed |= is_deleted || (is_committed && hot_path.is_high_watermark_eager());
             }
@@ -320,7 +322,7 @@ impl PendingFetch {
         plan
     }
 
-    /// Plans the read of one partition; `taken` bytes of the answer are spoken for.
+    /// Plans the read of one partition; `taken` bytes of the response are already planned.
     fn read(
         &self,
         hot_path: &HotPath,
@@ -370,7 +372,7 @@ impl PendingFetch {
             Agreement::Unknown => return self.out_of_range(replica, place, fetched),
         }
         let offsets = Offset(partition.fetch_offset)..Offset(end);
-        // The first batch is given whole however large it is, so that a consumer always gets on (KIP-74).
+        // The first batch is returned whole however large it is, so that a consumer always makes progress (KIP-74).
         let planned = if self.fetched_by == FetchedBy::Consumer(Isolation::LastStable) {
             replica.plan_read_committed(offsets, wanted, taken == 0)
         } else {
@@ -394,8 +396,8 @@ impl PendingFetch {
         }
     }
 
-    /// An offset that is not there. A follower learns where this log begins and ends, so that it can go on
-    /// (docs/adr/0045).
+    /// The response for an offset out of range. A follower gets the start and end offset of this log, so that it can
+    /// continue (docs/adr/0045).
     fn out_of_range(&self, replica: &Partition, place: usize, mut fetched: FetchedPartition) -> Read {
         fetched.error = ErrorCode::OFFSET_OUT_OF_RANGE;
         (fetched.high_watermark, fetched.last_stable_offset, fetched.log_start_offset) = (-1, -1, -1);
@@ -407,14 +409,14 @@ impl PendingFetch {
         Read::nothing(place, fetched)
     }
 
-    /// The code of a read that failed, which is logged.
+    /// The error code of a failed read, which is logged.
     fn unreadable(&self, hot_path: &HotPath, replica: &Partition, offset: i64, error: &ReadError) -> ErrorCode {
         match error {
             ReadError::Corrupt { .. } => {
                 hot_path.unreadable(replica, offset, &error.to_string());
                 ErrorCode::CORRUPT_MESSAGE
             }
-            // Clients retry.
+            // Retriable.
             ReadError::Exhausted { .. } => {
                 hot_path.exhausted(&error.to_string());
                 self.storage_error()
@@ -423,7 +425,8 @@ impl PendingFetch {
         }
     }
 
-    /// The code of a failed directory: an older client that does not know it asks for metadata again for the other.
+    /// The error code of a failed log directory. An older client does not know KAFKA_STORAGE_ERROR: the other code makes it
+    /// refresh its metadata.
     fn storage_error(&self) -> ErrorCode {
         if self.version < STORAGE_ERROR_VERSION {
             ErrorCode::NOT_LEADER_OR_FOLLOWER
@@ -434,8 +437,7 @@ impl PendingFetch {
 }
 
 impl Source {
-    /// Visits the partitions in the order in which they are to be read, each with its place and, of a session, what was sent
-    /// last.
+    /// Visits the partitions in read order, each with its position and, in a session, the offsets last sent.
     fn each(&self, mut visit: impl FnMut(usize, &FetchPartition, Option<Sent>)) {
         match self {
             Source::Request(partitions) => partitions.iter().enumerate().for_each(|(place, p)| visit(place, p, None)),

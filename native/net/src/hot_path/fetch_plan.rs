@@ -1,6 +1,6 @@
-//! What a Fetch could be answered with now: the reads that are planned, and whether they are worth an answer.
+//! The planned response to a Fetch: its reads, and whether they are enough to respond.
 //!
-//! Owns no bytes: a read is a slice of a file. Must not know requests, nor how an answer is written.
+//! Owns no bytes: a read is a slice of a file. Must not know requests, nor how a response is written.
 
 use pybroker_replica::{FetchSession, Partition};
 use pybroker_storage::FileSlice;
@@ -8,46 +8,46 @@ use pybroker_storage::txn_index::AbortedTxn;
 use pybroker_wire::ErrorCode;
 use pybroker_wire::fetch::{AbortedTransaction, FetchedPartition};
 
-/// The offsets of a partition that a session was sent last.
+/// The offsets of a partition that a session sent last.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     pub high_watermark: i64,
     pub log_start: i64,
 }
 
-/// One partition's part of the answer, before it is written.
+/// The part of one partition in the response, before it is written.
 #[derive(Debug)]
 pub struct Read {
-    /// Its place among the source's partitions.
+    /// The partition's index in the source.
     pub place: usize,
-    /// Up to where there was something to read; -1 where nothing can be.
+    /// The end of the readable records; -1 if nothing can be read.
     pub end: i64,
     pub fetched: FetchedPartition,
     pub slice: Option<FileSlice>,
-    /// Its bytes are of a throttled replica; without them it waits for the throttle alone.
+    /// Whether the leader's throttle counts or withholds these bytes.
     pub throttled: Throttled,
-    /// The most that a batch of it may decompress to, where it has to be converted.
+    /// The most bytes that a batch may decompress to, if the records have to be converted.
     pub max_decompressed: usize,
 }
 
-/// What the leader's throttle has to do with a read.
+/// How the leader's throttle treats a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throttled {
     No,
-    /// What is sent counts.
+    /// The bytes sent count.
     Counted,
-    /// Nothing is sent for now.
+    /// Nothing is sent until the throttle permits.
     HeldBack,
 }
 
 impl Read {
-    /// Whether it has something to say that cannot wait.
+    /// Whether the partition has an error, a divergence or a preferred replica to return at once.
     pub fn is_urgent(&self) -> bool {
         let FetchedPartition { error, diverging, preferred_read_replica, .. } = &self.fetched;
         *error != ErrorCode::NONE || diverging.is_some() || preferred_read_replica.0 >= 0
     }
 
-    /// The same answer with records, and with the transactions that a `read_committed` reader leaves out.
+    /// The same response with records, and with the aborted transactions for a `read_committed` reader.
     pub fn with(mut self, slice: FileSlice, aborted: &[AbortedTxn]) -> Self {
         self.fetched.records = slice.len;
         let sent = aborted
@@ -58,47 +58,47 @@ impl Read {
         self
     }
 
-    /// An answer without records.
+    /// A partition's response without records.
     pub fn nothing(place: usize, fetched: FetchedPartition) -> Self {
         Self { place, end: -1, fetched, slice: None, throttled: Throttled::No, max_decompressed: 0 }
     }
 }
 
-/// What there is to answer, and what decides whether it is worth answering now.
+/// The planned reads, and whether they are enough to respond.
 #[derive(Debug)]
 pub struct Plan {
     pub reads: Vec<Read>,
     /// Bytes of records.
     pub bytes: i64,
-    /// Whether a partition has something to say that cannot wait.
+    /// Whether a partition has an error or another result to return at once.
     pub failed: bool,
 }
 
 impl Plan {
-    /// Without partitions.
+    /// A plan without partitions.
     pub fn nothing() -> Self {
         Self { reads: Vec::new(), bytes: 0, failed: false }
     }
 
-    /// Whether a partition's records are held back by the leader's throttle.
+    /// Whether the leader's throttle withholds the records of a partition.
     pub fn is_held_back(&self) -> bool {
         self.reads.iter().any(|read| read.throttled == Throttled::HeldBack)
     }
 
-    /// Whether it is to be answered now.
+    /// Whether to respond at once.
     pub fn enough(&self, min_bytes: i64) -> bool {
         self.failed || self.reads.is_empty() || self.bytes >= min_bytes
     }
 }
 
-/// Has an answer say how far a replica is committed, and where its log starts.
+/// Sets the high watermark and the log start offset of a partition's response.
 pub fn note_offsets(fetched: &mut FetchedPartition, replica: &Partition) {
     fetched.high_watermark = replica.high_watermark();
     fetched.last_stable_offset = replica.last_stable_offset();
     fetched.log_start_offset = replica.log().log_start_offset();
 }
 
-/// Whether a read is news to its session.
+/// Whether a read differs from what its session sent last.
 pub fn is_news(session: &FetchSession, read: &Read) -> bool {
     let fetched = &read.fetched;
     let Some(known) = session.partitions().get(read.place) else { return false };
@@ -108,14 +108,14 @@ pub fn is_news(session: &FetchSession, read: &Read) -> bool {
         || fetched.log_start_offset != known.sent_log_start
 }
 
-/// Notes in a session what it is sent.
+/// Records in a session the offsets that it sends.
 pub fn note_sent(session: &mut FetchSession, read: &Read) {
     let fetched = &read.fetched;
     if fetched.records > 0 {
         session.begin_after(read.place);
     }
     let Some(known) = session.partitions_mut().get_mut(read.place) else { return };
-    // What comes with an error, or with a log to be cut, is not taken: the next answer says it again.
+    // The receiver ignores the offsets that accompany an error or a divergence: the next response repeats them.
     let taken = !read.is_urgent();
     known.sent_high_watermark = if taken { fetched.high_watermark } else { -1 };
     known.sent_log_start = if taken { fetched.log_start_offset } else { -1 };

@@ -1,4 +1,4 @@
-//! Who fetches, and what that allows: a consumer reads what is committed from any replica, a follower all from its leader.
+//! The kinds of fetchers: a consumer reads committed records from any replica, a follower reads all records from its leader.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,14 +17,14 @@ use pybroker_wire::{ErrorCode, LeaderAndEpoch, TopicRef};
 /// First Fetch version by which consumers may read from a follower (KIP-392).
 const FIRST_VERSION_WITH_RACK: i16 = 11;
 
-/// A request that names more partitions than this is looked through for those that it names again: twenty bytes ask for
-/// some microseconds of work each.
+/// A request with more partitions than this is deduplicated: 20 bytes of request cost some microseconds for each repeated
+/// partition.
 const MANY: usize = 1_000;
 
-/// Stands for the replica that was asked.
+/// `preferred_read_replica` for: keep reading from this replica.
 const NO_REPLICA: BrokerId = BrokerId(-1);
 
-/// See the module.
+/// The client that fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchedBy {
     Consumer(Isolation),
@@ -32,7 +32,7 @@ pub enum FetchedBy {
 }
 
 impl FetchedBy {
-    /// As the request says.
+    /// The kind of fetcher that the request names.
     pub fn of(request: &FetchRequest<'_>) -> Self {
         if request.replica.id >= 0 {
             Self::Replica(request.replica)
@@ -43,7 +43,7 @@ impl FetchedBy {
         }
     }
 
-    /// How far it reads.
+    /// The isolation level.
     pub fn isolation(self) -> Isolation {
         match self {
             Self::Consumer(isolation) => isolation,
@@ -51,18 +51,18 @@ impl FetchedBy {
         }
     }
 
-    /// Whether it is another broker.
+    /// Whether the client is another broker.
     pub fn is_replica(self) -> bool {
         matches!(self, Self::Replica(_))
     }
 
-    /// Whose its session is.
+    /// The owner of the fetch session.
     pub fn session_owner(self) -> SessionOwner {
         if self.is_replica() { SessionOwner::Follower } else { SessionOwner::Consumer }
     }
 }
 
-/// An answer for a partition before anything is known of it.
+/// The response for a partition that has not been read.
 pub fn nothing_fetched(partition: &FetchPartition) -> FetchedPartition {
     FetchedPartition {
         topic: partition.topic.clone(),
@@ -79,7 +79,7 @@ pub fn nothing_fetched(partition: &FetchPartition) -> FetchedPartition {
     }
 }
 
-/// An error code, and the leader to return with it.
+/// An error code, and the leader to return with the error.
 pub type NotServed = (ErrorCode, Option<LeaderAndEpoch>);
 
 /// The topic of a partition.
@@ -90,7 +90,7 @@ pub fn topic_of<'a>(table: &'a TopicTable, partition: &FetchPartition) -> Result
     })
 }
 
-/// The replica that a partition is read from, or why there is none.
+/// The replica to read a partition from, or the error if there is none.
 pub fn locate<'a>(
     topic: &'a Topic,
     partition: &FetchPartition,
@@ -113,7 +113,7 @@ pub fn locate<'a>(
     if let FetchedBy::Replica(ReplicaState { id, .. }) = fetched_by
         && !replica.role().leader().is_some_and(|leader| leader.has_replica(BrokerId(id)))
     {
-        // With an epoch that is right the follower may know of a reassignment that this broker does not know of yet.
+        // An epoch in the request is the current one: the follower may know of a reassignment before this broker.
         let named = partition.leader_epoch.0 >= 0;
         let error = if named { ErrorCode::UNKNOWN_LEADER_EPOCH } else { ErrorCode::NOT_LEADER_OR_FOLLOWER };
         return Err((error, None));
@@ -121,7 +121,7 @@ pub fn locate<'a>(
     Ok(replica)
 }
 
-/// The replica that a consumer of another rack is to read a partition from, in place of the leader (KIP-392).
+/// The replica that a consumer in another rack should read from, in place of the leader (KIP-392).
 pub fn preferred_replica(
     hot_path: &HotPath,
     rack: &str,
@@ -133,8 +133,8 @@ pub fn preferred_replica(
     table.as_ref()?.preferred(role.leader()?, rack, Offset(asked.fetch_offset))
 }
 
-/// What the leader's throttle has to do with a read of bytes. A follower that is not in sync is sent nothing for now where
-/// followers were sent as much of throttled partitions as they may be (KIP-73).
+/// How the leader's throttle treats a read. A follower out of sync gets nothing while the throttle's limit is used up
+/// (KIP-73).
 pub fn throttled(hot_path: &HotPath, fetched_by: FetchedBy, replica: &Partition) -> Throttled {
     let FetchedBy::Replica(ReplicaState { id, .. }) = fetched_by else { return Throttled::No };
     if !replica.throttled().leader() {
@@ -148,7 +148,7 @@ pub fn throttled(hot_path: &HotPath, fetched_by: FetchedBy, replica: &Partition)
     }
 }
 
-/// The partitions of a large request, each once: where it was named first, as it was named last (Kafka's `fetchData`).
+/// The partitions of a large request, each once: at its first position, with its last values (Kafka's `fetchData`).
 pub fn deduplicated(named: Vec<FetchPartition>) -> Vec<FetchPartition> {
     if named.len() <= MANY {
         return named;
@@ -167,7 +167,7 @@ pub fn deduplicated(named: Vec<FetchPartition>) -> Vec<FetchPartition> {
     once
 }
 
-/// Notes where a follower's log ends, and has the control plane ask for the follower to be in sync where it is due.
+/// Records a follower's log end offset. Requests from the control plane that a caught-up follower join the in-sync replicas.
 pub fn note_positions(
     hot_path: &HotPath,
     table: &TopicTable,

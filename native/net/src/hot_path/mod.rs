@@ -1,6 +1,6 @@
-//! The hot path: Produce and Fetch from the frame to the answer, without leaving the thread.
+//! The hot path: Produce and Fetch from the frame to the response, without leaving the thread.
 //!
-//! Each API has its own file. What they share is here: which versions are served, and what can become of a request.
+//! Each API has its own file. This file has the parts that they share: the supported versions and the outcomes of a request.
 
 pub mod errors;
 mod fetch;
@@ -34,53 +34,53 @@ use pybroker_replica::{
 use pybroker_wire::frame::RequestHead;
 use pybroker_wire::{ApiKey, TopicRef};
 
-/// Produce versions that the hot path answers.
+/// Supported Produce versions.
 pub const PRODUCE_VERSIONS: RangeInclusive<i16> = 0..=13;
-/// Fetch versions that the hot path answers.
+/// Supported Fetch versions.
 pub const FETCH_VERSIONS: RangeInclusive<i16> = 0..=18;
 
-/// What the requests of all connections are worked on with.
+/// The state shared by the requests of all connections.
 #[derive(Debug)]
 pub struct HotPath {
-    /// The topics as last published.
+    /// The topics, as last published.
     pub table: ArcSwap<TopicTable>,
     /// Fetch sessions of all connections.
     pub sessions: FetchSessionCache,
-    /// Who syncs the logs whose appends are acknowledged together.
+    /// The threads that sync the logs of `flush=group`.
     pub group_flush: GroupFlush,
-    /// `fetch.max.bytes`: the most that one Fetch is answered with.
+    /// `fetch.max.bytes`: the most bytes in the response to one Fetch.
     pub fetch_max_bytes: usize,
-    /// How brokers replicate; none before the control plane has said it.
+    /// The replication settings; `None` before the control plane has set them.
     pub replication: ArcSwapOption<ReplicationSettings>,
-    /// What followers that are not in sync may be sent of throttled partitions.
+    /// The leader's limit on bytes of throttled partitions for followers out of sync.
     pub leader_throttle: ReplicationThrottle,
-    /// Where consumers are sent that are of another rack; none where the leader alone is read from.
+    /// The racks by which consumers are sent to followers; `None` if consumers read from the leader only.
     pub read_replicas: ArcSwapOption<ReadReplicas>,
-    /// What clients may do, as far as it is remembered; none without an authorizer, where everybody may do everything.
+    /// The cached authorization decisions; unset without an authorizer, when every client may do everything.
     pub rights: OnceLock<Rights>,
-    /// Whether no producer is asked for the transactions that its batches begin
+    /// Whether the transaction coordinator is not queried about transactions that batches begin
     /// (`transaction.partition.verification.enable=false`).
     pub unverified_transactions: AtomicBool,
-    /// What clients may use; none before the control plane has named a quota.
+    /// The quotas of clients; unset before the control plane has set a quota.
     pub quotas: OnceLock<Quotas>,
     /// The time of appends and fetch sessions.
     pub clock: Arc<Clock>,
-    /// The way up.
+    /// The events to the control plane.
     pub events: Arc<EventQueue>,
 }
 
 impl HotPath {
-    /// Whether followers learn at once what is committed.
+    /// Whether followers get a new high watermark at once.
     fn is_high_watermark_eager(&self) -> bool {
         self.replication.load().as_ref().is_some_and(|settings| settings.eager_high_watermark)
     }
 
-    /// Whether the coordinator of a transaction is asked before a partition takes part in it.
+    /// Whether the transaction coordinator is queried before a partition joins a transaction.
     fn verifies_transactions(&self) -> bool {
         !self.unverified_transactions.load(Ordering::Acquire)
     }
 
-    /// Judges a request that names topics; without an authorizer nothing is refused.
+    /// Authorizes a request that names topics; without an authorizer every topic is allowed.
     fn judge<'a>(
         &self,
         who: Option<Who>,
@@ -100,14 +100,14 @@ impl HotPath {
         self.clock.wall_ms()
     }
 
-    /// Reports that records cannot be read at an offset, as their file is damaged.
+    /// Reports that records at an offset cannot be read because their file is damaged.
     fn unreadable(&self, partition: &Partition, offset: i64, error: &str) {
         let (topic, index) = (partition.topic(), partition.index());
         let text = format!("partition {topic}-{index} cannot be read at offset {offset}: {error}");
         self.events.unreadable(self.clock.now(), text);
     }
 
-    /// Says that an operation ended for want of a descriptor or of memory.
+    /// Reports that an operation failed for lack of file descriptors or memory.
     fn exhausted(&self, error: &str) {
         self.events.exhausted(self.clock.now(), error);
     }
@@ -130,7 +130,7 @@ impl HotPathApi {
     }
 }
 
-/// Whether an API key stays on the hot path.
+/// The hot path's API for an API key; `None` for an API of the control plane.
 pub fn of(api_key: ApiKey) -> Option<HotPathApi> {
     match api_key {
         ApiKey::PRODUCE => Some(HotPathApi::Produce),
@@ -139,7 +139,7 @@ pub fn of(api_key: ApiKey) -> Option<HotPathApi> {
     }
 }
 
-/// Refuses a version that is not served; Kafka closes the connection then, as the answer's format is unknown.
+/// Rejects an unsupported version. The caller closes the connection, as Kafka does: the response's format is unknown.
 pub fn check_version(api: HotPathApi, version: i16) -> Result<(), String> {
     let served = match api {
         HotPathApi::Produce => PRODUCE_VERSIONS,
@@ -151,57 +151,57 @@ pub fn check_version(api: HotPathApi, version: i16) -> Result<(), String> {
     Err(format!("{api:?} version {version} is not served; {} to {} are", served.start(), served.end()))
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is answered.
+    /// Send the response.
     Answer(Response),
-    /// It is done and wants no answer (`acks=0`); its client is to wait all the same.
+    /// Complete without a response (`acks=0`); the client may be throttled all the same.
     Silent(Throttle),
-    /// It waits for data.
+    /// The fetch waits for data.
     Wait(Box<PendingFetch>),
-    /// It waits until what it appended may be acknowledged.
+    /// The produce waits until its appends may be acknowledged.
     WaitForAcknowledgement(Box<PendingProduce>),
-    /// It names topics that the table lacks, or that nobody has said whether its client may use, or it begins transactions in
-    /// partitions: Python looks at it once for each.
+    /// The control plane has to decide first: the request names topics missing from the table, needs authorization, or
+    /// begins transactions in partitions. The request is sent to Python once for each.
     Unresolved(Box<Unresolved>),
-    /// The connection has to be closed, and why.
+    /// Close the connection, for this reason.
     Close(String),
 }
 
-/// What Python is to look at.
+/// The open questions of a request for Python.
 #[derive(Debug, Default)]
 pub struct Unresolved {
-    /// Topics that the table lacks.
+    /// Topics missing from the table.
     pub unknown: Vec<TopicRef>,
-    /// The right that the client needs, and the topics on which; `None` where there is nothing to judge.
+    /// The right that the client needs, and on which topics; `None` if there is nothing to authorize.
     pub judge: Option<(Right, Vec<TopicRef>)>,
-    /// The transactional id that the client has to have the right to write as, where that is to be judged.
+    /// The transactional id that the client needs Write on; `None` if there is nothing to authorize.
     pub transactional_id: Option<String>,
-    /// What the coordinator of a transaction is to be asked, and what its answers are for. Then nothing else is looked at.
+    /// The query for the transaction coordinator, and the state for its response. The other fields are empty then.
     pub verify: Option<(TransactionAsked, Verification)>,
 }
 
-/// A request of the hot path whose head has been read.
+/// A request of the hot path whose header has been read.
 #[derive(Debug)]
 pub struct HotPathRequest<'a> {
     pub api: HotPathApi,
     pub head: &'a RequestHead,
     pub waiter: Waiter,
-    /// By which listener it came.
+    /// The listener of its connection.
     pub listener: &'a str,
-    /// Who asks; `None` where there is no authorizer that would be asked.
+    /// The client, as the authorizer knows it; `None` without an authorizer.
     pub who: Option<Who>,
-    /// What the control plane has said where it has looked already: topics still unknown are answered as unknown.
+    /// The control plane's decision on a retried request: topics still missing from the table are unknown.
     pub decided: Option<&'a Verdict>,
-    /// What the coordinator of its transaction has said where it was asked already.
+    /// The transaction coordinator's response, if the coordinator has been queried.
     pub verified: Option<&'a Verification>,
-    /// What of it counts for its client's quotas; `None` where it has none.
+    /// The usage to record against the client's quotas; `None` without quotas.
     pub metered: Option<Metered>,
 }
 
-/// Works on a request and its `frame`. `wake` is called with what an append satisfies; errors of the
-/// answer go to `counters`.
+/// Evaluates a request and its `frame`. Calls `wake` for each request that an append completes. Counts the errors of the
+/// response in `counters`.
 pub fn handle(
     hot_path: &HotPath,
     request: HotPathRequest<'_>,

@@ -1,4 +1,4 @@
-//! Produce, from the frame to the answer.
+//! Produce, from the frame to the response.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use pybroker_wire::frame::RequestHead;
 use pybroker_wire::produce::{ProduceRequest, ProducedPartition, write_response};
 use pybroker_wire::{ErrorCode, TopicRef};
 
-/// First Produce version that carries v2 batches, and them alone.
+/// First Produce version that accepts only v2 batches.
 const BATCH_VERSION: i16 = 3;
 /// First Produce version that may carry zstd.
 const ZSTD_VERSION: i16 = 7;
 
-/// A partition where what a Produce appended may not be acknowledged yet.
+/// A partition with an append that may not be acknowledged yet.
 #[derive(Debug)]
 struct Unacknowledged {
     topic: usize,
@@ -32,7 +32,7 @@ struct Unacknowledged {
     awaited: Awaited,
 }
 
-/// A Produce between its appends and its answer.
+/// A Produce between its appends and its response.
 #[derive(Debug)]
 pub struct PendingProduce {
     version: i16,
@@ -45,17 +45,17 @@ pub struct PendingProduce {
 }
 
 impl PendingProduce {
-    /// How long it may wait.
+    /// The longest wait, ms.
     pub fn max_wait_ms(&self) -> u64 {
         self.timeout_ms
     }
 
-    /// Takes the right to answer it; see [`WaitingProduce::claim`].
+    /// Claims the right to respond; see [`WaitingProduce::claim`].
     pub fn claim(&self) -> bool {
         self.waiting.claim()
     }
 
-    /// Answers with what may be acknowledged now; the rest failed, or its time is up.
+    /// Responds. Partitions that may not be acknowledged yet fail, or have timed out.
     pub fn complete(mut self, shared: &HotPath, listener: &str, counters: &ThreadCounters) -> Response {
         let table = shared.table.load();
         self.metered.iter_mut().for_each(Metered::resume);
@@ -84,12 +84,12 @@ fn count_error(counters: &ThreadCounters, error: ErrorCode) {
     }
 }
 
-/// How long the client of a Produce that is done is to wait.
+/// The throttle time of a completed Produce.
 fn throttle(shared: &HotPath, metered: Option<&Metered>) -> Throttle {
     metered.map_or(Throttle::default(), |metered| metered.produced(true, shared.clock.now()))
 }
 
-/// The answer of this version and correlation id.
+/// The response for this version and correlation id.
 fn answer(
     version: i16,
     correlation_id: i32,
@@ -106,8 +106,8 @@ fn answer(
     Response::finish(bytes, Vec::new()).muting(throttle)
 }
 
-/// Appends what a Produce carries and answers it, or lets it wait: with `acks=all` until that is committed, which an append
-/// to the only replica is at once, and under `flush=group` until it is durable.
+/// Appends the batches of a Produce and responds, or lets the request wait: with `acks=all` until they are committed, under
+/// `flush=group` until they are durable. An append to the only replica is committed at once.
 pub fn handle(
     shared: &HotPath,
     asked: HotPathRequest<'_>,
@@ -174,7 +174,7 @@ pub fn handle(
         let mut partitions = answered.iter().flat_map(|(_, partitions)| partitions);
         partitions.clone().for_each(|partition| count_error(counters, partition.error));
         return match partitions.find(|partition| partition.error != ErrorCode::NONE) {
-            // The producer wants no answer: a closed connection is the only way to report it (as Kafka does).
+            // The producer expects no response: only a closed connection reports the error (as in Kafka).
             Some(failed) => Outcome::Close(format!("Produce with acks=0 failed with error {}", failed.error)),
             None => Outcome::Silent(
                 metered.map_or(Throttle::default(), |metered| metered.produced(false, shared.clock.now())),
@@ -189,8 +189,8 @@ pub fn handle(
     Outcome::Answer(answer(head.api_version, head.correlation_id, view, &answered, throttle, counters))
 }
 
-/// What of a Produce its client may not write to, and what its batches are appended by; the outcome where the control plane
-/// has to look first.
+/// The topics of a Produce that its client may not write to, and the transaction check of its batches; the outcome if the
+/// control plane has to decide first.
 fn admit<'a>(
     shared: &HotPath,
     request: &ProduceRequest,
@@ -253,10 +253,10 @@ fn wait(
 /// First Produce version whose clients know KAFKA_STORAGE_ERROR (KIP-112).
 const STORAGE_ERROR_VERSION: i16 = 4;
 
-/// The replica where an append may not be acknowledged yet, and what it lacks.
+/// The replica of an append that may not be acknowledged yet, and the condition that it waits for.
 type Pending = (Arc<Partition>, Awaited);
 
-/// The answer for a partition that nothing has happened to.
+/// The initial response for a partition.
 fn untouched(index: i32) -> ProducedPartition {
     ProducedPartition {
         index,
@@ -270,24 +270,24 @@ fn untouched(index: i32) -> ProducedPartition {
     }
 }
 
-/// The answer for a partition of a topic that the client may not write to.
+/// The response for a partition of a topic that the client may not write to.
 fn not_allowed(index: i32) -> ProducedPartition {
     ProducedPartition { error: ErrorCode::TOPIC_AUTHORIZATION_FAILED, ..untouched(index) }
 }
 
-/// The answer for a partition of a coordinator's topic: what it loads is what it has written.
+/// The response for a partition of an internal topic: its coordinator loads only records that it has written.
 fn not_written_by_clients(index: i32, topic: &str) -> ProducedPartition {
     let error_message = Some(format!("Cannot append to internal topic {topic}"));
     ProducedPartition { error: ErrorCode::INVALID_TOPIC_EXCEPTION, error_message, ..untouched(index) }
 }
 
-/// The answer for a partition in which no transaction could begin.
+/// The response for a partition in which no transaction could begin.
 fn not_begun(version: i16, index: i32, (error, error_message): Refusal) -> ProducedPartition {
     ProducedPartition { error: known_to(version, error), error_message, ..untouched(index) }
 }
 
-/// Turns the error of a batch that is not verified into a retriable one where the leader epoch is later than at the first check: a
-/// change of leader with a truncation removes what was verified.
+/// Makes the error of an unverified batch retriable if the leader epoch has changed since the first check: a change of
+/// leader with a truncation removes the verification.
 fn retriable_after_leader_change(
     partition: &Partition,
     refused: NotAppended,
@@ -298,19 +298,19 @@ fn retriable_after_leader_change(
     if is_unverified && has_changed { NotAppended::NotLeader } else { refused }
 }
 
-/// What a Produce has for one partition.
+/// The records of a Produce for one partition.
 struct Sent<'a> {
     index: i32,
     records: Option<&'a mut [u8]>,
-    /// What a batch that begins a transaction needs.
+    /// The transaction check of the batch.
     check: TransactionCheck,
-    /// The leader epoch in which the transaction of the batch was checked first.
+    /// The leader epoch at the first check of the batch's transaction.
     checked_in: Option<LeaderEpoch>,
-    /// Where the topic is counted; `None` for one that is not known.
+    /// The topic's counters; `None` for an unknown topic.
     counted: Option<Counted<'a>>,
 }
 
-/// The answer for one partition.
+/// Appends to one partition; returns its part of the response.
 fn produce(
     shared: &HotPath,
     request: &ProduceRequest,
@@ -346,13 +346,13 @@ fn produce(
     (answer, awaited.map(|awaited| (Arc::clone(partition), awaited)))
 }
 
-/// An older client gets another error than that of a failed directory, so that it asks for metadata again, as in Kafka.
+/// Replaces KAFKA_STORAGE_ERROR for an older client, so that it refreshes its metadata, as in Kafka.
 fn known_to(version: i16, error: ErrorCode) -> ErrorCode {
     let unknown = error == ErrorCode::KAFKA_STORAGE_ERROR && version < STORAGE_ERROR_VERSION;
     if unknown { ErrorCode::NOT_LEADER_OR_FOLLOWER } else { error }
 }
 
-/// What the request's version allows its records to be: from version 3 on one v2 batch a partition (KIP-98), and zstd
+/// Checks the records against the request's version: from version 3 on one v2 batch for each partition (KIP-98), and zstd
 /// from version 7 on (KIP-110).
 fn check_shape(sent: &SentRecords<'_>, version: i16) -> Result<(), (ErrorCode, String)> {
     if version >= BATCH_VERSION && (sent.old_format().is_some() || sent.headers().len() != 1) {
@@ -366,7 +366,7 @@ fn check_shape(sent: &SentRecords<'_>, version: i16) -> Result<(), (ErrorCode, S
     Ok(())
 }
 
-/// Finds the batches in what was sent, and checks that the request's version allows them.
+/// Parses the batches of a partition, and checks that the request's version allows them.
 fn find(records: &mut [u8], version: i16) -> Result<SentRecords<'_>, (ErrorCode, String)> {
     let refused = |invalid: InvalidBatch| (errors::invalid_batch(&invalid), invalid.to_string());
     let sent = SentRecords::find(records).map_err(refused)?;
@@ -374,7 +374,8 @@ fn find(records: &mut [u8], version: i16) -> Result<SentRecords<'_>, (ErrorCode,
     Ok(sent)
 }
 
-/// Appends, and returns what has to come before that is acknowledged; `None` for nothing, or when it was refused.
+/// Appends, and returns the condition for the acknowledgement; `None` if there is no condition, or if the append was
+/// rejected.
 fn append(
     shared: &HotPath,
     request: &ProduceRequest,
@@ -393,7 +394,7 @@ fn append(
         }
     };
     if sent.is_empty() {
-        // Before version 3 nothing is no mistake; there is no offset to return (Kafka's `LogAppendInfo`).
+        // Before version 3 an empty record set is no error. There is no offset to return (Kafka's `LogAppendInfo`).
         return None;
     }
     match partition.append_sent(sent, request.acks == -1, shared.wall_ms(), check, wake) {

@@ -1,9 +1,9 @@
-//! What clients may do to topics, as the control plane has decided it: what every Produce and Fetch asks where there is an
-//! authorizer (docs/adr/0059).
+//! Cached authorization decisions of the control plane. Every Produce and Fetch consults them if there is an authorizer
+//! (docs/adr/0059).
 //!
-//! Owns decisions that are remembered, each in 63 bits of a keyed hash over who asks, for what, of which topic, by which
-//! version of the rules, and one bit that is the answer. A new version makes all of them unknown. Must not know rules: what is
-//! not remembered is asked of the control plane. A lookup takes no lock.
+//! A cache entry is 63 bits of a keyed hash over the client, the operation, the topic and the version of the rules, and one
+//! bit for allowed. A new version of the rules invalidates all entries. Must not know rules: the control plane decides on a
+//! cache miss. A lookup takes no lock.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -14,13 +14,13 @@ use crate::connection::identity::Identity;
 use pybroker_replica::TopicTable;
 use pybroker_wire::{TopicId, TopicRef};
 
-/// Decisions that take memory together: 4 KiB.
+/// Entries that are allocated together: 4 KiB.
 const PAGE: usize = 512;
-/// Slots of a set (a set-associative cache): those that one decision may be in, 64 bytes together. Where two slots of three
-/// are taken, one decision in thirty finds its set full.
+/// Slots of a set (a set-associative cache), 64 bytes together: an entry may be in any slot of its set. With two thirds of
+/// the slots filled, one entry in thirty finds its set full.
 const WAYS: usize = 8;
 
-/// Stands for the cluster where a topic's id would stand.
+/// Topic id that means the cluster.
 pub const CLUSTER: TopicId = [0; 16];
 
 /// An operation, numbered as Kafka's `AclOperation`.
@@ -37,12 +37,12 @@ pub enum Right {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Who(u64, u64);
 
-/// What the control plane says of an unresolved request. Without an authorizer nobody reads it.
+/// The control plane's decision on an unresolved request. Ignored without an authorizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// The topics that the client may use, as the request names them, or [`CLUSTER`]; it may use no other.
+    /// The topics that the client may use, as the request names them, or [`CLUSTER`]. All others are denied.
     pub allowed: HashSet<TopicRef>,
-    /// The version of the rules by which that was decided; 0: it is not to be remembered.
+    /// The version of the rules that the decision used; 0: do not cache the decision.
     pub version: u64,
     /// Whether the client may write as the transactional id of the request.
     pub transactional_id: bool,
@@ -58,7 +58,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// Whether a topic is among them.
+    /// Whether a topic is refused.
     pub fn contains(&self, topic: &TopicRef) -> bool {
         match self {
             Self::Nothing => false,
@@ -68,7 +68,7 @@ impl Refused {
     }
 }
 
-/// The decisions that are remembered.
+/// The cache of decisions.
 #[derive(Debug)]
 pub struct Rights {
     pages: Box<[OnceLock<Box<[AtomicU64]>>]>,
@@ -77,7 +77,7 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// Remembers up to about `decisions`; memory is taken as they come, 8 bytes for each.
+    /// A cache of about `decisions` entries. Memory is allocated as entries arrive, 8 bytes for each.
     pub fn new(decisions: usize, version: u64) -> Self {
         let pages = (0..decisions.div_ceil(PAGE).max(1)).map(|_| OnceLock::new()).collect();
         Self { pages, version: AtomicU64::new(version), keys: [RandomState::new(), RandomState::new()] }
@@ -88,18 +88,18 @@ impl Rights {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Puts another version of the rules in force: what was decided by others counts no longer.
+    /// Sets the version of the rules. Entries of other versions do not match any more.
     pub fn set_version(&self, version: u64) {
         self.version.store(version, Ordering::Release);
     }
 
-    /// A client by what decisions are remembered of it.
+    /// The cache key of a client.
     pub fn who(&self, identity: Option<&Identity>, host: std::net::IpAddr) -> Who {
         let client = (identity, host);
         Who(self.keys[0].hash_one(client), self.keys[1].hash_one(client))
     }
 
-    /// Whether a client has a right on a topic; `None`: that is to be decided.
+    /// Whether a client has a right on a topic; `None` if the decision is not cached.
     pub fn known(&self, who: Who, right: Right, topic: &TopicId, version: u64) -> Option<bool> {
         let (page, at, entry) = self.place(who, right, topic, version);
         let set = page.get()?.get(set_of(at)..set_of(at) + WAYS)?;
@@ -107,34 +107,34 @@ impl Rights {
         found.map(|found| found & 1 == 1)
     }
 
-    /// Remembers a decision, in place of another where there is no room.
+    /// Caches a decision. Replaces another entry of a full set.
     pub fn note(&self, who: Who, right: Right, topic: &TopicId, version: u64, allowed: bool) {
         let (page, at, entry) = self.place(who, right, topic, version);
         let page = page.get_or_init(|| (0..PAGE).map(|_| AtomicU64::new(0)).collect());
         let set = &page[set_of(at)..set_of(at) + WAYS];
         let position = |wanted: &dyn Fn(u64) -> bool| set.iter().position(|one| wanted(one.load(Ordering::Relaxed)));
-        // The decision itself first, so that it never stands in two places.
+        // An entry with the same hash is replaced first, so that no entry is in two slots.
         let free = position(&|known| known | 1 == entry).or_else(|| position(&|known| known == 0));
         set[free.unwrap_or(at % WAYS)].store(entry - u64::from(!allowed), Ordering::Relaxed);
     }
 
-    /// As [`Rights::known`], of the right to write as a transactional id.
+    /// As [`Rights::known`], for Write on a transactional id.
     pub fn known_id(&self, who: Who, id: &str, version: u64) -> Option<bool> {
         self.known(who, Right::WriteAs, &self.place_of(id), version)
     }
 
-    /// As [`Rights::note`], of the right to write as a transactional id.
+    /// As [`Rights::note`], for Write on a transactional id.
     pub fn note_id(&self, who: Who, id: &str, version: u64, allowed: bool) {
         self.note(who, Right::WriteAs, &self.place_of(id), version, allowed);
     }
 
-    /// What stands for a transactional id where a topic's id would stand.
+    /// The hash that replaces the topic id in the entry of a transactional id.
     fn place_of(&self, id: &str) -> TopicId {
         let [high, low] = [&self.keys[0], &self.keys[1]].map(|key| key.hash_one(id));
         (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
     }
 
-    /// Where a decision is, and what it looks like if it is that it is allowed: odd, and never 0 when it is not.
+    /// The slot of an entry, and the value of the entry for allowed: odd, and not 0 if its last bit is cleared for denied.
     fn place(
         &self,
         who: Who,
@@ -143,7 +143,7 @@ impl Rights {
         version: u64,
     ) -> (&OnceLock<Box<[AtomicU64]>>, usize, u64) {
         let entry = self.keys[0].hash_one((who, right as u8, topic, version)) | 3;
-        // Which place is taken is no secret: a client that aims at one drives out a decision, which is taken again.
+        // The slot needs no secret hash: a client that aims at a slot only evicts an entry, which is decided again.
         let (high, low) = topic.split_at(8);
         let word = |half: &[u8]| half.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
         let mixed = (who.1 ^ word(high).rotate_left(32) ^ word(low) ^ right as u64 ^ version.rotate_left(17))
@@ -153,18 +153,18 @@ impl Rights {
     }
 }
 
-/// Where the set begins that slot `at` is in.
+/// The first slot of the set that contains slot `at`.
 fn set_of(at: usize) -> usize {
     at & !(WAYS - 1)
 }
 
-/// What is known of a request's topics, or which of them the control plane has to judge.
+/// The decisions on a request's topics, or the topics that the control plane has to decide on.
 pub enum Judged {
     Known(Refused),
     Unknown,
 }
 
-/// Judges a request that names topics, by what is remembered or by the verdict that it has come back with.
+/// Authorizes a request that names topics, by the cache or by the control plane's decision.
 pub fn judge<'a>(
     rights: &Rights,
     who: Who,
@@ -187,7 +187,7 @@ pub fn judge<'a>(
     let mut refused = HashSet::new();
     let mut last = None;
     for topic in topics {
-        // Partitions of a topic stand together.
+        // Partitions of a topic are adjacent.
         if last == Some(topic) {
             continue;
         }

@@ -1,8 +1,8 @@
-//! Produces of transactions: what has to be known before their batches are appended (KIP-890).
+//! Transactional Produces: the checks before their batches are appended (KIP-890).
 //!
-//! Owns which partitions of a Produce would begin a transaction, for these the transaction's coordinator is asked: the
-//! request goes up once, with what the control plane needs to ask, and comes back with an answer for each of them. A batch
-//! of a transaction that is open in its partition asks nobody. Must not know who coordinates.
+//! Finds the partitions of a Produce whose batches begin a transaction. The transaction coordinator has to verify them: the
+//! request is sent to the control plane once, and is retried with a result for each partition. A batch of a transaction
+//! already open in its partition needs no verification. Must not know which broker coordinates.
 
 use super::rights::{Refused, Verdict, Who};
 use super::{HotPath, Outcome, Unresolved, errors};
@@ -13,30 +13,30 @@ use pybroker_storage::{BeginningTransaction, TransactionCheck, TransactionalIdHa
 use pybroker_wire::ErrorCode;
 use pybroker_wire::produce::ProduceRequest;
 
-/// First Produce version whose clients have partitions added to their transactions by what they send.
+/// First Produce version whose batches add their partitions to the transaction implicitly.
 const ADDS_PARTITIONS_VERSION: i16 = 12;
-/// Where the attributes stand in a batch, and the bit of those of transactions.
+/// Offset of the attributes in a batch, and the bit for transactional.
 const ATTRIBUTES_AT: usize = 22;
 const TRANSACTIONAL: u8 = 0x10;
-/// Where the format stands, and the one that has transactions.
+/// Offset of the magic byte in a batch, and the first format with transactions.
 const MAGIC_AT: usize = 16;
 const MAGIC: u8 = 2;
 
-/// What a Produce is appended by.
+/// The transaction check of a Produce.
 #[derive(Debug)]
 pub enum Transaction<'a> {
-    /// Nothing is of a transaction, or nothing begins one.
+    /// No batch is transactional, or none begins a transaction.
     NoneBegins(FirstCheck),
-    /// Nobody verifies.
+    /// Verification is disabled.
     Unchecked(FirstCheck),
-    /// Some partitions were verified.
+    /// The coordinator has verified some partitions.
     Verified(&'a Verification),
-    /// Nothing is appended.
+    /// All partitions are rejected.
     Refused(ErrorCode, &'static str),
 }
 
 impl Transaction<'_> {
-    /// What a batch is appended by, or why it is not.
+    /// The check to append a batch with, or the error of its rejection.
     pub fn check(&self, place: Place) -> Result<TransactionCheck, Refusal> {
         match self {
             Self::NoneBegins(first) => first.at(place).map(|()| TransactionCheck::Guarded(None)),
@@ -52,7 +52,7 @@ impl Transaction<'_> {
 }
 
 impl Transaction<'_> {
-    /// The leader epoch in which a partition was checked first; `None` where this broker did not lead the partition.
+    /// The leader epoch at the first check of a partition; `None` if this broker was not its leader.
     pub fn epoch(&self, place: Place) -> Option<LeaderEpoch> {
         match self {
             Self::NoneBegins(first) | Self::Unchecked(first) => first.epoch(place),
@@ -62,18 +62,18 @@ impl Transaction<'_> {
     }
 }
 
-/// Whether some batch of a Produce is of a transaction.
+/// Whether a Produce has a transactional batch.
 pub fn has_transactional(request: &ProduceRequest, frame: &[u8]) -> bool {
     let mut records = request.topics.iter().flat_map(|topic| &topic.partitions).filter_map(|(_, at)| at.clone());
     records.any(|at| is_transactional(&frame[at]))
 }
 
-/// Whether the first batch is; what is too short for one, or of another format, is none.
+/// Whether the first batch is transactional. Records that are too short for a batch, or of another format, are not.
 fn is_transactional(records: &[u8]) -> bool {
     records.len() >= HEADER_LEN && records[MAGIC_AT] == MAGIC && records[ATTRIBUTES_AT] & TRANSACTIONAL != 0
 }
 
-/// What is known of the client's right to the transactional id of a Produce of a transaction.
+/// The authorization of the client on the transactional id of a Produce.
 pub fn judge(hot_path: &HotPath, who: Option<Who>, request: &ProduceRequest, decided: Option<&Verdict>) -> IdRight {
     let Some(id) = &request.transactional_id else { return IdRight::Refused };
     let (Some(who), Some(rights)) = (who, hot_path.rights.get()) else { return IdRight::Granted };
@@ -93,7 +93,7 @@ pub fn judge(hot_path: &HotPath, who: Option<Who>, request: &ProduceRequest, dec
     }
 }
 
-/// A client's right to write as a transactional id.
+/// Whether a client has Write on a transactional id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdRight {
     Granted,
@@ -101,14 +101,14 @@ pub enum IdRight {
     Unknown,
 }
 
-/// A Produce of a transaction, and the frame that has its batches.
+/// A transactional Produce, and the frame with its batches.
 #[derive(Clone, Copy, Debug)]
 pub struct SentTransaction<'a> {
     pub request: &'a ProduceRequest,
     pub frame: &'a [u8],
 }
 
-/// What the partitions of a Produce of a transaction are appended by; the outcome where the coordinator is to be asked first.
+/// The transaction check of a transactional Produce; the outcome if the coordinator has to be queried first.
 pub fn begin<'a>(
     hot_path: &HotPath,
     sent: &SentTransaction<'_>,
@@ -137,7 +137,7 @@ pub fn begin<'a>(
             let records = records.clone().map_or(&[][..], |at| &frame[at]);
             let header =
                 BatchHeader::parse(records).ok().filter(|header| is_transactional(records) && header.has_producer_id());
-            // Anything but one whole batch is refused when it is appended, and begins nothing.
+            // The append rejects anything but one whole batch: it begins no transaction.
             let Some(header) = header.filter(|header| header.size() == records.len()) else { continue };
             let slot = match errors::slot_of(&topic.topic, found, *index) {
                 Ok(slot) => slot,

@@ -1,4 +1,4 @@
-//! Answering: what the control plane has decided, and answers on their way out.
+//! Responding: the control plane's responses, and writing queued responses.
 
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -28,8 +28,8 @@ impl Processor {
         self.settle(&mut connection, done);
     }
 
-    /// Answers a request and ends its connection: what its client has sent behind the request is not looked at, and
-    /// what waits before it is answered with what there is.
+    /// Responds to a request and ends its connection: later requests of its client are dropped, and earlier requests that
+    /// wait are completed with the data available.
     pub(super) fn answer_last(&mut self, to: Waiter, payload: &[u8]) {
         if let Some(open) = self.reactor.open.get(to.connection) {
             open.lock().closing = Some(Closing::WhenAnswered);
@@ -52,7 +52,7 @@ impl Processor {
         }
     }
 
-    /// Leaves a connection with the interest it now has, or ends it.
+    /// Completes work on a connection: writes its responses and sets its epoll interest, or ends the connection.
     pub(super) fn settle(&mut self, connection: &mut Connection, done: Result<(), End>) {
         match done.and_then(|()| self.write(connection)) {
             Ok(()) if !connection.finished() => {
@@ -67,7 +67,7 @@ impl Processor {
         connection.now_ns = 0;
     }
 
-    /// Writes what is queued, and counts the times of the answers that have left.
+    /// Writes queued responses, and records the times of those that were sent.
     pub(super) fn send(&self, connection: &mut Connection, now_ms: u64) -> Result<(), Errno> {
         let written = connection.write(now_ms);
         if connection.has_sent() {
@@ -79,7 +79,7 @@ impl Processor {
         written
     }
 
-    /// Writes what is queued, goes on with frames that waited for that, and sets the events that epoll reports.
+    /// Writes queued responses, resumes frames that waited for them, and sets the epoll interest.
     fn write(&mut self, connection: &mut Connection) -> Result<(), End> {
         loop {
             if !connection.blocked {
@@ -87,8 +87,8 @@ impl Processor {
                 self.send(connection, now_ms)?;
             }
             self.work(connection)?;
-            // Answers of frames that had waited for room have to be written too: a connection that is paused with room
-            // in its socket would never be looked at again.
+            // Responses to frames that had waited for memory have to be written too: epoll would never report a paused
+            // connection whose socket is writable.
             if connection.blocked || connection.out_bytes() == 0 {
                 break;
             }
@@ -110,7 +110,7 @@ impl Processor {
         Ok(())
     }
 
-    /// Goes on with what another processor has begun to write.
+    /// Continues a write that another thread has begun.
     pub(super) fn settle_written(&mut self, number: u64) {
         let Some(open) = self.reactor.open.get(number) else { return };
         self.settle(&mut open.lock(), Ok(()));

@@ -1,4 +1,4 @@
-//! Ending: one connection, those that hold too much memory, all of them.
+//! Ending connections: one, those that use too much memory, or all.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use crate::hot_path::HotPathApi;
 use pybroker_replica::Waiter;
 
 impl Processor {
-    /// Drops a connection and everything that waits for it.
+    /// Removes a connection and all its waiting requests.
     pub(super) fn end(&mut self, connection: &mut Connection, why: End) {
         let number = connection.number;
         self.reactor.open.remove(number);
@@ -19,7 +19,7 @@ impl Processor {
             if let Some(line) = self.reactor.refusals.line(peer, &why, self.reactor.clock.now()) {
                 self.reactor.events.line(Level::Warning, line);
             }
-            // What was answered before still leaves, as far as the socket takes it at once.
+            // Earlier responses are still sent, as far as the socket takes them at once.
             let _ = self.send(connection, self.reactor.clock.now());
         }
         if connection.has_control_in_work() {
@@ -40,12 +40,12 @@ impl Processor {
             self.reactor.events.push(Event::ConnectionClosed { connection: number });
         }
         connection.accepted.transport.end();
-        // The socket closes when the last holder of the connection lets go; nothing is to be seen of it before that.
+        // The socket closes when the last reference to the connection is dropped. Until then epoll must not report it.
         connection.accepted.transport.unwatch(&self.epoll);
         self.reactor.room.give_back(&connection.accepted.listener, connection.accepted.peer.ip());
     }
 
-    /// Ends a request that is not answered, as its connection has ended.
+    /// Ends a request without a response: its connection has ended.
     fn drop_request(&self, slot: Slot) {
         let api_key = match slot {
             Slot::Ready(_) => return,
@@ -71,7 +71,7 @@ impl Processor {
         self.settle(&mut connection, Ok(()));
     }
 
-    /// Answers waiting fetches with what there is, and lets connections without work go.
+    /// Completes waiting fetches with the data available, and closes idle connections.
     pub(super) fn stop(&mut self, grace_ms: u64) {
         self.stop_at = Some(self.reactor.clock.now() + grace_ms);
         for number in self.reactor.open.numbers(self.index) {
@@ -79,7 +79,8 @@ impl Processor {
         }
     }
 
-    /// Answers waiting fetches of a connection with what there is, and lets it go when all that it has in work is answered.
+    /// Completes the waiting fetches of a connection with the data available, and closes it when its requests in work are
+    /// answered.
     pub(super) fn close_when_answered(&mut self, number: u64) {
         let Some(open) = self.reactor.open.get(number) else { return };
         let waiting = open.lock().waiting_requests();
@@ -94,7 +95,7 @@ impl Processor {
         }
     }
 
-    /// Lets the connections of a listener go that was closed; those of another with the same name stay.
+    /// Closes the connections of a closed listener; those of another listener with the same name stay.
     pub(super) fn close_listener(&mut self, name: &Arc<str>) {
         for number in self.reactor.open.numbers(self.index) {
             let came_by = self.reactor.open.get(number).map(|open| Arc::clone(&open.lock().accepted.listener));
@@ -111,8 +112,8 @@ impl Processor {
         }
     }
 
-    /// Closes own connections, those first that hold most memory in unread answers, until all answers take no more than
-    /// they may.
+    /// Closes connections of this processor, those with most memory in unread responses first, until the memory of all
+    /// responses is below its limit.
     pub(super) fn shed(&mut self) {
         let limit = self.reactor.settings.queued_response_bytes;
         if self.reactor.response_memory.load(Ordering::Relaxed) <= limit {
@@ -134,7 +135,7 @@ impl Processor {
         }
     }
 
-    /// Ends every connection at once.
+    /// Closes every connection at once.
     pub(super) fn close_all(&mut self) {
         for number in self.reactor.open.numbers(self.index) {
             let Some(open) = self.reactor.open.get(number) else { continue };

@@ -1,4 +1,4 @@
-//! Quotas of a connection's client: the control plane asked about it, and the connection muted where it is to wait.
+//! The quotas of a connection's client: requesting them from the control plane, and muting the connection.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::quota::{ClientLimits, Quotas};
 use pybroker_wire::frame::RequestHead;
 
 impl Processor {
-    /// Whether the quotas of a request's client are known; if not, the frame stays in the input buffer until the control
-    /// plane has said them. Who has proved nothing yet has none, nor have brokers at the listeners of controllers.
+    /// Whether the quotas of a request's client are known. If not, the frame stays in the input buffer until the control
+    /// plane has set them. Unauthenticated clients have no quotas, nor have brokers at controllers' listeners.
     pub(super) fn is_metered(
         &self,
         quotas: &Quotas,
@@ -38,7 +38,7 @@ impl Processor {
         knows
     }
 
-    /// Goes on with a connection of whose client the quotas are known now.
+    /// Resumes a connection after its client's quotas have been set.
     pub(super) fn quotas_said(&mut self, number: u64, version: u64, limits: &ClientLimits) {
         let reactor = Arc::clone(&self.reactor);
         let Some(quotas) = reactor.hot_path.quotas.get() else { return };
@@ -50,21 +50,21 @@ impl Processor {
         }
     }
 
-    /// Sets the timer that ends a mute, where one has begun.
+    /// Sets the timer that ends a mute, if one has begun.
     pub(super) fn time_mute(&mut self, connection: &mut Connection) {
         if let Some(until) = connection.metering.take_timer() {
             self.deadlines.insert(until, Deadline::Muted(connection.number));
         }
     }
 
-    /// Goes on with a connection whose client has waited as long as it was to.
+    /// Resumes a connection at the end of its mute.
     pub(super) fn unmute(&mut self, number: u64) {
         let Some(open) = self.reactor.open.get(number) else { return };
         let mut connection = open.lock();
         if !connection.metering.unmute(self.reactor.clock.now()) {
             return;
         }
-        // What came meanwhile is looked for again.
+        // Bytes that arrived during the mute are read.
         connection.muted = false;
         let done = self.work(&mut connection).and_then(|()| self.receive(&mut connection));
         self.settle(&mut connection, done);

@@ -1,8 +1,8 @@
-//! A processor: one thread, one epoll set, the connections that were dealt to it.
+//! A processor: an epoll set and the connections that were assigned to it, served by one thread.
 //!
-//! The life of a request here: bytes are read, a frame is cut, its head decides whether it stays on the hot path
-//! (Produce, Fetch) or goes up; the answer is queued behind those before it and written at once. Nothing here blocks but
-//! `epoll_wait`. Each file has one job: reading, serving, answering, timing, ending, and which threads serve.
+//! The steps of a request: bytes are read, a frame is cut, and its header decides between the hot path (Produce, Fetch) and
+//! the control plane. The response is queued behind earlier ones and written at once. Nothing blocks except `epoll_wait`.
+//! The files: reading, serving, answering, timing, ending, and threads.
 
 mod answering;
 mod ending;
@@ -30,39 +30,39 @@ use pybroker_replica::Waiter;
 
 /// The epoll token of the inbox; connections use their number, which never reaches it.
 const INBOX: u64 = u64::MAX;
-/// The epoll token of the first processor that is served beside the own one; others follow by number.
+/// The epoll token of the first adopted processor; others follow by number.
 const FIRST_GUEST: u64 = INBOX - MOST_PROCESSORS as u64;
-/// Messages, deadlines and satisfied requests that are looked at before sockets get their turn.
+/// The most messages, deadlines and completed requests to handle before sockets are polled again.
 const AT_ONCE: usize = 128;
 
-/// What a timer is for.
+/// The purpose of a timer.
 #[derive(Debug)]
 enum Deadline {
-    /// A fetch has waited for `max_wait_ms`, or a produce for `timeout_ms`.
+    /// A fetch reaches its `max_wait_ms`, or a produce its `timeout_ms`.
     Waiting(Waiter),
-    /// A connection may have idled too long.
+    /// A connection may have been idle for too long.
     Idle(u64),
     /// A connection may not have completed its handshake.
     Handshake(u64),
-    /// A connection may not have said who it is.
+    /// A connection may not have authenticated.
     Authentication(u64),
-    /// A connection may no longer need the buffer of a large request.
+    /// The buffer of a large request may be unused.
     Trim(u64),
-    /// A connection may no longer be muted.
+    /// The mute of a connection may be over.
     Muted(u64),
 }
 
 /// Why a connection ends.
 #[derive(Debug)]
 enum End {
-    /// The peer closed, or the socket failed: nothing to log.
+    /// The peer closed the connection, or the socket failed: not logged.
     Gone,
-    /// The peer broke the protocol: one line in the log.
+    /// The peer broke the protocol: one log line.
     Refused(String),
 }
 
 impl Connection {
-    /// How it ends when its transport has failed.
+    /// The reason to end a connection whose transport has failed.
     fn failed(&mut self, error: Errno) -> End {
         self.accepted.transport.take_failure().map_or(End::from(error), End::Refused)
     }
@@ -81,21 +81,21 @@ pub struct Processor {
     epoll: OwnedFd,
     accepted: u64,
     deadlines: TimerWheel<Deadline>,
-    /// Requests that an append on this thread satisfied, served when the present event is done: own ones, and at most one
-    /// fetch of another processor.
+    /// Requests that an append on this thread completed, served at the end of the current event: own requests, and at most
+    /// one fetch of another processor.
     woken: VecDeque<Waiter>,
-    /// Deadlines that have passed and are not looked at yet.
+    /// Expired deadlines that have not been handled yet.
     due: VecDeque<Deadline>,
-    /// Whether the inbox may hold messages that nobody wakes this thread for.
+    /// Whether the inbox may hold messages without a wake-up.
     more_messages: bool,
-    /// Whether the thread whose own processor this is has orders.
+    /// Whether orders have arrived for the thread that owns this processor.
     ordered: bool,
-    /// When the stop is due, in milliseconds of the processor's clock.
+    /// The time of the stop, in milliseconds of the processor's clock.
     stop_at: Option<u64>,
 }
 
 impl Processor {
-    /// A processor that waits for connections.
+    /// A processor without connections.
     pub fn new(index: usize, reactor: Arc<Reactor>) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let inbox = reactor.inboxes.open(index)?;
@@ -115,8 +115,8 @@ impl Processor {
         })
     }
 
-    /// Waits for something to do, for as long as `timeout` says, and does it. However much there is of one kind, the others
-    /// get their turn in between. `events` are those of this pass afterwards; `fired` is empty before and after.
+    /// Waits for events, at most for `timeout`, and handles them. Each kind of event is limited, so that the others are
+    /// handled in between. `events` are those of this pass afterwards; `fired` is empty before and after.
     fn pass(&mut self, events: &mut Vec<epoll::Event>, fired: &mut Vec<Deadline>, timeout: Option<&Timespec>) {
         events.clear();
         if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), timeout).is_err() {
@@ -125,7 +125,7 @@ impl Processor {
         for event in events.iter() {
             match event.data.u64() {
                 INBOX => self.more_messages = true,
-                // That of a guest is no connection's.
+                // The number of an adopted processor matches no connection.
                 number => self.drive(number, event.flags),
             }
             self.serve_woken();
@@ -138,7 +138,7 @@ impl Processor {
         self.serve_woken();
     }
 
-    /// What is counted here.
+    /// The counters of this processor.
     fn counters(&self) -> &ThreadCounters {
         self.reactor.counters.of(self.index)
     }

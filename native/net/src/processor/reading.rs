@@ -1,7 +1,7 @@
-//! Reading: from a connection's socket to whole frames, and when it is not read from.
+//! Reading: from a connection's socket to whole frames, and when reading is paused.
 //!
-//! Who sends much, reads little or says nothing is the one that waits; the others on the processor go on. Must not know
-//! what requests mean.
+//! A client that sends much, or does not read its responses, waits itself: the others on the processor continue. Must not
+//! know the content of requests.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,12 +20,12 @@ use crate::scheduling::clock::NANOSECONDS_OF_MS;
 use crate::transport::Received;
 use pybroker_replica::Waiter;
 
-/// Reads of one connection before the others get their turn.
+/// Reads of one connection before the other connections are served.
 const READS_A_TURN: usize = 4;
-/// What is said to who sends a TLS handshake where none is expected.
+/// The hint for a client that starts a TLS handshake where none is expected.
 const TLS_TO_PLAINTEXT: &str = ". It begins as TLS does, which this listener does not speak: the client may be set to SSL \
                                 or SASL_SSL";
-/// How long a connection keeps the buffer of a large request without asking for another.
+/// How long a connection keeps the buffer of a large request without another one.
 pub(super) const TRIM_AFTER_MS: u64 = 1000;
 
 impl Processor {
@@ -80,7 +80,7 @@ impl Processor {
         self.receive(connection)
     }
 
-    /// Reads and works on what comes, until the others' turn is due.
+    /// Reads and handles incoming bytes, up to the limit of one turn.
     pub(super) fn receive(&mut self, connection: &mut Connection) -> Result<(), End> {
         for _ in 0..READS_A_TURN {
             if self.paused(connection) || !self.has_memory(connection) {
@@ -104,8 +104,8 @@ impl Processor {
         Ok(())
     }
 
-    /// Has the control plane say who has shown a certificate: its requests wait for that. One that has to authenticate by
-    /// SASL is who it proves to be there.
+    /// Requests the principal of a client certificate from the control plane; the connection's requests wait for it. A SASL
+    /// connection gets its principal from SASL instead.
     fn name_peer(&self, connection: &mut Connection) {
         if let Some(certificate) = connection.accepted.transport.take_certificate()
             && connection.accepted.authentication.identity().is_some()
@@ -118,7 +118,7 @@ impl Processor {
         }
     }
 
-    /// Goes on with a connection of which it is known now who its certificate is.
+    /// Resumes a connection after its certificate has been mapped to a principal.
     pub(super) fn named(&mut self, number: u64, identity: &Arc<Identity>) {
         let Some(open) = self.reactor.open.get(number) else { return };
         let mut connection = open.lock();
@@ -129,7 +129,7 @@ impl Processor {
         }
     }
 
-    /// Works on every whole frame in the input buffer.
+    /// Begins the request of every whole frame in the input buffer.
     pub(super) fn work(&mut self, connection: &mut Connection) -> Result<(), End> {
         while !self.paused(connection) {
             let max = connection.accepted.max_frame_bytes(self.reactor.settings.socket_request_max_bytes);
@@ -148,13 +148,13 @@ impl Processor {
         Ok(())
     }
 
-    /// Whether nothing more of this connection may be begun now.
+    /// Whether no further request of this connection may begin.
     fn paused(&self, connection: &Connection) -> bool {
         connection.control_unanswered() || self.stopped_reading(connection)
     }
 
-    /// Whether this connection is not to be read from. An unanswered control request is no reason: its connection most
-    /// often sends nothing meanwhile, and to look away and back costs two system calls.
+    /// Whether this connection is not to be read from. An unanswered control request is no reason: its connection rarely
+    /// sends meanwhile, and a change of interest and back costs two system calls.
     pub(super) fn stopped_reading(&self, connection: &Connection) -> bool {
         let settings = &self.reactor.settings;
         connection.parked.is_some()
@@ -169,8 +169,8 @@ impl Processor {
             || connection.out_bytes() >= settings.queued_response_bytes_per_connection
     }
 
-    /// The peer has closed its side while it is not read from. What it sent before is still worked on, for it may have
-    /// left on purpose (`acks=0`), but none of its fetches waits for data any more.
+    /// Handles a peer's close of a connection that is not read from. Requests that it sent before are still executed, as
+    /// they may need no response (`acks=0`), but none of its fetches waits for data any more.
     fn peer_closed(&mut self, connection: &mut Connection) -> Result<(), End> {
         if connection.at_end() {
             return Err(End::Gone);
@@ -186,7 +186,7 @@ impl Processor {
         Ok(())
     }
 
-    /// Whether a connection has the memory for the request that it is sending, or need not have any.
+    /// Whether a connection has reserved the memory for the request that it is sending, or needs none.
     fn has_memory(&self, connection: &mut Connection) -> bool {
         if !self.reactor.request_memory.is_bounded() {
             return true;
@@ -210,7 +210,7 @@ impl Processor {
         }
     }
 
-    /// Gives back the memory of a request that is done with, and soon that of the buffer it was received in.
+    /// Releases the memory of a completed request, and sets a timer for the release of its buffer.
     fn release_memory(&mut self, connection: &mut Connection) {
         let reserved = connection.release_reserved();
         if reserved > 0 {
@@ -224,7 +224,7 @@ impl Processor {
         }
     }
 
-    /// Lets a connection that waited for memory for its request try again, and then the next.
+    /// Lets a connection that waited for memory try again, and then the next one.
     pub(super) fn resume_receiving(&mut self, number: u64) {
         if let Some(open) = self.reactor.open.get(number) {
             let mut connection = open.lock();

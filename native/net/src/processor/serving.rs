@@ -1,4 +1,5 @@
-//! Serving: a request begun from a frame, concluded on the hot path or handed up, evaluated again when it waited.
+//! Serving: a request is begun from a frame, then completed on the hot path or sent to the control plane, and evaluated
+//! again after a wait.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,13 +26,13 @@ use pybroker_replica::Waiter;
 use pybroker_wire::frame::RequestHead;
 use pybroker_wire::{ApiKey, TopicRef};
 
-/// Appends of larger frames wake the owner of a fetch on another thread: to send what they brought would keep the
-/// appending processor from its own.
+/// Appends of larger frames wake the owner of a fetch on another thread: sending their records would delay the appending
+/// processor.
 const SMALL_APPEND_BYTES: usize = 16 << 10;
 /// Bytes of the size in front of a frame.
 const FRAME_SIZE_BYTES: usize = 4;
 
-/// A request of the hot path that has just come: its head, where its frame lies, and its times.
+/// A new request of the hot path: its header, the range of its frame, and its times.
 struct Fresh {
     head: RequestHead,
     at: std::ops::Range<usize>,
@@ -39,7 +40,7 @@ struct Fresh {
 }
 
 impl Processor {
-    /// Begins a request: on the hot path, or upward.
+    /// Begins a request: on the hot path, or at the control plane.
     pub(super) fn begin(&mut self, connection: &mut Connection, at: std::ops::Range<usize>) -> Result<(), End> {
         if matches!(connection.accepted.authentication, Authentication::Tokens) {
             return self.hand_up(connection, &bare_tokens::HEAD, at);
@@ -55,7 +56,7 @@ impl Processor {
         {
             return Ok(());
         }
-        // What waited for room has been decided about.
+        // A request that waited for a slot has been decided on already.
         if self.reactor.intercepted.contains(head.api_key) && !connection.has_room {
             self.intercept(connection, &head, at);
             return Ok(());
@@ -63,7 +64,7 @@ impl Processor {
         self.serve(connection, head, at)
     }
 
-    /// The time, as it was last looked at in the present turn of a connection.
+    /// The time, as cached for the current turn of a connection, ns.
     pub(super) fn time(&self, connection: &mut Connection) -> u64 {
         if connection.now_ns == 0 {
             connection.now_ns = self.reactor.clock.now_ns();
@@ -71,13 +72,13 @@ impl Processor {
         connection.now_ns
     }
 
-    /// Looks at the time again.
+    /// Reads the clock and caches the time, ns.
     pub(super) fn look_at_clock(&self, connection: &mut Connection) -> u64 {
         connection.now_ns = self.reactor.clock.now_ns();
         connection.now_ns
     }
 
-    /// Works on a request on the hot path, or hands it up.
+    /// Executes a request on the hot path, or sends it to the control plane.
     fn serve(&mut self, connection: &mut Connection, head: RequestHead, at: std::ops::Range<usize>) -> Result<(), End> {
         let hot = hot_path::of(head.api_key).filter(|_| !connection.is_control_only());
         match hot {
@@ -100,12 +101,12 @@ impl Processor {
         }
     }
 
-    /// Who a connection is to an authorizer; `None` where there is none.
+    /// The client of a connection, as the authorizer knows it; `None` without an authorizer.
     fn who(&self, connection: &mut Connection) -> Option<Who> {
         self.reactor.hot_path.rights.get().map(|rights| connection.who(rights))
     }
 
-    /// Has the hot path evaluate a request; what an append satisfies is woken.
+    /// Evaluates a request on the hot path; wakes the requests that an append completes.
     fn evaluate(&mut self, request: HotPathRequest<'_>, frame: &mut [u8]) -> Outcome {
         let near = frame.len() <= SMALL_APPEND_BYTES;
         let (reactor, index, woken) = (&*self.reactor, self.index, &mut self.woken);
@@ -114,8 +115,8 @@ impl Processor {
         hot_path::handle(&reactor.hot_path, request, frame, &mut wake, counters)
     }
 
-    /// Does with a connection what the hot path says of its next request; `fresh` is `None` for a request that has its slot already
-    /// and is evaluated again.
+    /// Applies the outcome of a connection's next request. `fresh` is `None` for a retried request, which has its slot
+    /// already.
     fn conclude(
         &mut self,
         connection: &mut Connection,
@@ -147,7 +148,7 @@ impl Processor {
             }
             (Outcome::Wait(fetch), fresh) => {
                 let max_wait_ms = fetch.max_wait_ms();
-                // A peer that has closed waits for nothing: what is there is its answer.
+                // The fetch of a peer that has closed does not wait: it gets the data available.
                 if connection.peer_closed && fetch.claim() {
                     self.woken.push_back(Waiter { connection: connection.number, request });
                 }
@@ -175,7 +176,7 @@ impl Processor {
                 self.reactor.events.push(Event::Unresolved(event));
             }
             (Outcome::Close(why), fresh) => {
-                // One that was parked ends with its slot.
+                // A retried request is counted with its slot.
                 if fresh.is_some() {
                     self.counters().ended(api.key(), 0);
                 }
@@ -185,7 +186,7 @@ impl Processor {
         Ok(())
     }
 
-    /// Puts a request that waits in its slot, `fresh` or the one it was parked in, and sets its alarm.
+    /// Puts a waiting request in its slot, new or already its own, and sets its timer.
     fn let_wait(
         &mut self,
         connection: &mut Connection,
@@ -213,14 +214,14 @@ impl Processor {
         }
     }
 
-    /// Gives a request to the control plane.
+    /// Sends a request to the control plane.
     fn hand_up(
         &mut self,
         connection: &mut Connection,
         head: &RequestHead,
         at: std::ops::Range<usize>,
     ) -> Result<(), End> {
-        // Controllers have APIs beyond Kafka's numbers, which Python knows.
+        // Controllers have APIs beyond Kafka's numbers, which Python implements.
         let control_only = connection.is_control_only();
         if !usize::try_from(head.api_key.0).is_ok_and(|key| control_only || key < API_KEYS) {
             return Err(End::Refused(format!("unknown API key {}", head.api_key)));
@@ -255,7 +256,7 @@ impl Processor {
         Ok(())
     }
 
-    /// Answers the next request, which nobody works on.
+    /// Responds to the next request without executing it.
     fn answer_at_once(
         &self,
         connection: &mut Connection,
@@ -270,7 +271,7 @@ impl Processor {
         connection.answer_next(response, times);
     }
 
-    /// Leaves a frame in the input buffer and asks the control plane about it.
+    /// Leaves a frame in the input buffer and requests the control plane's decision on it.
     fn intercept(&self, connection: &mut Connection, head: &RequestHead, at: std::ops::Range<usize>) {
         let request = connection.control_request(&self.reactor.clock, head, at.clone());
         connection.unread(&at);
@@ -279,7 +280,7 @@ impl Processor {
         self.reactor.events.push(Event::Intercepted(request));
     }
 
-    /// Does with an intercepted request what the control plane decided, and goes on with the connection.
+    /// Applies the control plane's decision on an intercepted request, and resumes the connection.
     pub(super) fn decide(&mut self, number: u64, decision: Decision) {
         let Some(open) = self.reactor.open.get(number) else { return };
         let mut connection = open.lock();
@@ -303,7 +304,7 @@ impl Processor {
                 let request = connection.next_request();
                 connection.unanswered = Some(Unanswered { from: request, close });
                 self.serve(connection, head, at)?;
-                // Nobody waits for an answer to a Produce with `acks=0`: there is no later moment to close at.
+                // A Produce with `acks=0` has no response: the connection has to be closed here or never.
                 if close && connection.next_request() == request && !connection.throttled {
                     connection.closing = Some(Closing::WhenWritten);
                 }
@@ -317,7 +318,7 @@ impl Processor {
         }
     }
 
-    /// Begins the control request that a connection has waited to begin: the room for it is the connection's now.
+    /// Begins the control request that waited for a slot: the connection owns a slot.
     pub(super) fn resume(&mut self, number: u64) {
         let open = self.reactor.open.get(number);
         let Some(mut connection) = open.as_ref().map(|open| open.lock()) else {
@@ -326,19 +327,19 @@ impl Processor {
         };
         (connection.throttled, connection.has_room) = (false, true);
         let done = self.work(&mut connection);
-        // What keeps the connection from beginning it now (a peer that does not read) keeps no room from others.
+        // If the connection cannot begin it (its peer does not read), the slot is freed for others.
         if std::mem::take(&mut connection.has_room) {
             self.reactor.control_done();
         }
         self.settle(&mut connection, done);
     }
 
-    /// Evaluates an unresolved request again: the control plane has said what its client may do.
+    /// Evaluates an unresolved request again, with the control plane's decision.
     pub(super) fn retry(&mut self, waiter: Waiter, verdict: Verdict) {
         self.evaluate_again(waiter, |parked| parked.verdict = Some(verdict));
     }
 
-    /// Evaluates a request of a transaction again: its coordinator has answered.
+    /// Evaluates an unresolved transactional request again, with its coordinator's response.
     pub(super) fn verified(&mut self, waiter: Waiter, answers: Vec<Verified>) {
         let decide = |verification: &mut Verification| verification.decide(answers);
         self.evaluate_again(waiter, |parked| parked.verification.as_mut().map_or((), decide));
@@ -371,7 +372,8 @@ impl Processor {
         self.settle(&mut connection, done);
     }
 
-    /// Serves requests that were satisfied, and those that serving them satisfies: so many that others have their turn.
+    /// Serves requests that can complete, and those that serving completes in turn, up to a limit, so that other work is not
+    /// delayed.
     pub(super) fn serve_woken(&mut self) {
         for _ in 0..AT_ONCE {
             let Some(waiter) = self.woken.pop_front() else { return };
@@ -385,7 +387,7 @@ impl Processor {
         }
     }
 
-    /// Answers a request that has waited and was claimed, with whatever there is.
+    /// Responds to a waiting request that was claimed, with the data available.
     fn serve_waiting(&mut self, waiter: Waiter) {
         let Some(open) = self.reactor.open.get(waiter.connection) else { return };
         let mut connection = open.lock();
@@ -412,7 +414,7 @@ impl Processor {
     }
 }
 
-/// What the control plane is to look at.
+/// The event with the open questions of a request.
 fn unresolved_event(
     connection: &Connection,
     request: u64,
@@ -441,11 +443,11 @@ fn unresolved_event(
     }
 }
 
-/// Wakes a fetch: on this thread at the end of the event, on another through its inbox. The first that a small append
-/// satisfies on other threads (`near`) stays on this thread as well.
+/// Wakes a fetch: on this thread at the end of the event, on another thread through its inbox. The first fetch of another
+/// thread that a small append (`near`) completes is served on this thread as well.
 fn wake(reactor: &Reactor, own: usize, near: bool, woken: &mut VecDeque<Waiter>, waiter: Waiter) {
     if waiter.connection == CONTROL_PLANE {
-        // A coordinator waits, which has no connection that could be served here.
+        // A coordinator waits: it has no connection on any processor.
         reactor.inboxes.wake(waiter);
         return;
     }

@@ -1,9 +1,9 @@
-//! The threads of the processors: how many there are, and which of them serves whose connections.
+//! The network threads: how many there are, and which thread serves which processors.
 //!
-//! A thread that begins has a processor of its own. One that ends hands its processor, connections and requests in work
-//! included, to a thread that stays, which serves it beside its own: no connection ends, and none is renumbered. A thread
-//! that is begun again takes its processor back. Kafka ends the connections of a processor that it removes
-//! (docs/adr/0093). Must not know requests.
+//! Each new thread owns a processor. A thread that ends hands its processor, with its connections and requests in work, to a
+//! remaining thread, which serves that processor beside its own: no connection is closed or renumbered. A thread that starts
+//! again takes its processor back. Kafka closes the connections of a processor that it removes (docs/adr/0093). Must not
+//! know requests.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,37 +21,37 @@ use crate::scheduling::inbox::Message;
 use crate::scheduling::reactor::Reactor;
 use pybroker_sys::scheduling;
 
-/// What a thread is to do.
+/// An order to a thread.
 enum Order {
-    /// Serve a processor, beside what is served here.
+    /// Serve another processor too.
     Serve(Box<Processor>),
-    /// Give a processor that is a guest here to the thread that is its own.
+    /// Return an adopted processor to its owner's thread.
     GiveBack { processor: usize, to: Sender<Order> },
-    /// Give all that is served here to a thread, and end.
+    /// Hand all processors of this thread to the thread `heir`, and end.
     Leave { heir: usize, to: Sender<Order> },
 }
 
-/// A thread that runs, as those see it that order it about.
+/// A running thread, as its controller sees it.
 #[derive(Debug)]
 struct Running {
     thread: JoinHandle<()>,
     orders: Sender<Order>,
 }
 
-/// See the module.
+/// The running network threads.
 #[derive(Debug)]
 pub struct NetworkThreads {
     reactor: Arc<Reactor>,
     running: Vec<Running>,
-    /// Threads that have been ordered to leave.
+    /// Threads that have been ordered to end.
     leaving: Vec<JoinHandle<()>>,
-    /// By processor that there has been: the thread that serves it.
+    /// By processor number: the thread that serves the processor.
     hosts: Vec<usize>,
     is_stopped: bool,
 }
 
 impl NetworkThreads {
-    /// Starts so many threads.
+    /// Starts `count` threads.
     ///
     /// # Errors
     /// As [`NetworkThreads::resize`].
@@ -62,16 +62,16 @@ impl NetworkThreads {
         Ok(threads)
     }
 
-    /// How many serve.
+    /// The number of threads.
     pub fn count(&self) -> usize {
         self.running.len()
     }
 
-    /// Has so many serve. New connections are dealt to these; those that are open stay.
+    /// Changes the number of threads to `count`. New connections are assigned to these; open connections stay.
     ///
     /// # Errors
-    /// When threads or file descriptors run out: there are as many then as could be begun. When `count` is not in 1..=64,
-    /// or the threads were stopped.
+    /// When threads or file descriptors run out: those that could be started keep running. When `count` is not in 1..=64, or
+    /// the threads were stopped.
     pub fn resize(&mut self, count: usize) -> io::Result<()> {
         if !(1..=MOST_PROCESSORS).contains(&count) {
             let text = format!("num.network.threads is {count}; it has to be 1 to {MOST_PROCESSORS}");
@@ -80,7 +80,7 @@ impl NetworkThreads {
         if self.is_stopped {
             return Err(io::Error::other("the network threads have been stopped"));
         }
-        // What they hand over has come to its heirs then, before anything that is ordered now.
+        // Threads that are leaving hand over their processors before any new order is sent.
         self.join_leaving();
         while self.running.len() < count {
             self.begin()?;
@@ -92,15 +92,15 @@ impl NetworkThreads {
         Ok(())
     }
 
-    /// Answers what is in work, for at most `grace_ms`, closes every connection and joins every thread.
+    /// Completes the requests in work, for at most `grace_ms`, closes every connection and joins every thread.
     pub fn stop(&mut self, grace_ms: u64) {
         self.is_stopped = true;
         self.join_leaving();
         self.reactor.inboxes.post_to_all(|| Message::Stop { grace_ms });
         for Running { thread, orders } in std::mem::take(&mut self.running) {
-            // A thread whose processor has not been given back yet waits for orders: none come any more.
+            // A thread that waits for its processor waits for orders: closing the channel ends it.
             drop(orders);
-            // One that panicked has said so on stderr; the others are still to be joined.
+            // A thread that panicked has reported it on stderr; the others still have to be joined.
             let _ = thread.join();
         }
     }
@@ -137,7 +137,7 @@ impl NetworkThreads {
         Ok(())
     }
 
-    /// Ends the last thread; what it serves goes to one of the first `count`, in turn.
+    /// Ends the last thread; its processors are handed to the first `count` threads, round-robin.
     fn end(&mut self, count: usize) {
         let Some(Running { thread, orders }) = self.running.pop() else { return };
         let (index, heir) = (self.running.len(), self.running.len() % count);
@@ -161,24 +161,25 @@ fn take_turns(reactor: &Reactor) {
     }
 }
 
-/// The number of the present thread in the system; 0 where there is no such file.
+/// The system's id of the current thread; 0 if `/proc` is not available.
 fn system_thread() -> i32 {
     let link = std::fs::read_link("/proc/thread-self").unwrap_or_default();
     link.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0)
 }
 
-/// One thread: its own processor, and those of threads that have left.
+/// One thread: its own processor, and those adopted from threads that have ended.
 struct NetworkThread {
     own: Processor,
-    /// Their epoll sets are watched by that of the own processor.
+    /// The epoll set of the own processor polls their epoll sets.
     guests: Vec<Processor>,
-    /// Orders that came before the own processor did.
+    /// Orders that arrived before the own processor.
     early: VecDeque<Order>,
     orders: Receiver<Order>,
 }
 
 impl NetworkThread {
-    /// Thread number `index` with its processor, for which it waits where another still serves it; `None`: all have stopped.
+    /// Thread number `index` with its processor. Waits for the processor if another thread still serves it; `None` if all
+    /// threads have stopped.
     fn begin(index: usize, own: Option<Processor>, orders: Receiver<Order>) -> Option<Self> {
         let mut early = VecDeque::new();
         let own = match own {
@@ -193,14 +194,14 @@ impl NetworkThread {
         Some(Self { own, guests: Vec::new(), early, orders })
     }
 
-    /// Serves until it is asked to stop, or to leave.
+    /// Serves until it is ordered to stop, or to end.
     fn run(mut self) {
         let mut events = Vec::with_capacity(256);
         let mut fired = Vec::new();
         self.own.counters().runs_on(system_thread());
         self.own.ordered |= !self.early.is_empty();
         loop {
-            // First: orders may have come before the processor did, and nobody wakes this thread for them.
+            // First: orders may have arrived before the processor did, without a wake-up.
             if std::mem::take(&mut self.own.ordered)
                 && let Some((heir, to)) = self.obey()
             {
@@ -250,7 +251,7 @@ impl NetworkThread {
         self.early.pop_front().or_else(|| self.orders.try_recv().ok())
     }
 
-    /// Does what it has been ordered; to whom it is to leave all, if it is.
+    /// Executes the orders; returns the thread to hand all processors to, if this thread has to end.
     fn obey(&mut self) -> Option<(usize, Sender<Order>)> {
         while let Some(order) = self.next_order() {
             match order {
@@ -290,7 +291,7 @@ impl NetworkThread {
     }
 }
 
-/// Gives a guest to another thread.
+/// Hands an adopted processor to another thread.
 fn hand_over(host: &Processor, guest: Processor, to: &Sender<Order>) {
     let _ = epoll::delete(&host.epoll, &guest.epoll);
     send(guest, to);
@@ -298,7 +299,7 @@ fn hand_over(host: &Processor, guest: Processor, to: &Sender<Order>) {
 
 fn send(processor: Processor, to: &Sender<Order>) {
     if let Err(SendError(Order::Serve(mut processor))) = to.send(Order::Serve(Box::new(processor))) {
-        // That thread has stopped, as all do.
+        // That thread has stopped: all threads are stopping.
         processor.close_all();
     }
 }

@@ -1,4 +1,4 @@
-//! Timing: how long the processor may sleep, and what a deadline that has passed means.
+//! Timing: how long the processor may sleep, and handling expired deadlines.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::connection::Slot;
 use crate::data_plane::events::Level;
 
 impl Processor {
-    /// How long there is nothing to do but what comes from outside; `None`: for ever.
+    /// The time until the next deadline; zero if there is work left, `None` for no limit.
     pub(super) fn rest(&self) -> Option<Duration> {
         if self.more_messages || !self.due.is_empty() || !self.woken.is_empty() {
             return Some(Duration::ZERO);
@@ -18,7 +18,7 @@ impl Processor {
         Some(Duration::from_millis(next))
     }
 
-    /// Looks at what is due by now; `fired` is empty before and after.
+    /// Handles the deadlines that have expired; `fired` is empty before and after.
     pub(super) fn pass_deadlines(&mut self, fired: &mut Vec<Deadline>) {
         self.deadlines.advance(self.reactor.clock.now(), fired);
         self.due.extend(fired.drain(..));
@@ -33,7 +33,8 @@ impl Processor {
             Deadline::Waiting(waiter) => {
                 let Some(open) = self.reactor.open.get(waiter.connection) else { return };
                 let mut connection = open.lock();
-                // The number may have been served long ago, or belong to a later request that took a silent one's place.
+                // The request may have completed long ago, or the number belong to a later request that reused a silent
+                // request's number.
                 let claimed = match connection.slot_mut(waiter.request) {
                     Some(Slot::Fetch(fetch)) => fetch.claim(),
                     Some(Slot::Produce(produce)) => produce.claim(),
@@ -58,8 +59,8 @@ impl Processor {
         let Some(open) = self.reactor.open.get(number) else { return };
         let mut connection = open.lock();
         let due = connection.last_active + idle;
-        // As Kafka's, it ends a connection that waits for data or for other members as well, but not one whose request is
-        // being worked on.
+        // As in Kafka, this closes a connection that waits for data or for other members too, but not one whose request is
+        // being executed.
         if due > now || connection.is_worked_on() {
             self.deadlines.insert(due.max(now + 1 + idle / 2), Deadline::Idle(number));
             return;
@@ -88,7 +89,7 @@ impl Processor {
         }
     }
 
-    /// Gives back the buffer of a large request, unless another came meanwhile.
+    /// Frees the buffer of a large request, unless another such request has arrived.
     fn trim(&mut self, number: u64) {
         let now = self.reactor.clock.now();
         let Some(open) = self.reactor.open.get(number) else { return };

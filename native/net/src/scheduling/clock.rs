@@ -6,13 +6,13 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 /// Nanoseconds in a millisecond.
 pub const NANOSECONDS_OF_MS: u64 = 1_000_000;
 
-/// See the module.
+/// The data plane's clock.
 #[derive(Debug)]
 pub struct Clock {
     started: Instant,
     /// How far the time of appends and fetch sessions is ahead of the system's clock, ms.
     ahead_ms: AtomicI64,
-    /// Where the time of appends and fetch sessions stands, whatever the system's clock says.
+    /// The time of appends and fetch sessions, independent of the system's clock.
     #[cfg(feature = "simulation")]
     stands_at_ms: Option<AtomicI64>,
 }
@@ -28,13 +28,13 @@ impl Clock {
         }
     }
 
-    /// A clock that stands still until it is set.
+    /// A clock that stands still until [`Clock::set`].
     #[cfg(feature = "simulation")]
     pub fn standing_still() -> Self {
         Self { stands_at_ms: Some(AtomicI64::new(0)), ..Self::start() }
     }
 
-    /// Sets a clock that stands still.
+    /// Sets the time of a clock that stands still.
     #[cfg(feature = "simulation")]
     pub fn set(&self, now_ms: i64) {
         if let Some(stands_at_ms) = &self.stands_at_ms {
@@ -42,17 +42,17 @@ impl Clock {
         }
     }
 
-    /// Milliseconds of a clock that never goes back, for deadlines.
+    /// Milliseconds of a monotonic clock, for deadlines.
     pub fn now(&self) -> u64 {
         self.now_ns() / NANOSECONDS_OF_MS
     }
 
-    /// Nanoseconds of the same clock, for how long things take; never 0.
+    /// Nanoseconds of the same clock, for durations; never 0.
     pub fn now_ns(&self) -> u64 {
         self.started.elapsed().as_nanos() as u64 | 1
     }
 
-    /// Milliseconds since 1970, for record timestamps: the system's clock and what it was set ahead.
+    /// Milliseconds since 1970, for record timestamps: the system's clock plus the offset of [`Clock::set_ahead`].
     pub fn wall_ms(&self) -> i64 {
         #[cfg(feature = "simulation")]
         if let Some(stands_at_ms) = &self.stands_at_ms {

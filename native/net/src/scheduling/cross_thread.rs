@@ -1,10 +1,10 @@
-//! Answering on a thread that does not own the connection: a fetch on the thread of the append that satisfied it, a
-//! control request on the control plane's.
+//! Responding on a thread that does not own the connection: to a fetch on the thread of the append that completes the fetch,
+//! to a control request on the control plane's thread.
 //!
-//! To wake the owner costs more than a small answer: a system call, a sleeping thread, a switch. So the appending
-//! processor answers the first small fetch itself, after its producer, and the control plane a small answer that leaves
-//! alone. They take the connection only in its plainest state (nobody else holds it, the request is all that it has in
-//! work); whatever else there is to do is the owner's.
+//! To wake the owner costs more than a small response: a system call and a thread switch. So the appending processor
+//! responds to the first small fetch itself, after its producer. The control plane sends a small response itself. They use
+//! the connection only if no other thread has locked it and the request is all its work. Everything else is left to the
+//! owner.
 
 use rustix::event::epoll::EventFlags;
 
@@ -18,11 +18,11 @@ use crate::scheduling::inbox::Message;
 use crate::scheduling::reactor::Reactor;
 use pybroker_replica::Waiter;
 
-/// The control plane has other things to do than to copy larger answers into sockets.
+/// Larger responses are left to the owner: the control plane should not copy them into sockets.
 const SMALL_ANSWER_BYTES: usize = 16 << 10;
 
-/// Answers a fetch of another processor's connection here and now, on the thread that writes `counters`; `false` where
-/// that is its owner's to do.
+/// Responds to a fetch on another processor's connection, on the thread that writes `counters`; `false` if the owner has to
+/// respond.
 pub fn try_serve(reactor: &Reactor, counters: &ThreadCounters, waiter: Waiter) -> bool {
     let Some(open) = reactor.open.get(waiter.connection) else { return true };
     let Some(mut connection) = open.try_lock() else { return false };
@@ -50,11 +50,11 @@ pub fn try_serve(reactor: &Reactor, counters: &ThreadCounters, waiter: Waiter) -
     true
 }
 
-/// Answers a control request here and now; `false` where that is its connection's owner's to do.
+/// Responds to a control request on this thread; `false` if the connection's owner has to respond.
 pub fn try_answer(reactor: &Reactor, to: Waiter, payload: &[u8]) -> bool {
     let Some(open) = reactor.open.get(to.connection) else { return true };
     let Some(mut connection) = open.try_lock() else { return false };
-    // One that is not looked at for requests has to be looked at again when it is answered.
+    // A connection without interest in reads needs its interest restored after the response; only the owner does that.
     let plain = connection.only_waits() && connection.interest.contains(EventFlags::IN);
     if !plain || payload.len() > SMALL_ANSWER_BYTES {
         return false;
@@ -89,7 +89,7 @@ fn write(reactor: &Reactor, connection: &mut Connection, took: &dyn Fn(&RequestT
         reactor.account_answers(connection.number, before, now);
     }
     if written.is_err() || connection.out_bytes() > 0 || connection.metering.wants_timer() {
-        // The owner writes the rest, sets the timer of a connection that is muted, or meets the same failure and ends the connection.
+        // The owner writes the rest, sets the timer of a muted connection, or gets the same error and ends the connection.
         let connection = connection.number;
         reactor.inboxes.post(connection, Message::Settle { connection });
     }

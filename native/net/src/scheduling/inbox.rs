@@ -20,92 +20,92 @@ use pybroker_replica::Waiter;
 pub enum Message {
     /// A new connection, with the slot in `max.connections` that it counts against.
     Accept(Accepted),
-    /// The control plane's answer to a request: everything after the correlation id.
+    /// The control plane's response to a control request.
     Answer {
-        /// Which request of which connection.
+        /// The connection and the request.
         to: Waiter,
         /// The bytes after the correlation id.
         payload: Vec<u8>,
     },
-    /// The same, after which the connection ends.
+    /// The same. The connection closes after this response.
     LastAnswer {
-        /// Which request of which connection.
+        /// The connection and the request.
         to: Waiter,
         /// The bytes after the correlation id.
         payload: Vec<u8>,
     },
-    /// The control plane keeps a request waiting for what others do.
+    /// The response to a control request waits for other clients; the request frees its slot of `queued.max.requests`.
     Hold(Waiter),
-    /// A waiting fetch was satisfied.
+    /// A waiting request can complete.
     Wake(Waiter),
     /// An unresolved request is to be evaluated again.
     Retry {
-        /// Which request of which connection.
+        /// The connection and the request.
         waiter: Waiter,
-        /// Which of its topics its client may use.
+        /// The topics that its client may use.
         verdict: Verdict,
     },
-    /// The coordinator of an unresolved request's transaction has answered.
+    /// The transaction coordinator's response for an unresolved request.
     Verified {
-        /// Which request of which connection.
+        /// The connection and the request.
         waiter: Waiter,
-        /// Of each partition that was asked for.
+        /// The result of each partition in the query.
         answers: Vec<Verified>,
     },
-    /// The control plane wants a connection closed.
+    /// Close a connection.
     Close {
         /// Its number.
         connection: u64,
     },
-    /// Another processor has written to a connection and could not write all, or failed.
+    /// Another thread has written to a connection. The owner has to write the rest or to handle the error.
     Settle {
         /// Its number.
         connection: u64,
     },
-    /// A connection that waited for room for its control request has it now.
+    /// A slot for control requests has become free for a connection that waited for one.
     Resume {
         /// Its number.
         connection: u64,
     },
-    /// A connection that waited for memory to receive a request is to try again.
+    /// A connection that waited for memory to receive a request tries again.
     Memory {
         /// Its number.
         connection: u64,
     },
-    /// Unread answers take more memory than they may: connections that hold most of it are to be closed.
+    /// Unread responses exceed their memory limit: close the connections that use most.
     Shed,
-    /// It is known whose the certificate of a connection is.
+    /// The control plane has mapped the certificate of a connection to a principal.
     Named {
         /// The connection's number.
         connection: u64,
-        /// Whose.
+        /// The principal.
         identity: Arc<Identity>,
     },
-    /// It is known what quotas the client of a connection has.
+    /// The control plane has returned the quotas of a connection's client.
     Quotas {
         /// The connection's number.
         connection: u64,
-        /// Of the quotas by which that was decided.
+        /// The version of the quotas that these limits are from.
         version: u64,
-        /// The client's.
+        /// The client's limits.
         limits: ClientLimits,
     },
-    /// The control plane has decided about an intercepted request.
+    /// The control plane has decided on an intercepted request.
     Decide {
         /// Its connection's number.
         connection: u64,
-        /// What becomes of it.
+        /// The decision.
         decision: Decision,
     },
-    /// A listener was closed: its connections end, each when what it has in work is answered.
+    /// A listener was closed: each of its connections ends when its requests in work are answered.
     CloseListener(Arc<str>),
-    /// The thread of this processor has orders (`processor::threads`).
+    /// Orders for the thread of this processor have arrived (`processor::threads`).
     Orders,
-    /// Every connection is to end at once.
+    /// Close every connection at once.
     CloseAll,
-    /// Answer what is in work, then close everything; what is not done by then (milliseconds) is dropped.
+    /// Complete the requests in work, then close every connection. After the grace period the rest is dropped.
     Stop {
-        /// How long to wait for answers to be written.
+        /// The grace period, ms.
         grace_ms: u64,
     },
 }
@@ -134,7 +134,7 @@ impl Inbox {
         self.wake();
     }
 
-    /// Adds a message; the processor sees it when it is woken.
+    /// Adds a message without waking the processor.
     pub fn push(&self, message: Message) {
         self.queue.push(message);
     }
@@ -144,7 +144,7 @@ impl Inbox {
         self.wake_up.wake();
     }
 
-    /// The processor has been woken: from here on a post wakes it again.
+    /// Records that the processor is awake: the next post wakes it again.
     pub fn woken(&self) {
         self.wake_up.woken();
     }

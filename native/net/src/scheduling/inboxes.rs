@@ -1,4 +1,4 @@
-//! The inboxes of all processors, and the wake-up of the owner of a request that waits.
+//! The inboxes of all processors, and waking the owner of a waiting request.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,28 +9,29 @@ use crate::data_plane::events::{Event, EventQueue};
 use crate::scheduling::inbox::{Inbox, Message};
 use pybroker_replica::Waiter;
 
-/// See the module.
+/// The inboxes of all processors.
 #[derive(Debug)]
 pub struct Inboxes {
-    /// Of every processor that there has been: an inbox stays with its processor, whichever thread serves that.
+    /// By number of each processor that has ever run: an inbox stays with its processor, whichever thread serves the
+    /// processor.
     of_processor: Box<[OnceLock<Inbox>]>,
-    /// How many processors new connections are dealt to: the first ones.
+    /// The first so many processors get new connections.
     dealt_to: AtomicUsize,
-    /// Where its own settled appends are reported to the control plane.
+    /// The queue for completed appends of the control plane's own.
     events: Arc<EventQueue>,
 }
 
 impl Inboxes {
-    /// No inbox: each processor opens its own.
+    /// Without inboxes: each processor opens its own.
     pub fn new(events: Arc<EventQueue>) -> Self {
         let of_processor = (0..MOST_PROCESSORS).map(|_| OnceLock::new()).collect();
         Self { of_processor, dealt_to: AtomicUsize::new(0), events }
     }
 
-    /// The inbox of a processor, made where there is none yet.
+    /// The inbox of a processor, created on the first call.
     ///
     /// # Errors
-    /// When the process has no file descriptor left, or there may be no such processor.
+    /// When the process has no file descriptor left, or the number is out of range.
     pub fn open(&self, processor: usize) -> io::Result<&Inbox> {
         let slot = self.of_processor.get(processor).ok_or(io::ErrorKind::InvalidInput)?;
         if let Some(inbox) = slot.get() {
@@ -40,7 +41,7 @@ impl Inboxes {
         Ok(slot.get_or_init(|| made))
     }
 
-    /// A processor's own inbox.
+    /// A processor's inbox.
     pub fn of(&self, processor: usize) -> Option<&Inbox> {
         self.of_processor.get(processor)?.get()
     }
@@ -57,8 +58,8 @@ impl Inboxes {
         }
     }
 
-    /// Posts messages about connections. Processors are woken when all of them lie ready: one that wakes earlier would
-    /// take them one by one, and this thread's time with them.
+    /// Posts messages about connections. Wakes the processors after all messages are queued: a processor woken earlier would
+    /// take them one by one, and delay this thread.
     pub fn post_many(&self, messages: impl Iterator<Item = (u64, Message)>) {
         let mut waiting = 0_u64;
         for (connection, message) in messages {
@@ -76,12 +77,12 @@ impl Inboxes {
         }
     }
 
-    /// Posts to the processor whose turn it is: the `count`th message of this kind.
+    /// Posts the `count`th message of its kind, round-robin over the processors.
     pub fn deal(&self, count: usize, message: Message) {
         self.post_to(count % self.dealt_to.load(Ordering::Relaxed).max(1), message);
     }
 
-    /// Has new connections dealt to the first `processors`.
+    /// Assigns new connections to the first `processors`.
     pub fn deal_to(&self, processors: usize) {
         self.dealt_to.store(processors, Ordering::Relaxed);
     }
@@ -93,7 +94,7 @@ impl Inboxes {
         }
     }
 
-    /// Wakes the owner of a request that waits, or reports to the control plane that its own append is settled.
+    /// Wakes the owner of a waiting request, or reports to the control plane that its append is complete.
     pub fn wake(&self, waiter: Waiter) {
         if waiter.connection == CONTROL_PLANE {
             self.events.push(Event::AppendSettled { ticket: waiter.request });

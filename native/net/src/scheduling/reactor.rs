@@ -1,6 +1,6 @@
-//! What the processors share: settings, connections and what bounds them, published answers, the hot path's tables.
+//! The state shared by the processors: settings, connections and their limits, published responses, the hot path's tables.
 //!
-//! Must not know sockets, frames or what becomes of a request.
+//! Must not know sockets, frames or the outcome of a request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,56 +22,56 @@ use crate::scheduling::clock::Clock;
 use crate::scheduling::inbox::Message;
 use crate::scheduling::inboxes::Inboxes;
 
-/// See the module.
+/// The state shared by the processors.
 #[derive(Debug)]
 pub struct Reactor {
-    /// The limits in force.
+    /// The settings in force.
     pub settings: Arc<Settings>,
-    /// Deadlines' time.
+    /// The clock for deadlines.
     pub clock: Arc<Clock>,
-    /// The way up.
+    /// The events to the control plane.
     pub events: Arc<EventQueue>,
-    /// The way to the processor that owns a connection.
+    /// The inboxes of the processors.
     pub inboxes: Arc<Inboxes>,
-    /// Room for connections.
+    /// The limits on connections.
     pub room: Arc<Room>,
-    /// What Produce and Fetch work with.
+    /// The state of Produce and Fetch.
     pub hot_path: HotPath,
-    /// The answers to ApiVersions as last published.
+    /// The responses to ApiVersions, as last published.
     pub api_versions: ArcSwap<ApiVersionsTable>,
-    /// The APIs whose requests the control plane decides about first.
+    /// The APIs whose requests the control plane decides on first.
     pub intercepted: InterceptedApis,
-    /// What is counted for metrics.
+    /// The counters for metrics.
     pub counters: Counters,
     /// The connections of all processors.
     pub open: OpenConnections,
-    /// Control requests that Python has not answered yet, and the connections that wait for room.
+    /// Control requests without a response yet, and the connections that wait for a slot.
     pub control: ControlRoom,
-    /// Which connections have had a line when they were closed.
+    /// Limits the log lines about closed connections.
     pub refusals: Refusals,
     /// Memory of requests that are being received.
     pub request_memory: RequestMemory,
-    /// Memory of answers that are not written yet, over all connections.
+    /// Memory of unwritten responses over all connections.
     pub response_memory: AtomicU64,
 }
 
 impl Reactor {
-    /// A control request has been answered or dropped: whose turn it is gets its room.
+    /// Frees the slot of a completed or dropped control request, for the connection that has waited longest.
     pub fn control_done(&self) {
         if let Some(connection) = self.control.leave() {
             self.inboxes.post(connection, Message::Resume { connection });
         }
     }
 
-    /// Lets the connection that has waited longest for memory try again, if there is some.
+    /// Lets the connection that has waited longest for memory try again, if memory is free.
     pub fn offer_request_memory(&self) {
         if let Some(connection) = self.request_memory.next() {
             self.inboxes.post(connection, Message::Memory { connection });
         }
     }
 
-    /// Notes that a connection's unread answers take `now` bytes of memory, and took `before`; has its owner make room
-    /// where all of them take more than they may.
+    /// Replaces `before` by `now` in the memory of unread responses. Requests the owner of the connection to free memory if
+    /// all connections exceed the limit.
     pub fn account_answers(&self, connection: u64, before: u64, now: u64) {
         let total = if now >= before {
             self.response_memory.fetch_add(now - before, Ordering::Relaxed) + (now - before)

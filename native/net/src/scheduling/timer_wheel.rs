@@ -1,7 +1,8 @@
-//! Deadlines of one processor: a hierarchical timing wheel (Varghese and Lauck, 1987), as Kafka's purgatory uses.
+//! The deadlines of one processor: a hierarchical timing wheel (Varghese and Lauck, 1987), as in Kafka's purgatory.
 //!
-//! Four levels of 64 slots with ticks of 1, 64, 4,096 and 262,144 ms. Inserting and expiring cost the same however many
-//! timers stand. A timer is never taken out: what its token names is looked up when it fires, and may be gone.
+//! Four levels of 64 slots with ticks of 1, 64, 4,096 and 262,144 ms. The cost of inserting and expiring does not depend on
+//! the number of timers. A timer cannot be cancelled: when it fires, the caller checks whether the object of its token still
+//! exists.
 
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
@@ -13,7 +14,7 @@ struct Timer<T> {
     token: T,
 }
 
-/// A wheel of timers with tokens `T`. Times are milliseconds of a clock that never goes back.
+/// A wheel of timers with tokens `T`. Times are milliseconds of a monotonic clock.
 #[derive(Debug)]
 pub struct TimerWheel<T> {
     levels: [Vec<Vec<Timer<T>>>; LEVELS],
@@ -22,12 +23,12 @@ pub struct TimerWheel<T> {
 }
 
 impl<T> TimerWheel<T> {
-    /// An empty wheel that stands at `now`.
+    /// An empty wheel at time `now`.
     pub fn new(now: u64) -> Self {
         Self { levels: std::array::from_fn(|_| (0..SLOTS).map(|_| Vec::new()).collect()), now, len: 0 }
     }
 
-    /// Lets `token` fire at `deadline`, or at the next advance when that has passed.
+    /// Adds a timer: `token` fires at `deadline`, or at the next advance if that has passed.
     pub fn insert(&mut self, deadline: u64, token: T) {
         self.len += 1;
         self.place(Timer { deadline: deadline.max(self.now + 1), token });
@@ -39,14 +40,14 @@ impl<T> TimerWheel<T> {
         while level + 1 < LEVELS && ahead >= 1 << (BITS * (level as u32 + 1)) {
             level += 1;
         }
-        // Beyond the last level's reach a timer waits in its farthest slot and is placed again from there.
+        // A timer beyond the last level's reach waits in the farthest slot and is placed again from there.
         let reach = (1_u64 << (BITS * LEVELS as u32)) - (1 << (BITS * (LEVELS as u32 - 1)));
         let at = self.now + ahead.min(reach);
         let slot = (at >> (BITS * level as u32)) as usize & (SLOTS - 1);
         self.levels[level][slot].push(timer);
     }
 
-    /// Moves to `now`, from one filled slot to the next, and hands out every token that is due.
+    /// Advances to `now`, from one filled slot to the next, and appends each expired token to `fired`.
     pub fn advance(&mut self, now: u64, fired: &mut Vec<T>) {
         while self.now < now {
             let Some(step) = self.next_due().filter(|step| *step <= now - self.now) else {
@@ -79,8 +80,8 @@ impl<T> TimerWheel<T> {
         }
     }
 
-    /// Milliseconds from where the wheel stands until it next has to be advanced; `None` without timers. Never later
-    /// than the next deadline; it may be earlier, when a slot of a coarser level has to be spread out.
+    /// Milliseconds until the next [`TimerWheel::advance`] is needed; `None` without timers. Never later than the next
+    /// deadline, but earlier if a coarser slot has to be redistributed.
     pub fn next_due(&self) -> Option<u64> {
         if self.len == 0 {
             return None;

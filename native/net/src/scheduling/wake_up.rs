@@ -1,6 +1,6 @@
-//! A wake-up: an eventfd that makes a thread leave `epoll_wait`, written once until that thread has looked.
+//! A wake-up: an eventfd that ends a thread's `epoll_wait`. It is written once until the thread has read it.
 //!
-//! Owns the descriptor. Must not know what the thread is woken for.
+//! Owns the descriptor. Must not know the reason for the wake-up.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::EventfdFlags;
 
-/// See the module.
+/// An eventfd, written once until its thread has read it.
 #[derive(Debug)]
 pub struct WakeUp {
-    /// The thread has been woken and has not looked yet. Saves a system call for each wake but the first of a burst.
+    /// Whether the eventfd is written and not yet read. Saves the system call of each wake but the first of a burst.
     is_woken: AtomicBool,
     eventfd: OwnedFd,
 }
 
 impl WakeUp {
-    /// A wake-up that has not been called. Fails when the process has no file descriptor left.
+    /// A wake-up that has not been triggered. Fails when the process has no file descriptor left.
     pub fn new() -> io::Result<Self> {
         let eventfd = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self { is_woken: AtomicBool::new(false), eventfd })
@@ -36,8 +36,8 @@ impl WakeUp {
         }
     }
 
-    /// The thread is awake: from here on [`WakeUp::wake`] wakes it again. Who calls this looks afterwards for what it may
-    /// have been woken for: a swap, not a store, so that it sees what was there before a wake that it has cut off.
+    /// Records that the thread is awake: the next [`WakeUp::wake`] wakes it again. The caller checks its queues afterwards.
+    /// A swap, not a store, so that the caller sees everything queued before a wake that found the flag set.
     pub fn woken(&self) {
         let mut counter = [0; 8];
         let _ = rustix::io::read(&self.eventfd, &mut counter);

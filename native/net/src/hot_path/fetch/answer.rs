@@ -1,4 +1,4 @@
-//! The answer to a Fetch: what of it counts for its client's quota, the session that learns what is sent, the bytes.
+//! The response to a Fetch: its size for the client's quota, the session's record of what is sent, the bytes.
 
 use super::{FetchedBy, PendingFetch, Source};
 use crate::connection::response::{Response, Slice};
@@ -13,10 +13,10 @@ use pybroker_wire::fetch::{FetchedHead, FetchedPartition, newest_format, write_r
 use pybroker_wire::frame::RequestHead;
 use pybroker_wire::{BrokerEndpoint, ErrorCode};
 
-/// What Kafka takes for the size of an answer beside its body (`FetchResponse.sizeOf`).
+/// Bytes that Kafka adds to the body for the size of a response (`FetchResponse.sizeOf`).
 const SIZE_BYTES: usize = 4;
 
-/// The answer to a request whose session is not there.
+/// The response to a request with an invalid session id or epoch.
 pub(super) fn refuse(head: &RequestHead, refused: SessionRefused, counters: &ThreadCounters) -> Response {
     let error = match refused {
         SessionRefused::NotFound => ErrorCode::FETCH_SESSION_ID_NOT_FOUND,
@@ -31,7 +31,7 @@ pub(super) fn refuse(head: &RequestHead, refused: SessionRefused, counters: &Thr
 }
 
 impl PendingFetch {
-    /// What is answered for a read: its slice as it lies in the log, or in the format that the client knows.
+    /// The partition to return and its slice, as stored in the log or converted to the format that the client supports.
     fn slice(&self, read: Read) -> (FetchedPartition, Option<Slice>) {
         let Read { mut fetched, slice, max_decompressed, .. } = read;
         let (slice, magic) = match (slice, newest_format(self.version)) {
@@ -53,7 +53,7 @@ impl PendingFetch {
         (fetched, None)
     }
 
-    /// The first fields of its answer.
+    /// The first fields of the response.
     fn head(&self, throttle: Throttle, session_id: i32) -> FetchedHead {
         FetchedHead {
             throttle_time_ms: throttle.time_ms,
@@ -63,14 +63,14 @@ impl PendingFetch {
         }
     }
 
-    /// Bytes of an answer with these partitions, as Kafka counts them for `consumer_byte_rate`.
+    /// Bytes of a response with these partitions, as Kafka counts them for `consumer_byte_rate`.
     fn size(&self, fetched: &[FetchedPartition], endpoints: &[&BrokerEndpoint]) -> usize {
         let mut body = Vec::with_capacity(96 + 64 * fetched.len());
         write_response(&mut body, self.version, self.head(Throttle::default(), 0), fetched, endpoints, &mut |_, _| {});
         SIZE_BYTES + body.len() + fetched.iter().map(|partition| partition.records).sum::<usize>()
     }
 
-    /// How long the client is to wait, of an answer with these reads; one that has no quota does not.
+    /// The throttle time for a response with these reads; zero for a client without a quota.
     fn throttle(&self, hot_path: &HotPath, view: ListenerView<'_>, reads: &[Read]) -> Throttle {
         let Some(metered) = &self.metered else { return Throttle::default() };
         let mut reads: Vec<_> = reads.iter().collect();
@@ -80,7 +80,7 @@ impl PendingFetch {
         metered.fetched(self.size(&fetched, &endpoints), hot_path.clock.now())
     }
 
-    /// The answer to a client that is to wait first: nothing. A session that would begin with it does not (KIP-219).
+    /// The empty response to a throttled client. A session that would begin with this response is removed (KIP-219).
     fn put_off(&self, hot_path: &HotPath, throttle: Throttle) -> Response {
         let session_id = match &self.source {
             Source::Session { session, full: false } => session.lock().id(),
@@ -96,7 +96,7 @@ impl PendingFetch {
         Response::finish(bytes, Vec::new()).muting(throttle)
     }
 
-    /// Writes the answer; a session leaves out what it has sent before, and notes what it sends now.
+    /// Writes the response. A session leaves out unchanged partitions and records the offsets that it sends.
     pub(super) fn answer(
         &self,
         hot_path: &HotPath,
@@ -124,7 +124,7 @@ impl PendingFetch {
             let bytes = counted.map(|read| read.fetched.records).sum();
             hot_path.leader_throttle.record(bytes, hot_path.wall_ms());
         }
-        // Kafka's schema groups partitions by topic; reading may have begun in the middle.
+        // Kafka's schema groups partitions by topic; reading may have begun in the middle of a topic.
         reads.sort_by_key(|read| read.place);
         let (fetched, mut slices): (Vec<_>, Vec<_>) = reads.into_iter().map(|read| self.slice(read)).unzip();
         self.count(view.table, &fetched, counters);
@@ -143,7 +143,7 @@ impl PendingFetch {
         Response::finish(bytes, placed).for_follower(self.fetched_by.is_replica())
     }
 
-    /// Counts the records that are sent.
+    /// Counts the records sent, by topic.
     fn count(&self, table: &TopicTable, fetched: &[FetchedPartition], counters: &ThreadCounters) {
         for FetchedPartition { topic, records, .. } in fetched.iter().filter(|fetched| fetched.records > 0) {
             if self.fetched_by.is_replica() {
