@@ -1,4 +1,4 @@
-//! A connection as the acceptor hands it to a processor.
+//! A connection, as the acceptor passes it to a processor.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,31 +6,31 @@ use std::sync::Arc;
 use crate::connection::identity::Authentication;
 use crate::transport::Transport;
 
-/// See the module.
+/// An accepted connection.
 #[derive(Debug)]
 pub struct Accepted {
-    /// How its bytes come and go.
+    /// The transport.
     pub transport: Transport,
     /// The listener's name.
     pub listener: Arc<str>,
-    /// Whether the control plane answers every request.
+    /// Whether every request goes to the control plane.
     pub control_only: bool,
-    /// Who its peer is, as far as that is known.
+    /// The state of its authentication.
     pub authentication: Authentication,
-    /// The largest frame before the peer is known: `sasl.server.max.receive.size`.
+    /// The largest frame before authentication: `sasl.server.max.receive.size`.
     pub unauthenticated_max_bytes: usize,
-    /// How long it may take to authenticate, in ms from when it was accepted.
+    /// How long it may take to authenticate, in ms from its accept.
     pub authentication_timeout_ms: u64,
     /// How long its handshake may take, in ms; `None` without TLS.
     pub handshake_timeout_ms: Option<u64>,
-    /// The address dialled.
+    /// The local address of the connection.
     pub local: SocketAddr,
     /// The client's address.
     pub peer: SocketAddr,
 }
 
 impl Accepted {
-    /// The largest frame that it may send now, where `max` is the largest of all.
+    /// The largest frame in the current state; `max` is the largest after authentication.
     pub fn max_frame_bytes(&self, max: usize) -> usize {
         match self.authentication {
             Authentication::Awaited | Authentication::Tokens => max.min(self.unauthenticated_max_bytes),
@@ -38,7 +38,7 @@ impl Accepted {
         }
     }
 
-    /// The setting that bounds its frames now.
+    /// The configuration key of this limit.
     pub fn max_frame_key(&self) -> &'static str {
         match self.authentication {
             Authentication::Awaited | Authentication::Tokens => {

@@ -1,4 +1,4 @@
-//! The acceptor: one thread that listens, sets the socket up and hands it to the next processor.
+//! The acceptor: one thread that listens, sets up sockets and passes each to the next processor.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -20,25 +20,25 @@ use crate::scheduling::inbox::Message;
 use crate::scheduling::inboxes::Inboxes;
 use crate::transport::Transport;
 
-/// How long the acceptor stands back when descriptors or memory have run out, unless a connection closes before.
+/// How long the acceptor pauses when file descriptors or memory are exhausted, unless a connection closes before.
 const EXHAUSTED_PAUSE_MS: u64 = 100;
-/// How often a line says that connections are not accepted, or accepted again.
+/// Shortest time between two log lines about a connection limit that applies or ends.
 const SAY_EVERY_MS: u64 = 60_000;
 /// The epoll token of the wake-up; listeners count from zero.
 const WAKE: u64 = u64::MAX;
 
-/// What the acceptor works with.
+/// The state of the data plane that the acceptor uses.
 #[derive(Debug)]
 pub struct Placing {
     /// The limits in force.
     pub settings: Arc<Settings>,
-    /// The time of what is said.
+    /// The clock for log lines and limits.
     pub clock: Arc<Clock>,
-    /// The way up.
+    /// The events to the control plane.
     pub events: Arc<EventQueue>,
-    /// The processors that connections are dealt to.
+    /// The processors that get the connections.
     pub inboxes: Arc<Inboxes>,
-    /// Room for connections.
+    /// The limits on connections.
     pub room: Arc<Room>,
 }
 
@@ -47,7 +47,7 @@ struct State {
     placing: Placing,
     epoll: OwnedFd,
     stop: AtomicBool,
-    /// By token; one that was closed leaves its place to the next.
+    /// By epoll token; the slot of a closed listener is reused.
     listeners: Mutex<Vec<Option<Arc<Listener>>>>,
 }
 
@@ -70,7 +70,7 @@ impl Acceptor {
         Ok(Self { state, thread })
     }
 
-    /// Binds a listener; the port that it got.
+    /// Binds a listener; returns the bound port.
     pub fn listen(&self, settings: &ListenerSettings) -> Result<u16, ListenError> {
         let (listener, port) = Listener::bind(&self.state.placing.settings, settings)?;
         let mut listeners = self.state.listeners.lock();
@@ -85,8 +85,8 @@ impl Acceptor {
         Ok(port)
     }
 
-    /// Closes a listener, so that its address is free; the name by which its connections know it, `None` where there is no
-    /// such listener.
+    /// Closes a listener and frees its address. Returns the name that its connections share, `None` if there is no such
+    /// listener.
     pub fn unlisten(&self, name: &str) -> Option<Arc<str>> {
         let mut listeners = self.state.listeners.lock();
         let at = listeners.iter().position(|it| it.as_ref().is_some_and(|it| &*it.name == name))?;
@@ -96,7 +96,8 @@ impl Acceptor {
         Some(Arc::clone(&listener.name))
     }
 
-    /// Changes how connections that come to an encrypted listener from now on are encrypted; whether there is such a one.
+    /// Changes the TLS settings for new connections of an encrypted listener. Returns whether the listener exists and is
+    /// encrypted.
     pub fn set_tls(&self, name: &str, tls: &ListenerTls) -> bool {
         let listeners = self.state.listeners.lock();
         let encrypted = |it: &&Arc<Listener>| &*it.name == name && it.tls.load().is_some();
@@ -132,7 +133,8 @@ impl State {
             let now = self.placing.clock.now();
             delayed.close(now);
             if held.is_over(now, is_woken) {
-                // Something may have closed, or the pause is over: the listeners say in the next round who waits.
+                // A connection may have closed, or the pause is over: the next round finds the listeners with waiting
+                // clients.
                 self.watch_all(epoll::EventFlags::IN);
                 continue;
             }
@@ -151,7 +153,7 @@ impl State {
         usize::try_from(token).ok().and_then(|at| self.listeners.lock().get(at).cloned().flatten())
     }
 
-    /// Leaves those who want to connect in the system's queue, as Kafka's acceptor does, until they may come.
+    /// Leaves waiting clients in the system's backlog, as Kafka's acceptor does, until they may be accepted.
     fn hold(&self, hold: Hold, token: u64, listener: &Listener, held: &mut Held) {
         let now = self.placing.clock.now();
         match hold {
@@ -178,7 +180,7 @@ impl State {
         }
     }
 
-    /// Says that a limit does not hold any more.
+    /// Logs that a limit does not apply any more.
     fn say_again(&self, held: &mut Held) {
         if !held.is_full && held.said.end(self.placing.clock.now()) {
             self.placing.events.line(Level::Info, "connections are accepted again".to_owned());
@@ -198,7 +200,7 @@ impl State {
         }
     }
 
-    /// Accepts until nobody waits, or nobody may come.
+    /// Accepts until the backlog is empty, or no further connection is allowed.
     fn accept_all(
         &self,
         listener: &Listener,
@@ -221,7 +223,7 @@ impl State {
                 },
                 Err(error) => {
                     match error.raw_os_error() {
-                        // A connection that was reset in the queue is nothing; a process without file descriptors is.
+                        // A connection that was reset in the backlog is ignored; exhausted file descriptors are not.
                         Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
                             let what = format!("listener {}: accepting a connection: {error}", listener.name);
                             self.placing.events.exhausted(now, &what);
@@ -235,8 +237,8 @@ impl State {
         }
     }
 
-    /// Ends a connection of an address that may have no more: at once where it has too many, after a while where it is too
-    /// fast, so that who connects again and again waits between (KIP-612).
+    /// Closes a connection whose address is over a limit: at once if it has too many connections, after a delay if it
+    /// exceeds its rate, so that a client in a reconnect loop waits (KIP-612).
     fn refuse(&self, stream: TcpStream, peer: SocketAddr, refused: Entry, said: &mut Said, delayed: &mut Delayed) {
         let (now, address) = (self.placing.clock.now(), peer.ip());
         let why = match refused {
@@ -278,29 +280,29 @@ impl State {
         self.placing.inboxes.deal(*count, Message::Accept(accepted));
         *count += 1;
         if listener.is_closed() {
-            // Who closed it may have asked the processors before this connection had come to one.
+            // The processors may have closed the listener's connections before this connection reached one.
             self.placing.inboxes.post_to_all(|| Message::CloseListener(Arc::clone(&listener.name)));
         }
     }
 }
 
-/// Why nobody is accepted at a listener for a while.
+/// The reason why a listener accepts no connections for a while.
 #[derive(Debug)]
 enum Hold {
-    /// As many connections are open as may be; why, for the log.
+    /// The limit on open connections is reached, by this limit (for the log).
     Full(String),
-    /// Connections come too fast: for so many milliseconds.
+    /// The rate limit is exceeded, for so many milliseconds.
     Later(u64),
-    /// The process or the system has no descriptor or no memory to give, at any listener.
+    /// The process or the system has no file descriptor or memory left, at any listener.
     Exhausted,
 }
 
-/// The listeners that are not watched.
+/// The listeners that are not polled.
 #[derive(Debug, Default)]
 struct Held {
-    /// Whether one waits for a connection to close.
+    /// Whether a listener waits for a connection to close.
     is_full: bool,
-    /// When the first of the others is looked at again.
+    /// When the first of the other listeners is polled again.
     until: Option<u64>,
     said: Said,
     said_of_addresses: Said,
@@ -311,7 +313,7 @@ impl Held {
         self.until = Some(self.until.map_or(time, |until| until.min(time)));
     }
 
-    /// Whether listeners are to be looked at again: those that still may not accept are held again.
+    /// Whether to poll the listeners again. Those that still may not accept are paused again.
     fn is_over(&mut self, now: u64, is_woken: bool) -> bool {
         let over = is_woken || self.until.is_some_and(|until| now >= until);
         if over {
@@ -321,16 +323,16 @@ impl Held {
     }
 }
 
-/// Sockets that are closed after a while.
+/// Sockets that are closed after a delay.
 #[derive(Debug, Default)]
 struct Delayed {
     sockets: Vec<(u64, TcpStream)>,
-    /// When the first is closed.
+    /// When the first socket is closed.
     until: Option<u64>,
 }
 
 impl Delayed {
-    /// Keeps a socket until then, unless so many are kept.
+    /// Keeps a socket until `until`; closes it at once if `most` are kept.
     fn keep(&mut self, socket: TcpStream, until: u64, most: usize) {
         if self.sockets.len() < most {
             self.sockets.push((until, socket));
@@ -346,15 +348,15 @@ impl Delayed {
     }
 }
 
-/// How long may pass until the first of these times; `None` where there is none.
+/// The time until the first of these times; `None` without one.
 fn timeout(now: u64, times: [Option<u64>; 2]) -> Option<Timespec> {
     let first = times.into_iter().flatten().min()?;
     let wait = first.saturating_sub(now);
     Some(Timespec { tv_sec: (wait / 1000) as i64, tv_nsec: (wait % 1000 * 1_000_000) as i64 })
 }
 
-/// When the limit was last said to hold, in milliseconds of the data plane's clock: connections that come and go at the limit
-/// are no news each time.
+/// When the limit was last logged, in milliseconds of the data plane's clock: a limit that is reached again and again is not
+/// logged each time.
 #[derive(Debug, Default)]
 struct Said {
     holds: bool,
@@ -362,7 +364,7 @@ struct Said {
 }
 
 impl Said {
-    /// The limit holds: whether to say so.
+    /// The limit applies: returns whether to log it.
     fn begin(&mut self, now: u64) -> bool {
         let due = !self.holds && now >= self.next;
         if due {
@@ -371,7 +373,7 @@ impl Said {
         due
     }
 
-    /// Something has happened: whether to say so.
+    /// An event: returns whether to log it.
     fn news(&mut self, now: u64) -> bool {
         let due = now >= self.next;
         if due {
@@ -380,7 +382,7 @@ impl Said {
         due
     }
 
-    /// It does not: whether to say so.
+    /// The limit does not apply: returns whether to log it.
     fn end(&mut self, now: u64) -> bool {
         let due = self.holds && now >= self.next;
         if due {

@@ -1,10 +1,10 @@
-//! How many connections there may be, and how fast they may come: what the control plane decides, as one table that is
-//! swapped whole. No value has a default here.
+//! Limits on the number and the rate of connections: the control plane's decisions in one table, which is replaced as a
+//! whole. No value has a default here.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// Over what a rate of connections is counted: the span of `count` samples of `length_ms` each, the newest unfinished.
+/// The window of a connection rate: `count` samples of `length_ms` each, the newest incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
     /// `quota.window.size.seconds`.
@@ -16,41 +16,41 @@ pub struct Windows {
 /// The limits of one listener.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListenerLimits {
-    /// Connections open at a time.
+    /// Limit on open connections.
     pub max_connections: usize,
-    /// Connections accepted in a second; `None` without a limit.
+    /// Limit on new connections in a second; `None` for no limit.
     pub creation_rate: Option<f64>,
-    /// Whether the limits of the whole broker do not hold for it, as brokers have to reach each other.
+    /// Whether the listener is exempt from the limits of the whole broker, as brokers have to reach each other.
     pub is_protected: bool,
 }
 
-/// See the module.
+/// The limits of a broker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionLimits {
-    /// Connections open at a time.
+    /// Limit on open connections.
     pub max_connections: usize,
-    /// Where that number comes from, for the log.
+    /// The origin of that number, for the log.
     pub max_connections_reason: String,
-    /// Connections accepted in a second, over all listeners; `None` without a limit.
+    /// Limit on new connections in a second, over all listeners; `None` for no limit.
     pub creation_rate: Option<f64>,
-    /// By listener; one that is not here has no limits of its own.
+    /// By listener; a listener that is not in the table has no limits of its own.
     pub listeners: HashMap<String, ListenerLimits>,
-    /// Connections open at a time from one address.
+    /// Limit on open connections of one address.
     pub max_per_address: usize,
-    /// The same of single addresses.
+    /// The same for particular addresses.
     pub max_of_address: HashMap<IpAddr, usize>,
-    /// Connections accepted in a second from one address; `None` without a limit.
+    /// Limit on new connections in a second of one address; `None` for no limit.
     pub address_rate: Option<f64>,
-    /// The same of single addresses.
+    /// The same for particular addresses.
     pub rate_of_address: HashMap<IpAddr, f64>,
-    /// What rates are counted over.
+    /// The window of the rates.
     pub windows: Windows,
-    /// Sockets that are kept for a while before they are closed, as their address is too fast; more are closed at once.
+    /// The most sockets whose close is delayed because their address exceeds its rate; more are closed at once.
     pub most_delayed: usize,
 }
 
 impl ConnectionLimits {
-    /// One number for all connections, and nothing else.
+    /// A limit on all connections, and no other limits.
     pub fn only(max_connections: usize, max_connections_reason: String) -> Self {
         Self {
             max_connections,
@@ -66,12 +66,12 @@ impl ConnectionLimits {
         }
     }
 
-    /// The most connections of an address.
+    /// The limit on open connections of an address.
     pub fn max_of(&self, address: IpAddr) -> usize {
         self.max_of_address.get(&address).copied().unwrap_or(self.max_per_address)
     }
 
-    /// The most connections a second of an address; `None` without a limit.
+    /// The rate limit of an address, in connections a second; `None` for no limit.
     pub fn rate_of(&self, address: IpAddr) -> Option<f64> {
         self.rate_of_address.get(&address).copied().or(self.address_rate)
     }

@@ -1,14 +1,14 @@
-//! How fast connections come: counted in samples, of which the oldest is dropped, as Kafka's `Rate` counts.
+//! The rate of new connections, counted in samples of which the oldest is dropped, as in Kafka's `Rate`.
 //!
-//! Arithmetic on times that are handed in. A rate is `connections / span`, where the span reaches from the oldest sample
-//! to now and is never shorter than all samples but one: at the start as many connections may come at once as are allowed
+//! Arithmetic on times that the caller passes. A rate is `connections / span`. The span reaches from the oldest sample to
+//! the current time and is never shorter than all samples but one: at the start as many connections are allowed at once as
 //! in that span.
 
 use std::collections::VecDeque;
 
 use crate::accepting::connection_limits::Windows;
 
-/// See the module.
+/// The samples of a rate.
 #[derive(Debug, Default)]
 pub struct ConnectionRate {
     /// The newest is last.
@@ -18,14 +18,14 @@ pub struct ConnectionRate {
 #[derive(Debug)]
 struct Sample {
     began_ms: u64,
-    /// When it last counted a connection: it is forgotten a span after that, as in Kafka's `SampledStat`.
+    /// When it last counted a connection: the sample is dropped a span after that, as in Kafka's `SampledStat`.
     last_ms: u64,
     count: u32,
 }
 
 impl ConnectionRate {
-    /// How many milliseconds one more connection has to wait so that no more than `limit` a second have come; at most one
-    /// sample's length, after which it is to be asked again.
+    /// Milliseconds until one more connection keeps the rate at or below `limit` a second; at most one sample's length,
+    /// after which the caller checks again.
     pub fn wait_ms(&mut self, now: u64, limit: f64, windows: Windows) -> u64 {
         self.drop_old(now, windows);
         let count = self.samples.iter().map(|sample| f64::from(sample.count)).sum::<f64>() + 1.0;
@@ -44,7 +44,7 @@ impl ConnectionRate {
         self.drop_old(now, windows);
     }
 
-    /// Whether nothing is remembered.
+    /// Whether there are no samples.
     pub fn is_idle(&mut self, now: u64, windows: Windows) -> bool {
         self.drop_old(now, windows);
         self.samples.is_empty()
@@ -61,7 +61,7 @@ impl ConnectionRate {
         let elapsed = self.samples.front().map_or(0, |oldest| now.saturating_sub(oldest.began_ms));
         let least = u64::from(windows.count.saturating_sub(1));
         let full = elapsed / windows.length_ms.max(1);
-        // With one sample alone there is no full one to reach back to.
+        // With one sample alone, no complete sample extends the span.
         let span = elapsed + least.saturating_sub(full) * windows.length_ms;
         span.max(windows.length_ms.min(1000))
     }
@@ -73,7 +73,7 @@ mod tests {
 
     const WINDOWS: Windows = Windows { length_ms: 1000, count: 11 };
 
-    /// How many of the connections that always come are let in, second by second.
+    /// How many connections are accepted in each second, if clients connect all the time.
     fn admitted(limit: f64, seconds: u64) -> Vec<u64> {
         let (mut rate, mut per_second, mut now) = (ConnectionRate::default(), vec![0; seconds as usize], 0);
         while now < seconds * 1000 {

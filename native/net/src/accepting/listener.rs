@@ -1,6 +1,6 @@
-//! One listener: its address is bound, and freed when it is closed.
+//! One listener: it binds its address, and frees the address when it is closed.
 //!
-//! Must not know who accepts its connections, nor what becomes of them.
+//! Must not know which thread accepts its connections, nor how they are handled.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -22,21 +22,21 @@ pub enum ListenError {
     Resolve {
         /// The listener.
         name: String,
-        /// The host asked for.
+        /// The requested host.
         host: String,
-        /// The port asked for.
+        /// The requested port.
         port: u16,
         /// The resolver's error.
         source: io::Error,
     },
-    /// The system refused.
+    /// The system rejected the address.
     #[error("listener {name}: cannot listen on {host}:{port}: {source}")]
     Bind {
         /// The listener.
         name: String,
-        /// The host asked for.
+        /// The requested host.
         host: String,
-        /// The port asked for.
+        /// The requested port.
         port: u16,
         /// The system's error.
         source: io::Error,
@@ -46,7 +46,7 @@ pub enum ListenError {
     Congestion {
         /// The listener.
         name: String,
-        /// The algorithm asked for.
+        /// The requested algorithm.
         algorithm: String,
         /// The system's error.
         source: io::Error,
@@ -56,30 +56,30 @@ pub enum ListenError {
     Stopped,
 }
 
-/// See the module.
+/// A bound listener.
 #[derive(Debug)]
 pub struct Listener {
     pub socket: TcpListener,
-    /// Connections that come in here share this very text: another listener of the same name has another.
+    /// The connections of this listener share this `Arc`: another listener of the same name has another one.
     pub name: Arc<str>,
     pub control_only: bool,
     pub authentication: Authentication,
     pub unauthenticated_max_bytes: usize,
     pub authentication_timeout_ms: u64,
-    /// How its connections are encrypted from now on.
+    /// The TLS settings of new connections.
     pub tls: ArcSwapOption<ListenerTls>,
     is_closed: AtomicBool,
 }
 
 impl ListenerSettings {
-    /// That the system has refused.
+    /// The error for an address that the system rejected.
     pub fn cannot_bind(&self, source: io::Error) -> ListenError {
         ListenError::Bind { name: self.name.clone(), host: self.host.clone(), port: self.port, source }
     }
 }
 
 impl Listener {
-    /// Binds a listener; with it the port that it got.
+    /// Binds a listener; returns the bound port too.
     pub fn bind(sizes: &Settings, settings: &ListenerSettings) -> Result<(Self, u16), ListenError> {
         let cannot_bind = |source| settings.cannot_bind(source);
         let address = resolve(&settings.host, settings.port).map_err(|source| ListenError::Resolve {
@@ -110,13 +110,13 @@ impl Listener {
         Ok((listener, port))
     }
 
-    /// Frees the address at once, also while the acceptor looks at the socket; who waits in the system's queue is refused.
+    /// Frees the address at once, even while the acceptor uses the socket; clients in the system's backlog are refused.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         let _ = SockRef::from(&self.socket).shutdown(std::net::Shutdown::Both);
     }
 
-    /// Whether it was closed. Who has just handed on a connection of it asks afterwards.
+    /// Whether the listener was closed. The acceptor checks this after it has passed on a connection.
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::SeqCst)
     }

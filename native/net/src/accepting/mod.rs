@@ -1,4 +1,4 @@
-//! Connections on their way in: listeners, the acceptor thread, how many connections there are and how fast they come.
+//! Accepting connections: listeners, the acceptor thread, and limits on the number and the rate of connections.
 
 pub(crate) mod accepted;
 pub(crate) mod acceptor;

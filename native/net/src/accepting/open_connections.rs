@@ -1,7 +1,7 @@
-//! The open connections, by number: each owned by one processor, found by all.
+//! The open connections, by number: each is owned by one processor, and visible to all.
 //!
-//! The owner reads, begins requests and watches the socket. Another processor may lock a connection for one purpose: to
-//! answer the fetch that its append has satisfied ([`crate::scheduling::cross_thread`]). Nobody waits for a lock while it holds another.
+//! The owner reads, begins requests and polls the socket. Another thread may lock a connection only to respond on it
+//! ([`crate::scheduling::cross_thread`]). No thread waits for a connection's lock while it has locked another.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ pub struct OpenConnections {
 }
 
 impl OpenConnections {
-    /// No connections, for as many owners as there may be.
+    /// Without connections, for the largest number of processors.
     pub fn new() -> Self {
         Self { of_processor: (0..MOST_PROCESSORS).map(|_| RwLock::default()).collect() }
     }
 
-    /// The connection with this number, while it is open.
+    /// The connection with this number; `None` if it is not open.
     pub fn get(&self, number: u64) -> Option<Arc<Mutex<Connection>>> {
         self.of_processor.get(processor_of(number))?.read().get(&number).cloned()
     }
@@ -36,7 +36,7 @@ impl OpenConnections {
         }
     }
 
-    /// Takes a connection out. Its socket closes with the last who holds it.
+    /// Removes a connection. Its socket closes when the last reference is dropped.
     pub fn remove(&self, number: u64) {
         if let Some(own) = self.of_processor.get(processor_of(number)) {
             own.write().remove(&number);

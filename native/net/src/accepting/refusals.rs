@@ -1,6 +1,6 @@
-//! Lines about connections that were closed for what their clients have sent: one a minute for each address and cause.
+//! Log lines about connections that were closed for an error of their clients: one a minute for each address and cause.
 //!
-//! A client with another security protocol than the listener's tries again for as long as it runs. Must not know why a
+//! A client with another security protocol than the listener's reconnects for as long as it runs. Must not know why a
 //! connection is closed, nor close any.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -9,11 +9,11 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 const EVERY_MS: u64 = 60_000;
-/// Addresses and causes that are remembered; further ones share one line a minute.
+/// The most addresses and causes to remember; further ones share one line a minute.
 const MOST: usize = 1000;
 const CAUSE_BYTES: usize = 200;
 
-/// See the module.
+/// The lines logged within the last minute.
 #[derive(Debug, Default)]
 pub struct Refusals {
     logged: Mutex<FxHashMap<(IpAddr, Vec<u8>), Logged>>,
@@ -21,16 +21,16 @@ pub struct Refusals {
 
 #[derive(Debug, Default)]
 struct Logged {
-    /// No line before this moment, in milliseconds of the data plane's clock.
+    /// No line before this time, in milliseconds of the data plane's clock.
     until: u64,
-    /// Connections without a line since the last one.
+    /// Connections closed without a line since the last line.
     left_out: u64,
 }
 
 impl Refusals {
-    /// The line for a connection that is closed at `now`; `None` where its address and cause had one within a minute.
+    /// The line for a connection that is closed at `now`; `None` if its address and cause had a line within a minute.
     pub fn line(&self, peer: SocketAddr, why: &str, now: u64) -> Option<String> {
-        // The sizes in a text differ between attempts of one client.
+        // The sizes in a text differ between the attempts of one client.
         let cause = why.bytes().filter(|byte| !byte.is_ascii_digit()).take(CAUSE_BYTES).collect();
         let mut key = (peer.ip(), cause);
         let mut logged = self.logged.lock();

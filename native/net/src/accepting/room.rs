@@ -1,5 +1,5 @@
-//! Room for connections: how many are open and how fast they came, by listener and by address, against the limits in
-//! force; and the wake-up of the acceptor that waits for one to close.
+//! The connection counts and rates, by listener and by address, against the limits in force; and the wake-up of an acceptor
+//! that waits for a connection to close.
 
 use std::cmp::Reverse;
 use std::io;
@@ -16,57 +16,57 @@ use crate::accepting::connection_limits::ConnectionLimits;
 use crate::accepting::connection_rate::ConnectionRate;
 use crate::scheduling::wake_up::WakeUp;
 
-/// Rates of addresses that are remembered before the idle ones among them are looked for.
+/// The number of address rates at which idle ones are first removed.
 const FEW_RATES: usize = 1024;
 
 /// Whether the next connection of a listener may be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It may.
+    /// It may be accepted.
     Now,
-    /// As many are open as may be; why, for the log.
+    /// The limit on open connections is reached, by this limit (for the log).
     Full(String),
-    /// Not before so many milliseconds: connections come too fast.
+    /// Not before so many milliseconds: the rate limit is exceeded.
     Later(u64),
 }
 
-/// What becomes of a connection that was accepted.
+/// The decision on an accepted connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// It has its place, which is to be given back.
+    /// The connection is counted; [`Room::give_back`] has to be called when it closes.
     Taken,
-    /// Its address has as many open as it may.
+    /// Its address has reached its limit on open connections.
     TooMany(usize),
-    /// Its address is too fast; its socket is to be closed after so many milliseconds.
+    /// Its address exceeds its rate; its socket has to be closed after so many milliseconds.
     TooFast(u64),
 }
 
-/// What has come to a listener since the start.
+/// The counts of a listener since the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerCounts {
     /// The listener.
     pub name: Arc<str>,
-    /// Connections that are open.
+    /// Open connections.
     pub open: usize,
-    /// Connections that came in, those turned away at once left out.
+    /// Accepted connections, without those closed at once for a limit.
     pub accepted: u64,
-    /// Milliseconds in which connections waited in the system's queue, as they came too fast.
+    /// Milliseconds in which the rate limit kept connections in the system's backlog.
     pub waited_ms: u64,
-    /// Milliseconds that connections of addresses that were too fast had to wait, one by one, before they were closed.
+    /// Sum of the milliseconds by which the close of connections was delayed for the rate of their addresses.
     pub addresses_waited_ms: u64,
 }
 
-/// What has come to one listener since the start.
+/// The counts of one listener since the start.
 #[derive(Debug, Default)]
 struct Came {
     accepted: u64,
     waited_ms: u64,
     addresses_waited_ms: u64,
-    /// Since when a connection may not come, as others came too fast.
+    /// Since when the rate limit blocks the next connection.
     waits_since: Option<u64>,
 }
 
-/// What has come from an address that has a rate.
+/// The counts of an address with a rate limit.
 #[derive(Debug, Default)]
 struct OfAddress {
     rate: ConnectionRate,
@@ -82,24 +82,24 @@ struct Counts {
     rate: ConnectionRate,
     rate_of_listener: FxHashMap<Arc<str>, ConnectionRate>,
     rate_of_address: FxHashMap<IpAddr, OfAddress>,
-    /// How many rates of addresses there may be before the idle ones are dropped.
+    /// The number of address rates at which idle ones are next removed.
     next_sweep: usize,
-    /// Listeners whose next connection waits, as others came too fast.
+    /// The number of listeners that the rate limit blocks.
     waiting: usize,
 }
 
-/// See the module.
+/// The connection counts and rates, and their limits.
 #[derive(Debug)]
 pub struct Room {
     limits: ArcSwap<ConnectionLimits>,
     counts: Mutex<Counts>,
-    /// The acceptor waits for a connection to close.
+    /// Whether the acceptor waits for a connection to close.
     wanted: AtomicBool,
     wake_up: WakeUp,
 }
 
 impl Room {
-    /// Nothing taken. Fails when the process has no file descriptor left.
+    /// Without connections. Fails when the process has no file descriptor left.
     pub fn new(limits: ConnectionLimits) -> io::Result<Self> {
         Ok(Self {
             limits: ArcSwap::from_pointee(limits),
@@ -114,18 +114,18 @@ impl Room {
         self.limits.load_full()
     }
 
-    /// Changes the limits, and has the acceptor look again. Connections that are open stay, also where they are more.
+    /// Changes the limits, and wakes the acceptor. Open connections stay, even above a limit.
     pub fn set_limits(&self, limits: ConnectionLimits) {
         self.limits.store(Arc::new(limits));
         self.wake();
     }
 
-    /// Connections open.
+    /// The number of open connections.
     pub fn taken(&self) -> usize {
         self.counts.lock().total
     }
 
-    /// Of each listener to which somebody came, by name.
+    /// The counts of each listener that has had a connection, by name.
     pub fn of_listeners(&self) -> Vec<ListenerCounts> {
         let counts = self.counts.lock();
         let mut found: Vec<_> = counts
@@ -143,9 +143,8 @@ impl Room {
         found
     }
 
-    /// Connections that came in from addresses that have a rate, from the `most` of which the most came; and how many such
-    /// addresses there are beside. An address is forgotten when nobody comes from it for the span of a rate and there are
-    /// many.
+    /// Accepted connections of addresses with a rate limit, for the `most` addresses with the highest counts; and the number
+    /// of addresses left out. The counts of an address may be dropped after the window of a rate without connections.
     pub fn of_addresses(&self, most: usize) -> (Vec<(IpAddr, u64)>, usize) {
         let counts = self.counts.lock();
         let mut found: Vec<_> =
@@ -157,7 +156,7 @@ impl Room {
         (found, left_out)
     }
 
-    /// Whether the next connection of a listener may be accepted, before anything is known of it.
+    /// Whether a listener may accept its next connection, from whichever address.
     pub fn admission(&self, listener: &Arc<str>, now: u64) -> Admission {
         let mut counts = self.counts.lock();
         let admission = counts.admission(listener, now, &self.limits.load());
@@ -168,7 +167,7 @@ impl Room {
         admission
     }
 
-    /// Takes a place for a connection that was accepted, unless its address may have no more.
+    /// Counts an accepted connection, unless its address exceeds a limit.
     pub fn enter(&self, listener: &Arc<str>, address: IpAddr, now: u64) -> Entry {
         let (limits, address) = (self.limits.load(), address.to_canonical());
         let mut counts = self.counts.lock();
@@ -184,7 +183,7 @@ impl Room {
             of_address.accepted += 1;
         }
         let max = limits.max_of(address);
-        // As in Kafka, one that is turned away counts among those that came.
+        // As in Kafka, a connection that is closed for a limit counts in the rates.
         counts.record(listener, now, &limits);
         if counts.of_address.get(&address).copied().unwrap_or(0) >= max {
             return Entry::TooMany(max);
@@ -196,7 +195,7 @@ impl Room {
         Entry::Taken
     }
 
-    /// A connection has closed: wakes the acceptor where it waits for that.
+    /// Counts a closed connection; wakes the acceptor if it waits for one.
     pub fn give_back(&self, listener: &Arc<str>, address: IpAddr) {
         let mut counts = self.counts.lock();
         counts.total -= 1;
@@ -208,7 +207,7 @@ impl Room {
         }
     }
 
-    /// Asks for a wake-up when the next connection closes. Who asks looks at [`Room::admission`] again afterwards.
+    /// Requests a wake-up when the next connection closes. The caller checks [`Room::admission`] again afterwards.
     pub fn want(&self) {
         self.wanted.store(true, Ordering::SeqCst);
     }
@@ -218,7 +217,7 @@ impl Room {
         self.wake_up.wake();
     }
 
-    /// The acceptor is awake.
+    /// Records that the acceptor is awake.
     pub fn woken(&self) {
         self.wake_up.woken();
     }
@@ -259,7 +258,7 @@ impl Counts {
         self.came.entry(Arc::clone(listener)).or_default()
     }
 
-    /// Notes whether the next connection of a listener waits from now on, and how long it has waited where it has.
+    /// Records whether the rate limit blocks the next connection of a listener, and adds up the time of a block that ends.
     fn note_wait(&mut self, listener: &Arc<str>, waits: bool, now: u64) {
         let came = self.came(listener);
         let before = came.waits_since;
@@ -278,7 +277,7 @@ impl Counts {
         }
     }
 
-    /// Forgets addresses that nobody came from of late, before there are too many.
+    /// Removes idle addresses, when there are many.
     fn sweep(&mut self, now: u64, limits: &ConnectionLimits) {
         if self.rate_of_address.len() >= self.next_sweep {
             self.rate_of_address.retain(|_, counted| !counted.rate.is_idle(now, limits.windows));
@@ -287,7 +286,7 @@ impl Counts {
     }
 }
 
-/// Counts one less; a key without any is not kept.
+/// Subtracts one from a count; removes it at zero.
 fn leave<K: std::hash::Hash + Eq>(counts: &mut FxHashMap<K, usize>, key: &K) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;

@@ -1,9 +1,9 @@
-//! Tokens of SASL as frames of their own, which follow a SaslHandshake of version 0 (KIP-43), up to the proof.
+//! SASL tokens as frames of their own, which follow a SaslHandshake of version 0 (KIP-43) until authentication is complete.
 //!
-//! Owns the translation: to the control plane such a frame is a SaslAuthenticate of version 0, and its answer goes out as the
-//! token alone. A refusal goes out as nothing; the control plane closes the connection then. Must not know mechanisms.
+//! Owns the translation: the control plane receives such a frame as a SaslAuthenticate of version 0, and the response is
+//! sent as the token alone. A rejection is not sent; the control plane closes the connection. Must not know mechanisms.
 //!
-//! Source: Kafka's `SaslServerAuthenticator`, where the handshake has switched off the headers of SaslAuthenticate.
+//! Source: Kafka's `SaslServerAuthenticator`, after a handshake that switched off the headers of SaslAuthenticate.
 
 use crate::connection::Connection;
 use crate::connection::identity::Authentication;
@@ -13,25 +13,25 @@ use pybroker_wire::frame::RequestHead;
 use pybroker_wire::sasl::SaslAuthenticateResponse;
 use pybroker_wire::{ApiKey, ErrorCode};
 
-/// Version of the handshake that bare tokens follow, and of the SaslAuthenticate that stands for each.
+/// Version of the handshake that bare tokens follow, and of the SaslAuthenticate made from each token.
 const VERSION: i16 = 0;
-/// Bytes of the length in front of a token in SaslAuthenticate.
+/// Bytes of the length before a token in SaslAuthenticate.
 const LENGTH_BYTES: usize = 4;
 
-/// What a frame that is a bare token is to the control plane.
+/// The request header of a bare token for the control plane.
 pub const HEAD: RequestHead = RequestHead::without_client(ApiKey::SASL_AUTHENTICATE, VERSION);
 
-/// The message of a SaslAuthenticate with a token.
+/// The body of a SaslAuthenticate with this token.
 pub fn message(token: &[u8]) -> Vec<u8> {
     let mut message = Vec::with_capacity(LENGTH_BYTES + token.len());
-    // A frame's size is a positive number of 32 bits.
+    // The size of a frame is a positive 32-bit number.
     message.extend_from_slice(&(token.len() as u32).to_be_bytes());
     message.extend_from_slice(token);
     message
 }
 
-/// The control plane's answer as it goes out. One that takes a handshake of version 0 has the connection send bare tokens
-/// from its next frame on.
+/// The control plane's response in its wire form. After the response to a handshake of version 0, the connection's frames
+/// are bare tokens.
 pub fn answer(connection: &mut Connection, asked: Asked, payload: &[u8]) -> Response {
     if asked.bare {
         return token_of(payload).map_or_else(Response::nothing, Response::bare);
@@ -44,7 +44,7 @@ pub fn answer(connection: &mut Connection, asked: Asked, payload: &[u8]) -> Resp
     Response::from_payload(asked.correlation_id, payload)
 }
 
-/// The token in an answer to SaslAuthenticate; `None` where it is a refusal.
+/// The token in a response to SaslAuthenticate; `None` for a rejection.
 fn token_of(payload: &[u8]) -> Option<&[u8]> {
     let answer = SaslAuthenticateResponse::parse(payload, 0, VERSION).ok()?;
     (answer.error == ErrorCode::NONE).then_some(answer.token)

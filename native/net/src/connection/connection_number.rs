@@ -1,12 +1,12 @@
-//! Connection numbers: unique over the life of the data plane, each naming the processor that owns the connection.
+//! Connection numbers: unique over the life of the data plane, each with the processor that owns the connection.
 
-/// Bits of a connection number that name its processor; the rest count connections.
+/// Bits of a connection number that contain its processor; the other bits count connections.
 const PROCESSOR_BITS: u32 = 8;
 
-/// Most processors that there may be: so many bits has the word in which `Inboxes::post_many` notes whom to wake.
+/// The most processors: `Inboxes::post_many` keeps the processors to wake in a word of so many bits.
 pub const MOST_PROCESSORS: usize = 64;
 
-/// Stands for a connection where the control plane itself waits.
+/// The connection number of the control plane, when it waits itself.
 pub const CONTROL_PLANE: u64 = u64::MAX;
 
 /// The processor that owns a connection.

@@ -1,7 +1,7 @@
-//! Who a connection is, as it has proved it, and what it may ask for before that.
+//! The principal of a connection, and the requests allowed before authentication.
 //!
-//! The control plane decides: it takes the proofs of a SASL exchange, and says when one is good and for how long. Must not
-//! know mechanisms, nor what a principal may do.
+//! The control plane authenticates: it handles the SASL exchange, and decides its result and the session's lifetime. Must
+//! not know mechanisms, nor what a principal may do.
 
 use std::sync::Arc;
 
@@ -14,24 +14,24 @@ pub struct Identity {
     pub name: Box<str>,
 }
 
-/// What a connection has proved.
+/// The state of a connection's authentication.
 #[derive(Clone, Debug)]
 pub enum Authentication {
-    /// Nothing yet, on a listener that asks for it.
+    /// Not authenticated, on a listener that requires authentication.
     Awaited,
-    /// Nothing yet, and every frame is a token of the exchange, without a head (`bare_tokens`).
+    /// Not authenticated; every frame is a token of the exchange, without a header (`bare_tokens`).
     Tokens,
-    /// Who it is. From `until` on, on the data plane's clock in milliseconds, it has to prove that again (KIP-368).
+    /// Authenticated. Reauthentication is required at `until`, on the data plane's clock in milliseconds (KIP-368).
     Proved { identity: Arc<Identity>, until: Option<u64> },
 }
 
 impl Authentication {
-    /// What a fresh connection has proved, where its listener takes it for `identity`; `None`: it has to say first.
+    /// The state of a new connection: authenticated if its listener has an `identity`, else awaited.
     pub fn of_listener(identity: Option<&Arc<Identity>>) -> Self {
         identity.map_or(Self::Awaited, |identity| Self::Proved { identity: Arc::clone(identity), until: None })
     }
 
-    /// Who the connection is; `None` before it has said.
+    /// The principal; `None` before authentication.
     pub fn identity(&self) -> Option<&Arc<Identity>> {
         match self {
             Self::Awaited | Self::Tokens => None,
@@ -39,10 +39,10 @@ impl Authentication {
         }
     }
 
-    /// Why a request is refused with its connection; `None` where it may come.
+    /// The reason to reject a request and close its connection; `None` if the request is allowed.
     ///
-    /// Source: Kafka's `SaslServerAuthenticator`, which takes ApiVersions and the two of SASL before an exchange is over, and
-    /// those of SASL alone when a session has expired.
+    /// Source: Kafka's `SaslServerAuthenticator`. It accepts ApiVersions and the two SASL requests before an exchange is
+    /// complete, and only the SASL requests after a session has expired.
     pub fn refusal(&self, api_key: ApiKey, now: u64) -> Option<String> {
         let is_sasl = matches!(api_key, ApiKey::SASL_HANDSHAKE | ApiKey::SASL_AUTHENTICATE);
         match self {

@@ -1,9 +1,9 @@
-//! What of a connection's requests is in work, and with whom.
+//! Queries on the requests of a connection that have no response yet.
 
 use super::{Connection, Request, Slot};
 
 impl Connection {
-    /// Whether the control plane has yet to answer a request of this connection.
+    /// Whether a request of this connection waits for the control plane's response.
     pub fn control_unanswered(&self) -> bool {
         self.control.is_some()
     }
@@ -15,13 +15,13 @@ impl Connection {
         self.slots.iter().enumerate().filter_map(is_fetch).collect()
     }
 
-    /// Whether a control request of this connection takes room among those in work.
+    /// Whether a request of this connection occupies a slot of `queued.max.requests`.
     pub fn has_control_in_work(&self) -> bool {
         let slot = self.control.and_then(|request| self.slots.get((request - self.first) as usize));
         matches!(slot, Some(Request { slot: Slot::Control(_), .. }))
     }
 
-    /// Whether a request is being worked on, rather than waiting for data or for others.
+    /// Whether a request is being executed. A request that waits for data or for other clients is not.
     pub fn is_worked_on(&self) -> bool {
         self.parked.is_some()
             || self.slots.iter().any(|request| matches!(request.slot, Slot::Control(_) | Slot::Produce(_)))

@@ -1,7 +1,7 @@
-//! One client connection: its input buffer, its requests in work, its answers in order.
+//! One client connection: its input buffer, its requests in work, its responses in order.
 //!
-//! Invariant: `slots[i]` belongs to request `first + i`. Answers leave from the front only, so a response that is ready
-//! early waits behind those before it. Everything here is touched by who has locked the connection: its own processor, but for
+//! Invariant: `slots[i]` belongs to request `first + i`. Responses leave from the front only, so an early response waits
+//! behind those before it. Only the thread that has locked the connection uses it: its own processor, or another thread in
 //! [`crate::scheduling::cross_thread`].
 
 pub(crate) mod bare_tokens;
@@ -32,114 +32,113 @@ use crate::scheduling::clock::Clock;
 use crate::transport::{Received, Transport};
 use pybroker_wire::frame::RequestHead;
 
-/// Bytes read at once when nothing is known of what comes.
+/// Bytes of one read before the size of the frame is known.
 const READ_BYTES: usize = 16 << 10;
-/// The most that is made room for ahead of bytes that have arrived: a peer that announces a large frame has to send it
-/// before memory is taken for it.
+/// The most buffer space reserved ahead of received bytes: a peer that announces a large frame has to send it before memory
+/// is taken for it.
 const READ_AHEAD_BYTES: usize = 1 << 20;
 
-/// Answers on their way out whose times are kept; of a peer that leaves more unread, those beyond are not timed.
+/// The most unsent responses whose times are kept; further responses of a slow peer are not timed.
 const TIMED_ANSWERS: usize = 1024;
 
-/// What the epoll set looks for at first: bytes, and the peer's end, which shows although nothing is read.
+/// The first epoll interest: readable bytes, and the peer's close, which is reported even if nothing is read.
 pub const FIRST_INTEREST: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
 
-/// What the input buffer holds.
+/// The content of the input buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// A whole frame: where it lies in the buffer, size prefix left out.
+    /// A whole frame: its range in the buffer, without the size prefix.
     Frame(std::ops::Range<usize>),
-    /// Not yet a whole frame.
+    /// No whole frame yet.
     Incomplete,
-    /// The size prefix names a size that is not allowed.
+    /// The size prefix has a size that is not allowed.
     BadSize(i32),
 }
 
-/// A request in work: what has become of it, and how long that took.
+/// A request in work: its state and its times.
 #[derive(Debug)]
 struct Request {
     slot: Slot,
     times: RequestTimes,
 }
 
-/// A connection.
+/// One client connection.
 #[derive(Debug)]
 pub struct Connection {
     /// Its number: unique over the life of the data plane.
     pub number: u64,
-    /// Where it came from.
+    /// The socket, the listener and the authentication.
     pub accepted: Accepted,
-    /// What its client says that it is; `None` for one that does not say.
+    /// The client's software; `None` if the client has not sent it.
     pub software: Option<Arc<Software>>,
-    /// Who the peer is to an authorizer, once that was asked.
+    /// The client as the authorizer knows it, after the first lookup.
     who: Option<Who>,
-    /// The frame that waits for the control plane; nothing further is read meanwhile.
+    /// The request that waits for the control plane; nothing further is read meanwhile.
     pub parked: Option<Parked>,
-    /// Whether the next frame waits for a decision of the control plane; nothing further is read meanwhile.
+    /// Whether the next frame waits for the control plane's decision; nothing further is read meanwhile.
     pub intercepted: bool,
-    /// Whether it has shown a certificate of which the control plane has yet to say whose it is; nothing further is read
-    /// meanwhile.
+    /// Whether the control plane has yet to map the client's certificate to a principal; nothing further is read meanwhile.
     pub unnamed: bool,
-    /// From where on answers are dropped; `None` but after a decision of the control plane.
+    /// The request from which on responses are dropped; set only by a decision of the control plane.
     pub unanswered: Option<Unanswered>,
-    /// What it knows of its client's quotas, and until when it is muted for them.
+    /// The client's quotas, and the end of a mute.
     pub metering: Metering,
-    /// Whether it waits for room in the queue of control requests.
+    /// Whether the connection waits for a slot of `queued.max.requests`.
     pub throttled: bool,
-    /// Whether it is about to end; nothing further is read then.
+    /// Whether and when the connection closes; nothing further is read then.
     pub closing: Option<Closing>,
-    /// Whether it has been given room for its next control request.
+    /// Whether the connection owns a slot for its next control request.
     pub has_room: bool,
-    /// Whether it waits for memory for the request that it sends ([`crate::limits::request_memory`]).
+    /// Whether the connection waits for memory for its next request ([`crate::limits::request_memory`]).
     pub waits_for_memory: bool,
-    /// Whether the peer is known to send nothing more, so that nothing of it need wait for data.
+    /// Whether the peer has closed its side: its requests need not wait for data.
     pub peer_closed: bool,
-    /// Whether bytes have come while a control request is unanswered: they are looked for again when it is.
+    /// Whether bytes arrived while a control request is unanswered: they are read after the response.
     pub muted: bool,
-    /// Whether the timer that gives back the memory of a large input buffer is set.
+    /// Whether the timer that frees a large input buffer is set.
     pub trim_due: bool,
-    /// Whether the control plane has seen this connection.
+    /// Whether the control plane has received an event of this connection.
     pub known_above: bool,
-    /// When bytes last came or went, in milliseconds of the processor's clock.
+    /// When bytes were last received or sent, in milliseconds of the processor's clock.
     pub last_active: u64,
-    /// When bytes last came, in nanoseconds of that clock.
+    /// When bytes were last received, in nanoseconds of that clock.
     pub arrived_ns: u64,
-    /// The time as it was last looked at in the present turn; 0 outside of one.
+    /// The time cached for the current turn, ns; 0 outside of a turn.
     pub now_ns: u64,
-    /// What the epoll set looks for.
+    /// The current epoll interest.
     pub interest: EventFlags,
-    /// Whether the socket took less than was to be written.
+    /// Whether the socket's send buffer is full.
     pub blocked: bool,
     input: Vec<u8>,
     consumed: usize,
-    /// Size of the last frame, which is the best guess for the next.
+    /// Size of the last frame: the estimate for the next.
     expected: usize,
     first: u64,
     slots: VecDeque<Request>,
-    /// The control request that is unanswered. Kafka works on one request of a connection at a time; here that holds
-    /// for the control plane, whose turns are then fair over connections.
+    /// The unanswered control request. Kafka executes one request of a connection at a time. Here this holds for the control
+    /// plane, whose scheduling is fair over connections.
     control: Option<u64>,
-    /// What the control plane notes of it; made for the first.
+    /// The control plane's times of that request; created for the first one.
     steps: Option<Arc<ControlSteps>>,
     out: VecDeque<Response>,
     out_bytes: u64,
-    /// Bytes of answers queued and written since the connection came.
+    /// Bytes of responses queued and written since the connection was accepted.
     queued: u64,
     written: u64,
-    /// Answers in `out`, or written just now: up to where each reaches in all that was queued, and its request's times.
+    /// Responses in `out`, or just written: the end of each in the bytes of `queued`, and its request's times.
     timed: VecDeque<(u64, RequestTimes)>,
     /// Memory of what is in `slots` and `out`.
     memory: u64,
-    /// What of `memory` all connections' sum knows of.
+    /// The part of `memory` that is included in the sum over all connections.
     accounted: u64,
-    /// Memory taken for the request that is being received or worked on.
+    /// Memory reserved for the request that is being received or executed.
     reserved: u64,
-    /// Whether that request has been received and is being worked on.
+    /// Whether that request has been received completely.
     received: bool,
 }
 
 impl Connection {
-    /// A fresh connection.
+    /// A new connection.
     pub fn new(number: u64, accepted: Accepted, now: u64) -> Self {
         Self {
             number,
@@ -183,12 +182,12 @@ impl Connection {
         }
     }
 
-    /// Requests in work and answers not yet at the front.
+    /// Requests in work, and responses not yet queued.
     pub fn in_work(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether one waiting request is all that the connection has: nothing is buffered, queued or about to end.
+    /// Whether the connection has one waiting request and nothing else: no bytes buffered or queued, no pending close.
     pub fn only_waits(&self) -> bool {
         self.slots.len() == 1
             && self.out.is_empty()
@@ -204,7 +203,7 @@ impl Connection {
             && self.reserved == 0
     }
 
-    /// Whether a connection that is about to end may go now.
+    /// Whether a closing connection has nothing left to send.
     pub fn finished(&self) -> bool {
         match self.closing {
             None => false,
@@ -213,22 +212,22 @@ impl Connection {
         }
     }
 
-    /// Bytes of answers not yet written.
+    /// Bytes of queued responses not yet written.
     pub fn out_bytes(&self) -> u64 {
         self.out_bytes
     }
 
-    /// The buffer, for a frame that [`Connection::next_frame`] found.
+    /// The bytes of a frame that [`Connection::next_frame`] found.
     pub fn frame_mut(&mut self, at: std::ops::Range<usize>) -> &mut [u8] {
         &mut self.input[at]
     }
 
-    /// The buffer, and the name of the listener that it came by.
+    /// The bytes of a frame, and the name of the connection's listener.
     pub fn frame_of_listener(&mut self, at: std::ops::Range<usize>) -> (&mut [u8], &str) {
         (&mut self.input[at], &self.accepted.listener)
     }
 
-    /// Reads once into the input buffer. `Err(AGAIN)`: nothing there.
+    /// Reads once into the input buffer. `Err(AGAIN)`: no bytes are available.
     pub fn read(&mut self) -> Result<Received, Errno> {
         if self.consumed > 0 {
             self.input.drain(..self.consumed);
@@ -239,12 +238,12 @@ impl Connection {
         self.accepted.transport.receive(&mut self.input)
     }
 
-    /// Whether a size in front of a frame is the head of a TLS handshake (RFC 8446, 5.1): type 22, version 3.x.
+    /// Whether the size prefix of a frame is the header of a TLS handshake (RFC 8446, 5.1): type 22, version 3.x.
     pub fn speaks_tls(&self, size: i32) -> bool {
         !matches!(self.accepted.transport, Transport::Tls(_)) && matches!(size.to_be_bytes(), [0x16, 3, 0..=4, _])
     }
 
-    /// Bytes that the frame in the buffer still lacks, as far as its size is known.
+    /// Bytes that the frame in the buffer still lacks, if its size is known.
     fn missing(&self) -> usize {
         match self.input.first_chunk::<4>() {
             Some(size) => (u32::from_be_bytes(*size) as usize + 4).saturating_sub(self.input.len()),
@@ -252,7 +251,7 @@ impl Connection {
         }
     }
 
-    /// Finds the next frame of at most `max` bytes.
+    /// Finds the next frame; its size may be at most `max` bytes.
     pub fn next_frame(&mut self, max: usize) -> Framing {
         let rest = &self.input[self.consumed..];
         let Some(prefix) = rest.first_chunk::<4>() else { return Framing::Incomplete };
@@ -272,30 +271,30 @@ impl Connection {
         }
     }
 
-    /// Whether the control plane answers every request of this connection.
+    /// Whether every request of this connection goes to the control plane.
     pub fn is_control_only(&self) -> bool {
         self.accepted.control_only
     }
 
-    /// Takes the connection for who it has proved to be.
+    /// Sets the result of the authentication.
     pub fn become_proved(&mut self, authentication: Authentication) {
         (self.accepted.authentication, self.who) = (authentication, None);
         self.metering.forget_client();
     }
 
-    /// Who the peer is to an authorizer.
+    /// The client, as the authorizer knows it.
     pub fn who(&mut self, rights: &Rights) -> Who {
         let Accepted { authentication, peer, .. } = &self.accepted;
         let identity = || authentication.identity().map(|identity| &**identity);
         *self.who.get_or_insert_with(|| rights.who(identity(), peer.ip()))
     }
 
-    /// What the client of a request calls itself.
+    /// The client id of a request; empty if it has none.
     pub fn client_id(&self, head: &RequestHead, at: std::ops::Range<usize>) -> &str {
         head.client_id(&self.input[at]).unwrap_or_default()
     }
 
-    /// A request for the control plane.
+    /// The event for the control plane with this request.
     pub fn control_request(
         &mut self,
         clock: &Arc<Clock>,
@@ -321,17 +320,17 @@ impl Connection {
         }
     }
 
-    /// Puts back a frame that cannot be worked on now.
+    /// Puts back a frame that cannot be handled yet.
     pub fn unread(&mut self, frame: &std::ops::Range<usize>) {
         (self.consumed, self.received) = (frame.start - 4, false);
     }
 
-    /// Whether the peer has closed its side and everything that it sent has been read.
+    /// Whether the peer has closed its side and every byte that it sent has been read.
     pub fn at_end(&self) -> bool {
         self.consumed == self.input.len() && self.accepted.transport.at_end()
     }
 
-    /// The number that the next request gets.
+    /// The number of the next request.
     pub fn next_request(&self) -> u64 {
         self.first + self.slots.len() as u64
     }
@@ -345,7 +344,7 @@ impl Connection {
         self.slots.push_back(Request { slot, times });
     }
 
-    /// Answers the next request at once, by now.
+    /// Queues the response to the next request at once.
     pub fn answer_next(&mut self, response: Response, mut times: RequestTimes) {
         times.answered(self.now_ns, response.throttle_ns(self.now_ns));
         self.metering.mute(response.muted_until());
@@ -358,7 +357,7 @@ impl Connection {
         }
     }
 
-    /// Lets a request wait in the slot that it was parked in.
+    /// Moves a request from parked to waiting, in its slot.
     pub fn let_wait(&mut self, request: u64, waiting: Slot) {
         let memory = waiting.memory();
         if let Some(slot) = self.slot_mut(request) {
@@ -367,7 +366,7 @@ impl Connection {
         }
     }
 
-    /// Takes a request that waits out of its slot, which keeps its turn until [`Connection::answer`] fills it.
+    /// Takes a waiting request out of its slot. The slot keeps its position until [`Connection::answer`] fills it.
     pub fn take_out(&mut self, request: u64) -> Option<Slot> {
         let slot = self.slot_mut(request)?;
         let api = match slot {
@@ -380,7 +379,7 @@ impl Connection {
         Some(waiting)
     }
 
-    /// The slot of a request that is in work.
+    /// The slot of a request in work.
     pub fn slot_mut(&mut self, request: u64) -> Option<&mut Slot> {
         Some(&mut self.request_mut(request)?.slot)
     }
@@ -389,7 +388,7 @@ impl Connection {
         self.slots.get_mut(usize::try_from(request.checked_sub(self.first)?).ok()?)
     }
 
-    /// Fills a request's slot, by now, and moves what is ready at the front to the way out.
+    /// Fills a request's slot with its response, and queues the responses that are ready at the front.
     pub fn answer(&mut self, request: u64, response: Response) {
         if self.control == Some(request) {
             self.control = None;
@@ -409,7 +408,8 @@ impl Connection {
         self.release();
     }
 
-    /// Takes out the parked request's slot without an answer (`acks=0`). It is the last: nothing is read behind it.
+    /// Removes the parked request's slot without a response (`acks=0`). It is the last slot: nothing is read behind a parked
+    /// request.
     pub fn drop_parked_slot(&mut self) {
         if matches!(self.slots.back(), Some(Request { slot: Slot::Parked(_), .. })) {
             self.slots.pop_back();
@@ -425,7 +425,7 @@ impl Connection {
         }
     }
 
-    /// Queues the answer to the request before `first`.
+    /// Queues the response to the request before `first`.
     fn enqueue(&mut self, response: Response, mut times: RequestTimes) {
         if let Some(Unanswered { from, close }) = self.unanswered
             && self.first > from
@@ -444,14 +444,14 @@ impl Connection {
             self.timed.push_back((self.queued, times));
         }
         let response = match self.out.back_mut() {
-            // The front may be half written: its buffer still only grows at its end.
+            // The front may be partly written: bytes are only appended to its buffer.
             Some(last) => last.coalesce(response),
             None => Some(response),
         };
         self.out.extend(response);
     }
 
-    /// Writes queued answers until none is left or the socket is full.
+    /// Writes queued responses until none is left or the socket is full.
     pub fn write(&mut self, now: u64) -> Result<(), Errno> {
         match self.accepted.transport.flush() {
             Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
@@ -479,7 +479,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What has become of the requests in work, taken out; the connection is about to end.
+    /// Removes and returns the requests in work; the connection is about to end.
     pub fn take_slots(&mut self) -> impl Iterator<Item = Slot> {
         self.memory = 0;
         std::mem::take(&mut self.slots).into_iter().map(|request| request.slot)

@@ -1,4 +1,4 @@
-//! An answer on its way out: bytes, with slices of log files spliced in, and how much of it is written.
+//! A response on its way out: bytes, slices of log files between them, and how much is written.
 
 use std::os::unix::fs::FileExt;
 
@@ -9,22 +9,22 @@ use crate::scheduling::clock::NANOSECONDS_OF_MS;
 use crate::transport::Transport;
 use pybroker_storage::{ConvertedSlice, FileSlice};
 
-/// Answers without file slices are written into one buffer up to this size, so that a pipelining client's answers
+/// Responses without file slices are combined into one buffer up to this size, so that the responses to a pipelining client
 /// leave in one system call.
 const COALESCE_BYTES: usize = 64 << 10;
 
-/// A slice up to this size is copied into the answer's buffer, which then leaves in one system call: below it the copy is
+/// A slice up to this size is copied into the response's buffer, which then leaves in one system call: below it the copy is
 /// cheaper than a second call (`sendfile` sets up a pipe for each).
 const COPY_SLICE_BYTES: usize = 8 << 10;
-/// The most that one answer copies: a fetch of many partitions stays with `sendfile` for the rest.
+/// The most bytes copied for one response: the other slices of a fetch of many partitions are sent by `sendfile`.
 const COPY_BYTES: usize = 64 << 10;
 
-/// Records in an answer.
+/// Records in a response.
 #[derive(Debug)]
 pub enum Slice {
-    /// As they lie in the log.
+    /// As stored in the log.
     File(FileSlice),
-    /// In an older format.
+    /// Converted to an older format.
     Converted(Box<ConvertedSlice>),
 }
 
@@ -42,7 +42,7 @@ impl Slice {
 #[derive(Debug)]
 pub struct Response {
     bytes: Vec<u8>,
-    /// Slices by the position in `bytes` that they stand in front of, ascending.
+    /// Slices by the position in `bytes` that they precede, ascending.
     slices: Vec<(usize, Slice)>,
     /// Bytes of `bytes` written.
     sent: usize,
@@ -50,23 +50,23 @@ pub struct Response {
     next_slice: usize,
     /// Bytes written of the next slice.
     sent_of_slice: usize,
-    /// Until when its client is to wait, on the data plane's clock in milliseconds; 0: it need not.
+    /// When the mute of its client ends, on the data plane's clock in milliseconds; 0 for none.
     muted_until: u64,
-    /// Whether a follower gets it.
+    /// Whether the client is a follower.
     of_follower: bool,
 }
 
-/// How far a write got.
+/// The progress of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Everything is written.
     Done,
-    /// The socket takes no more now.
+    /// The socket's send buffer is full.
     Blocked,
 }
 
 impl Response {
-    /// A frame for `correlation_id`, its size to be set by [`Response::finish`].
+    /// A frame for `correlation_id`; [`Response::finish`] sets its size.
     pub fn begin(correlation_id: i32, capacity: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(capacity + 8);
         bytes.extend_from_slice(&[0; 4]);
@@ -78,7 +78,7 @@ impl Response {
     pub fn finish(bytes: Vec<u8>, slices: Vec<(usize, Slice)>) -> Self {
         let (mut bytes, slices) = copy_small_slices(bytes, slices);
         let size = bytes.len() - 4 + slices.iter().map(|(_, slice)| slice.size()).sum::<usize>();
-        // Answers stay far below 2 GiB: `fetch.max.bytes` and `socket.request.max.bytes` are 32-bit settings.
+        // Responses stay far below 2 GiB: `fetch.max.bytes` and `socket.request.max.bytes` are 32-bit settings.
         bytes[..4].copy_from_slice(&(size as u32).to_be_bytes());
         Self::whole(bytes, slices)
     }
@@ -87,41 +87,41 @@ impl Response {
         Self { bytes, slices, sent: 0, next_slice: 0, sent_of_slice: 0, muted_until: 0, of_follower: false }
     }
 
-    /// The same answer, which a follower gets or a client.
+    /// The same response, for a follower or for a client.
     pub fn for_follower(mut self, of_follower: bool) -> Self {
         self.of_follower = of_follower;
         self
     }
 
-    /// Whether a follower gets it.
+    /// Whether the client is a follower.
     pub fn is_of_follower(&self) -> bool {
         self.of_follower
     }
 
-    /// The same answer to a client that is to wait: its connection is muted from when this is queued.
+    /// The same response for a throttled client: its connection is muted when the response is queued.
     pub fn muting(mut self, throttle: Throttle) -> Self {
         self.muted_until = throttle.until_ms;
         self
     }
 
-    /// Until when the connection is muted; 0: it is not.
+    /// When the mute of the connection ends; 0 for none.
     pub fn muted_until(&self) -> u64 {
         self.muted_until
     }
 
-    /// How long its client is to wait from `now_ns` on, in nanoseconds.
+    /// The rest of the throttle time at `now_ns`, in nanoseconds.
     pub fn throttle_ns(&self, now_ns: u64) -> u64 {
         self.muted_until.saturating_mul(NANOSECONDS_OF_MS).saturating_sub(now_ns)
     }
 
-    /// A frame from the control plane's payload.
+    /// A frame with the control plane's payload.
     pub fn from_payload(correlation_id: i32, payload: &[u8]) -> Self {
         let mut bytes = Self::begin(correlation_id, payload.len());
         bytes.extend_from_slice(payload);
         Self::finish(bytes, Vec::new())
     }
 
-    /// A frame of nothing but a token.
+    /// A frame that contains only a token.
     pub fn bare(token: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(token.len() + 4);
         bytes.extend_from_slice(&[0; 4]);
@@ -139,12 +139,12 @@ impl Response {
         (self.bytes.len() + self.slices.iter().map(|(_, slice)| slice.size()).sum::<usize>()) as u64
     }
 
-    /// Memory that it takes: slices of files take none.
+    /// Memory of the response: slices of files take none.
     pub fn memory(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// The frame behind its size, with the records in it.
+    /// The frame without its size prefix, with its records.
     ///
     /// # Errors
     /// When a log's file cannot be read.
@@ -163,7 +163,7 @@ impl Response {
         Ok(frame)
     }
 
-    /// Takes `other` into this buffer when both are plain bytes and small; gives it back otherwise.
+    /// Appends `other` to this buffer if both are plain bytes and small; returns `other` if not.
     pub fn coalesce(&mut self, other: Response) -> Option<Response> {
         let plain = self.slices.is_empty() && other.slices.is_empty();
         if !plain || self.bytes.len() + other.bytes.len() > COALESCE_BYTES {
@@ -173,7 +173,7 @@ impl Response {
         None
     }
 
-    /// Writes as much as the transport takes. `more` announces that another response follows at once.
+    /// Writes as much as the transport takes. `more`: another response follows at once.
     pub fn write_to(&mut self, transport: &mut Transport, more: bool) -> Result<Progress, Errno> {
         loop {
             let until = self.slices.get(self.next_slice).map(|(at, _)| *at);
@@ -206,7 +206,7 @@ impl Response {
     }
 }
 
-/// Sends some of what is left of a slice; `false` when nothing was.
+/// Sends a part of a slice; `false` if nothing was left.
 fn send_file(transport: &mut Transport, slice: &FileSlice, sent: &mut usize) -> Result<bool, Errno> {
     let any = *sent < slice.len;
     if any {
@@ -215,7 +215,7 @@ fn send_file(transport: &mut Transport, slice: &FileSlice, sent: &mut usize) -> 
     Ok(any)
 }
 
-/// Converts and sends some of what is left of a slice; `false` when nothing was.
+/// Converts and sends a part of a slice; `false` if nothing was left.
 fn send_converted(transport: &mut Transport, slice: &mut ConvertedSlice) -> Result<bool, Errno> {
     let (piece, more) = slice.piece().map_err(|_| Errno::IO)?;
     if piece.is_empty() {
@@ -226,7 +226,7 @@ fn send_converted(transport: &mut Transport, slice: &mut ConvertedSlice) -> Resu
     Ok(true)
 }
 
-/// Takes small slices into the bytes. One that cannot be read whole stays a slice: sending it will say why.
+/// Copies small slices into the bytes. A slice that cannot be read whole stays a slice: sending it will report the error.
 fn copy_small_slices(bytes: Vec<u8>, slices: Vec<(usize, Slice)>) -> (Vec<u8>, Vec<(usize, Slice)>) {
     let small = |(_, slice): &(usize, Slice)| matches!(slice, Slice::File(file) if file.len <= COPY_SLICE_BYTES);
     if !slices.iter().any(small) {

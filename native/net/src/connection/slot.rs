@@ -1,6 +1,6 @@
-//! What becomes of the requests of a connection until they are answered.
+//! The states of a connection's requests until their responses.
 //!
-//! Owns the states of a request; [`crate::connection`] keeps them in order. Must not know sockets.
+//! Owns the state of a request; [`crate::connection`] keeps the order. Must not know sockets.
 
 use crate::connection::response::Response;
 use crate::delayed_operations::verification::Verification;
@@ -8,16 +8,16 @@ use crate::hot_path::{HotPathApi, PendingFetch, PendingProduce, Verdict};
 use pybroker_wire::ApiKey;
 use pybroker_wire::frame::RequestHead;
 
-/// When a connection that is about to end does so.
+/// When a closing connection closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// When what is queued is written.
+    /// After the queued bytes are written.
     WhenWritten,
-    /// When what is in work is answered and written.
+    /// After the requests in work have responses and these are written.
     WhenAnswered,
 }
 
-/// From where on a connection's requests are not answered.
+/// The part of a connection's requests that get no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unanswered {
     /// The first such request.
@@ -26,54 +26,54 @@ pub struct Unanswered {
     pub close: bool,
 }
 
-/// A request that the control plane answers.
+/// A request that the control plane responds to.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// Its correlation id, which the answer carries again.
+    /// The correlation id, which the response repeats.
     pub correlation_id: i32,
     pub api_key: ApiKey,
     pub api_version: i16,
-    /// Whether it came as a bare token, and its answer goes out as one.
+    /// Whether the request is a bare token, and its response too.
     pub bare: bool,
 }
 
-/// What became of a request.
+/// The state of a request.
 #[derive(Debug)]
 pub enum Slot {
-    /// Python answers it.
+    /// Python responds to it.
     Control(Asked),
-    /// As [`Slot::Control`], but kept waiting for what others do: it takes none of the room for control requests.
+    /// As [`Slot::Control`], but its response waits for other clients: it occupies no slot of `queued.max.requests`.
     Held(Asked),
     /// A fetch waits for data.
     Fetch(Box<PendingFetch>),
     /// A produce waits for its batches to be committed.
     Produce(Box<PendingProduce>),
-    /// It stands in [`crate::connection::Connection::parked`], or is being completed.
+    /// The request is in [`crate::connection::Connection::parked`], or is being completed.
     Parked(HotPathApi),
-    /// Its answer, not yet at the front.
+    /// The response, which waits for earlier responses.
     Ready(Response),
 }
 
-/// A frame that the control plane looks at before the hot path can go on.
+/// A hot-path request that waits for the control plane.
 #[derive(Debug)]
 pub struct Parked {
     /// The request's number.
     pub request: u64,
-    /// Which API of the hot path it is of.
+    /// Its API.
     pub api: HotPathApi,
     pub head: RequestHead,
     /// The frame without its size prefix.
     pub frame: Vec<u8>,
-    /// What the control plane has said of its client's rights.
+    /// The control plane's authorization.
     pub verdict: Option<Verdict>,
-    /// What the coordinator of its transaction has said, or is asked.
+    /// The query for the transaction coordinator, and its response.
     pub verification: Option<Verification>,
-    /// Whether the control plane is looking at it.
+    /// Whether the control plane's response is pending.
     pub asked: bool,
 }
 
 impl Parked {
-    /// Lets the control plane look at it again; false where it has said already what is asked.
+    /// Sends the request to the control plane again; false if the control plane has already responded to this question.
     pub fn ask_again(&mut self, verification: Option<Verification>) -> bool {
         self.asked = match verification {
             Some(_) => self.verification.is_none(),
@@ -87,7 +87,7 @@ impl Parked {
 }
 
 impl Slot {
-    /// Which API of the hot path it is of, where it waits.
+    /// The API of a waiting hot-path request; `None` in other states.
     pub(crate) fn waits_as(&self) -> Option<HotPathApi> {
         match self {
             Slot::Fetch(_) => Some(HotPathApi::Fetch),
@@ -96,7 +96,7 @@ impl Slot {
         }
     }
 
-    /// Memory that it takes beyond itself.
+    /// Heap memory of the request.
     pub(super) fn memory(&self) -> u64 {
         match self {
             Slot::Fetch(fetch) => fetch.memory(),

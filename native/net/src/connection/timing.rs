@@ -1,4 +1,4 @@
-//! The times of a connection's requests: what the control plane notes of one, and those whose answers have left.
+//! The times of a connection's requests: recorded by the control plane, and of responses that were sent.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use crate::measures::times::{ControlSteps, RequestTimes};
 use crate::scheduling::clock::Clock;
 
 impl Connection {
-    /// What the control plane is to note of the request that it gets next.
+    /// The recorder of the control plane's times for its next request.
     pub(super) fn next_steps(&mut self, clock: &Arc<Clock>) -> Arc<ControlSteps> {
         let steps = self.steps.get_or_insert_with(|| Arc::new(ControlSteps::new(clock)));
         steps.reset();
         Arc::clone(steps)
     }
 
-    /// What the control plane notes of the request that it works on.
+    /// The recorder of the control plane's times for its current request.
     pub fn steps(&self) -> Option<&ControlSteps> {
         self.steps.as_deref()
     }
 
-    /// The times of a request that is in work.
+    /// The times of a request in work.
     pub fn times_mut(&mut self, request: u64) -> Option<&mut RequestTimes> {
         Some(&mut self.request_mut(request)?.times)
     }
 
-    /// The times of an answer of which the last byte has been written, once.
+    /// The times of a response whose last byte has been written, each once.
     pub fn take_sent(&mut self) -> Option<RequestTimes> {
         if !self.has_sent() {
             return None;
@@ -32,7 +32,7 @@ impl Connection {
         self.timed.pop_front().map(|(_, times)| times)
     }
 
-    /// Whether [`Connection::take_sent`] has something.
+    /// Whether [`Connection::take_sent`] returns times.
     pub fn has_sent(&self) -> bool {
         self.timed.front().is_some_and(|(reaches, _)| *reaches <= self.written)
     }

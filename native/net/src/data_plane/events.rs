@@ -102,7 +102,7 @@ pub struct UnresolvedRequest {
     pub transaction: Option<TransactionAsked>,
 }
 
-/// A follower that has caught up with the high watermark of a partition led by this broker, and is out of sync.
+/// A follower that has caught up with the high watermark of a partition of which this broker is the leader, and is out of sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaughtUpReplica {
     pub topic_id: [u8; 16],

@@ -1,4 +1,4 @@
-//! What becomes of syncs (`flush=group`): requests that waited wake their processors, failures go to the control plane.
+//! The results of syncs (`flush=group`): waiting requests are woken, failures are reported to the control plane.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use pybroker_replica::{FlushListener, Waiter};
 use pybroker_storage::LogError;
 use pybroker_sys::scheduling;
 
-/// See the module.
+/// Handles the results of syncs.
 #[derive(Debug)]
 pub struct FlushOutcomes {
-    /// The way to those that waited.
+    /// To wake the owners of waiting requests.
     pub inboxes: Arc<Inboxes>,
-    /// The way up.
+    /// To report to the control plane.
     pub events: Arc<EventQueue>,
-    /// The time of what is said about want.
+    /// The clock of reports about exhausted resources.
     pub clock: Arc<Clock>,
-    /// How long a thread that syncs runs before others have their turn.
+    /// The scheduler slice of a thread that syncs.
     pub thread_slice: Duration,
 }
 
 impl FlushListener for FlushOutcomes {
     fn begun(&self) {
-        // Where the system forbids it, the processors have said so.
+        // If the system does not permit it, the processors have reported that.
         let _ = scheduling::set_slice(self.thread_slice);
     }
 

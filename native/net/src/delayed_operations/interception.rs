@@ -1,8 +1,8 @@
-//! Requests that the control plane decides about before they are worked on, of any API.
+//! Requests of any API that the control plane decides on before they are executed.
 //!
-//! Test brokers use it to inject faults. A broker that intercepts nothing pays one relaxed load of a bit set per request.
-//! An intercepted frame stays in its connection's input buffer, and the connection stands still until [`Decision`] comes:
-//! requests behind it keep their order, as they do behind a slow request of Kafka.
+//! Test brokers use this to inject faults. A broker that intercepts nothing pays one relaxed load of a bit set per request.
+//! An intercepted frame stays in its connection's input buffer, and the connection is paused until [`Decision`] arrives:
+//! later requests keep their order, as behind a slow request in Kafka.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +18,7 @@ impl InterceptedApis {
     /// Whether requests of an API are intercepted.
     pub fn contains(&self, ApiKey(api_key): ApiKey) -> bool {
         let word = usize::try_from(api_key >> 6).ok().and_then(|at| self.words.get(at));
-        // Relaxed: a request that comes while the set changes may count as before or after the change.
+        // Relaxed: a request that arrives while the set changes may count as before or after the change.
         word.is_some_and(|word| word.load(Ordering::Relaxed) >> (api_key & 63) & 1 == 1)
     }
 
@@ -36,17 +36,17 @@ impl InterceptedApis {
     }
 }
 
-/// What becomes of an intercepted request.
+/// The control plane's decision on an intercepted request.
 #[derive(Debug)]
 pub enum Decision {
-    /// It is worked on.
+    /// Execute the request.
     Proceed,
-    /// It is worked on, and neither it nor what follows on its connection is answered.
+    /// Execute the request, and send no response to it and to all that follow on its connection.
     ProceedUnanswered {
-        /// Whether the connection is closed in place of the answer.
+        /// Whether the connection is closed in place of the response.
         close: bool,
     },
-    /// It is not worked on; these bytes, everything after the correlation id, are its answer.
+    /// Do not execute the request; these bytes, everything after the correlation id, are its response.
     Answer(Vec<u8>),
 }
 

@@ -1,6 +1,6 @@
-//! Markers: what ends transactions in partitions, from the append to the moment when it is settled.
+//! Transaction markers, from the append to their acknowledgement.
 //!
-//! Owns what became of each of them, in the order they were given. Must not know who coordinates transactions, nor requests.
+//! Owns the result of each marker, in the order of the call. Must not know transaction coordinators, nor requests.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::hot_path::{HotPath, errors};
 use pybroker_replica::{Awaited, EndedTransaction, NotAppended, Partition, Standing, Waiter};
 use pybroker_wire::ErrorCode;
 
-/// What became of one marker.
+/// The result of one marker.
 #[derive(Debug)]
 enum Marker {
     /// It is in the log.
     Appended(Arc<Partition>, Awaited),
-    /// It is not, and why.
+    /// It was not appended, for this error.
     Refused(ErrorCode),
 }
 
@@ -42,7 +42,7 @@ impl AppendedMarkers {
         Self { markers: ended.into_iter().map(append).collect() }
     }
 
-    /// Those that something has to come before, at this moment.
+    /// The markers that are not acknowledged yet, and the condition that each waits for.
     pub(crate) fn unsettled(&self) -> Vec<(&Arc<Partition>, &Awaited)> {
         let mut unsettled = Vec::new();
         for marker in &self.markers {
@@ -55,8 +55,8 @@ impl AppendedMarkers {
         unsettled
     }
 
-    /// Of each marker, why its transaction is not known to have ended in its partition: no error where it has, and
-    /// REQUEST_TIMED_OUT where that is not decided yet.
+    /// The error of each marker: NONE if its transaction has ended in its partition, REQUEST_TIMED_OUT if that is not known
+    /// yet.
     pub fn error_codes(&self) -> Vec<ErrorCode> {
         let code = |marker: &Marker| match marker {
             Marker::Appended(partition, awaited) => {

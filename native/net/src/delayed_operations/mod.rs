@@ -1,4 +1,4 @@
-//! Requests that wait for an outcome: of a sync, a marker, a coordinator or the control plane.
+//! Requests that wait for a sync, a marker, a coordinator or the control plane.
 
 pub(crate) mod flush_outcomes;
 pub(crate) mod interception;

@@ -1,12 +1,12 @@
-//! What the coordinator of a transaction is asked before a Produce begins it in partitions (KIP-890), and what it answers.
+//! The query to a transaction coordinator before a Produce begins the transaction in partitions (KIP-890), and its results.
 //!
-//! Owns the question and the answers, by the positions of partitions in their request. Must not know requests or logs.
+//! Owns the query and the results, by the positions of partitions in their request. Must not know requests or logs.
 
 use pybroker_record::LeaderEpoch;
 use pybroker_storage::VerificationGuard;
 use pybroker_wire::ErrorCode;
 
-/// What the coordinator of a transaction is to be asked.
+/// The query for a transaction coordinator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransactionAsked {
     pub transactional_id: String,
@@ -14,22 +14,22 @@ pub struct TransactionAsked {
     pub producer_epoch: i16,
     /// The Produce's version.
     pub api_version: i16,
-    /// Topic and index of the partitions that the transaction would begin in.
+    /// Topic and index of the partitions in which the transaction would begin.
     pub partitions: Vec<(String, i32)>,
 }
 
-/// Why nothing may be appended to a partition.
+/// The error that prevents an append to a partition.
 pub type Refusal = (ErrorCode, Option<String>);
 
-/// An answer about one partition: why nothing may be appended; nothing for one that is part of the transaction.
+/// The result for one partition: an error, or `None` if the partition is part of the transaction.
 pub type Verified = Option<Refusal>;
 
-/// The verification of a Produce: the guards that its batches may be appended with, by the positions of topic and partition
-/// in the request, in the order that they were asked in.
+/// The verification of a Produce: the guards of its batches, by the positions of topic and partition in the request, in the
+/// order of the query.
 #[derive(Debug)]
 pub struct Verification {
     guards: Vec<(Place, VerificationGuard)>,
-    /// As many as guards, once it is decided.
+    /// One for each guard, after the coordinator has responded.
     answers: Vec<Verified>,
     first: FirstCheck,
 }
@@ -43,8 +43,8 @@ pub struct FirstCheck {
 }
 
 impl FirstCheck {
-    /// Adds a partition in which no transaction can begin. Its error is returned even where this broker becomes the leader before
-    /// the append: the coordinator does not verify the partition (Kafka's
+    /// Adds a partition in which no transaction can begin. Its error is returned even if this broker becomes the leader
+    /// before the append: the coordinator does not verify the partition (Kafka's
     /// `ReplicaManager.maybeSendPartitionsToTransactionCoordinator`).
     pub fn reject(&mut self, place: Place, error: ErrorCode) {
         self.not_begun.push((place, error));
@@ -55,8 +55,8 @@ impl FirstCheck {
         self.led_in.push((place, epoch));
     }
 
-    /// The leader epoch of the check. An append that is not verified in a later epoch can be retried: a change of leader in between
-    /// has removed what was verified.
+    /// The leader epoch of the check. An unverified append in a later epoch can be retried: a change of leader has removed
+    /// the verification.
     pub fn epoch(&self, place: Place) -> Option<LeaderEpoch> {
         let found = self.led_in.binary_search_by_key(&place, |(place, _)| *place).ok()?;
         Some(self.led_in[found].1)
@@ -76,23 +76,23 @@ impl FirstCheck {
 pub type Place = (usize, usize);
 
 impl Verification {
-    /// Of the partitions at these places, in the order of the request, each with its guard.
+    /// The verification of these partitions, in the order of the request, each with its guard.
     pub fn new(guards: Vec<(Place, VerificationGuard)>, first: FirstCheck) -> Self {
         Self { guards, answers: Vec::new(), first }
     }
 
-    /// The first check, before the coordinator was asked.
+    /// The first check, before the query.
     pub fn first(&self) -> &FirstCheck {
         &self.first
     }
 
-    /// Takes the answers about the partitions that were asked for; those that lack one were not verified.
+    /// Sets the results of the query; a partition without a result counts as not verified.
     pub fn decide(&mut self, answers: Vec<Verified>) {
         self.answers = answers;
         self.answers.resize(self.guards.len(), Some((ErrorCode::INVALID_TXN_STATE, None)));
     }
 
-    /// The guard of a partition, and what was answered about it; `None` where nobody was asked.
+    /// The guard of a partition and its result; `None` if the query does not contain the partition.
     ///
     /// # Errors
     /// The error of a partition in which no transaction could begin.

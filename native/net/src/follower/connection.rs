@@ -1,6 +1,6 @@
-//! A fetcher's connection to its leader: requests out, whole answers in. Never blocks; its thread waits for both ends.
+//! A fetcher's connection to its leader: sends requests, receives whole responses. Never blocks; its thread polls.
 //!
-//! Must not know what is in a frame, nor who it is from. Memory follows what has arrived, not what a size announces.
+//! Must not know the content of a frame. Memory grows with the bytes received, not with the size announced.
 
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -16,49 +16,49 @@ use crate::transport::Transport;
 use pybroker_secure::Transport as Outbound;
 use pybroker_tls::TlsSession;
 
-/// Bytes of the size in front of a frame.
+/// Bytes of the size prefix of a frame.
 const SIZE: usize = 4;
-/// Room for what is received at once, before a frame's size is known.
+/// Buffer space for one receive, before a frame's size is known.
 const ROOM: usize = 64 << 10;
-/// Bytes that one read through TLS gives at most.
+/// The most bytes that one read through TLS returns.
 const MOST_READ: usize = 64 << 10;
-/// How often the system asks for an acknowledgement where none is due: the shortest time that it knows.
+/// Interval of keepalive probes on an idle connection: the shortest that the system supports.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// An answer that announces more is none.
+/// A response with a larger size is invalid.
 const LONGEST_ANSWER: usize = 1 << 30;
 
-/// See the module.
+/// A connection to a leader.
 #[derive(Debug)]
 pub struct Connection {
     link: Link,
-    /// Whether the socket has said that it is connected.
+    /// Whether the socket has connected.
     connected: bool,
     out: Vec<u8>,
     sent: usize,
     input: Vec<u8>,
 }
 
-/// How the bytes come and go.
+/// The transport of the connection.
 #[derive(Debug)]
 enum Link {
     Plaintext(Transport),
     Tls(Outbound),
 }
 
-/// What a look at the socket brought.
+/// The result of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
-    /// Bytes came; there may be an answer.
+    /// Bytes arrived; a response may be complete.
     Bytes,
-    /// None are there now.
+    /// No bytes are available.
     Nothing,
 }
 
 impl Connection {
-    /// Begins to connect to one of the addresses of a leader, the `attempt`th; `session`: through TLS.
+    /// Starts a connection to one of the leader's addresses, by the number of the attempt; `session`: through TLS.
     ///
     /// # Errors
-    /// When the name has no address, or the system refuses at once.
+    /// When the name has no address, or the system rejects it at once.
     pub fn open(
         source: &FetchSource,
         attempt: usize,
@@ -97,10 +97,10 @@ impl Connection {
         self.connected
     }
 
-    /// The socket is writable for the first time: it is connected, or has failed.
+    /// Completes a connection attempt, when the socket becomes writable for the first time.
     ///
     /// # Errors
-    /// Why it could not be connected.
+    /// The reason why the attempt failed.
     pub fn finish_connecting(&mut self) -> io::Result<()> {
         let error = match &self.link {
             Link::Plaintext(transport) => transport.take_error()?,
@@ -113,7 +113,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Where the next request is written, behind what is not sent yet.
+    /// The buffer to write the next request to, behind the unsent bytes.
     pub fn out(&mut self) -> &mut Vec<u8> {
         if self.sent == self.out.len() {
             self.out.clear();
@@ -122,7 +122,7 @@ impl Connection {
         &mut self.out
     }
 
-    /// Sends what the socket takes, and has `epoll` say when it takes more.
+    /// Sends as much as the socket takes, and sets `epoll`'s interest for the rest.
     ///
     /// # Errors
     /// When the connection is lost.
@@ -144,7 +144,7 @@ impl Connection {
         Ok(epoll::modify(epoll, self.link.as_fd(), epoll::EventData::new_u64(token), interest)?)
     }
 
-    /// Whether answers may lie here of which epoll says nothing.
+    /// Whether received bytes may be buffered that epoll does not report.
     pub fn may_hold_more(&self) -> bool {
         matches!(self.link, Link::Tls(_))
     }
@@ -152,7 +152,7 @@ impl Connection {
     /// Receives once.
     ///
     /// # Errors
-    /// When the connection is lost, `PROTO` for a size that is none.
+    /// When the connection is lost; `PROTO` for an invalid size.
     pub fn receive(&mut self) -> io::Result<Arrived> {
         self.make_room()?;
         match self.link.receive(&mut self.input) {
@@ -164,16 +164,16 @@ impl Connection {
         }
     }
 
-    /// The first answer that is there as a whole, without its size.
+    /// The first complete response, without its size; `None` if there is none.
     ///
     /// # Errors
-    /// `PROTO` for a size that is none.
+    /// `PROTO` for an invalid size.
     pub fn answer(&self) -> Result<Option<&[u8]>, Errno> {
         let Some(size) = self.answer_size()? else { return Ok(None) };
         Ok(self.input.get(SIZE..SIZE + size))
     }
 
-    /// Drops the first answer. A buffer that grew beyond `kept` bytes is given back when it is empty.
+    /// Removes the first response. An empty buffer larger than `kept` bytes is freed.
     pub fn answered(&mut self, kept: usize) {
         if let Ok(Some(size)) = self.answer_size() {
             self.input.drain(..(SIZE + size).min(self.input.len()));
@@ -193,7 +193,7 @@ impl Connection {
 
     fn make_room(&mut self) -> Result<(), Errno> {
         let (len, wanted) = (self.input.len(), self.answer_size()?.map_or(0, |size| SIZE + size));
-        // Twice of what has come at most: a size that is announced costs nothing.
+        // At most twice the bytes received: an announced size alone takes no memory.
         let target = wanted.min((2 * len).max(4 * ROOM)).max(len + 1);
         if self.input.capacity() <= len || self.input.capacity() < target {
             self.input.reserve(target.max(ROOM) - len);
@@ -210,7 +210,7 @@ impl Link {
         }
     }
 
-    /// Whether TLS has something to say that the socket has not taken.
+    /// Whether TLS messages wait for the socket.
     fn owes(&self) -> bool {
         matches!(self, Self::Tls(transport) if transport.wants_write())
     }
@@ -222,7 +222,7 @@ impl Link {
         }
     }
 
-    /// Reads into the room that `input` has, and returns how much came; 0: the other side has ended the connection.
+    /// Reads into the spare capacity of `input`, and returns the number of bytes; 0 if the peer has closed the connection.
     fn receive(&mut self, input: &mut Vec<u8>) -> io::Result<usize> {
         match self {
             Self::Plaintext(transport) => Ok(transport.receive(input)?.bytes),
@@ -237,8 +237,8 @@ impl Link {
     }
 }
 
-/// Has the system close a connection whose other end acknowledges nothing for so long: data, a SYN, or the probes that are sent
-/// while a Fetch waits for its response (RFC 5482, RFC 9293 3.8.4). A process that is stopped still acknowledges.
+/// Makes the system close a connection whose peer acknowledges nothing for so long: data, a SYN, or the probes that are sent
+/// while a Fetch waits for its response (RFC 5482, RFC 9293 3.8.4). The system of a stopped process still acknowledges.
 fn close_when_path_is_cut(socket: &Socket, timeout: Duration) -> io::Result<()> {
     let probe = TcpKeepalive::new().with_time(PROBE_EVERY).with_interval(PROBE_EVERY);
     socket.set_tcp_keepalive(&probe)?;

@@ -1,6 +1,6 @@
-//! Which thread fetches which partition: by the leader's id and a hash of the partition, as Kafka's fetcher managers do.
+//! Assigns partitions to fetcher threads: by the leader's id and a hash of the partition, as in Kafka's fetcher managers.
 //!
-//! Owns the threads. A partition's role is the only word on whom it follows: [`ReplicaFetchers::roles_changed`] reads it.
+//! Owns the threads. Only a partition's role determines the leader to follow: [`ReplicaFetchers::roles_changed`] reads it.
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::scheduling::clock::Clock;
 use crate::scheduling::inboxes::Inboxes;
 use pybroker_replica::{BrokerId, Following, Partition, PartitionKey, ReplicationThrottle, Role, ThrottleLimit};
 
-/// A thread: the broker that it fetches from, and its number there.
+/// A thread: the leader's id, and the thread's number for this leader.
 type ThreadKey = (BrokerId, usize);
 
 #[derive(Debug)]
@@ -31,35 +31,35 @@ struct Running {
 struct Assigned {
     partition: Arc<Partition>,
     following: Following,
-    /// `None` where no thread could be begun.
+    /// `None` if no thread could be started.
     thread: Option<ThreadKey>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// `None` before the control plane has said them: nothing is fetched.
+    /// `None` before the control plane has set them: nothing is fetched.
     settings: Option<Arc<ReplicationSettings>>,
     sources: FxHashMap<BrokerId, FetchSource>,
     threads: FxHashMap<ThreadKey, Running>,
-    /// Threads that were asked to end.
+    /// Threads that were ordered to end.
     ending: Vec<JoinHandle<()>>,
     assigned: FxHashMap<PartitionKey, Assigned>,
     is_stopped: bool,
 }
 
-/// See the module.
+/// The fetcher threads and their partitions.
 #[derive(Debug)]
 pub struct ReplicaFetchers {
     surroundings: Arc<Surroundings>,
     state: Mutex<State>,
 }
 
-/// What is posted to threads, gathered so that each is woken once.
+/// Commands for threads, collected so that each thread is woken once.
 #[derive(Debug, Default)]
 struct Posts(FxHashMap<ThreadKey, Vec<Command>>);
 
 impl ReplicaFetchers {
-    /// Without a thread.
+    /// Without threads.
     pub fn new(inboxes: Arc<Inboxes>, events: Arc<EventQueue>, clock: Arc<Clock>, thread_slice: Duration) -> Self {
         let surroundings = Arc::new(Surroundings {
             inboxes,
@@ -73,7 +73,7 @@ impl ReplicaFetchers {
         Self { surroundings, state: Mutex::default() }
     }
 
-    /// Takes settings; another number of fetchers deals the partitions anew.
+    /// Sets the settings; another number of fetchers reassigns the partitions.
     pub fn set_settings(&self, settings: ReplicationSettings) {
         self.surroundings.throttle.set_limit(settings.follower_throttle);
         let mut state = self.state.lock();
@@ -96,7 +96,7 @@ impl ReplicaFetchers {
         state.end_threads_from(settings.fetchers);
     }
 
-    /// Takes how the connections are secured that are made from now on.
+    /// Sets the security of new connections.
     pub fn set_security(&self, security: FetchSecurity) {
         *self.surroundings.security.lock() = security;
     }
@@ -106,7 +106,7 @@ impl ReplicaFetchers {
         self.surroundings.bytes_in.load(Ordering::Relaxed)
     }
 
-    /// Takes the table of brokers that may be fetched from.
+    /// Replaces the brokers that may be fetched from.
     pub fn set_sources(&self, sources: Vec<FetchSource>) {
         let mut state = self.state.lock();
         state.sources = sources.into_iter().map(|source| (source.id, source)).collect();
@@ -117,7 +117,7 @@ impl ReplicaFetchers {
         posts.send(&state);
     }
 
-    /// The roles of these partitions may have changed, or they are closed: each is fetched as its role says.
+    /// Starts, changes or stops the fetching of partitions that changed their roles or were closed.
     pub fn roles_changed(&self, partitions: impl IntoIterator<Item = Arc<Partition>>) {
         let mut state = self.state.lock();
         let mut posts = Posts::default();
@@ -138,7 +138,7 @@ impl ReplicaFetchers {
             }
             let thread = state.assigned.remove(&key).and_then(|before| before.thread);
             match wanted {
-                // The thread stays the same where the leader does: it takes the newer epoch in place of the older.
+                // With the same leader the thread stays the same, and gets the newer epoch.
                 Some(following) if thread.is_some_and(|(source, _)| source == following.leader) => {
                     self.assign(&mut state, &mut posts, partition, following);
                 }
@@ -152,12 +152,12 @@ impl ReplicaFetchers {
         posts.send(&state);
     }
 
-    /// How many threads run.
+    /// The number of threads.
     pub fn threads(&self) -> usize {
         self.state.lock().threads.len()
     }
 
-    /// Ends all threads; none begins again.
+    /// Ends all threads; none starts again.
     pub fn stop(&self) {
         let threads = {
             let mut state = self.state.lock();
@@ -167,7 +167,7 @@ impl ReplicaFetchers {
             std::mem::take(&mut state.ending)
         };
         for thread in threads {
-            // A thread that panicked has said so on stderr; the others are still to be joined.
+            // A thread that panicked has reported it on stderr; the others still have to be joined.
             let _ = thread.join();
         }
     }
@@ -209,7 +209,7 @@ impl ReplicaFetchers {
 }
 
 impl State {
-    /// Ends the threads of each source from a number on: no partition is theirs.
+    /// Ends the threads of each leader from a number on: they have no partitions.
     fn end_threads_from(&mut self, fetchers: usize) {
         self.ending.retain(|thread| !thread.is_finished());
         let surplus: Vec<_> = self.threads.keys().filter(|(_, number)| *number >= fetchers).copied().collect();
@@ -252,7 +252,7 @@ impl Posts {
 fn fetcher_number(topic: &str, index: i32, fetchers: usize) -> usize {
     let hash = topic.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
     let mixed = hash.wrapping_mul(31).wrapping_add(index);
-    // Kafka's `Utils.abs` answers 0 for the number that has no absolute value.
+    // Kafka's `Utils.abs` returns 0 for the number without an absolute value.
     mixed.checked_abs().map_or(0, |mixed| mixed as usize) % fetchers
 }
 

@@ -1,8 +1,8 @@
-//! Fetching from leaders: `num.replica.fetchers` threads for each broker that is fetched from, each with one connection.
+//! Fetching from leaders: `num.replica.fetchers` threads for each leader, each with one connection.
 //!
-//! What is fetched, and what becomes of an answer, is decided by [`pybroker_replica::ReplicaFetcher`]; here are the threads
-//! that drive it and the sockets. A partition's role says whom it follows, the control plane's table of brokers where that
-//! one is. No Python runs on the way of a record.
+//! [`pybroker_replica::ReplicaFetcher`] decides which requests to send and how to handle responses; this module has its
+//! threads and sockets. The leader of a partition is in its role, the leader's address in the control plane's table of
+//! brokers. No Python runs between a fetch and its append.
 
 mod connection;
 mod fetchers;

@@ -1,7 +1,7 @@
-//! How a fetcher's connection says who it is: SaslHandshake, then SaslAuthenticate until the mechanism ends, and again
-//! before the session ends (KIP-368).
+//! The SASL authentication of a fetcher's connection: SaslHandshake, then SaslAuthenticate until the mechanism completes,
+//! and again before the session expires (KIP-368).
 //!
-//! Decides about answers; its thread sends what it returns, and nothing else meanwhile. The mechanisms are those of
+//! Handles the responses and returns the next request; the thread sends nothing else meanwhile. The mechanisms are those of
 //! clients (`native/secure/src/sasl`).
 
 use std::io;
@@ -12,34 +12,34 @@ use pybroker_wire::sasl::{self, SaslAuthenticateResponse, SaslHandshakeResponse}
 use pybroker_wire::{ApiKey, ErrorCode};
 
 const HANDSHAKE_VERSION: i16 = 1;
-/// The first that says how long the session lasts.
+/// The first version whose response has the lifetime of the session.
 const AUTHENTICATE_VERSION: i16 = 1;
-/// The share of a session's life after which it is renewed, in percent.
+/// The percentage of a session's lifetime after which the fetcher reauthenticates.
 const RENEWED_AT: u64 = 85;
-/// No session is left alone for longer, whatever the leader says: 24 days, which is what a wait of the system can last.
+/// The longest time to reauthentication, whatever the leader returns: 24 days, the longest timeout of the system's wait.
 const LONGEST_MS: u64 = i32::MAX as u64;
 
-/// See the module.
+/// One SASL exchange in progress.
 #[derive(Debug)]
 pub struct SigningIn {
     credentials: Credentials,
-    /// The leader's.
+    /// The leader's host.
     host: String,
-    /// `None` while the leader has yet to take the mechanism.
+    /// `None` until the leader accepts the mechanism.
     exchange: Option<Exchange>,
 }
 
-/// What an answer leads to.
+/// The next step after a response.
 #[derive(Debug)]
 pub enum Answered {
-    /// This request is to be sent.
+    /// Send this request.
     Send(Vec<u8>),
-    /// The leader knows who fetches; for as many ms as are given, after which it is to be said again.
+    /// The leader has authenticated this broker. Reauthenticate after so many ms, if there is a number.
     Done { renews_in_ms: Option<u64> },
 }
 
 impl SigningIn {
-    /// An exchange with the leader at a host, and its first request.
+    /// Starts an exchange with the leader at a host; returns its first request.
     pub fn begin(credentials: Credentials, host: &str, correlation_id: i32) -> (Self, Vec<u8>) {
         let mut frame = head(ApiKey::SASL_HANDSHAKE, HANDSHAKE_VERSION, correlation_id);
         sasl::write_handshake(&mut frame, credentials.mechanism());
@@ -47,10 +47,10 @@ impl SigningIn {
         (Self { credentials, host: host.to_owned(), exchange: None }, frame)
     }
 
-    /// Takes the answer to the last request; `now_ms` is Unix time.
+    /// Handles the response to the last request; `now_ms` is Unix time.
     ///
     /// # Errors
-    /// Why the leader does not let this broker in, in one sentence that names no secret.
+    /// The reason why authentication failed, in one sentence without secrets.
     pub fn step(&mut self, frame: &[u8], correlation_id: i32, now_ms: i64) -> io::Result<Answered> {
         let mechanism = self.credentials.mechanism();
         let stepped = match &mut self.exchange {

@@ -1,6 +1,6 @@
-//! One fetcher thread: it asks its leader, waits, and gives the answers to its machine.
+//! One fetcher thread: it sends requests to its leader and passes the responses to its `ReplicaFetcher`.
 //!
-//! It waits for its socket and for its mailbox at once, so that a partition that comes is asked for at once.
+//! It waits for its socket and its mailbox together, so that a new partition is fetched without delay.
 
 use std::collections::VecDeque;
 use std::io;
@@ -29,23 +29,23 @@ use pybroker_wire::frame::{NewRequest, finish_request};
 
 const MAILBOX: u64 = 0;
 const SOCKET: u64 = 1;
-/// Events taken from epoll at once: one of each descriptor.
+/// Events read from epoll at once: one for each descriptor.
 const EVENTS: usize = 2;
-/// What is kept of a buffer after an answer to a token.
+/// The largest buffer kept after a response with a token.
 const LARGEST_SIGN_IN: usize = 64 << 10;
 
-/// What a thread is asked to do.
+/// A command to a thread.
 #[derive(Debug)]
 pub enum Command {
     Follow(Arc<Partition>, Following),
     Unfollow(PartitionKey),
-    /// Where the leader is; `None` while it is not known.
+    /// The leader's address; `None` while it is unknown.
     Source(Option<FetchSource>),
     Settings(Arc<ReplicationSettings>),
     Stop,
 }
 
-/// Where a thread finds its commands.
+/// The queue of a thread's commands.
 #[derive(Debug)]
 pub struct Mailbox {
     commands: Mutex<Vec<Command>>,
@@ -53,7 +53,7 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// An empty one.
+    /// An empty mailbox.
     ///
     /// # Errors
     /// When the process has no file descriptor left.
@@ -68,23 +68,23 @@ impl Mailbox {
     }
 }
 
-/// What all fetcher threads share.
+/// The state that all fetcher threads share.
 #[derive(Debug)]
 pub struct Surroundings {
     pub inboxes: Arc<Inboxes>,
     pub events: Arc<EventQueue>,
     pub clock: Arc<Clock>,
-    /// What they may take of throttled partitions.
+    /// The limit on bytes of throttled partitions.
     pub throttle: Arc<ReplicationThrottle>,
-    /// How connections are secured that are made from now on.
+    /// The security of new connections.
     pub security: Mutex<FetchSecurity>,
-    /// How long each runs before others have their turn.
+    /// The scheduler slice of each thread.
     pub thread_slice: Duration,
-    /// Bytes of records that were appended, by all threads since the start.
+    /// Bytes of records appended by all threads since the start.
     pub bytes_in: AtomicU64,
 }
 
-/// See the module.
+/// The state of one fetcher thread.
 #[derive(Debug)]
 pub struct FetcherThread {
     source: BrokerId,
@@ -95,22 +95,22 @@ pub struct FetcherThread {
     endpoint: Option<FetchSource>,
     machine: ReplicaFetcher,
     connection: Option<Connection>,
-    /// While the leader has yet to know who this broker is; nothing is fetched meanwhile.
+    /// The authentication in progress; nothing is fetched meanwhile.
     signing_in: Option<SigningIn>,
-    /// When that is to be said again, on the data plane's clock.
+    /// When to reauthenticate, on the data plane's clock.
     renews_at: Option<u64>,
-    /// When each request that is under way is given up, and the connection with it, on the data plane's clock.
+    /// The timeout of each request in flight, on the data plane's clock. At a timeout the connection is closed.
     deadlines: VecDeque<u64>,
     correlation_id: i32,
-    /// Attempts to connect since the last answer.
+    /// Connection attempts since the last response.
     attempts: u32,
-    /// Not before this is a connection tried again.
+    /// The earliest time of the next connection attempt.
     retry_at: u64,
     is_stopped: bool,
 }
 
 impl FetcherThread {
-    /// A thread's state, before it runs.
+    /// The state of a thread before it runs.
     ///
     /// # Errors
     /// When the process has no file descriptor left.
@@ -144,7 +144,7 @@ impl FetcherThread {
 
     /// Runs until it is stopped.
     pub fn run(mut self) {
-        // Where the system forbids it, the processors have said so.
+        // If the system does not permit it, the processors have reported that.
         let _ = scheduling::set_slice(self.surroundings.thread_slice);
         loop {
             self.obey();
@@ -183,7 +183,7 @@ impl FetcherThread {
         }
     }
 
-    /// Connects, and sends what there is to ask.
+    /// Connects, and sends the requests that are due.
     fn go_on(&mut self) -> io::Result<()> {
         let now = self.surroundings.clock.now();
         if self.machine.is_empty() {
@@ -207,7 +207,8 @@ impl FetcherThread {
             self.deadlines.push_back(now + self.settings.socket_timeout_ms);
         }
         if self.renews_at.is_some_and(|at| at <= now) && self.signing_in.is_none() {
-            // What was asked is answered first: the leader answers in order, and the machine awaits nothing else then.
+            // Requests in flight complete first: the leader responds in order, and the fetcher expects no other response
+            // then.
             return if self.deadlines.is_empty() { self.sign_in() } else { Ok(()) };
         }
         let is_ready = self.signing_in.is_none();
@@ -233,7 +234,7 @@ impl FetcherThread {
         Ok(())
     }
 
-    /// Waits for the socket, the mailbox or the time to do something; whether the socket has news, and may be written.
+    /// Waits for the socket, the mailbox or a timeout; returns whether the socket has an event, and whether it is writable.
     fn wait(&mut self) -> (bool, bool) {
         let timeout = self.timeout_ms().map(|ms| {
             let timeout = Duration::from_millis(ms);
@@ -284,20 +285,20 @@ impl FetcherThread {
         while let Some(connection) = &mut self.connection
             && connection.receive()? == Arrived::Bytes
         {
-            // What else is there is looked at when the next request is sent.
+            // Further responses are handled when the next request is sent.
             let any = if self.signing_in.is_some() { self.take_sign_in()? } else { self.take_answers()? };
             if any && !self.connection.as_ref().is_some_and(Connection::may_hold_more) {
                 break;
             }
         }
         match &mut self.connection {
-            // The end of a handshake lets requests leave.
+            // The end of a handshake permits sending requests.
             Some(connection) if connection.may_hold_more() => connection.send(&self.epoll, SOCKET),
             _ => Ok(()),
         }
     }
 
-    /// Begins to say who this broker is, where the leader asks for that.
+    /// Starts authentication, if the leader requires it.
     fn sign_in(&mut self) -> io::Result<()> {
         self.renews_at = None;
         let Some(credentials) = self.surroundings.security.lock().credentials.clone() else { return Ok(()) };
@@ -315,7 +316,7 @@ impl FetcherThread {
         connection.send(&self.epoll, SOCKET)
     }
 
-    /// Takes the answer that is there while the leader has yet to know who this is; whether there was one.
+    /// Handles a response of the authentication; returns whether there was one.
     fn take_sign_in(&mut self) -> io::Result<bool> {
         let (Some(connection), Some(signing_in)) = (&mut self.connection, &mut self.signing_in) else {
             return Ok(false);
@@ -335,7 +336,7 @@ impl FetcherThread {
         Ok(true)
     }
 
-    /// Gives the machine every answer that is there; whether there was one.
+    /// Passes every complete response to the fetcher; returns whether there was one.
     fn take_answers(&mut self) -> io::Result<bool> {
         let mut any = false;
         let Some(connection) = &mut self.connection else { return Ok(false) };
@@ -345,7 +346,7 @@ impl FetcherThread {
             let taken = self.machine.take_response(frame, now_ms, &mut listener);
             taken
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("a malformed answer: {error}")))?;
-            // What is kept of the buffer is what the largest usual answer takes.
+            // The buffer keeps the size of the largest usual response.
             connection.answered(2 * usize::try_from(self.settings.fetcher.response_max_bytes).unwrap_or(0));
             self.deadlines.pop_front();
             any = true;
@@ -366,7 +367,7 @@ impl FetcherThread {
         (self.signing_in, self.renews_at) = (None, None);
     }
 
-    /// The connection is lost, or was not made: it is tried again after a while, which grows with each attempt in vain.
+    /// Handles a lost connection or a failed attempt: the next attempt waits, longer after each failure.
     fn lose(&mut self, error: &io::Error) {
         self.disconnect();
         let fetcher = &self.settings.fetcher;
@@ -382,7 +383,7 @@ impl FetcherThread {
     }
 }
 
-/// What a machine's answers bring about in a broker.
+/// Applies the effects of a fetcher's responses to the broker.
 struct Listener<'a> {
     surroundings: &'a Surroundings,
     source: BrokerId,

@@ -1,14 +1,13 @@
-//! Room for control requests: how many may be in work, and which connections wait for their turn.
+//! The limit on control requests in work (`queued.max.requests`), and the queue of connections that wait for a slot.
 //!
-//! Owns the count that `queued.max.requests` bounds, over all processors. Turns are fair: a connection that finds no
-//! room waits behind those that came before it, and room that comes free passes to the first of them, never to a
-//! connection that comes later. Must not know what a connection is.
+//! Owns the count over all processors. The queue is fair: a connection that finds no free slot waits behind earlier ones,
+//! and a freed slot goes to the first of them, never to a later connection. Must not know what a connection is.
 
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
-/// See the module.
+/// The slots of control requests.
 #[derive(Debug)]
 pub struct ControlRoom {
     max: usize,
@@ -18,18 +17,18 @@ pub struct ControlRoom {
 #[derive(Debug, Default)]
 struct Inner {
     in_work: usize,
-    /// Connections in the order in which they came. Invariant: empty while `in_work` is below the limit.
+    /// Waiting connections, oldest first. Invariant: empty while `in_work` is below the limit.
     waiting: VecDeque<u64>,
 }
 
 impl ControlRoom {
-    /// Room for `max` requests.
+    /// Slots for `max` requests.
     pub fn new(max: usize) -> Self {
         Self { max, inner: Mutex::default() }
     }
 
-    /// Takes room for a request of this connection; `false`: there is none, and the connection waits for its turn,
-    /// which [`ControlRoom::leave`] names.
+    /// Takes a slot for a request of this connection; `false` if none is free: the connection waits until
+    /// [`ControlRoom::leave`] returns it.
     pub fn enter(&self, connection: u64) -> bool {
         let mut inner = self.inner.lock();
         let room = inner.in_work < self.max;
@@ -41,7 +40,7 @@ impl ControlRoom {
         room
     }
 
-    /// Gives one request's room back; the connection whose turn it is now, if one waits. It has the room already.
+    /// Frees one slot. Returns the next waiting connection, which owns the slot then.
     #[must_use]
     pub fn leave(&self) -> Option<u64> {
         let mut inner = self.inner.lock();

@@ -1,17 +1,17 @@
-//! Memory for requests that are being received, over all connections: what `queued.max.request.bytes` bounds.
+//! Memory for requests that are being received, over all connections, limited by `queued.max.request.bytes`.
 //!
-//! A frame that does not arrive whole in one read takes its size from here before more of it is read, and gives it back
+//! A frame that does not arrive whole in one read reserves its size here before more of it is read. The memory is released
 //! when the request is answered or its connection ends. As in Kafka's `SimpleMemoryPool`, a request may begin while any
-//! memory is left, so that the bound is passed by at most one request, and none larger than the pool waits for ever.
+//! memory is left: one request may exceed the limit, and none larger than the pool waits for ever.
 
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
-/// See the module.
+/// The memory pool of requests.
 #[derive(Debug)]
 pub struct RequestMemory {
-    /// The bound in bytes; `None`: there is none.
+    /// The limit in bytes; `None` for no limit.
     limit: Option<u64>,
     inner: Mutex<Inner>,
 }
@@ -19,36 +19,36 @@ pub struct RequestMemory {
 #[derive(Debug, Default)]
 struct Inner {
     used: u64,
-    /// Connections that wait for memory, in the order in which they came.
+    /// Connections that wait for memory, oldest first.
     waiting: VecDeque<u64>,
-    /// Whether the log says that the bound holds; said again only after nobody waited.
+    /// Whether the log reports that memory is exhausted; reported again only after no connection waited.
     said: bool,
 }
 
-/// What became of a wish for memory.
+/// The result of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// It is granted.
+    /// The memory is reserved.
     Granted,
-    /// None is left: the connection waits until [`RequestMemory::next`] names it.
+    /// No memory is left: the connection waits until [`RequestMemory::next`] returns it.
     Waits {
-        /// Whether this is the first that waits since nobody did.
+        /// Whether no connection waited before.
         first: bool,
     },
 }
 
 impl RequestMemory {
-    /// `limit` bytes; a negative number is no bound.
+    /// A pool of `limit` bytes; negative for no limit.
     pub fn new(limit: i64) -> Self {
         Self { limit: u64::try_from(limit).ok(), inner: Mutex::default() }
     }
 
-    /// Whether there is a bound.
+    /// Whether there is a limit.
     pub fn is_bounded(&self) -> bool {
         self.limit.is_some()
     }
 
-    /// Takes `bytes` for a request of this connection, or lets the connection wait.
+    /// Reserves `bytes` for a request of this connection, or adds the connection to the waiting ones.
     pub fn take(&self, connection: u64, bytes: u64) -> Wish {
         let Some(limit) = self.limit else { return Wish::Granted };
         let mut inner = self.inner.lock();
@@ -60,14 +60,14 @@ impl RequestMemory {
         Wish::Waits { first: !std::mem::replace(&mut inner.said, true) }
     }
 
-    /// Gives `bytes` back.
+    /// Releases `bytes`.
     pub fn give_back(&self, bytes: u64) {
         if self.is_bounded() {
             self.inner.lock().used -= bytes;
         }
     }
 
-    /// The connection that waits longest, if memory is left for it: it is to try again, and then to ask here for the next.
+    /// The connection that has waited longest, if memory is left: it has to try again, and then call this for the next one.
     pub fn next(&self) -> Option<u64> {
         let limit = self.limit?;
         let mut inner = self.inner.lock();

@@ -1,9 +1,10 @@
-//! What the data plane counts, for metrics: requests, bytes, requests in work and errors, by API and by processor; what
-//! became of topics' records, requests that wait, and how long requests took.
+//! The data plane's counters for metrics: requests, bytes, requests in work and errors, by API and by processor; appended
+//! and fetched records by topic, waiting requests, and request times.
 //!
-//! Each processor has counts of its own, which its thread alone writes: an add is a load and a store, without a lock
-//! prefix and without a cache line that another thread writes. Answers that the control plane's threads send themselves
-//! ([`crate::scheduling::cross_thread`]) have one more set, with atomic adds. A snapshot sums them. Must not know what requests mean.
+//! Each processor has counters that only its thread writes: an add is a load and a store, without a lock prefix and without
+//! a cache line that another thread writes. Responses that the control plane's threads send themselves
+//! ([`crate::scheduling::cross_thread`]) have one more set, with atomic adds. A snapshot sums them. Must not know the
+//! content of requests.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
@@ -14,50 +15,50 @@ use crate::measures::times::{RequestTimes, ThreadTimes, TimesOfKind};
 use pybroker_replica::{Topic, TopicCounts, TopicLine};
 use pybroker_wire::{ApiKey, ErrorCode};
 
-/// APIs whose answers the data plane writes, so that it knows their errors: Produce (0) and Fetch (1).
+/// APIs whose responses the data plane writes, so that it knows their errors: Produce (0) and Fetch (1).
 const HOT_APIS: usize = 2;
 /// Error codes from -1 (UNKNOWN_SERVER_ERROR) on.
 const ERROR_CODES: usize = 160;
 
-/// Counts of one API, in one half of a cache line.
+/// Counters of one API, in one half of a cache line.
 #[derive(Debug, Default)]
 #[repr(align(32))]
 struct Api {
     begun: AtomicU64,
-    /// Requests that are answered, want no answer, or whose connection ended. At most as many as begun, over all sets.
+    /// Requests that have completed, with or without a response, or whose connection ended. Over all sets at most `begun`.
     ended: AtomicU64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
 }
 
-/// Requests of one API of the hot path that have waited.
+/// Waits of the requests of one hot-path API.
 #[derive(Debug, Default)]
 struct Waits {
     begun: AtomicU64,
-    /// At most as many as begun, over all sets.
+    /// Over all sets at most `begun`.
     ended: AtomicU64,
     expired: AtomicU64,
 }
 
-/// One thread's counts. Two cache lines apart from the next thread's, as processors fetch lines in pairs.
+/// One thread's counters. Two cache lines apart from the next thread's, as processors fetch lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct ThreadCounters {
     apis: [Api; API_KEYS],
     errors: [[AtomicU64; ERROR_CODES]; HOT_APIS],
     waits: [Waits; HOT_APIS],
-    /// Of all topics.
+    /// The sum over all topics.
     topics: TopicLine,
-    /// Bytes of records in answers to followers.
+    /// Bytes of records in responses to followers.
     replicated: AtomicU64,
     times: ThreadTimes,
-    /// Which thread it is that writes these, and with how many the data plane has begun.
+    /// The number of the thread that writes these, and the number of threads at the start.
     thread: (usize, usize),
-    /// The number of that thread in the system; 0 where it has none of its own.
+    /// The system's id of that thread; 0 without a thread of its own.
     system_thread: AtomicI32,
 }
 
-/// Where is counted what becomes of records of one topic, on one thread.
+/// The counters of one topic on one thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted<'a> {
     all: &'a TopicLine,
@@ -96,12 +97,12 @@ impl Counted<'_> {
     }
 }
 
-/// An add by the only thread that writes.
+/// Adds on the only thread that writes the counter.
 fn add(count: &AtomicU64, by: u64) {
     count.store(count.load(Relaxed).wrapping_add(by), Relaxed);
 }
 
-/// Where an API is counted; those beyond Kafka's numbers together, in the last place.
+/// The index of an API's counters; all keys beyond Kafka's share the last one.
 fn index(api_key: ApiKey) -> usize {
     usize::try_from(api_key.0).map_or(0, |key| key.min(API_KEYS - 1))
 }
@@ -120,21 +121,21 @@ impl ThreadCounters {
         }
     }
 
-    /// A request of `bytes`, size prefix included, is worked on.
+    /// Counts a new request of `bytes`, size prefix included.
     pub fn begun(&self, api_key: ApiKey, bytes: usize) {
         let api = &self.apis[index(api_key)];
         add(&api.begun, 1);
         add(&api.bytes_in, bytes as u64);
     }
 
-    /// A request is done, with an answer of `bytes`, or 0 for none.
+    /// Counts a completed request, with a response of `bytes`, or 0 for none.
     pub fn ended(&self, api_key: ApiKey, bytes: u64) {
         let api = &self.apis[index(api_key)];
         add(&api.ended, 1);
         add(&api.bytes_out, bytes);
     }
 
-    /// An answer of the hot path carries an error code, for the whole request or for one partition.
+    /// Counts an error code in a response of the hot path, for the whole request or for one partition.
     pub fn error(&self, api_key: ApiKey, code: ErrorCode) {
         let of_api = self.errors.get(index(api_key));
         if let Some(count) = of_api.and_then(|of_api| of_api.get(usize::try_from(code.0 + 1).ok()?)) {
@@ -142,111 +143,111 @@ impl ThreadCounters {
         }
     }
 
-    /// Where a topic is counted.
+    /// The counters of a topic on this thread.
     pub fn of_topic<'a>(&'a self, topic: &'a Topic) -> Counted<'a> {
         let (thread, threads) = self.thread;
         Counted { all: &self.topics, topic: topic.counters.of(thread, threads) }
     }
 
-    /// Records are on their way to a follower.
+    /// Counts bytes of records sent to a follower.
     pub fn replicated(&self, bytes: usize) {
         add(&self.replicated, bytes as u64);
     }
 
-    /// A request of the hot path begins to wait.
+    /// Counts a hot-path request that begins to wait.
     pub fn wait_begun(&self, api_key: ApiKey) {
         add(&self.waits[index(api_key)].begun, 1);
     }
 
-    /// A request of the hot path waits no more, answered or not.
+    /// Counts the end of a hot-path request's wait, with or without a response.
     pub fn wait_ended(&self, api_key: ApiKey) {
         add(&self.waits[index(api_key)].ended, 1);
     }
 
-    /// A request of the hot path has waited as long as it may.
+    /// Counts a wait that has timed out.
     pub fn wait_expired(&self, api_key: ApiKey) {
         add(&self.waits[index(api_key)].expired, 1);
     }
 
-    /// The answer of a request has left, or it wants none.
+    /// Records the times of a request whose response was sent, or that has none.
     pub fn took(&self, times: &RequestTimes, now_ns: u64) {
         self.times.record(times, now_ns);
     }
 
-    /// Says which thread of the system it is that writes these; 0: one that writes others beside.
+    /// Sets the system's id of the thread that writes these; 0 if the thread also writes other counters.
     pub fn runs_on(&self, system_thread: i32) {
         self.system_thread.store(system_thread, Relaxed);
     }
 }
 
-/// The counts of all threads.
+/// The counters of all threads.
 #[derive(Debug)]
 pub struct Counters {
-    /// Of every processor that there has been, by number.
+    /// By number of each processor that has ever run.
     of_processor: Box<[OnceLock<Box<ThreadCounters>>]>,
-    /// How many there were at the start.
+    /// The number of processors at the start.
     first: usize,
     of_control_plane: ThreadCounters,
 }
 
-/// What was counted of one API since the start, over all threads.
+/// The counts of one API since the start, over all threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiCounters {
     pub api_key: i16,
     /// Requests begun.
     pub requests: u64,
-    /// Requests begun and neither answered nor dropped.
+    /// Requests begun and not completed.
     pub in_work: u64,
     /// Bytes of the requests, size prefixes included.
     pub bytes_in: u64,
-    /// Bytes of the answers, size prefixes included, once they are made, read by the client or not.
+    /// Bytes of the responses, size prefixes included, counted when a response is created.
     pub bytes_out: u64,
-    /// Error codes in answers of the hot path, and how often each was given; a request has one for each partition.
+    /// Error codes in responses of the hot path, and their counts; a request has one code for each partition.
     pub errors: Vec<(i16, u64)>,
 }
 
-/// What one processor has done since the start, over all APIs.
+/// The counts of one processor since the start, over all APIs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorCounters {
     /// Requests begun.
     pub requests: u64,
     /// Bytes of the requests.
     pub bytes_in: u64,
-    /// Bytes of the answers that this thread made.
+    /// Bytes of the responses that this thread created.
     pub bytes_out: u64,
 }
 
-/// What metrics read beside the counts of APIs, over all threads.
+/// Further counts for metrics, over all threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkCounters {
-    /// What became of records.
+    /// The counts of records, over all topics.
     pub topics: TopicCounts,
-    /// Bytes of records in answers to followers.
+    /// Bytes of records in responses to followers.
     pub replication_bytes_out: u64,
-    /// Requests of Produce and of Fetch that wait now.
+    /// Requests of Produce and of Fetch that wait.
     pub waiting: [u64; HOT_APIS],
-    /// Those that have waited as long as they might, since the start.
+    /// Waits that have timed out since the start.
     pub expired: [u64; HOT_APIS],
-    /// How long requests took that are done.
+    /// The times of completed requests.
     pub times: Vec<TimesOfKind>,
-    /// Threads of the processors, as the system numbers them.
+    /// The system's ids of the processors' threads.
     pub system_threads: Vec<i32>,
 }
 
-/// All counts at about one moment.
+/// All counts, at about the same time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CountersSnapshot {
-    /// The APIs of which there were requests, by key.
+    /// The APIs that have had requests, by key.
     pub apis: Vec<ApiCounters>,
     /// The processors, by number.
     pub processors: Vec<ProcessorCounters>,
 }
 
 impl Counters {
-    /// Nothing counted.
+    /// Counters at zero.
     pub fn new(processors: usize) -> Self {
         let of_processor = (0..MOST_PROCESSORS).map(|_| OnceLock::new()).collect();
-        // The control plane's threads count nothing of topics.
+        // The control plane's threads count nothing by topic.
         let counters = Self { of_processor, first: processors, of_control_plane: ThreadCounters::new(0, 0) };
         for index in 0..processors {
             counters.of(index);
@@ -254,7 +255,7 @@ impl Counters {
         counters
     }
 
-    /// The counts that processor number `index` writes, and nobody else.
+    /// The counters that only processor number `index` writes.
     pub fn of(&self, index: usize) -> &ThreadCounters {
         self.of_processor[index].get_or_init(|| Box::new(ThreadCounters::new(index, self.first)))
     }
@@ -263,26 +264,26 @@ impl Counters {
         self.of_processor.iter().filter_map(|slot| slot.get().map(|counters| &**counters))
     }
 
-    /// A request was answered by a thread of the control plane. Of these there may be several.
+    /// Counts a response sent by one of the control plane's threads.
     pub fn ended_by_control_plane(&self, api_key: ApiKey, bytes: u64) {
         let api = &self.of_control_plane.apis[index(api_key)];
         api.ended.fetch_add(1, Relaxed);
         api.bytes_out.fetch_add(bytes, Relaxed);
     }
 
-    /// The answer of a request has left by a thread of the control plane.
+    /// Records the times of a request whose response a thread of the control plane has sent.
     pub fn took_by_control_plane(&self, times: &RequestTimes, now_ns: u64) {
         self.of_control_plane.times.record_shared(times, now_ns);
     }
 
-    /// What else has been counted so far.
+    /// A snapshot of the further counts.
     pub fn work(&self) -> WorkCounters {
         let threads = || self.of_processors();
         let waits = |api: usize, count: fn(&Waits) -> &AtomicU64| -> u64 {
             threads().map(|thread| count(&thread.waits[api]).load(Relaxed)).sum()
         };
         let waiting = |api| {
-            // As for requests in work, what has ended is looked at first.
+            // As for requests in work, `ended` is read first.
             let ended = waits(api, |waits| &waits.ended);
             waits(api, |waits| &waits.begun).saturating_sub(ended)
         };
@@ -298,7 +299,7 @@ impl Counters {
         }
     }
 
-    /// What has been counted so far.
+    /// A snapshot of the counts of APIs and processors.
     pub fn snapshot(&self) -> CountersSnapshot {
         let apis = (0..API_KEYS).map(|key| self.api(key)).filter(|api| api.requests > 0).collect();
         let total = |thread: &ThreadCounters, count: fn(&Api) -> &AtomicU64| {
@@ -316,7 +317,7 @@ impl Counters {
         let threads = || self.of_processors().chain([&self.of_control_plane]);
         let total =
             |count: fn(&Api) -> &AtomicU64| threads().map(|thread| count(&thread.apis[key]).load(Relaxed)).sum();
-        // What has ended is looked at before what has begun: an answer in between never makes it negative.
+        // `ended` is read before `begun`: a response in between never makes the difference negative.
         let ended: u64 = total(|api| &api.ended);
         let requests: u64 = total(|api| &api.begun);
         let error = |at: usize| threads().filter_map(|thread| Some(thread.errors.get(key)?[at].load(Relaxed))).sum();

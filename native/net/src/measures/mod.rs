@@ -1,4 +1,4 @@
-//! What the data plane counts and times, for metrics.
+//! The data plane's counters and times, for metrics.
 
 pub(crate) mod counters;
 pub(crate) mod partition_states;

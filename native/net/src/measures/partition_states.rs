@@ -1,6 +1,6 @@
-//! How the partitions and topics of this broker stand, for metrics: one pass over the table, without a lock of the hot path.
+//! The states of this broker's partitions and topics, for metrics: one pass over the table, without a lock of the hot path.
 //!
-//! Must not know who reads it, nor what is worth an alarm.
+//! Must not know the use of these states.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use pybroker_replica::{Partition, TopicCounts, TopicTable};
 pub struct PartitionState {
     pub topic: Arc<str>,
     pub index: i32,
-    /// Whether this broker leads it. Then the replicas are known.
+    /// Whether this broker is the leader. Only the leader knows the replicas.
     pub leads: bool,
     /// Bytes of all segments.
     pub size_bytes: u64,
@@ -21,7 +21,7 @@ pub struct PartitionState {
     pub high_watermark: i64,
     pub replicas: usize,
     pub in_sync: usize,
-    /// How many of them `acks=all` asks for.
+    /// The number of in-sync replicas that `acks=all` requires.
     pub min_in_sync: usize,
 }
 
@@ -45,7 +45,7 @@ impl PartitionState {
     }
 }
 
-/// The state of every replica that is open here, by topic and index.
+/// The state of every open replica of this broker, by topic and index.
 pub fn of_partitions(table: &TopicTable) -> Vec<PartitionState> {
     let slots = table.topics().flat_map(|topic| topic.partitions.iter().flatten());
     let mut states: Vec<_> = slots.filter_map(|slot| slot.partition.as_deref()).map(PartitionState::of).collect();
@@ -53,7 +53,7 @@ pub fn of_partitions(table: &TopicTable) -> Vec<PartitionState> {
     states
 }
 
-/// What was counted of the topics of which something was, by name.
+/// The counts of each topic that has any, by name.
 pub fn of_topics(table: &TopicTable) -> Vec<(Arc<str>, TopicCounts)> {
     let counted = |topic: &Arc<_>| {
         let topic: &pybroker_replica::Topic = topic;

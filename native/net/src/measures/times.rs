@@ -1,9 +1,10 @@
-//! How long requests took, by API, in the parts that Kafka's `RequestMetrics` have.
+//! The times of requests, by API, in the parts of Kafka's `RequestMetrics`.
 //!
-//! Owns what is noted of a request on its way ([`RequestTimes`]), and the histograms that it ends in: log-linear buckets of
-//! microseconds, eight for each power of two (as an HDR histogram of one digit), so that those of several threads and brokers
-//! can be added. A part that took less than a microsecond is counted by the number of requests alone: most have no queue, no
-//! wait and no throttle, and cost nothing there. Must not know sockets, nor what a request means.
+//! Owns the times recorded during a request ([`RequestTimes`]), and the histograms that they are added to: log-linear
+//! buckets of microseconds, eight for each power of two (as an HDR histogram of one digit), so that histograms of several
+//! threads and brokers can be summed. A part shorter than a microsecond is counted only by the number of requests: most
+//! requests have no queue, no wait and no throttle, and cost nothing there. Must not know sockets, nor the content of a
+//! request.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -11,26 +12,27 @@ use std::sync::{Arc, OnceLock};
 use crate::scheduling::clock::Clock;
 use pybroker_wire::ApiKey;
 
-/// API keys run from 0; a larger one is not a request of Kafka's protocol.
+/// API keys run from 0; a larger key is no request of Kafka's protocol.
 pub const API_KEYS: usize = 128;
 /// The parts of a request's time, in the order of [`PhaseTimes`].
 pub const PHASES: usize = 6;
 /// Sub-buckets of a power of two.
 const SUB_BUCKETS: usize = 8;
-/// Powers of two of microseconds that have buckets: what takes longer, 134 s, is counted in the last.
+/// Powers of two of microseconds with buckets: longer times, from 134 s on, count in the last bucket.
 const POWERS: usize = 27;
 const BUCKETS: usize = (POWERS - 2) * SUB_BUCKETS;
-/// Kinds of requests: an API each, and Fetches of followers, which wait by design and would hide those of consumers.
+/// Kinds of requests: one for each API, and one for Fetches of followers, which wait by design and would hide the times of
+/// consumers.
 pub const KINDS: usize = API_KEYS + 1;
 /// The kind of Fetches of followers.
 const FOLLOWER_FETCH: usize = API_KEYS;
 
-/// What is known of a request's time, in nanoseconds of the data plane's clock.
+/// The times of a request so far, in nanoseconds of the data plane's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestTimes {
     kind: usize,
     arrived: u64,
-    /// Since when it is in the part that it is in now.
+    /// The start of the current part.
     since: u64,
     queue: u64,
     local: u64,
@@ -38,37 +40,37 @@ pub struct RequestTimes {
     throttle: u64,
 }
 
-/// Where the kind of an API's requests is counted; those beyond Kafka's numbers together, in the last place.
+/// The index of the kind of an API's requests; all keys beyond Kafka's share the last one.
 fn kind(api_key: ApiKey) -> usize {
     usize::try_from(api_key.0).map_or(0, |key| key.min(API_KEYS - 1))
 }
 
 impl RequestTimes {
-    /// A request whose last byte was read at `arrived`, and that is worked on since `now`.
+    /// Times of a request whose last byte was read at `arrived`, and whose execution begins at `now`.
     pub fn begin(api_key: ApiKey, arrived: u64, now: u64) -> Self {
         let queue = now.saturating_sub(arrived);
         Self { kind: kind(api_key), arrived, since: now, queue, ..Self::default() }
     }
 
-    /// It waits from now on, for data, for others or for the control plane.
+    /// Records that the request waits from `now` on: for data, for other clients or for the control plane.
     pub fn wait(&mut self, now: u64) {
         self.local += now.saturating_sub(self.since);
         self.since = now;
     }
 
-    /// It is worked on again.
+    /// Records that the request's execution continues.
     pub fn resume(&mut self, now: u64) {
         self.remote += now.saturating_sub(self.since);
         self.since = now;
     }
 
-    /// Its answer is made; the client is to wait for `throttle`.
+    /// Records that the response is ready; the throttle time of its client is `throttle`.
     pub fn answered(&mut self, now: u64, throttle: u64) {
         self.wait(now);
         self.throttle = throttle;
     }
 
-    /// As [`RequestTimes::answered`], of a request that the control plane has worked on.
+    /// As [`RequestTimes::answered`], for a request that the control plane executed.
     pub fn answered_above(&mut self, now: u64, steps: &ControlSteps) {
         let begun = match steps.begun.load(Relaxed) {
             0 => now,
@@ -81,19 +83,19 @@ impl RequestTimes {
         self.throttle = steps.throttle.load(Relaxed);
     }
 
-    /// It was a follower's Fetch.
+    /// Records that the request is a follower's Fetch.
     pub fn is_of_follower(&mut self) {
         self.kind = FOLLOWER_FETCH;
     }
 
-    /// What it took, once the last byte of its answer has left.
+    /// The parts, after the last byte of the response was sent.
     fn sent(&self, now: u64) -> [u64; PHASES] {
         let (send, total) = (now.saturating_sub(self.since), now.saturating_sub(self.arrived));
         [self.queue, self.local, self.remote, self.throttle, send, total]
     }
 }
 
-/// What the control plane has noted of the request of a connection that it works on: it works on one at a time.
+/// The control plane's times of a connection's current request: it executes one request of a connection at a time.
 #[derive(Debug)]
 pub struct ControlSteps {
     clock: Arc<Clock>,
@@ -103,29 +105,29 @@ pub struct ControlSteps {
 }
 
 impl ControlSteps {
-    /// Of a connection's first request.
+    /// For a connection's first request.
     pub fn new(clock: &Arc<Clock>) -> Self {
         Self { clock: Arc::clone(clock), begun: 0.into(), waits: 0.into(), throttle: 0.into() }
     }
 
-    /// The next request.
+    /// Resets for the next request.
     pub fn reset(&self) {
         for step in [&self.begun, &self.waits, &self.throttle] {
             step.store(0, Relaxed);
         }
     }
 
-    /// Its turn has come.
+    /// Records that the execution begins.
     pub fn begin(&self) {
         self.begun.store(self.clock.now_ns(), Relaxed);
     }
 
-    /// It waits for what others do from now on.
+    /// Records that the request waits for other clients.
     pub fn wait(&self) {
         self.waits.store(self.clock.now_ns(), Relaxed);
     }
 
-    /// Its client is to wait.
+    /// Records the throttle time of its client.
     pub fn throttle(&self, nanoseconds: u64) {
         self.throttle.store(nanoseconds, Relaxed);
     }
@@ -141,7 +143,7 @@ fn bucket(micros: u64) -> usize {
     ((power - 2) * SUB_BUCKETS + within).min(BUCKETS - 1)
 }
 
-/// The first microsecond behind a bucket.
+/// The end of a bucket in microseconds, exclusive.
 fn end_of(bucket: usize) -> u64 {
     let (power, within) = (bucket / SUB_BUCKETS + 2, bucket % SUB_BUCKETS);
     if power == 2 { within as u64 + 1 } else { ((SUB_BUCKETS + within) as u64 + 1) << (power - 3) }
@@ -177,7 +179,7 @@ impl KindTimes {
     }
 }
 
-/// One thread's histograms; those of a kind are made when its first request is done.
+/// One thread's histograms; those of a kind are allocated when its first request completes.
 #[derive(Debug)]
 pub struct ThreadTimes([OnceLock<Box<KindTimes>>; KINDS]);
 
@@ -192,13 +194,13 @@ impl ThreadTimes {
         self.0[times.kind].get_or_init(|| Box::new(KindTimes::new()))
     }
 
-    /// A request is done, counted by the one thread that writes these.
+    /// Records a completed request; only one thread may call this.
     pub fn record(&self, times: &RequestTimes, now: u64) {
         let add = |count: &AtomicU64, by: u64| count.store(count.load(Relaxed).wrapping_add(by), Relaxed);
         self.of(times).record(times.sent(now), add);
     }
 
-    /// A request is done, counted by one of several threads.
+    /// Records a completed request; several threads may call this.
     pub fn record_shared(&self, times: &RequestTimes, now: u64) {
         let add = |count: &AtomicU64, by: u64| {
             count.fetch_add(by, Relaxed);
@@ -207,32 +209,32 @@ impl ThreadTimes {
     }
 }
 
-/// A part's durations.
+/// The durations of one part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhaseTimes {
-    /// All of them together, in nanoseconds.
+    /// Their sum, in nanoseconds.
     pub sum_ns: u64,
-    /// Durations below each bound of [`bounds_us`], which grow, and at the end all.
+    /// The number of durations below each bound of [`bounds_us`], ascending, and at the end all.
     pub cumulative: Vec<u64>,
 }
 
-/// The durations of one kind of requests that are done.
+/// The durations of completed requests of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimesOfKind {
     pub api_key: i16,
-    /// For Fetch: whether followers sent them.
+    /// For Fetch: whether these are fetches of followers.
     pub of_followers: bool,
     pub requests: u64,
     /// Queue, local, remote, throttle, send, total.
     pub phases: Vec<PhaseTimes>,
 }
 
-/// The bounds that a snapshot has, in microseconds: each power of two from 16 µs to 67 s.
+/// The bounds of a snapshot, in microseconds: each power of two from 16 µs to 67 s.
 pub fn bounds_us() -> impl Iterator<Item = u64> {
     (4..POWERS).map(|power| 1 << power)
 }
 
-/// What the threads have recorded, of the kinds of which there were requests.
+/// The sum of the threads' histograms, for each kind that has had requests.
 pub fn snapshot<'a>(threads: impl Iterator<Item = &'a ThreadTimes> + Clone) -> Vec<TimesOfKind> {
     let of_kind = |kind: usize| {
         let found: Vec<_> = threads.clone().filter_map(|thread| thread.0[kind].get().map(Box::as_ref)).collect();
@@ -248,7 +250,7 @@ pub fn snapshot<'a>(threads: impl Iterator<Item = &'a ThreadTimes> + Clone) -> V
 fn phase_times(found: &[&KindTimes], phase: usize, requests: u64) -> PhaseTimes {
     let count = |bucket: usize| found.iter().map(|times| times.buckets[phase][bucket].load(Relaxed)).sum::<u64>();
     let counts: Vec<u64> = (0..BUCKETS).map(count).collect();
-    // Requests that are recorded meanwhile may show in their buckets alone.
+    // A request recorded meanwhile may be counted only in its bucket.
     let requests = requests.max(counts.iter().sum());
     let at_once = requests - counts.iter().sum::<u64>();
     let mut buckets = counts.iter().enumerate().peekable();

@@ -1,7 +1,7 @@
-//! Which clients are known, and what the entities that share quotas have used: as much as memory is allowed for.
+//! The cache of clients' quotas, and the usage of the entities that share quotas, within a memory limit.
 //!
-//! An entity's use is one for all who hold it, so it is not dropped while a connection or a client that is known does:
-//! there would be two counts of it.
+//! An entity's usage is shared by all its clients. It is not dropped while a cached client or a connection refers to it:
+//! there would be two usages of one entity.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use super::metered::{ClientQuotas, Limited, Meter};
 /// A keyed hash of a client or an entity.
 pub type Key = (u64, u64);
 
-/// How often what has been idle for long is looked for.
+/// Interval of removing idle entries.
 const LOOK_EVERY_MS: u64 = 60_000;
 
 #[derive(Debug)]
 struct Client {
     quotas: Option<Arc<ClientQuotas>>,
-    /// When a connection last asked for it.
+    /// When a connection last requested it.
     asked_ms: u64,
 }
 
-/// See the module.
+/// The cached clients and the usage of entities.
 #[derive(Debug)]
 pub struct Clients {
     settings: QuotaSettings,
@@ -34,49 +34,49 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Nobody is known.
+    /// Without clients.
     pub fn new(settings: QuotaSettings) -> Self {
         Self { settings, known: FxHashMap::default(), meters: FxHashMap::default(), looked_ms: 0 }
     }
 
-    /// The quotas of a client, where they are known.
+    /// The quotas of a client, if cached.
     pub fn known(&mut self, client: Key, now_ms: u64) -> Option<Option<Arc<ClientQuotas>>> {
         let known = self.known.get_mut(&client)?;
         known.asked_ms = now_ms;
         Some(known.quotas.clone())
     }
 
-    /// Remembers the quotas of a client.
+    /// Caches the quotas of a client.
     pub fn note(&mut self, client: Key, quotas: Option<Arc<ClientQuotas>>, now_ms: u64) {
         self.make_room(now_ms);
         self.known.insert(client, Client { quotas, asked_ms: now_ms });
     }
 
-    /// Forgets every client, as other quotas are in force; what entities have used is kept.
+    /// Drops all clients, as other quotas are in force; the usage of entities is kept.
     pub fn forget_clients(&mut self) {
         self.known.clear();
     }
 
-    /// A limit, and what its entity has used.
+    /// A limit with its entity's usage.
     pub fn limited(&mut self, key: Key, per_second: f64, now_ms: u64, entity: impl FnOnce() -> Entity) -> Limited {
         let window = self.settings.window;
         let meter = self.meters.entry(key).or_insert_with(|| Arc::new(Meter::new(entity(), window, now_ms)));
         Limited { per_second, meter: Arc::clone(meter) }
     }
 
-    /// What entities have used that are not to be forgotten yet.
+    /// The usage of entities that have not been idle for too long.
     pub fn meters(&self, now_ms: u64) -> Vec<Arc<Meter>> {
         let is_known = |meter: &&Arc<Meter>| meter.idle_ms(now_ms) < self.settings.forgotten_after_ms;
         self.meters.values().filter(is_known).map(Arc::clone).collect()
     }
 
-    /// How many clients and how many entities are remembered.
+    /// The numbers of cached clients and of entities.
     #[cfg(test)]
     pub fn len(&self) -> (usize, usize) {
         (self.known.len(), self.meters.len())
     }
 
-    /// Drops what has been idle for long, and the longest idle where there is too much.
+    /// Removes entries that have been idle for long, and the longest idle quarter if there are too many.
     fn make_room(&mut self, now_ms: u64) {
         let QuotaSettings { remembered, forgotten_after_ms, .. } = self.settings;
         if now_ms >= self.looked_ms + LOOK_EVERY_MS {
@@ -96,7 +96,7 @@ impl Clients {
     }
 }
 
-/// The time that a quarter of all is not later than: of what was used last at these times, the quarter that goes.
+/// The largest time of the oldest quarter of these times: the quarter to remove.
 fn oldest_quarter(times: impl Iterator<Item = u64>) -> u64 {
     let mut times: Vec<_> = times.collect();
     let quarter = times.len() / 4;

@@ -1,25 +1,25 @@
-//! Whose use of which quota it is, under the names that metrics show.
+//! The entity that a quota's usage belongs to, with the names for metrics.
 //!
-//! A peer chooses its client id: one that is long is cut, and marked, so that no two entities have one name.
+//! A client chooses its client id: a long id is cut, with a suffix that keeps the names of entities distinct.
 
 use super::{QuotaKind, QuotaLimit};
 
 /// The longest name of a user or a client that is kept.
 const NAME_BYTES: usize = 128;
 
-/// Whose use it is, of which quota.
+/// The entity of a usage, and the kind of its quota.
 #[derive(Debug)]
 pub struct Entity {
-    /// What is limited.
+    /// The limited resource.
     pub kind: QuotaKind,
-    /// Empty where users share the quota.
+    /// Empty if users share the quota.
     pub user: Box<str>,
-    /// Empty where client ids share the quota.
+    /// Empty if client ids share the quota.
     pub client_id: Box<str>,
 }
 
 impl Entity {
-    /// The entity that shares a limit; `mark` is of this one alone.
+    /// The entity that shares a limit; `mark` is unique to this entity.
     pub fn new(kind: QuotaKind, limit: &QuotaLimit, mark: u64) -> Self {
         let name = |name: &Option<String>| shown(name.as_deref().unwrap_or_default(), mark);
         Self { kind, user: name(&limit.user), client_id: name(&limit.client_id) }

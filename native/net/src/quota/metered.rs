@@ -1,4 +1,4 @@
-//! One request of a client that has a quota: what of it counts, and how long its client is to wait.
+//! One request of a client with a quota: its usage, and its throttle time.
 //!
 //! Source: Kafka's `ClientQuotaManager`, `ClientRequestQuotaManager` and `KafkaApis`.
 
@@ -11,28 +11,28 @@ use parking_lot::Mutex;
 use super::entity::Entity;
 use super::rate::{Rate, Window};
 
-/// What an entity has used of one quota. Shared by all connections that it binds.
+/// An entity's usage of one quota. Shared by all connections of the entity.
 #[derive(Debug)]
 pub struct Meter {
-    /// Whose it is.
+    /// The entity.
     pub(super) entity: Entity,
     window: Window,
     rate: Mutex<Rate>,
     used_ms: AtomicU64,
-    /// What was used since the entity is known: bytes, or nanoseconds of a thread. It never falls.
+    /// Usage since the entity is known: bytes, or nanoseconds of a thread. Never decreases.
     used: AtomicU64,
-    /// How long clients were to wait for this quota, in milliseconds.
+    /// Sum of the throttle times for this quota, in milliseconds.
     throttled_ms: AtomicU64,
 }
 
-/// A quota, and what has been used of it.
+/// A quota with its entity's usage.
 #[derive(Clone, Debug)]
 pub struct Limited {
     pub(super) per_second: f64,
     pub(super) meter: Arc<Meter>,
 }
 
-/// The quotas that bind a client.
+/// The quotas that apply to a client.
 #[derive(Debug)]
 pub struct ClientQuotas {
     pub(super) produce: Option<Limited>,
@@ -40,24 +40,24 @@ pub struct ClientQuotas {
     pub(super) request: Option<Limited>,
 }
 
-/// How long a client is to wait, as its answer says it, and until when nothing is read from its connection.
+/// The throttle time of a response, and the end of the connection's mute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttle {
-    /// `throttle_time_ms`; 0: it need not wait.
+    /// `throttle_time_ms`; 0 for none.
     pub time_ms: i32,
-    /// On the data plane's clock, in milliseconds.
+    /// The end of the mute, on the data plane's clock in milliseconds.
     pub until_ms: u64,
 }
 
-/// A request of which something counts.
+/// A request with usage to record.
 #[derive(Clone, Debug)]
 pub struct Metered {
     quotas: Arc<ClientQuotas>,
-    /// Bytes of the request, its size prefix left out.
+    /// Bytes of the request, without its size prefix.
     bytes: usize,
-    /// Since when it is worked on; `None` while it waits, and where its time is not limited.
+    /// Since when the request is executed; `None` while it waits, or if its time is not limited.
     began: Option<Instant>,
-    /// How long it has been worked on before.
+    /// The execution time before that.
     spent: Duration,
 }
 
@@ -78,17 +78,17 @@ impl Meter {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Milliseconds that clients were to wait.
+    /// Sum of the throttle times, in milliseconds.
     pub(super) fn throttled_ms(&self) -> u64 {
         self.throttled_ms.load(Ordering::Relaxed)
     }
 
-    /// Whether a client's quotas have it.
+    /// Whether the quotas of a client refer to it.
     pub(super) fn is_held(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) > 1
     }
 
-    /// When something last counted, in milliseconds of the data plane's clock.
+    /// The time of the last usage, in milliseconds of the data plane's clock.
     pub(super) fn used_ms(&self) -> u64 {
         self.used_ms.load(Ordering::Relaxed)
     }
@@ -99,13 +99,13 @@ impl Meter {
 }
 
 impl Limited {
-    /// Counts `value`.
+    /// Records the usage `value`.
     fn count(&self, value: f64, now_ms: u64) {
         self.meter.used_ms.store(now_ms, Ordering::Relaxed);
         self.meter.rate.lock().record(self.meter.window, value, now_ms);
     }
 
-    /// Counts `value`, and says how many milliseconds are to be waited.
+    /// Records the usage `value`, and returns the throttle time in milliseconds.
     fn count_and_wait(&self, value: f64, now_ms: u64) -> f64 {
         self.meter.used_ms.store(now_ms, Ordering::Relaxed);
         let mut rate = self.meter.rate.lock();
@@ -114,14 +114,14 @@ impl Limited {
     }
 }
 
-/// Adds to what is shown of a quota; who has none has nothing to show.
+/// Adds to the usage for metrics; does nothing without a quota.
 fn show(limited: Option<&Limited>, used: u64) {
     if let Some(limited) = limited {
         limited.meter.used.fetch_add(used, Ordering::Relaxed);
     }
 }
 
-/// As [`Limited::count_and_wait`]; who is not limited does not wait.
+/// As [`Limited::count_and_wait`]; 0 without a quota.
 fn wait_ms(limited: Option<&Limited>, value: f64, now_ms: u64) -> f64 {
     limited.map_or(0.0, |limited| limited.count_and_wait(value, now_ms))
 }
@@ -130,28 +130,28 @@ fn nanoseconds(spent: Duration) -> u64 {
     u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Percent of a thread's second.
+/// Percent of one second of a thread.
 fn percent(spent: Duration) -> f64 {
     spent.as_secs_f64() * 100.0
 }
 
 impl ClientQuotas {
-    /// Whether there is one.
+    /// Whether there is a quota.
     pub(super) fn has_any(&self) -> bool {
         self.produce.is_some() || self.fetch.is_some() || self.request.is_some()
     }
 
-    /// Whether the time that requests take counts.
+    /// Whether there is a quota on request time.
     pub fn counts_time(&self) -> bool {
         self.request.is_some()
     }
 
-    /// Counts the time that a request took, and says how long its client is to wait for that: a quota's window at most.
+    /// Records the time of a request, and returns the throttle time for it: at most one quota window.
     pub fn spend(&self, spent: Duration, now_ms: u64) -> Throttle {
         self.wait(None, 0.0, self.spend_ms(spent, now_ms), now_ms)
     }
 
-    /// Counts time for which nobody waits.
+    /// Records time without a throttle.
     pub fn spend_quietly(&self, spent: Duration, now_ms: u64) {
         if let Some(request) = &self.request {
             request.count(percent(spent), now_ms);
@@ -159,7 +159,7 @@ impl ClientQuotas {
         }
     }
 
-    /// The longer of two waits, for bytes and for time, which counts as one for that quota alone, as in Kafka.
+    /// The longer of the throttle times for bytes and for time. Only its own quota counts it as throttled, as in Kafka.
     fn wait(&self, of_bytes: Option<&Limited>, for_bytes: f64, for_time: f64, now_ms: u64) -> Throttle {
         let throttle = Throttle::new(for_bytes.max(for_time), now_ms);
         let cause = if for_bytes > for_time { of_bytes } else { self.request.as_ref() };
@@ -174,7 +174,7 @@ impl ClientQuotas {
     fn spend_ms(&self, spent: Duration, now_ms: u64) -> f64 {
         let Some(request) = &self.request else { return 0.0 };
         show(Some(request), nanoseconds(spent));
-        // Kafka's `maxThrottleTimeMs` of this quota alone.
+        // Kafka's `maxThrottleTimeMs`, which applies to this quota alone.
         request.count_and_wait(percent(spent), now_ms).min(request.meter.window.sample_ms as f64)
     }
 }
@@ -188,25 +188,25 @@ impl Throttle {
 }
 
 impl Metered {
-    /// A request of `bytes` that is worked on from now on.
+    /// A request of `bytes` whose execution begins.
     pub fn begin(quotas: &Arc<ClientQuotas>, bytes: usize) -> Self {
         let began = quotas.counts_time().then(Instant::now);
         Self { quotas: Arc::clone(quotas), bytes, began, spent: Duration::ZERO }
     }
 
-    /// Since when it is worked on, where that counts.
+    /// Since when the request is executed, if its time is limited.
     pub fn began(&self) -> Option<Instant> {
         self.began
     }
 
-    /// The request waits from now on.
+    /// Records that the request begins to wait.
     pub fn pause(mut self) -> Self {
         self.spent = self.spent();
         self.began = None;
         self
     }
 
-    /// The request is worked on again.
+    /// Records that the execution of the request continues.
     pub fn resume(&mut self) {
         self.began = self.quotas.counts_time().then(Instant::now);
     }
@@ -215,7 +215,7 @@ impl Metered {
         self.spent + self.began.map_or(Duration::ZERO, |began| began.elapsed())
     }
 
-    /// Counts a Produce that is done. Without an answer its time does not make the client wait, as in Kafka.
+    /// Records the usage of a completed Produce. Without a response its time causes no throttle, as in Kafka.
     pub fn produced(&self, is_answered: bool, now_ms: u64) -> Throttle {
         let of_bytes = self.quotas.produce.as_ref();
         let for_bytes = wait_ms(of_bytes, self.bytes as f64, now_ms);
@@ -224,7 +224,8 @@ impl Metered {
         self.quotas.wait(of_bytes, for_bytes, for_time, now_ms)
     }
 
-    /// Counts a Fetch whose answer has `bytes`. Where the client is to wait it gets none of them, and they do not count.
+    /// Records the usage of a Fetch whose response has `bytes`. A throttled client gets none of them, and they are not
+    /// counted.
     pub fn fetched(&self, bytes: usize, now_ms: u64) -> Throttle {
         let for_time = self.quotas.spend_ms(self.spent(), now_ms);
         let of_bytes = self.quotas.fetch.as_ref();
@@ -238,8 +239,8 @@ impl Metered {
         throttle
     }
 
-    /// The most that a Fetch is answered with: what may be received in a window where nothing was before. A larger answer
-    /// would never be sent.
+    /// The largest response to a Fetch: the bytes allowed in a window without earlier usage. A larger response could never
+    /// be sent.
     pub fn max_fetched_bytes(&self) -> usize {
         self.quotas.fetch.as_ref().map_or(usize::MAX, |fetch| {
             let Window { samples, sample_ms } = fetch.meter.window;

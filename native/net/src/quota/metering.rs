@@ -1,4 +1,4 @@
-//! What a connection knows of its client's quotas, and until when it is muted (KIP-219).
+//! The cached quotas of a connection's client, and the mute of the connection (KIP-219).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::connection::identity::Identity;
 /// The longest client id that a connection keeps; a longer one is looked up at every request.
 const KEPT_CLIENT_ID_BYTES: usize = 256;
 
-/// The client that the last request came from.
+/// The client of the last request.
 #[derive(Debug)]
 struct Client {
     version: u64,
@@ -19,40 +19,40 @@ struct Client {
     quotas: Option<Arc<ClientQuotas>>,
 }
 
-/// The client that the control plane is asked about.
+/// The client whose quotas are requested from the control plane.
 #[derive(Debug)]
 struct Asked {
     key: Key,
     client_id: Box<str>,
 }
 
-/// See the module.
+/// The quota state of a connection.
 #[derive(Debug, Default)]
 pub struct Metering {
     client: Option<Client>,
     asked: Option<Asked>,
-    /// Until when nothing is read, on the data plane's clock in milliseconds.
+    /// The end of the mute, on the data plane's clock in milliseconds.
     muted_until: Option<u64>,
-    /// Whether a timer is set for that.
+    /// Whether a timer for the end is set.
     is_timed: bool,
-    /// What of the time of the turn in progress has been counted.
+    /// The time of the current turn that has been recorded with its request.
     counted: Duration,
 }
 
 impl Metering {
-    /// Whether nothing further of the connection may be begun: its client is being asked about, or it is muted.
+    /// Whether no further request may begin: the client's quotas are being requested, or the connection is muted.
     pub fn is_stopped(&self) -> bool {
         self.asked.is_some() || self.muted_until.is_some()
     }
 
-    /// Whether the last request came from the same client, by quotas of the same version.
+    /// Whether the last request had the same client, and quotas of the same version.
     pub fn is_client(&self, version: u64, client_id: &str) -> bool {
         let Some(client) = &self.client else { return version == 0 };
         client.version == version && *client.client_id == *client_id
     }
 
-    /// Whether the quotas of a client are known, or can be had; if not, the control plane is to be asked, and the
-    /// connection stands still until [`Metering::said`].
+    /// Whether the quotas of a client are known. If not, the caller requests them from the control plane, and the connection
+    /// is paused until [`Metering::said`].
     pub fn knows(&mut self, quotas: &Quotas, identity: &Identity, client_id: &str, now_ms: u64) -> bool {
         let version = quotas.version();
         if version == 0 {
@@ -72,7 +72,8 @@ impl Metering {
         }
     }
 
-    /// Takes what the control plane has said by quotas of `version`; whether it was asked.
+    /// Sets the quotas that the control plane has returned, from quotas of `version`. Returns whether they had been
+    /// requested.
     pub fn said(&mut self, quotas: &Quotas, version: u64, limits: &ClientLimits, now_ms: u64) -> bool {
         let Some(Asked { key, client_id }) = self.asked.take() else { return false };
         let found = quotas.note(key, version, limits, now_ms);
@@ -81,13 +82,13 @@ impl Metering {
     }
 
     fn become_client(&mut self, version: u64, client_id: Box<str>, quotas: Option<Arc<ClientQuotas>>) {
-        // One that is not kept equals no version that is in force.
+        // A client id that is not kept gets version 0, which equals no version in force.
         let (version, client_id) =
             if client_id.len() > KEPT_CLIENT_ID_BYTES { (0, "".into()) } else { (version, client_id) };
         self.client = Some(Client { version, client_id, quotas });
     }
 
-    /// Forgets who the client is: it has proved to be another.
+    /// Forgets the client, after a reauthentication as another principal.
     pub fn forget_client(&mut self) {
         self.client = None;
     }
@@ -96,30 +97,30 @@ impl Metering {
         self.client.as_ref()?.quotas.as_ref()
     }
 
-    /// A request of `bytes` that begins, where something of it counts.
+    /// A new request of `bytes`; `None` without a quota.
     pub fn begin(&self, bytes: usize) -> Option<Metered> {
         self.quotas().map(|quotas| Metered::begin(quotas, bytes))
     }
 
-    /// Counts the time of a request that the control plane has worked on; mutes the connection where that is too much.
+    /// Records the time of a request that the control plane executed; mutes the connection if its quota is exceeded.
     pub fn spend(&mut self, spent: Duration, now_ms: u64) -> Throttle {
         let throttle = self.quotas().map_or(Throttle::default(), |quotas| quotas.spend(spent, now_ms));
         self.mute(throttle.until_ms);
         throttle
     }
 
-    /// Whether the time that a turn of the connection takes counts; a turn begins.
+    /// Begins a turn of the connection; returns whether its time is limited.
     pub fn begin_turn(&mut self) -> bool {
         self.counted = Duration::ZERO;
         self.quotas().is_some_and(|quotas| quotas.counts_time())
     }
 
-    /// Notes that of the turn in progress this was counted with its request.
+    /// Records the part of the turn that was recorded with its request.
     pub fn counted(&mut self, spent: Duration) {
         self.counted += spent;
     }
 
-    /// Counts what is left of a turn, which is reading and sending.
+    /// Records the rest of a turn: reading and sending.
     pub fn end_turn(&mut self, spent: Duration, now_ms: u64) {
         let left = spent.saturating_sub(self.counted);
         if let Some(quotas) = self.quotas() {
@@ -127,24 +128,24 @@ impl Metering {
         }
     }
 
-    /// Reads nothing until a time; 0 changes nothing, as does one that is earlier than the one before.
+    /// Mutes the connection until a time; an earlier time than the current end, or 0, changes nothing.
     pub fn mute(&mut self, until_ms: u64) {
         if until_ms > self.muted_until.unwrap_or(0) {
             (self.muted_until, self.is_timed) = (Some(until_ms), false);
         }
     }
 
-    /// Whether the connection is muted and no timer ends that yet.
+    /// Whether the connection is muted and no timer is set.
     pub fn wants_timer(&self) -> bool {
         self.muted_until.is_some() && !self.is_timed
     }
 
-    /// When the timer is due that is to be set now.
+    /// The time for the timer that has to be set.
     pub fn take_timer(&mut self) -> Option<u64> {
         self.muted_until.filter(|_| !std::mem::replace(&mut self.is_timed, true))
     }
 
-    /// Whether the connection may be read again; a timer that came for an earlier end changes nothing.
+    /// Ends a mute that is over. Returns whether it is; the timer of an earlier end changes nothing.
     pub fn unmute(&mut self, now_ms: u64) -> bool {
         let over = self.muted_until.is_some_and(|until| until <= now_ms);
         if over {

@@ -1,9 +1,9 @@
-//! Client quotas: what clients may send, receive and have done in a second (KIP-13, KIP-55, KIP-124).
+//! Client quotas: limits on bytes sent, bytes received and request time in a second (KIP-13, KIP-55, KIP-124).
 //!
-//! Owns what clients have used of late, by whom the control plane says a quota is shared, and which quotas it has named for
-//! whom. A quota is shared by all connections of its entity, on all processors; who has none meets one load and a branch
-//! (docs/adr/0061). Must not know which entity's quota binds a client: that is asked of the control plane once for a
-//! principal with a client id, and again when a quota has changed.
+//! Owns the recent usage of each entity, and the cached quotas of clients. A quota is shared by all connections of its
+//! entity, on all processors; a client without quotas costs one load and a branch (docs/adr/0061). Must not know which
+//! entity's quota applies to a client: the control plane returns it once for a principal with a client id, and again after a
+//! change of quotas.
 
 mod clients;
 mod entity;
@@ -26,40 +26,40 @@ pub use metering::Metering;
 pub use rate::Window;
 pub use uses::QuotaUse;
 
-/// What quotas are measured by; complete, nothing has a default here.
+/// The settings of quotas; complete, no value has a default here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaSettings {
     /// `quota.window.*`.
     pub window: Window,
-    /// Clients that are remembered, and entities whose use is, beyond those of open connections; those that have been
-    /// idle longest go first.
+    /// The most cached clients, and the most entities beyond those of open connections; those idle for longest are removed
+    /// first.
     pub remembered: usize,
-    /// After how long without a request they are forgotten, in milliseconds.
+    /// Idle time after which they are removed, in milliseconds.
     pub forgotten_after_ms: u64,
 }
 
-/// What is limited.
+/// The limited resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum QuotaKind {
     /// Bytes of Produce requests a second: `producer_byte_rate`.
     Produce,
-    /// Bytes of answers to Fetch a second: `consumer_byte_rate`.
+    /// Bytes of Fetch responses a second: `consumer_byte_rate`.
     Fetch,
     /// Percent of a thread's time: `request_percentage`.
     Request,
 }
 
-/// A quota as the control plane names it, and who shares it.
+/// A quota from the control plane, and the entity that shares it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuotaLimit {
     pub per_second: f64,
-    /// The user whose connections share it; `None`: the users of all connections do.
+    /// The user that shares it; `None` for all users together.
     pub user: Option<String>,
-    /// The client id whose connections share it; `None`: whatever they call themselves.
+    /// The client id that shares it; `None` for all client ids together.
     pub client_id: Option<String>,
 }
 
-/// The quotas that bind a client.
+/// The quotas that apply to a client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientLimits {
     pub produce: Option<QuotaLimit>,
@@ -70,31 +70,31 @@ pub struct ClientLimits {
 /// The quotas of all clients of a data plane.
 #[derive(Debug)]
 pub struct Quotas {
-    /// Of the quotas in force; 0: there are none.
+    /// The version of the quotas in force; 0 for no quotas.
     version: AtomicU64,
     clients: Mutex<Clients>,
     keys: [RandomState; 2],
 }
 
 impl Quotas {
-    /// Quotas of which nothing is known yet.
+    /// Without cached clients.
     pub fn new(settings: QuotaSettings) -> Self {
         let keys = [RandomState::new(), RandomState::new()];
         Self { version: AtomicU64::new(0), clients: Mutex::new(Clients::new(settings)), keys }
     }
 
-    /// The version of the quotas in force; 0 where nobody has any.
+    /// The version of the quotas in force; 0 if no client has quotas.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Puts other quotas in force: every client is asked about again. What was used stays counted.
+    /// Sets the version of the quotas: those of every client are requested again. Usage is kept.
     pub fn set_version(&self, version: u64) {
         self.clients.lock().forget_clients();
         self.version.store(version, Ordering::Release);
     }
 
-    /// What stands for a client: a hash under keys of this process, as client ids are as long as clients want.
+    /// The key of a client: a hash under keys of this process, as client ids may be long.
     fn client(&self, identity: &Identity, client_id: &str) -> Key {
         self.key(&(identity, client_id))
     }
@@ -103,12 +103,12 @@ impl Quotas {
         (self.keys[0].hash_one(of), self.keys[1].hash_one(of))
     }
 
-    /// The quotas of a client where they are known; `Some(None)`: it has none.
+    /// The quotas of a client if cached; `Some(None)`: it has none.
     fn known(&self, client: Key, now_ms: u64) -> Option<Option<Arc<ClientQuotas>>> {
         self.clients.lock().known(client, now_ms)
     }
 
-    /// Remembers what the control plane has said of a client by quotas of `version`.
+    /// Caches the quotas that the control plane has returned for a client, from quotas of `version`.
     fn note(&self, client: Key, version: u64, limits: &ClientLimits, now_ms: u64) -> Option<Arc<ClientQuotas>> {
         let mut clients = self.clients.lock();
         let mut bound = |kind: QuotaKind, limit: &Option<QuotaLimit>| {

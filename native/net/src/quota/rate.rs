@@ -1,10 +1,10 @@
-//! The rate at which something is used, over a window of samples, and how long is to be waited where it is beyond its limit:
-//! Kafka's `Rate`, `SampledStat` and `QuotaUtils`.
+//! The rate of a usage over a window of samples, and the throttle time above its limit: Kafka's `Rate`, `SampledStat` and
+//! `QuotaUtils`.
 //!
-//! Must not know a clock: time is an argument, in milliseconds. It may go back by a little, as threads read it before they
-//! take the lock.
+//! Must not know a clock: time is an argument, in milliseconds. It may go back a little, as threads read the clock before
+//! they take the lock.
 
-/// The window that a rate is seen over.
+/// The window of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// `quota.window.num`.
@@ -16,12 +16,12 @@ pub struct Window {
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     began_ms: u64,
-    /// When it last counted something.
+    /// The time of its last usage.
     last_ms: u64,
     value: f64,
 }
 
-/// What was used of late. Kafka keeps a sample more than the window has, as the oldest overlaps the window's beginning.
+/// Recent usage. Kafka keeps one sample more than the window has, as the oldest overlaps the window's beginning.
 #[derive(Debug, Default)]
 pub struct Rate {
     samples: Vec<Sample>,
@@ -35,7 +35,7 @@ impl Sample {
 }
 
 impl Rate {
-    /// Counts `value`; a negative one takes back what was counted.
+    /// Records the usage `value`; a negative value reverts one.
     pub fn record(&mut self, window: Window, value: f64, now_ms: u64) {
         match self.samples.get(self.current) {
             None => self.samples.push(Sample::new(now_ms)),
@@ -53,7 +53,7 @@ impl Rate {
         current.last_ms = now_ms;
     }
 
-    /// How long is to be waited until the rate is at `limit` a second again, in milliseconds; 0 where it is not beyond it.
+    /// The time until the rate is at `limit` a second again, in milliseconds; 0 if it does not exceed the limit.
     pub fn throttle_ms(&mut self, window: Window, limit: f64, now_ms: u64) -> f64 {
         let window_ms = self.window_ms(window, now_ms) as f64;
         let value: f64 = self.samples.iter().map(|sample| sample.value).sum();
@@ -61,11 +61,11 @@ impl Rate {
         if rate <= limit {
             return 0.0;
         }
-        // `Math.round` of Java: half a millisecond is one.
+        // Java's `Math.round`: rounds half a millisecond up.
         ((rate - limit) / limit * window_ms + 0.5).floor()
     }
 
-    /// The time that the rate is seen over: since the oldest sample began, and all samples but the last at least.
+    /// The span of the rate: since the oldest sample began, and at least all samples but the last.
     fn window_ms(&mut self, window: Window, now_ms: u64) -> u64 {
         let expired_ms = window.sample_ms.saturating_mul(window.samples as u64);
         for sample in &mut self.samples {
@@ -131,7 +131,8 @@ mod tests {
         }
     }
 
-    /// Windows, limits, and uses: milliseconds since the one before (the first is at 7), what is used, and the wait that follows.
+    /// Windows, limits, and usages: milliseconds since the previous one (the first is at 7), the value, and the resulting
+    /// wait.
     /// The waits are those of `QuotaUtils.throttleTime` of Kafka 4.3.1, for a `Sensor` with a `Rate`.
     const KAFKAS_WAITS: [(Window, f64, &str); 3] = [
         (
@@ -174,7 +175,7 @@ mod tests {
         }
     }
 
-    /// Kafka's classes, written down as they are there: a sample is reset where it stands, and looked for anew each time.
+    /// Kafka's classes, transcribed: a sample is reset in place, and searched for each time.
     #[derive(Default)]
     struct Model {
         samples: Vec<(u64, u64, f64)>,

@@ -13,7 +13,7 @@ fn limit(per_second: f64, user: Option<&str>, client_id: Option<&str>) -> Option
     Some(QuotaLimit { per_second, user: user.map(str::to_owned), client_id: client_id.map(str::to_owned) })
 }
 
-/// A connection whose next request comes from a client that the control plane says `limits` of, if it is asked.
+/// A connection's next request from a client; the control plane returns `limits` if requested.
 fn ask(quotas: &Quotas, metering: &mut Metering, user: &str, client_id: &str, limits: &ClientLimits) {
     if !metering.knows(quotas, &identity(user), client_id, 0) {
         assert!(metering.is_stopped());

@@ -1,31 +1,31 @@
-//! What entities have used of their quotas, for metrics: Kafka's `byte-rate`, `request-time` and `throttle-time` of
-//! `kafka.server:type={Produce,Fetch,Request}`, as counts that only grow (docs/adr/0092).
+//! The usage of quotas by entity, for metrics: Kafka's `byte-rate`, `request-time` and `throttle-time` of
+//! `kafka.server:type={Produce,Fetch,Request}`, as monotonic counters (docs/adr/0092).
 //!
-//! Owns who is shown: those that have used the most.
+//! Selects the entities to show: those with the highest usage.
 
 use std::cmp::Reverse;
 
 use super::{QuotaKind, Quotas};
 
-/// What one entity has used of one quota since it is known.
+/// The usage of one quota by one entity, since the entity is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaUse {
-    /// Empty where users share the quota.
+    /// Empty if users share the quota.
     pub user: String,
-    /// Empty where client ids share the quota.
+    /// Empty if client ids share the quota.
     pub client_id: String,
-    /// Bytes; of [`QuotaKind::Request`] nanoseconds of a thread.
+    /// Bytes; for [`QuotaKind::Request`] nanoseconds of a thread.
     pub used: u64,
-    /// Milliseconds that its clients were to wait for this quota.
+    /// Sum of its clients' throttle times for this quota, in milliseconds.
     pub throttled_ms: u64,
 }
 
 impl Quotas {
-    /// What entities have used of a quota, the `most` that have used the most of it; and how many others there are. Who
-    /// has not been seen for as long as it takes to be forgotten is left out.
+    /// The `most` entities with the highest usage of a quota, and the number of entities left out. Entities that have been
+    /// idle for too long are not counted.
     pub fn uses(&self, kind: QuotaKind, most: usize, now_ms: u64) -> (Vec<QuotaUse>, usize) {
         let meters = self.clients.lock().meters(now_ms);
-        // Numbers that change while they are compared would have no order.
+        // Counters that change during the sort would have no order.
         let mut found: Vec<_> =
             meters.iter().filter(|meter| meter.entity.kind == kind).map(|meter| (meter.used(), meter)).collect();
         let left_out = found.len().saturating_sub(most);

@@ -1,5 +1,5 @@
-//! A transport for tests that does what sockets may do and seldom do: it takes and gives a few bytes at a time, says
-//! `AGAIN` and `INTR` where a call would succeed, and fails at a call of the test's choice.
+//! A transport for tests with rare but legal socket behaviour: it sends and receives a few bytes at a time, returns `AGAIN`
+//! and `INTR` where a call would succeed, and fails at a chosen call.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -9,22 +9,22 @@ use super::plaintext::Plaintext;
 use super::{Received, Transport};
 use pybroker_storage::FileSlice;
 
-/// How many calls of a kind in `OUT_OF` end otherwise than the socket's own would.
+/// Of this many calls, some return `AGAIN` or `INTR` instead.
 const OUT_OF: u64 = 8;
 
-/// See the module.
+/// A plaintext transport with a schedule of short and failed calls.
 #[derive(Debug)]
 pub struct Adversarial {
     socket: Plaintext,
     state: u64,
-    /// The most that one call takes or gives.
+    /// The most bytes of one call.
     most: usize,
-    /// How many more calls succeed; `None`: none fails for good.
+    /// The number of calls until one fails for good; `None` for never.
     until_failure: Option<u32>,
 }
 
 impl Adversarial {
-    /// A transport over a connected socket, with a schedule that `seed` decides.
+    /// A transport over a connected socket; `seed` determines the schedule.
     pub fn over(stream: std::net::TcpStream, seed: u64, most: usize, until_failure: Option<u32>) -> Transport {
         let socket = Plaintext::new(stream).unwrap();
         Transport::Adversarial(Box::new(Self { socket, state: seed | 1, most, until_failure }))
@@ -38,7 +38,7 @@ impl Adversarial {
         self.state
     }
 
-    /// How many bytes the next call may have, or how it ends.
+    /// The most bytes of the next call, or its error.
     fn allowance(&mut self) -> Result<usize, Errno> {
         if let Some(left) = &mut self.until_failure {
             *left = left.checked_sub(1).ok_or(Errno::CONNRESET)?;

@@ -1,15 +1,14 @@
-//! Transports: how the bytes of a connection come and go. Everything that touches an accepted socket does it here.
+//! Transports: sending and receiving the bytes of a connection. All use of an accepted socket is here.
 //!
-//! The match on the variant costs a predicted branch for each system call. What every transport keeps:
-//! - `receive` says whether more may be there. Nothing that has been decrypted stays inside, for epoll would say nothing of
-//!   it.
-//! - `AGAIN` means: wait until the socket is readable, or writable, and call again. A call to send that has said it is
-//!   repeated from the same position: TLS may have encrypted from there already.
-//! - What the transport itself has to say (a handshake, a ticket, an alert) leaves by `flush`; while `owes` says that
-//!   some is left, the socket is to be watched for room, whatever the connection waits for.
-//! - `at_end` looks at the socket without reading: the peer's end may come as an alert inside the stream.
+//! The match on the variant costs a predicted branch for each system call. Every transport guarantees:
+//! - `receive` returns whether more may be available. No decrypted byte stays inside, for epoll would not report it.
+//! - `AGAIN` means: wait until the socket is readable or writable, and call again. A send that returned `AGAIN` is repeated
+//!   from the same position: TLS may have encrypted from there already.
+//! - The transport's own messages (a handshake, a ticket, an alert) leave by `flush`. While `owes` is true, the socket has
+//!   to be polled for writability, whatever the connection waits for.
+//! - `at_end` checks the socket without reading: the peer's close may arrive as an alert inside the stream.
 //!
-//! Must not know frames, requests or what a connection is in the middle of.
+//! Must not know frames, requests or the state of a connection.
 
 #[cfg(test)]
 pub mod adversarial;
@@ -29,56 +28,56 @@ use pybroker_tls::ServerTls;
 use plaintext::Plaintext;
 use tls::Tls;
 
-/// See the module.
+/// The transport of a connection.
 #[derive(Debug)]
 pub enum Transport {
-    /// The bytes as they are.
+    /// Unencrypted.
     Plaintext(Plaintext),
-    /// Encrypted, over one of the others.
+    /// TLS over one of the others.
     Tls(Box<Tls>),
-    /// Plaintext that refuses, shortens and fails calls by a schedule.
+    /// Plaintext that rejects, shortens and fails calls by a schedule.
     #[cfg(test)]
     Adversarial(Box<adversarial::Adversarial>),
 }
 
-/// Bytes that came.
+/// The result of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// How many; none: the peer has closed its side.
+    /// The number of bytes; 0 if the peer has closed its side.
     pub bytes: usize,
-    /// Whether more may be there already.
+    /// Whether more bytes may be available already.
     pub more: bool,
 }
 
 impl Transport {
-    /// The plaintext transport of a socket, which is set up for it.
+    /// The plaintext transport of a socket; sets the socket's options.
     ///
     /// # Errors
-    /// When the socket is gone.
+    /// When the socket has failed.
     pub fn plaintext(stream: TcpStream) -> io::Result<Self> {
         Plaintext::new(stream).map(Self::Plaintext)
     }
 
-    /// The server's side of TLS over a socket, which is set up for it.
+    /// The server side of TLS over a socket; sets the socket's options.
     ///
     /// # Errors
-    /// When the socket is gone.
+    /// When the socket has failed.
     pub fn tls_server(stream: TcpStream, tls: &ServerTls) -> io::Result<Self> {
         let session = Tls::server(Self::plaintext(stream)?, tls.config());
         Ok(Self::Tls(Box::new(session.map_err(io::Error::other)?)))
     }
 
-    /// Whether nothing but a handshake can pass yet.
+    /// Whether a TLS handshake is in progress.
     pub fn is_handshaking(&self) -> bool {
         matches!(self, Self::Tls(tls) if tls.is_handshaking())
     }
 
-    /// Whether the transport has to say something of its own that the socket has not taken.
+    /// Whether messages of the transport itself wait for the socket.
     pub fn owes(&self) -> bool {
         matches!(self, Self::Tls(tls) if tls.owes())
     }
 
-    /// Has the socket take what [`Transport::owes`] speaks of.
+    /// Sends the messages of [`Transport::owes`].
     ///
     /// # Errors
     /// As [`Transport::send`].
@@ -86,48 +85,48 @@ impl Transport {
         if let Self::Tls(tls) = self { tls.flush() } else { Ok(()) }
     }
 
-    /// Says to the peer that nothing more comes, where there is a way to say that.
+    /// Announces to the peer that nothing follows, if the protocol can.
     pub fn end(&mut self) {
         if let Self::Tls(tls) = self {
             tls.end();
         }
     }
 
-    /// The certificate that the peer has shown, DER; once, when a handshake is done.
+    /// The peer's certificate, DER; returned once, after the handshake.
     pub fn take_certificate(&mut self) -> Option<Vec<u8>> {
         if let Self::Tls(tls) = self { tls.take_certificate() } else { None }
     }
 
-    /// What the peer did wrong, where a call failed for that; once.
+    /// The peer's error that made a call fail; returned once.
     pub fn take_failure(&mut self) -> Option<String> {
         if let Self::Tls(tls) = self { tls.take_failure() } else { None }
     }
 
-    /// Has `epoll` report readiness under a token.
+    /// Registers the socket with `epoll` under a token.
     ///
     /// # Errors
-    /// When descriptors or memory have run out.
+    /// When file descriptors or memory are exhausted.
     pub fn watch(&self, epoll: impl AsFd, token: u64, interest: epoll::EventFlags) -> Result<(), Errno> {
         epoll::add(epoll, self.socket(), epoll::EventData::new_u64(token), interest)
     }
 
-    /// Changes what [`Transport::watch`] reports.
+    /// Changes the interest of [`Transport::watch`].
     ///
     /// # Errors
-    /// When it is not watched.
+    /// When it is not registered.
     pub fn watch_for(&self, epoll: impl AsFd, token: u64, interest: epoll::EventFlags) -> Result<(), Errno> {
         epoll::modify(epoll, self.socket(), epoll::EventData::new_u64(token), interest)
     }
 
-    /// Ends what [`Transport::watch`] began. The socket closes when the transport is dropped.
+    /// Ends [`Transport::watch`]. The socket closes when the transport is dropped.
     pub fn unwatch(&self, epoll: impl AsFd) {
         let _ = epoll::delete(epoll, self.socket());
     }
 
-    /// Receives once, into what `input` has room for.
+    /// Receives once, into the spare capacity of `input`.
     ///
     /// # Errors
-    /// `AGAIN`: nothing is there. `INTR`: try again. Any other: the connection is lost.
+    /// `AGAIN`: no bytes are available. `INTR`: try again. Any other: the connection is lost.
     pub fn receive(&mut self, input: &mut Vec<u8>) -> Result<Received, Errno> {
         match self {
             Self::Plaintext(socket) => socket.receive(input),
@@ -137,10 +136,10 @@ impl Transport {
         }
     }
 
-    /// Receives the socket's own bytes once: what lies below a transport that decrypts.
+    /// Receives the socket's own bytes once: the ciphertext for a transport that decrypts.
     ///
     /// # Errors
-    /// As [`Transport::receive`]; `OPNOTSUPP` of a transport whose bytes are not the socket's.
+    /// As [`Transport::receive`]; `OPNOTSUPP` if the transport itself encrypts.
     fn receive_into(&mut self, room: &mut [u8]) -> Result<Received, Errno> {
         match self {
             Self::Plaintext(socket) => socket.receive_into(room),
@@ -150,7 +149,7 @@ impl Transport {
         }
     }
 
-    /// Whether the peer has closed its side and everything that it sent has been received.
+    /// Whether the peer has closed its side and every byte that it sent has been received.
     pub fn at_end(&self) -> bool {
         match self {
             Self::Plaintext(socket) => socket.at_end(),
@@ -160,10 +159,10 @@ impl Transport {
         }
     }
 
-    /// Sends bytes, and returns how many were taken. `more`: others follow at once.
+    /// Sends bytes, and returns how many the socket took. `more`: others follow at once.
     ///
     /// # Errors
-    /// `AGAIN`: none can be taken now. `INTR`: try again. Any other: the connection is lost.
+    /// `AGAIN`: the socket takes none. `INTR`: try again. Any other: the connection is lost.
     pub fn send(&mut self, bytes: &[u8], more: bool) -> Result<usize, Errno> {
         match self {
             Self::Plaintext(socket) => socket.send(bytes, more),
@@ -173,10 +172,10 @@ impl Transport {
         }
     }
 
-    /// Sends some of a file's slice from `from` on, and returns how much was taken.
+    /// Sends a part of a file's slice from `from` on, and returns how many bytes the socket took.
     ///
     /// # Errors
-    /// As [`Transport::send`]; `IO` where the file has ended before the slice.
+    /// As [`Transport::send`]; `IO` if the file ends before the slice.
     pub fn send_file(&mut self, slice: &FileSlice, from: usize) -> Result<usize, Errno> {
         match self {
             Self::Plaintext(socket) => socket.send_file(slice, from),
@@ -186,10 +185,10 @@ impl Transport {
         }
     }
 
-    /// Why a connection that was being made failed; `None` when it stands.
+    /// The error of a connection attempt; `None` if it has succeeded.
     ///
     /// # Errors
-    /// When the socket is gone.
+    /// When the socket has failed.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         Ok(rustix::net::sockopt::socket_error(self.socket())?.err().map(Into::into))
     }

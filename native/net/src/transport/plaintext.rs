@@ -1,4 +1,4 @@
-//! Plaintext: bytes as they are, records from the page cache to the socket by `sendfile`.
+//! Plaintext: bytes unencrypted, records from the page cache to the socket by `sendfile`.
 
 use std::io;
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use super::Received;
 use pybroker_storage::FileSlice;
 
-/// The most that one `sendfile` is asked for: another connection gets its turn in between.
+/// The most bytes of one `sendfile`, so that other connections are served in between.
 const SENDFILE_BYTES: usize = 1 << 20;
 
 /// A TCP socket that never blocks.
@@ -20,7 +20,7 @@ pub struct Plaintext {
 }
 
 impl Plaintext {
-    /// Sets the socket up.
+    /// Sets the socket's options.
     pub fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;

@@ -1,12 +1,12 @@
-//! TLS over a transport: records in, bytes out; bytes in, records out.
+//! TLS over another transport: encrypts what is sent, decrypts what is received.
 //!
-//! Nothing decrypted stays inside: `receive` gives all that it decrypts, so epoll's readiness of the socket is readiness of
-//! the connection. What is encrypted belongs to the socket: `send` says `AGAIN` until the socket has taken all of a piece,
-//! and counts that piece when it is asked again, which is to be from the same position. Of what the protocol itself has to
-//! say (handshake, tickets, key updates, alerts) `owes` says whether the socket has yet to take it.
+//! No decrypted byte stays inside: `receive` returns all that it decrypts, so epoll's readiness of the socket is readiness
+//! of the connection. `send` encrypts a piece and returns `AGAIN` until the socket has taken its whole ciphertext. The
+//! repeated call, from the same position, counts the piece. `owes` returns whether messages of the protocol itself
+//! (handshake, tickets, key updates, alerts) wait for the socket.
 //!
-//! Buffers: a connection has memory for an incomplete record and for what the socket did not take, otherwise none; what
-//! comes is decrypted, and pieces of files and of answers are encrypted, in buffers of the thread.
+//! Buffers: a connection has memory only for an incomplete record and for unsent ciphertext. Received records are decrypted,
+//! and pieces of files and responses are encrypted, in buffers of the thread.
 //!
 //! Source: RFC 8446, RFC 5246.
 
@@ -27,29 +27,29 @@ use pybroker_storage::FileSlice;
 #[cfg(test)]
 mod tests;
 
-/// The most of one record on the wire (RFC 5246, 6.2.3; RFC 8446, 5.2 allows less).
+/// The largest record on the wire (RFC 5246, 6.2.3; RFC 8446, 5.2 allows less).
 const RECORD_BYTES: usize = 5 + (16 << 10) + 2048;
-/// The most that is kept of a handshake, of which rustls takes no message above 64 KiB.
+/// The most bytes kept of a handshake: rustls accepts no message above 64 KiB.
 const HANDSHAKE_BYTES: usize = (64 << 10) + RECORD_BYTES;
-/// Bytes read at once during a handshake: a peer that announces more has to send it first.
+/// Bytes of one read during a handshake: a peer that announces more has to send it first.
 const HANDSHAKE_READ_BYTES: usize = 4 << 10;
-/// The most that is read at once.
+/// The most bytes of one read.
 const READ_BYTES: usize = 256 << 10;
-/// Plaintext that is encrypted at once: four records.
+/// Plaintext that is encrypted in one step: four records.
 const PIECE_BYTES: usize = 64 << 10;
-/// What four records and a key update in front of them take beyond their plaintext.
+/// The most that four records and a key update before them add to their plaintext.
 const OVERHEAD_BYTES: usize = 1 << 10;
 
 thread_local! {
-    /// What has come, behind the connection's incomplete record; decrypted where it lies.
+    /// The received bytes, behind the connection's incomplete record; decrypted in place.
     static OPENED: RefCell<Vec<u8>> = RefCell::new(vec![0; HANDSHAKE_BYTES + READ_BYTES]);
     /// A piece of a file.
     static PIECE: RefCell<Vec<u8>> = RefCell::new(vec![0; PIECE_BYTES]);
-    /// A piece, encrypted.
+    /// An encrypted piece.
     static SEALED: RefCell<Vec<u8>> = RefCell::new(vec![0; PIECE_BYTES + OVERHEAD_BYTES]);
 }
 
-/// A session of the library, of which nothing is for a log.
+/// A session of the library. Its `Debug` shows nothing.
 struct Session(UnbufferedServerConnection);
 
 impl fmt::Debug for Session {
@@ -58,55 +58,55 @@ impl fmt::Debug for Session {
     }
 }
 
-/// See the module.
+/// The TLS transport.
 #[derive(Debug)]
 pub struct Tls {
     socket: Transport,
     session: Session,
-    /// Ciphertext of a record, or of a message of the handshake, that has not come whole.
+    /// Ciphertext of an incomplete record or handshake message.
     incoming: Vec<u8>,
-    /// Ciphertext for the socket; `sent` of it are taken.
+    /// Ciphertext for the socket; the first `sent` bytes are sent.
     outgoing: Vec<u8>,
     sent: usize,
-    /// Bytes of the caller's whose ciphertext lies in `outgoing`, and that are not counted as sent yet.
+    /// Bytes of the caller whose ciphertext is in `outgoing`, and that no call to send has counted yet.
     uncounted: usize,
-    /// Whether the peer's end has come, as an alert.
+    /// Whether the peer has closed its side, by an alert.
     ended: bool,
     handshaking: bool,
-    /// What the peer has shown of itself, DER; until it is taken.
+    /// The peer's certificate, DER, until it is taken.
     certificate: Option<Vec<u8>>,
-    /// Why the session failed, until it is taken.
+    /// The reason why the session failed, until it is taken.
     failure: Option<String>,
-    /// Whether the session has failed: nothing more comes or goes, but for what `outgoing` has.
+    /// Whether the session has failed: nothing more is received, and only the rest of `outgoing` is sent.
     failed: bool,
 }
 
-/// What is to be done when the session can send.
+/// The task for a session that can send.
 enum Task<'a> {
     Nothing,
     Encrypt(&'a [u8], &'a mut [u8]),
     End,
 }
 
-/// How far one step of the session got.
+/// The result of one step of the session.
 enum Step {
-    /// There may be another.
+    /// Another step may follow.
     Next,
-    /// More bytes have to come.
+    /// More bytes are needed.
     Waits,
     /// Nothing is left to do.
     Idle,
     /// This many bytes are encrypted.
     Encrypted(usize),
-    /// The peer sends nothing more.
+    /// The peer has closed its side.
     Ended,
 }
 
 impl Tls {
-    /// A server's side, whose client begins.
+    /// The server side; the client begins.
     ///
     /// # Errors
-    /// The library's, for settings that it cannot work with.
+    /// The library's, for settings that it rejects.
     pub fn server(socket: Transport, config: &Arc<ServerConfig>) -> Result<Self, rustls::Error> {
         Ok(Self::over(socket, Session(UnbufferedServerConnection::new(Arc::clone(config))?)))
     }
@@ -127,22 +127,22 @@ impl Tls {
         }
     }
 
-    /// Whether requests and answers cannot pass yet.
+    /// Whether the handshake is in progress.
     pub fn is_handshaking(&self) -> bool {
         self.handshaking
     }
 
-    /// Whether the socket has yet to take what the protocol itself says.
+    /// Whether ciphertext waits for the socket.
     pub fn owes(&self) -> bool {
         !self.outgoing.is_empty()
     }
 
-    /// What the peer has shown of itself, DER; once, when the handshake is done.
+    /// The peer's certificate, DER; returned once, after the handshake.
     pub fn take_certificate(&mut self) -> Option<Vec<u8>> {
         self.certificate.take()
     }
 
-    /// Why the session failed; once.
+    /// The reason why the session failed; returned once.
     pub fn take_failure(&mut self) -> Option<String> {
         self.failure.take()
     }
@@ -153,7 +153,7 @@ impl Tls {
             return Ok(Received { bytes: 0, more: false });
         }
         let room = input.capacity() - input.len();
-        // What is decrypted is shorter: it finds the room that `input` has.
+        // Plaintext is shorter than its ciphertext: the spare capacity of `input` is enough.
         let (most, at_once) = if self.handshaking {
             (HANDSHAKE_BYTES, HANDSHAKE_READ_BYTES)
         } else {
@@ -167,7 +167,7 @@ impl Tls {
         OPENED.with_borrow_mut(|opened| self.receive_in(opened, wanted, input))
     }
 
-    /// Receives behind the incomplete record, in a buffer of the thread, and keeps what is incomplete then.
+    /// Receives behind the incomplete record, in a buffer of the thread, and keeps the new incomplete record.
     fn receive_in(&mut self, opened: &mut [u8], wanted: usize, input: &mut Vec<u8>) -> Result<Received, Errno> {
         let held = self.incoming.len();
         opened[..held].copy_from_slice(&self.incoming);
@@ -234,7 +234,7 @@ impl Tls {
         })
     }
 
-    /// Has the socket take what is encrypted.
+    /// Sends the ciphertext that waits.
     ///
     /// # Errors
     /// As [`Transport::send`].
@@ -246,7 +246,7 @@ impl Tls {
         Ok(())
     }
 
-    /// Says to the peer that nothing more comes, as far as the socket takes that at once.
+    /// Announces to the peer that nothing follows, as far as the socket takes that at once.
     pub fn end(&mut self) {
         if !self.handshaking {
             let _ = self.step_held(Task::End);
@@ -254,7 +254,7 @@ impl Tls {
         let _ = self.flush();
     }
 
-    /// Encrypts a piece into `sealed`; its length there.
+    /// Encrypts a piece into `sealed`; returns the length of the ciphertext.
     fn encrypt(&mut self, piece: &[u8], sealed: &mut [u8]) -> Result<usize, Errno> {
         loop {
             match self.step_held(Task::Encrypt(piece, &mut *sealed))? {
@@ -265,7 +265,8 @@ impl Tls {
         }
     }
 
-    /// Works on what has come: bytes go to `plain`, what the protocol itself says to `outgoing`, the rest is kept.
+    /// Processes received records: plaintext is appended to `plain`, messages of the protocol to `outgoing`, and the rest is
+    /// kept.
     fn step_all(&mut self, mut opened: &mut [u8], plain: &mut Vec<u8>) -> Result<(), Errno> {
         loop {
             let (done, step) = self.step(opened, plain, Task::Nothing);
@@ -285,7 +286,7 @@ impl Tls {
         Ok(())
     }
 
-    /// As [`Tls::step`], with no more than the incomplete record.
+    /// As [`Tls::step`], with only the incomplete record.
     fn step_held(&mut self, task: Task<'_>) -> Result<Step, Errno> {
         let mut held = std::mem::take(&mut self.incoming);
         let (done, step) = self.step(&mut held, &mut Vec::new(), task);
@@ -294,7 +295,7 @@ impl Tls {
         step
     }
 
-    /// One step of the session, and how many bytes of what has come it is done with.
+    /// One step of the session, and the number of received bytes that it has consumed.
     fn step(&mut self, opened: &mut [u8], plain: &mut Vec<u8>, task: Task<'_>) -> (usize, Result<Step, Errno>) {
         if self.failed {
             return (0, Err(Errno::PROTO));
@@ -303,11 +304,11 @@ impl Tls {
         (done.min(opened.len()), step.map_err(|error| self.fail(&error, opened)))
     }
 
-    /// Notes why the session failed, and what is to be said of that to the peer. The session is not asked again: it would
-    /// look at the same bytes, which are gone.
+    /// Records why the session failed, and queues the alert for the peer. The session is not used again: it would read the
+    /// same bytes, which are overwritten.
     fn fail(&mut self, error: &rustls::Error, opened: &mut [u8]) -> Errno {
         self.failure = Some(self.describe(error, opened.first().copied()));
-        // What is left to be encoded goes first in the library's order, the alert last.
+        // Pending messages are encoded in the library's order, the alert last.
         while self.common().wants_write() {
             let status = self.session.0.process_tls_records(opened);
             let (_, Ok(Step::Next)) = step(status, &mut Vec::new(), &mut self.outgoing, Task::Nothing) else { break };
@@ -339,7 +340,7 @@ impl AsFd for Tls {
     }
 }
 
-/// Does what a session asks for next, and how many bytes of what has come it is done with.
+/// Executes the session's next state. Returns the number of received bytes consumed, and the result.
 fn step<Side>(
     status: UnbufferedStatus<'_, '_, Side>,
     plain: &mut Vec<u8>,
@@ -382,7 +383,7 @@ fn step<Side>(
             },
         },
         Ok(ConnectionState::PeerClosed) => Ok(Step::Ended),
-        // Closed by both sides: this state stays, and nothing follows it.
+        // Closed by both sides: this state is final.
         Ok(ConnectionState::BlockedHandshake | ConnectionState::Closed) => Ok(Step::Waits),
         // Early data, which no listener offers.
         Ok(_) => Err(rustls::Error::General("a state of TLS that is not served".to_owned())),
@@ -390,7 +391,7 @@ fn step<Side>(
     (discard, step)
 }
 
-/// Appends what `write` writes, which says how much room it needs.
+/// Appends the output of `write`, which returns the space that it needs.
 fn encode(outgoing: &mut Vec<u8>, mut write: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>) {
     let begin = outgoing.len();
     let len = match write(&mut outgoing[begin..]) {

@@ -46,7 +46,7 @@ fn an_address_has_no_more_than_its_own_limit_or_that_of_all() {
     assert_eq!(room.enter(&clients, address(1), 0), Entry::Taken);
     assert_eq!(room.enter(&clients, address(1), 0), Entry::TooMany(1));
     assert_eq!(room.enter(&clients, address(2), 0), Entry::Taken);
-    // An address of version 4 is the same where it comes as one of version 6.
+    // An IPv4 address and its IPv4-mapped IPv6 address are the same.
     assert_eq!(room.enter(&clients, "::ffff:10.0.0.2".parse().unwrap(), 0), Entry::Taken);
     assert_eq!(room.enter(&clients, address(2), 0), Entry::TooMany(2));
     room.give_back(&clients, address(1));

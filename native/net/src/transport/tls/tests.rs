@@ -1,4 +1,4 @@
-//! Peers that do what TLS allows and what it does not, and what that costs: rustls's own client over loopback.
+//! Peers that use TLS in legal and illegal ways, and the cost of that: rustls's own client over loopback.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -20,10 +20,10 @@ use crate::transport::Transport;
 use crate::transport::adversarial::Adversarial;
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What may be kept for a peer that has asked for its keys to be changed, whatever number of times.
+/// The most memory for a peer that requests key updates, however many.
 const KEY_UPDATES_BYTES: usize = 1 << 10;
 
-/// An authority that signs both sides' certificates.
+/// A certificate authority for both sides' certificates.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -68,7 +68,7 @@ impl Authority {
     }
 }
 
-/// A server's side, and the socket of its peer.
+/// The server side, and the socket of its peer.
 fn over(server: &ServerTls, cut: impl FnOnce(TcpStream) -> Transport) -> (Tls, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -81,7 +81,7 @@ fn whole(stream: TcpStream) -> Transport {
     Transport::plaintext(stream).unwrap()
 }
 
-/// Both ends of a connection, in turns on one thread.
+/// Both ends of a connection, driven alternately on one thread.
 struct Ends {
     server: Tls,
     /// What the server has decrypted.
@@ -104,7 +104,7 @@ impl Ends {
         ends
     }
 
-    /// The client's socket takes what it has to say.
+    /// Sends the client's pending messages.
     fn send(&mut self) {
         while self.client.wants_write() {
             match self.client.write_tls(&mut self.socket) {
@@ -115,7 +115,7 @@ impl Ends {
         }
     }
 
-    /// The server takes what has come; whether the peer has ended.
+    /// Receives on the server; returns whether the peer has closed its side.
     fn receive(&mut self) -> Result<bool, Errno> {
         self.plain.reserve(16 << 10);
         match self.server.receive(&mut self.plain) {
@@ -125,7 +125,7 @@ impl Ends {
         }
     }
 
-    /// Lets both ends send and receive once; whether the client's end has come to the server.
+    /// Sends and receives once at both ends; returns whether the client's close has arrived.
     fn turn(&mut self) -> Result<bool, Errno> {
         self.send();
         let ended = self.receive()?;
@@ -148,13 +148,13 @@ impl Ends {
         Ok(())
     }
 
-    /// How the server's side fails.
+    /// The error and the reason of a failing server side.
     fn failure(&mut self) -> (Errno, String) {
         let error = self.until(|_| false).unwrap_err();
         (error, self.server.take_failure().unwrap_or_default())
     }
 
-    /// Has the client say something, and the server receive it.
+    /// Sends data from the client, and receives it at the server.
     fn say(&mut self, words: &[u8]) {
         self.plain.clear();
         self.client.writer().write_all(words).unwrap();
@@ -163,7 +163,7 @@ impl Ends {
     }
 }
 
-/// Sends bytes without a session of TLS, and returns how the server's side fails and what it says.
+/// Sends bytes without a TLS session; returns the error and the reason of the server side.
 fn refusal(server: &ServerTls, bytes: &[u8]) -> (Errno, String, Tls) {
     let (mut tls, mut peer) = over(server, whole);
     let (mut left, mut input) = (bytes, Vec::with_capacity(16 << 10));
@@ -252,7 +252,7 @@ fn bytes_that_nobody_with_the_keys_has_written_are_refused() {
     let authority = Authority::new();
     let server = authority.server(ClientAuth::None);
     for version in VERSIONS {
-        // Plaintext inside of a session, and a record as there might be one.
+        // Plaintext inside of a session, and an invalid record.
         for bytes in [&b"\0\0\0\x0a\0\x12\0\0\0\0\0\x07\xff\xff"[..], &[&[0x17, 3, 3, 0, 64][..], &[9; 64]].concat()] {
             let mut ends = Ends::shaken(&server, &Arc::new(authority.client(version, None)));
             ends.socket.write_all(bytes).unwrap();
@@ -298,7 +298,7 @@ fn after_the_clients_end_answers_still_leave_and_after_both_ends_nothing_turns()
         assert!(ends.server.at_end());
         assert_eq!(ends.server.send(b"answer", false), Ok(6));
         ends.server.end();
-        // Both sides have ended: a call that would send has to return.
+        // Both sides have closed: a call that would send has to return.
         assert!(ends.server.send(b"more", false).is_err());
         assert_eq!(ends.receive(), Ok(true));
         let mut answer = [0; 6];
@@ -330,7 +330,7 @@ fn keys_that_are_changed_over_and_over_cost_no_memory_and_soon_the_session() {
     let server = authority.server(ClientAuth::None);
     let mut ends = Ends::shaken(&server, &Arc::new(authority.client(VERSIONS[1], None)));
     for number in 0..500 {
-        // Who says something in between may go on.
+        // A peer that sends data in between may continue.
         if number % 16 == 15 {
             ends.say(b"still there");
         }
@@ -349,7 +349,7 @@ fn keys_that_are_changed_over_and_over_cost_no_memory_and_soon_the_session() {
     assert_eq!(refused, Some(Errno::PROTO));
 }
 
-/// A record of a client's that its library would not send: content of a type, sealed with the session's keys.
+/// A record that the client's library would not send: content of a type, encrypted with the session's keys.
 fn sealed(ends: Ends, is_13: bool, kind: u8, content: &[u8]) -> (Tls, TcpStream) {
     let Ends { server, client, mut socket, .. } = ends;
     let (number, ConnectionTrafficSecrets::Aes256Gcm { key, iv }) = client.dangerous_extract_secrets().unwrap().tx
@@ -377,7 +377,7 @@ fn sealed(ends: Ends, is_13: bool, kind: u8, content: &[u8]) -> (Tls, TcpStream)
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever somebody makes of a ClientHello: the handshake goes on or fails, and nothing is decrypted.
+    /// For every change to a ClientHello: the handshake continues or fails, and nothing is decrypted.
     #[test]
     fn a_damaged_client_hello_is_answered_or_refused(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
@@ -403,7 +403,7 @@ proptest! {
     }
 }
 
-/// What a session makes of what has come to it; `None`: it goes on.
+/// The error of a session after its received bytes; `None` if it continues.
 fn outcome(server: &mut Tls) -> Option<Errno> {
     let (deadline, mut plain) = (Instant::now() + PATIENCE, Vec::with_capacity(16 << 10));
     let mut byte = [0_u8; 1];
@@ -429,7 +429,7 @@ fn nobody_negotiates_again() {
         let mut hello = Vec::new();
         fresh.write_tls(&mut hello).unwrap();
         let (mut tls, mut socket) = sealed(Ends::shaken(&server, &client), is_13, 0x16, &hello[5..]);
-        // TLS 1.2 answers by a warning (RFC 5246, 7.2.2: no_renegotiation), and there is no second handshake.
+        // TLS 1.2 responds by a warning (RFC 5246, 7.2.2: no_renegotiation), and there is no second handshake.
         assert_eq!(outcome(&mut tls), is_13.then_some(Errno::PROTO));
         assert!(!tls.is_handshaking());
         let mut answer = [0; 5];
@@ -448,7 +448,7 @@ fn a_session_that_has_failed_is_not_asked_again_about_what_came_behind() {
     let server = authority.server(ClientAuth::None);
     let mut client = authority.client(VERSIONS[1], None);
     client.enable_secret_extraction = true;
-    // A key update that there is not, and good ones behind it in the same record.
+    // An invalid key update, and valid ones behind it in the same record.
     let updates = [[24, 0, 0, 1, 9], [24, 0, 0, 1, 0], [24, 0, 0, 1, 1]].concat();
     let (mut tls, _socket) = sealed(Ends::shaken(&server, &Arc::new(client)), true, 0x16, &updates);
     assert_eq!(outcome(&mut tls), Some(Errno::PROTO));
@@ -488,7 +488,7 @@ fn a_resumed_session_is_who_the_first_one_was() {
         let client = Arc::new(authority.client(version, Some(&alice)));
         for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
             let mut ends = Ends::shaken(&server, &client);
-            // Tickets come behind the handshake.
+            // Tickets follow the handshake.
             ends.say(b"hello");
             ends.server.send(b"hello", false).unwrap();
             ends.until(|ends| !ends.server.owes()).unwrap();
