@@ -1,4 +1,4 @@
-//! The settings of a producer and of a fetcher, complete: defaults live in `pybroker.client.settings`.
+//! The settings of a producer and of a fetcher, complete: the defaults are in `pybroker.client.settings`.
 
 #![allow(missing_docs, reason = "the fields are Kafka's configuration keys, described there")]
 
@@ -12,7 +12,7 @@ use crate::sasl::Credentials;
 use crate::tls::Tls;
 use pybroker_record::Compression;
 
-/// What every connection to a cluster needs. Field names are Kafka's keys.
+/// The connection settings of a cluster. Field names are Kafka's keys.
 #[derive(Debug, Clone)]
 pub struct ConnectionConfig {
     /// `host:port`, at least one.
@@ -22,7 +22,7 @@ pub struct ConnectionConfig {
     pub connection_setup_timeout: Duration,
     pub connection_setup_timeout_max: Duration,
     pub metadata_max_age: Duration,
-    /// `metadata.recovery.strategy=rebootstrap`: where no known broker answers, the bootstrap servers are asked again.
+    /// `metadata.recovery.strategy=rebootstrap`: if no known broker responds, connect to the bootstrap servers again.
     pub rebootstraps: bool,
     /// `metadata.recovery.rebootstrap.trigger.ms`.
     pub rebootstrap_trigger: Duration,
@@ -31,9 +31,9 @@ pub struct ConnectionConfig {
     pub reconnect_backoff_max: Duration,
     pub retry_backoff: Duration,
     pub retry_backoff_max: Duration,
-    /// `SO_SNDBUF`; `None` leaves the system's.
+    /// `SO_SNDBUF`; `None` keeps the system's default.
     pub send_buffer_bytes: Option<usize>,
-    /// `SO_RCVBUF`; `None` leaves the system's.
+    /// `SO_RCVBUF`; `None` keeps the system's default.
     pub receive_buffer_bytes: Option<usize>,
     pub metrics_sample_window: Duration,
     pub metrics_num_samples: usize,
@@ -44,13 +44,13 @@ pub struct ConnectionConfig {
 }
 
 impl ConnectionConfig {
-    /// The rest before the `failures`-th repetition: twice as long each time, up to the longest.
+    /// The back-off before the `failures`-th retry: doubles each time, up to the maximum.
     pub fn backoff(&self, failures: u32) -> Duration {
         doubled(self.retry_backoff, failures.saturating_sub(1), self.retry_backoff_max)
     }
 }
 
-/// A time that doubles with each failure, up to the longest.
+/// A time that doubles with each failure, up to `longest`.
 pub fn doubled(first: Duration, failures: u32, longest: Duration) -> Duration {
     first.saturating_mul(2u32.saturating_pow(failures.min(16))).min(longest)
 }
@@ -68,23 +68,23 @@ pub struct ProducerConfig {
     pub delivery_timeout: Duration,
     pub max_request_size: usize,
     pub max_in_flight: usize,
-    /// How often a batch is sent again.
+    /// The most retries of a batch.
     pub retries: u32,
     pub enable_idempotence: bool,
     pub compression: Compression,
     pub compression_level: Option<i32>,
-    /// Where records go that name no partition.
+    /// The partitioner of records without a partition.
     pub partitioner: Partitioner,
-    /// Another producer's place to go on from; `None` asks the broker for a new identity.
+    /// Another producer's identity and sequence numbers to continue; `None` requests a new identity.
     pub continues: Option<Continuation>,
     /// Records are sent in transactions, which the control plane begins and ends.
     pub transactional_id: Option<String>,
 }
 
-/// A producer's identity and, by topic and partition, the sequence number of its next record (0 where none is named).
+/// A producer id and epoch and, by topic and partition, the sequence number of the next record (0 for others).
 ///
-/// A producer that goes on from it keeps the identity: the broker takes each sequence number once, so that of all that
-/// go on from the same place, records of one at most follow there. The first batch that fails ends the producer.
+/// A producer that continues it keeps this identity. The broker accepts each sequence number once: of all producers that
+/// continue the same one, at most one appends records. The first batch that fails ends the producer.
 #[derive(Debug, Clone)]
 pub struct Continuation {
     pub producer_id: i64,
@@ -93,7 +93,7 @@ pub struct Continuation {
 }
 
 impl ProducerConfig {
-    /// Refuse combinations that Kafka's producer refuses, naming the setting.
+    /// Reject combinations that Kafka's producer rejects; the error names the setting.
     pub fn check(&self) -> Result<(), ClientError> {
         if !matches!(self.acks, -1..=1) {
             return Err(ClientError::BadSetting {
@@ -145,7 +145,7 @@ impl ProducerConfig {
 }
 
 impl ConnectionConfig {
-    /// Refuse an empty server list.
+    /// Reject an empty server list.
     pub fn check(&self) -> Result<(), ClientError> {
         if self.bootstrap_servers.is_empty() {
             let value = String::new();
@@ -159,12 +159,12 @@ impl ConnectionConfig {
     }
 }
 
-/// Where reading starts when there is no offset, or when the offset is out of range.
+/// Where reading starts without an offset, or after an offset out of range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OffsetReset {
     Earliest,
     Latest,
-    /// At the first record that is younger than this.
+    /// At the first record that is newer than this age.
     Before(Duration),
     /// Out of range is an error.
     None,
@@ -181,15 +181,15 @@ pub struct FetcherConfig {
     pub check_crcs: bool,
     /// `client.rack` (KIP-392); empty for none.
     pub client_rack: String,
-    /// `read_committed` hides records of aborted transactions (the broker ends at the last stable offset).
+    /// `read_committed`: hide records of aborted transactions (the broker ends the records at the last stable offset).
     pub read_committed: bool,
     pub auto_offset_reset: OffsetReset,
-    /// A partition whose leader epoch has risen is not read on, but reported ([`ClientError::NewLeader`]): what was
-    /// read may have been cut, and the caller looks that up (KIP-320). Else each Fetch names the epoch of the last record,
-    /// and the broker answers where the logs part (KIP-595).
+    /// Stop reading a partition whose leader epoch has increased, and report it ([`ClientError::NewLeader`]): the records
+    /// read may have been truncated, and the caller checks that (KIP-320). If false, each Fetch contains the epoch of the
+    /// last record, and the broker returns where the logs diverge (KIP-595).
     pub stops_at_new_leader: bool,
-    /// Received responses that may wait for the caller while the next Fetch is under way.
+    /// The most responses that may wait for the caller while the next Fetch is in flight.
     pub queued_responses: usize,
-    /// Bound of one decompressed batch.
+    /// Limit on the size of one decompressed batch.
     pub max_decompressed_bytes: usize,
 }

@@ -1,8 +1,8 @@
-//! What a client has done so far, in numbers.
+//! The counters of a client.
 //!
-//! Totals are written where the work is done, by one relaxed addition for a request, a batch or a chunk, never for a
-//! record; the caller that asks reads them. The I/O thread keeps a few older readings, from which rates are made (as
-//! Kafka's SampledStat). Knows no metric's name.
+//! The code that does the work updates a total by one relaxed addition for a request, a batch or a chunk, never for a
+//! record. A caller reads the totals. The I/O thread keeps a few older samples, from which rates are computed (as Kafka's
+//! SampledStat). Must not know the names of metrics.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::producer::batch::Batch;
 
-/// A number that only grows.
+/// A counter that only increases.
 #[derive(Debug, Clone, Copy)]
 #[repr(usize)]
 pub enum Total {
@@ -24,38 +24,38 @@ pub enum Total {
     BytesOut,
     /// Bytes of responses.
     BytesIn,
-    /// Connections begun.
+    /// Connections started.
     ConnectionsMade,
     ConnectionsEnded,
-    /// Produce or Fetch requests that were answered.
+    /// Produce or Fetch requests that have a response.
     Answers,
-    /// Microseconds from such a request to its response.
+    /// Sum of the microseconds from such a request to its response.
     AnswersUs,
     /// Bytes of such responses.
     AnsweredBytes,
     /// Batches acknowledged.
     Batches,
-    /// Records acknowledged, or handed out.
+    /// Records acknowledged, or returned to the caller.
     Records,
-    /// Bytes of acknowledged batches, or of batches handed out, as they travel.
+    /// Wire size of acknowledged batches, or of batches returned to the caller.
     RecordBytes,
-    /// Records sent again, once for each time.
+    /// Records sent again, counted each time.
     Retries,
-    /// Records given up.
+    /// Records that failed.
     Errors,
     /// Batches sent for the first time.
     Sent,
-    /// Microseconds that such batches were open or waited.
+    /// Sum of the microseconds that such batches were open or waited.
     QueuedUs,
 }
 
 const TOTALS: usize = Total::QueuedUs as usize + 1;
 
-/// The largest so far of something.
+/// A maximum so far.
 #[derive(Debug, Clone, Copy)]
 #[repr(usize)]
 pub enum Peak {
-    /// Bytes of a batch that was acknowledged.
+    /// Bytes of an acknowledged batch.
     Batch,
     /// Microseconds from a Produce or Fetch request to its response.
     AnswerUs,
@@ -75,25 +75,25 @@ struct Sample {
     totals: [u64; TOTALS],
 }
 
-/// One client's numbers.
+/// The counters of one client.
 #[derive(Debug)]
 pub struct Counters {
     totals: [AtomicU64; TOTALS],
     peaks: [AtomicU64; PEAKS],
-    /// Requests that are not answered.
+    /// Requests in flight.
     in_flight: AtomicU64,
     /// Connections that are open, or being opened.
     connections: AtomicU64,
-    /// How often a partition came to another leader.
+    /// The number of leader changes of partitions.
     leader_changes: AtomicU64,
     window: Duration,
     most: usize,
-    /// Older readings, oldest first; never empty.
+    /// Older samples, oldest first; never empty.
     samples: Mutex<VecDeque<Sample>>,
 }
 
 impl Counters {
-    /// `most` older readings, one taken each `window`.
+    /// Counters at zero, with at most `most` older samples, one for each `window`.
     pub fn new(window: Duration, most: usize) -> Self {
         let first = Sample { at: Instant::now(), totals: [0; TOTALS] };
         Self {
@@ -108,18 +108,18 @@ impl Counters {
         }
     }
 
-    /// Count.
+    /// Add to a total.
     #[inline]
     pub fn add(&self, total: Total, count: u64) {
         self.totals[total as usize].fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Keep the larger.
+    /// Raise a maximum.
     pub fn raise(&self, peak: Peak, value: u64) {
         self.peaks[peak as usize].fetch_max(value, Ordering::Relaxed);
     }
 
-    /// A Produce or Fetch request was answered.
+    /// Count the response to a Produce or Fetch request.
     pub fn answered(&self, waited: Duration, bytes: u64) {
         let waited_us = waited.as_micros() as u64;
         self.add(Total::Answers, 1);
@@ -129,7 +129,7 @@ impl Counters {
         self.raise(Peak::AnsweredBytes, bytes);
     }
 
-    /// A batch is sent for the first time.
+    /// Count a batch that is sent for the first time.
     pub fn sent(&self, queued: Duration) {
         let queued_us = queued.as_micros() as u64;
         self.add(Total::Sent, 1);
@@ -137,7 +137,7 @@ impl Counters {
         self.raise(Peak::QueuedUs, queued_us);
     }
 
-    /// A batch has its fate.
+    /// Count a batch that was acknowledged or failed.
     pub fn decided(&self, batch: &Batch, acknowledged: bool) {
         let (records, bytes) = (u64::from(batch.records), batch.size() as u64);
         self.add(Total::Retries, records * u64::from(batch.attempts.saturating_sub(1)));
@@ -150,7 +150,7 @@ impl Counters {
         self.raise(Peak::Batch, bytes);
     }
 
-    /// What the I/O thread has open and under way; it also takes the readings that are due.
+    /// Set the numbers of open connections and of requests in flight, and take the samples that are due.
     pub fn look(&self, connections: usize, in_flight: usize, now: Instant) {
         self.connections.store(connections as u64, Ordering::Relaxed);
         self.in_flight.store(in_flight as u64, Ordering::Relaxed);
@@ -168,12 +168,12 @@ impl Counters {
         self.totals[total as usize].load(Ordering::Relaxed)
     }
 
-    /// The largest so far.
+    /// A maximum so far.
     pub fn peak(&self, peak: Peak) -> u64 {
         self.peaks[peak as usize].load(Ordering::Relaxed)
     }
 
-    /// How many a second, since the oldest reading that is kept.
+    /// The rate of a total in a second, since the oldest sample.
     pub fn rate(&self, total: Total, now: Instant) -> f64 {
         let samples = self.samples.lock();
         let Some(oldest) = samples.front() else { return 0.0 };
@@ -187,17 +187,17 @@ impl Counters {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Requests that are not answered.
+    /// Requests in flight.
     pub fn in_flight(&self) -> u64 {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// What the I/O thread knows of changes of leaders.
+    /// Set the number of leader changes.
     pub fn set_leader_changes(&self, changes: u64) {
         self.leader_changes.store(changes, Ordering::Relaxed);
     }
 
-    /// How often a partition came to another leader, or to the same one anew.
+    /// The number of leader changes; a new epoch of the same leader counts too.
     pub fn leader_changes(&self) -> u64 {
         self.leader_changes.load(Ordering::Relaxed)
     }

@@ -1,8 +1,8 @@
-//! What can go wrong in the client, by meaning. Every message names the server, topic or value it is about.
+//! The errors of the client, by meaning. Every message names the server, topic or value that it is about.
 
 use pybroker_wire::ErrorCode;
 
-/// A failure of the client; cloned, because one batch's failure is reported for every record in it.
+/// A failure of the client; cloned, because the failure of one batch is reported for each of its records.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClientError {
     /// No server of the bootstrap list or of the known cluster could be reached in time.
@@ -10,92 +10,92 @@ pub enum ClientError {
     Unreachable {
         /// The servers tried, comma-separated.
         servers: String,
-        /// How long was waited.
+        /// The time waited.
         waited_ms: u64,
-        /// What the last try met.
+        /// The last failure.
         detail: String,
     },
-    /// A `host:port` that cannot be read or resolved.
+    /// A `host:port` that cannot be parsed or resolved.
     #[error("bootstrap server {server:?}: {detail}")]
     BadAddress {
-        /// As it was given.
+        /// The value.
         server: String,
-        /// What is wrong with it.
+        /// The reason.
         detail: String,
     },
-    /// A connection ended while an answer was awaited.
+    /// A connection ended before the response to a request.
     #[error("{server}: {detail}")]
     Disconnected {
         /// `host:port` of the broker.
         server: String,
-        /// How it ended.
+        /// The reason.
         detail: String,
     },
-    /// The broker and this client do not agree on who they are; another try with the same settings ends alike.
+    /// Authentication of the broker or of the client failed; another attempt with the same settings fails too.
     #[error("{server}: {detail}")]
     AuthenticationFailed {
         /// `host:port` of the broker.
         server: String,
-        /// What was refused, and by whom.
+        /// The rejected credential, and the rejecting side.
         detail: String,
     },
-    /// The broker serves no version of an API that this client speaks.
+    /// The broker supports no version of an API that this client supports.
     #[error("{server} serves {api} in versions {theirs_min}-{theirs_max}; this client speaks {ours_min}-{ours_max}")]
     UnsupportedVersion {
         /// `host:port` of the broker.
         server: String,
         /// The API's name.
         api: &'static str,
-        /// Lowest version served (-1: not served at all).
+        /// The broker's lowest version (-1: the broker does not support the API).
         theirs_min: i16,
-        /// Highest version served.
+        /// The broker's highest version.
         theirs_max: i16,
-        /// Lowest version spoken.
+        /// The client's lowest version.
         ours_min: i16,
-        /// Highest version spoken.
+        /// The client's highest version.
         ours_max: i16,
     },
-    /// An answer that cannot be read.
+    /// A response that cannot be parsed.
     #[error("{server}: unreadable {api} response: {detail}")]
     Malformed {
         /// `host:port` of the broker.
         server: String,
         /// The API's name.
         api: &'static str,
-        /// Where reading stopped.
+        /// Where parsing failed.
         detail: String,
     },
-    /// The broker answered with an error code.
+    /// The broker returned an error code.
     #[error("topic {topic:?} partition {partition}: {code}{}", suffix(message))]
     Broker {
-        /// Topic that the code is about (empty: about the whole request).
+        /// The topic of the error (empty: the whole request).
         topic: String,
         /// Partition, or -1.
         partition: i32,
         /// Kafka's error code.
         code: ErrorCode,
-        /// The broker's own words, where it sent some.
+        /// The broker's error message, if there is one.
         message: Option<String>,
     },
-    /// Another leader, or the same one anew, leads a partition since it was read last.
+    /// A partition has a new leader epoch since it was last read.
     #[error("topic {topic:?} partition {partition} has a new leader, in epoch {epoch}")]
     NewLeader {
         topic: String,
         partition: i32,
-        /// The leader's epoch.
+        /// The leader epoch.
         epoch: i32,
     },
-    /// What was read of a partition is in the log no longer, and no reset says where to go on.
+    /// The records read from a partition were truncated from the log, and no reset policy applies.
     #[error(
         "topic {topic:?} partition {partition}: the log differs from offset {end_offset} (leader epoch {end_epoch}) on from what was read up to {position} (leader epoch {epoch})"
     )]
     LogTruncated {
         topic: String,
         partition: i32,
-        /// Where the reader stood, and the epoch of the record before it.
+        /// The position of the reader, and the epoch of the record before it.
         position: i64,
         epoch: i32,
-        /// Where the logs part.
+        /// The offset and epoch at which the logs diverge.
         end_offset: i64,
         end_epoch: i32,
     },
@@ -103,20 +103,20 @@ pub enum ClientError {
     #[error("topic {topic:?} is not known at {servers} after {waited_ms} ms: {code}")]
     UnknownTopic {
         topic: String,
-        /// Where it was asked for.
+        /// The servers that were queried.
         servers: String,
-        /// How long was waited.
+        /// The time waited.
         waited_ms: u64,
-        /// The last error code that the metadata held for it.
+        /// The last error code of the topic in the metadata.
         code: ErrorCode,
     },
     /// A partition index that the topic does not have.
     #[error("topic {topic:?} has {partitions} partitions; there is no partition {partition}")]
     UnknownPartition {
         topic: String,
-        /// What was asked for.
+        /// The requested partition.
         partition: i32,
-        /// How many there are.
+        /// The number of partitions.
         partitions: usize,
     },
     /// A batch was not acknowledged within `delivery.timeout.ms`.
@@ -130,7 +130,7 @@ pub enum ClientError {
         records: u32,
         /// The limit.
         timeout_ms: u64,
-        /// What the last attempt met.
+        /// The last failure.
         detail: String,
     },
     /// `buffer.memory` stayed full for `max.block.ms`.
@@ -140,87 +140,87 @@ pub enum ClientError {
         needed: usize,
         /// The whole buffer.
         limit: usize,
-        /// How long was waited.
+        /// The time waited.
         waited_ms: u64,
     },
-    /// One record is larger than a request may be.
+    /// One record exceeds the size limit of a request.
     #[error("topic {topic:?}: a record of {size} bytes is larger than {setting}={limit}")]
     RecordTooLarge {
         topic: String,
         /// Serialized size with overhead.
         size: usize,
         limit: usize,
-        /// The setting that holds it.
+        /// The setting with the limit.
         setting: &'static str,
     },
-    /// A column of records to send that cannot be what it is.
+    /// A column of records to send that has a wrong type or value.
     #[error("column {column:?} {found}: must be {wanted}")]
     BadColumn {
         column: String,
-        /// What it is.
+        /// What was found.
         found: String,
-        /// What would be right.
+        /// What is expected.
         wanted: &'static str,
     },
-    /// A row of records to send that cannot be sent.
+    /// A row of records to send that is invalid.
     #[error("row {row}: {detail}; no row of the batch was sent")]
     BadRow {
-        /// Its number, from 0.
+        /// The row's number, from 0.
         row: usize,
-        /// What is wrong with it.
+        /// The reason.
         detail: String,
     },
-    /// Sending the rows of a batch came to an end before the last one.
+    /// Sending the rows of a batch failed before the last one.
     #[error("{source}; {sent} of {rows} rows were sent")]
     PartlySent {
-        /// Rows that were given to their partitions' batches.
+        /// Rows that were added to their partitions' batches.
         sent: usize,
-        /// Rows in all.
+        /// All rows.
         rows: usize,
-        /// Why no more.
+        /// The reason.
         source: Box<ClientError>,
     },
-    /// A received batch that cannot be read.
+    /// A received batch that cannot be parsed.
     #[error("topic {topic:?} partition {partition} offset {offset}: {detail}")]
     CorruptBatch {
         topic: String,
         partition: i32,
         /// Base offset of the batch, or the offset it was fetched from.
         offset: i64,
-        /// What is wrong with it.
+        /// The reason.
         detail: String,
     },
-    /// A batch that could not be built (a codec failed).
+    /// A batch that could not be built: its codec failed.
     #[error("topic {topic:?} partition {partition}: the batch could not be built: {detail}")]
     Unbuildable {
         topic: String,
         partition: i32,
-        /// What the codec said.
+        /// The codec's error.
         detail: String,
     },
-    /// A setting's value that cannot work.
+    /// An invalid value of a setting.
     #[error("{setting}={value}: {detail}")]
     BadSetting {
         /// Kafka's key name.
         setting: &'static str,
-        /// What was given.
+        /// The value.
         value: String,
-        /// What would be right.
+        /// What is expected.
         detail: &'static str,
     },
-    /// `flush` or `close` ran out of time.
+    /// `flush` or `close` timed out.
     #[error("{batches} batches still unacknowledged after {waited_ms} ms")]
     FlushTimeout {
         /// Batches not yet acknowledged or failed.
         batches: usize,
-        /// How long was waited.
+        /// The time waited.
         waited_ms: u64,
     },
-    /// A record outside of a transaction, of a producer with a transactional id.
+    /// A record outside of a transaction, sent by a producer with a transactional id.
     #[error("transactional.id={transactional_id}: {detail}")]
     NoTransaction {
         transactional_id: String,
-        /// What has to come first.
+        /// What the caller has to do first.
         detail: &'static str,
     },
     /// The transaction was aborted before the record was sent.
@@ -229,14 +229,14 @@ pub enum ClientError {
     /// The transaction cannot be committed any more.
     #[error("{detail}; {}", remedy(*fatal))]
     TransactionFailed {
-        /// Nor can any other transaction of this producer.
+        /// Every later transaction of this producer fails too.
         fatal: bool,
         /// The broker's error code, or NONE.
         code: ErrorCode,
-        /// What went wrong first.
+        /// The first failure.
         detail: String,
     },
-    /// The program that embeds the client ended the wait; nothing else is wrong.
+    /// The embedding program interrupted the wait; there is no other error.
     #[error("the wait was interrupted")]
     Interrupted,
     /// The producer or fetcher was closed.
@@ -247,7 +247,7 @@ pub enum ClientError {
     },
 }
 
-/// What a program does about a transaction that has failed.
+/// What a program has to do after a failed transaction.
 fn remedy(fatal: bool) -> &'static str {
     if fatal {
         "this producer can send nothing any more: close it"
@@ -256,7 +256,7 @@ fn remedy(fatal: bool) -> &'static str {
     }
 }
 
-/// A broker's own words, as the end of a sentence.
+/// A broker's error message, as the end of a sentence.
 fn suffix(message: &Option<String>) -> String {
     message.as_ref().map(|message| format!(": {message}")).unwrap_or_default()
 }

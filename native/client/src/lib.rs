@@ -1,15 +1,15 @@
-//! The native engine of `pybroker.client`: a producer and a fetcher that work against any Kafka.
+//! The native engine of `pybroker.client`: a producer and a fetcher that work with any Kafka broker.
 //!
-//! Owns the accumulator, the connections to brokers and the few requests that carry records (Produce, Fetch) or are
-//! needed to get there (ApiVersions, Metadata, InitProducerId, ListOffsets). Must not know Python, groups, coordinators
-//! or any default. It stands at the other end of the broker's way: a record enters [`Producer::send`], waits in the
-//! [`producer::accumulator`], is put in a request by the [`producer::sender`] and leaves through the [`network`]; it comes
-//! back through the network to the [`fetcher`], which hands out whole received buffers for iteration in place.
+//! Owns the accumulator, the connections to brokers and the requests that carry records (Produce, Fetch) or prepare for them
+//! (ApiVersions, Metadata, InitProducerId, ListOffsets). Must not know Python, groups, coordinators or defaults. A record is
+//! added by [`Producer::send`], waits in the [`producer::accumulator`], is put in a request by the [`producer::sender`] and
+//! is sent by the [`network`]. Fetched records arrive through the network at the [`fetcher`], which returns whole receive
+//! buffers for iteration in place.
 //!
-//! [`columns`] is another face of both: Arrow arrays instead of records. [`text`] is the console's: lines.
+//! [`columns`] is a second interface to both, with Arrow arrays instead of records. [`text`] is the console's, with lines.
 //!
-//! One producer or fetcher has one I/O thread, which alone touches its sockets. Callers and that thread meet in queues of
-//! whole batches and whole responses, never in single records.
+//! A producer or fetcher has one I/O thread, which alone uses its sockets. Callers and that thread exchange whole batches
+//! and whole responses, never single records.
 
 mod clock;
 pub mod columns;

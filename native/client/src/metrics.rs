@@ -1,6 +1,6 @@
-//! A client's numbers by the names of Kafka's client metrics (producer-metrics, consumer-fetch-manager-metrics).
+//! A client's counters under the names of Kafka's client metrics (producer-metrics, consumer-fetch-manager-metrics).
 //!
-//! Owns the names, and what is a mean of what. Rates are per second, sizes bytes, times milliseconds.
+//! Owns the names and the computation of means. Rates are per second, sizes in bytes, times in milliseconds.
 
 use std::time::Instant;
 
@@ -37,7 +37,7 @@ fn mean(sum: f64, count: f64) -> f64 {
 }
 
 impl Producer {
-    /// What the producer has done and holds.
+    /// The metrics of the producer.
     pub fn metrics(&self) -> Metrics {
         let accumulator = &self.shared.accumulator;
         let (counters, now) = (&*accumulator.counters, Instant::now());
@@ -70,7 +70,7 @@ impl Producer {
 }
 
 impl Fetcher {
-    /// What the fetcher has done, and how far it is behind.
+    /// The metrics of the fetcher, its lag included.
     pub fn metrics(&self) -> Metrics {
         let (counters, now) = (&*self.shared.counters, Instant::now());
         let total = |total| counters.total(total) as f64;

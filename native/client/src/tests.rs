@@ -1,4 +1,4 @@
-//! What the accumulator and the receive side promise, without a broker.
+//! Guarantees of the accumulator and the fetcher, without a broker.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -113,7 +113,7 @@ fn records_are_taken_between_the_begin_and_the_end_of_a_transaction() {
     accumulator.incomplete.lock().set_gate(Gate::Open(mark(1)));
     accumulator.append(&queue, &record(b"b")).unwrap();
     accumulator.incomplete.lock().set_gate(shut());
-    // What joins a batch of the transaction is of the transaction, and flushed with it.
+    // A record that joins a batch of the transaction belongs to the transaction, and is flushed with it.
     accumulator.append(&queue, &record(b"c")).unwrap();
     assert!(matches!(accumulator.flush(Duration::ZERO), Err(ClientError::FlushTimeout { batches: 1, .. })));
     let mut batch = queue.pop().unwrap();
@@ -319,7 +319,7 @@ fn response(correlation_id: i32, body: &[u8]) -> Vec<u8> {
     [&size.to_be_bytes(), &correlation_id.to_be_bytes(), body].concat()
 }
 
-/// Read until `count` responses came; every wait is one of the socket's.
+/// Read until `count` responses have arrived; waits only for the socket.
 fn receive(connection: &mut Connection<u32>, count: usize) -> Vec<(u32, Vec<u8>)> {
     let (deadline, mut received) = (Instant::now() + Duration::from_secs(10), Vec::new());
     while received.len() < count && Instant::now() < deadline {

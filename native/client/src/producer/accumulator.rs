@@ -1,7 +1,7 @@
-//! Where records wait for their batch: a queue of batches for each partition, bounded by `buffer.memory`.
+//! The records that wait to be sent: a queue of batches for each partition, limited by `buffer.memory`.
 //!
-//! Callers append under one light lock per partition, in strides where they can; the sender takes whole batches. Knows no
-//! socket and no leader.
+//! Callers append under one lock for each partition, many records at once if they can; the sender takes whole batches. Knows
+//! no socket and no leader.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,21 +25,21 @@ use crate::network::waker::{Signal, Waker};
 use crate::wait::wait_until;
 use pybroker_record::BatchBuilder;
 
-/// Records appended between two looks at the clock.
+/// Records appended between two readings of the clock.
 const STRIDE_RECORDS: usize = 64;
 
-/// Where a record went: its batch's fate, and which record of the batch it is.
+/// The position of a record: its batch, and its index there.
 #[derive(Debug, Clone)]
 pub struct Ticket {
-    /// The batch's fate.
+    /// The outcome of the batch.
     pub delivery: Arc<Delivery>,
-    /// The partition that was chosen.
+    /// The chosen partition.
     pub partition: i32,
-    /// The batch's number, as `take_decided` returns it.
+    /// The batch's id, as `take_decided` returns it.
     pub batch: u64,
     /// The record's time, ms.
     pub timestamp_ms: i64,
-    /// The record's place in the batch: its offset is the batch's base offset and this.
+    /// The index in the batch: the record's offset is the batch's base offset plus this.
     pub index: u32,
 }
 
@@ -62,11 +62,11 @@ pub struct Queue {
 #[derive(Debug, Default)]
 struct QueueState {
     batches: VecDeque<Batch>,
-    /// The queue is in the list that the sender reads; the sender looks at it until it finds it empty.
+    /// Whether the sender has the queue in its list; the sender reads the queue until it is empty.
     listed: bool,
 }
 
-/// What the sender sees of a queue's oldest batch.
+/// The sender's view of a queue's oldest batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Front {
     pub opened: Instant,
@@ -75,7 +75,7 @@ pub struct Front {
     pub mark: Option<Mark>,
 }
 
-/// All queues' shared state.
+/// The state shared by all queues.
 #[derive(Debug)]
 pub struct Accumulator {
     config: ProducerConfig,
@@ -88,21 +88,21 @@ pub struct Accumulator {
     most_spare: usize,
     available: Mutex<usize>,
     freed: Condvar,
-    /// Queues that became non-empty since the sender last looked.
+    /// Queues that became non-empty since the sender last read this list.
     listed: Mutex<Vec<Arc<Queue>>>,
-    /// Batches opened and not decided.
+    /// Batches that are open or sent, and neither acknowledged nor failed.
     pub(crate) incomplete: Mutex<Incomplete>,
     decided: Condvar,
-    /// Callers that wait in `flush`, or for memory: open batches are sent without lingering.
+    /// Callers that wait in `flush` or for memory: open batches are sent without lingering.
     hurried: AtomicUsize,
-    /// Somebody who does not wait here has found the memory full, and none was released since: as `hurried`.
+    /// A non-blocking caller found the memory full, and none was released since: as `hurried`.
     starved: AtomicBool,
     pub closed: AtomicBool,
-    /// Closed, and every batch is decided.
+    /// Closed, and every batch is acknowledged or failed.
     pub finished: AtomicBool,
-    /// The phase of measurement that new records belong to.
+    /// The measurement phase of new records.
     pub phase: AtomicU8,
-    /// Raised when batches were decided, for an event loop; their numbers wait in `decided_ids`.
+    /// Raised when batches complete, for an event loop; their ids are in `decided_ids`.
     pub signal: Signal,
     decided_ids: Mutex<Vec<u64>>,
 }
@@ -112,7 +112,7 @@ impl Queue {
         Self { decided: Arc::new(Decided::of(Arc::clone(&topic), index)), topic, index, state: Mutex::default() }
     }
 
-    /// The oldest batch, or `None` when there is none; then the queue counts as not listed any more.
+    /// The oldest batch, or `None` if there is none; then the queue leaves the sender's list.
     pub fn front(&self) -> Option<Front> {
         let mut state = self.state.lock();
         let waiting = state.batches.len();
@@ -128,7 +128,7 @@ impl Queue {
         }
     }
 
-    /// Take the oldest batch; nothing is added to it any more.
+    /// Remove the oldest batch; no record is added to it any more.
     pub fn pop(&self) -> Option<Batch> {
         self.state.lock().batches.pop_front()
     }
@@ -165,7 +165,7 @@ impl Accumulator {
         self.append_since(queue, record, Instant::now())
     }
 
-    /// The same for a record whose latency counts from `now`.
+    /// As [`Accumulator::append`], for a record whose latency counts from `now`.
     pub fn append_since(
         &self,
         queue: &Arc<Queue>,
@@ -176,7 +176,8 @@ impl Accumulator {
         Ok(ticket.expect("a caller that waits for memory gets it, or an error"))
     }
 
-    /// The same without waiting: `None` while memory is full. The signal is raised when some was released.
+    /// As [`Accumulator::append`] without waiting: `None` while memory is full. The signal is raised when memory is
+    /// released.
     pub fn try_append(&self, queue: &Arc<Queue>, record: &NewRecord<'_>) -> Result<Option<Ticket>, ClientError> {
         self.append_one(queue, record, Instant::now(), |bytes| self.try_reserve(bytes))
     }
@@ -198,8 +199,8 @@ impl Accumulator {
         self.append_with(queue, record.upper_bound(), add, reserve)
     }
 
-    /// Add records of one partition in their order; their latency counts from `since`. The lock is taken once for each batch
-    /// they fill. How many were added, and why not all.
+    /// Add records of one partition in order; their latency counts from `since`. Takes the lock once for each batch. Returns
+    /// how many were added, and the error that stopped it.
     pub fn append_all(
         &self,
         queue: &Arc<Queue>,
@@ -209,7 +210,7 @@ impl Accumulator {
         self.append_all_noting(queue, records, since, |_, _| ())
     }
 
-    /// The same; `note` gets the fate of the batch that records went into, and which records, in their order.
+    /// As [`Accumulator::append_all`]; `note` gets each batch's outcome and the range of records added to the batch.
     pub fn append_all_noting(
         &self,
         queue: &Arc<Queue>,
@@ -252,7 +253,7 @@ impl Accumulator {
         (next, Ok(()))
     }
 
-    /// Refuse a record that no request can hold.
+    /// Reject a record that exceeds the size of a request.
     pub fn check_size(&self, topic: &str, record_bound: usize) -> Result<(), ClientError> {
         let (size, limit) = (record_bound - RECORD_OVERHEAD, self.config.max_request_size);
         if size <= limit {
@@ -261,8 +262,8 @@ impl Accumulator {
         Err(ClientError::RecordTooLarge { topic: topic.to_owned(), size, limit, setting: "max.request.size" })
     }
 
-    /// Run `add` on the open batch; where there is none or it takes no more, on a new one, of the memory that `reserve`
-    /// gives. `None` where it gives none.
+    /// Run `add` on the open batch. If there is none or the record does not fit, open a new batch with memory from
+    /// `reserve`. Returns `None` if `reserve` grants none.
     fn append_with<R>(
         &self,
         queue: &Arc<Queue>,
@@ -274,7 +275,7 @@ impl Accumulator {
         let mut granted: Option<usize> = None;
         loop {
             let mut state = queue.state.lock();
-            // Looked at under the lock: the sender, which ends after this was set, empties every queue once more.
+            // Checked under the lock: the sender, which ends after this was set, empties every queue once more.
             if self.closed.load(Ordering::Acquire) {
                 drop(state);
                 self.release(granted.take().unwrap_or(0));
@@ -325,7 +326,7 @@ impl Accumulator {
         Ok(Batch::open(id, builder, bytes, decided, mark))
     }
 
-    /// Keep an emptied builder for the next batch.
+    /// Keep an empty builder for the next batch.
     pub fn keep_builder(&self, builder: BatchBuilder, reserved: usize) {
         let mut builders = self.builders.lock();
         if reserved == self.config.batch_size && builders.len() < self.most_spare {
@@ -367,7 +368,7 @@ impl Accumulator {
         Ok(Some(bytes))
     }
 
-    /// What a record meets for which memory stayed full for so long.
+    /// The error of a record for which memory stayed full for so long.
     pub fn full(&self, needed: usize, waited: Duration) -> ClientError {
         ClientError::BufferFull { needed, limit: self.config.buffer_memory, waited_ms: waited.as_millis() as u64 }
     }
@@ -386,37 +387,37 @@ impl Accumulator {
         }
     }
 
-    /// Have open batches sent without lingering until the guard is dropped.
+    /// Send open batches without lingering until the guard is dropped.
     fn hurry(&self) -> Hurry<'_> {
         self.hurried.fetch_add(1, Ordering::SeqCst);
         self.waker.wake();
         Hurry(&self.hurried)
     }
 
-    /// Whether open batches are to be sent without lingering.
+    /// Whether open batches should be sent without lingering.
     pub fn is_hurried(&self) -> bool {
         self.hurried.load(Ordering::SeqCst) > 0 || self.starved.load(Ordering::SeqCst)
     }
 
-    /// Bytes of `buffer.memory` that no batch holds.
+    /// Free bytes of `buffer.memory`.
     pub fn available(&self) -> usize {
         *self.available.lock()
     }
 
-    /// Queues that became non-empty, for the sender.
+    /// Remove and return the queues that became non-empty, for the sender.
     pub fn take_listed(&self) -> Vec<Arc<Queue>> {
         std::mem::take(&mut *self.listed.lock())
     }
 
-    /// Whether the sender should look at the queues instead of sleeping.
+    /// Whether a queue became non-empty, so that the sender should not sleep.
     pub fn has_news(&self) -> bool {
         !self.listed.lock().is_empty()
     }
 
-    /// A batch's fate is known: its memory and buffer are free, and who waits for it, or in `flush`, may go on.
+    /// Set the outcome of a batch: releases its memory and buffer, and wakes the callers that wait for it or in `flush`.
     ///
-    /// A caller that sees the outcome finds the batch gone from `flush`, and a caller that comes out of `flush` sees
-    /// the outcome.
+    /// A caller that sees the outcome knows that `flush` does not count the batch any more, and a caller that returns from
+    /// `flush` sees the outcome.
     pub fn complete(&self, batch: Batch, outcome: Result<Written, ClientError>) {
         self.counters.decided(&batch, outcome.is_ok());
         self.release(batch.reserved);
@@ -435,19 +436,19 @@ impl Accumulator {
         self.signal.raise();
     }
 
-    /// Report a batch that was decided before anyone watched it.
+    /// Report the id of a batch again that completed before the caller watched it.
     pub fn report_again(&self, id: u64) {
         self.decided_ids.lock().push(id);
         self.signal.raise();
     }
 
-    /// The numbers of the batches decided since the last call; only while the signal is watched.
+    /// The ids of the batches completed since the last call; only while the signal is watched.
     pub fn take_decided(&self) -> Vec<u64> {
         self.signal.clear();
         std::mem::take(&mut *self.decided_ids.lock())
     }
 
-    /// Wait until every batch that is open now has been decided.
+    /// Wait until every batch opened so far is acknowledged or failed.
     pub fn flush(&self, timeout: Duration) -> Result<(), ClientError> {
         let deadline = Instant::now() + timeout;
         let mut incomplete = self.incomplete.lock();
@@ -464,7 +465,7 @@ impl Accumulator {
         }
     }
 
-    /// Refuse further records, and wake the callers that wait for memory.
+    /// Reject further records, and wake the callers that wait for memory.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.freed.notify_all();
@@ -472,19 +473,19 @@ impl Accumulator {
         self.waker.wake();
     }
 
-    /// Every batch is decided, and none follows.
+    /// Record that every batch is complete, and none follows.
     pub fn finish(&self) {
         self.finished.store(true, Ordering::SeqCst);
         self.signal.raise();
     }
 
-    /// Batches that are not acknowledged and not given up.
+    /// The number of batches that are neither acknowledged nor failed.
     pub fn incomplete(&self) -> usize {
         self.incomplete.lock().ids.len()
     }
 }
 
-/// While it lives, open batches are sent without lingering.
+/// Guard: open batches are sent without lingering until it is dropped.
 struct Hurry<'a>(&'a AtomicUsize);
 
 impl Drop for Hurry<'_> {

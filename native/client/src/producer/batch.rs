@@ -1,4 +1,4 @@
-//! A batch on its way: open while records are added, sealed when the sender encodes it, kept until it is acknowledged.
+//! A producer's batch: open while records are added, sealed when the sender encodes it, kept until it is acknowledged.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::error::ClientError;
 use pybroker_record::{BatchBuilder, seal};
 use pybroker_wire::init_producer_id::ProducerIdentity;
 
-/// Records sent closer together than this share one entry of the latency count.
+/// Records sent within this time share one latency sample.
 const STRIDE_US: u128 = 50;
 
 /// Positions in a v2 batch header.
@@ -29,21 +29,21 @@ pub struct Batch {
     pub id: u64,
     pub opened: Instant,
     pub records: u32,
-    /// Bytes taken from `buffer.memory`, given back when the batch is decided.
+    /// Bytes taken from `buffer.memory`, released when the batch completes.
     pub reserved: usize,
     pub strides: Vec<Stride>,
     pub delivery: Arc<Delivery>,
-    /// Of the batch's partition.
+    /// The counts of the batch's partition.
     pub decided: Arc<Decided>,
-    /// The transaction that it belongs to; `None` without a transactional id.
+    /// The batch's transaction; `None` without a transactional id.
     pub mark: Option<Mark>,
-    /// No record fits any more.
+    /// No further record fits.
     pub full: bool,
     content: Content,
-    /// Set when the batch is first sent; kept over retries so that the broker can recognise a repetition, also where later
+    /// Set when the batch is first sent, and kept over retries so that the broker recognizes a duplicate, even if later
     /// batches have another identity.
     pub sequence: Option<i32>,
-    /// In whose identity the sequence counts.
+    /// The identity that the sequence number belongs to.
     pub identity: ProducerIdentity,
     pub attempts: u32,
     pub last_error: Option<ClientError>,
@@ -55,16 +55,16 @@ enum Content {
     Sealed(Arc<Vec<u8>>),
 }
 
-/// What sealing gives.
+/// The result of sealing.
 #[derive(Debug)]
 pub struct Sealed {
     pub bytes: Arc<Vec<u8>>,
-    /// The builder, empty and with its buffer, at the first call.
+    /// The empty builder with its buffer, at the first call.
     pub emptied: Option<BatchBuilder>,
 }
 
 impl Batch {
-    /// An empty batch that was granted `reserved` bytes.
+    /// An empty batch with `reserved` bytes of memory.
     pub fn open(id: u64, builder: BatchBuilder, reserved: usize, decided: Arc<Decided>, mark: Option<Mark>) -> Self {
         Self {
             id,
@@ -84,7 +84,7 @@ impl Batch {
         }
     }
 
-    /// The builder, while records may be added.
+    /// The builder; `None` after sealing.
     pub fn builder(&mut self) -> Option<&mut BatchBuilder> {
         match &mut self.content {
             Content::Open(builder) if !self.full => Some(builder),
@@ -92,7 +92,7 @@ impl Batch {
         }
     }
 
-    /// Count records that were just added.
+    /// Count records that were added.
     pub fn count(&mut self, records: u32, bytes: u64, phase: u8, now: Instant) {
         self.records += records;
         match self.strides.last_mut() {
@@ -104,8 +104,8 @@ impl Batch {
         }
     }
 
-    /// The finished bytes, with this producer's identity and sequence in the header. Encodes at the first call, into
-    /// `out`, and gives the emptied builder back; changes the header when the identity has changed since. The error is a
+    /// Return the encoded bytes, with this producer's identity and sequence number in the header. The first call encodes
+    /// into `out` and returns the empty builder. A later call updates the header if the identity has changed. Errors are the
     /// codec's.
     pub fn seal(&mut self, identity: ProducerIdentity, out: impl FnOnce() -> Vec<u8>) -> Result<Sealed, String> {
         let sequence = self.sequence.unwrap_or(-1);
@@ -129,7 +129,7 @@ impl Batch {
         }
     }
 
-    /// Bytes on the wire, exact once sealed.
+    /// Wire size in bytes, exact after sealing.
     pub fn size(&self) -> usize {
         match &self.content {
             Content::Open(builder) => builder.size(),
@@ -137,7 +137,7 @@ impl Batch {
         }
     }
 
-    /// The buffer of a decided batch, when nothing else holds it.
+    /// The buffer of a completed batch, unless it is still in use.
     pub fn into_buffer(self) -> Option<Vec<u8>> {
         match self.content {
             Content::Sealed(bytes) => Arc::try_unwrap(bytes).ok(),

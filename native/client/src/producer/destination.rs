@@ -1,6 +1,6 @@
-//! The topics that records are sent to: which are known, and which partition a record goes to.
+//! The topics that records are sent to: their metadata, and the choice of a record's partition.
 //!
-//! Changed by the sender, from metadata; callers look.
+//! The sender updates them from metadata; callers read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,66 +26,66 @@ pub struct Destination {
     partitioner: Partitioner,
     /// Partitions that have a leader.
     available: ArcSwap<Vec<i32>>,
-    /// Records that were given out in turns.
+    /// The number of records assigned round-robin.
     turn: AtomicUsize,
-    /// The partition that records without key or partition go to at present.
+    /// The current partition of records without key or partition.
     sticky: AtomicUsize,
-    /// Bytes that went to it since it became that.
+    /// Bytes sent to that partition since it was chosen.
     sticky_bytes: AtomicUsize,
 }
 
-/// The partitions of a topic at some moment: many records find theirs without asking again.
+/// A snapshot of a topic's partitions, to choose partitions for many records.
 #[derive(Debug, Clone)]
 pub struct Partitions {
     pub(crate) queues: Arc<Vec<Arc<Queue>>>,
 }
 
 impl Partitions {
-    /// The partition that a key leads to (Kafka's default partitioner).
+    /// The partition of a key (Kafka's default partitioner).
     pub fn of_key(&self, key: &[u8]) -> usize {
         for_key(key, self.queues.len())
     }
 }
 
-/// Topics that callers asked for and the sender found.
+/// The topics that callers requested, and their metadata.
 #[derive(Debug, Default)]
 pub struct Directory {
     pub known: FxHashMap<Arc<str>, Arc<Destination>>,
-    /// Error codes of topics that metadata did not give partitions for.
+    /// Error codes of topics whose metadata has no partitions.
     pub refused: FxHashMap<String, ErrorCode>,
-    /// Topics the sender has not asked for yet.
+    /// Topics to add to the sender's next metadata request.
     pub asked: Vec<String>,
 }
 
 impl Destination {
-    /// How many partitions the topic has.
+    /// The number of partitions.
     pub fn partitions(&self) -> usize {
         self.queues.load().len()
     }
 
-    /// The queue of a partition; of the chosen one where it is -1.
+    /// The queue of a partition; -1 lets the partitioner choose.
     pub(crate) fn queue(&self, partition: i32, key: Option<&[u8]>) -> Result<Arc<Queue>, ClientError> {
         let queues = self.queues.load();
         let index = usize::try_from(partition).unwrap_or_else(|_| self.choose(key, queues.len()));
         queues.get(index).cloned().ok_or_else(|| self.unknown_partition(partition, queues.len()))
     }
 
-    /// The queues of its partitions.
+    /// The queues of the topic's partitions.
     pub(crate) fn queues(&self) -> Arc<Vec<Arc<Queue>>> {
         self.queues.load_full()
     }
 
-    /// Its partitions as they are now.
+    /// A snapshot of the topic's partitions.
     pub fn snapshot(&self) -> Partitions {
         Partitions { queues: self.queues() }
     }
 
-    /// The partitions that have a leader, as far as is known.
+    /// The partitions that have a leader, by the last metadata.
     pub fn available(&self) -> Arc<Vec<i32>> {
         self.available.load_full()
     }
 
-    /// The partition of a record that names none, among so many: as the partitioner says, or the one that is being filled.
+    /// The partition of a record without one, among so many: by the partitioner, or the sticky partition.
     #[inline]
     pub(crate) fn choose(&self, key: Option<&[u8]>, partitions: usize) -> usize {
         match self.partitioner.choose(key, partitions) {
@@ -94,7 +94,7 @@ impl Destination {
             Choice::Turn => {
                 let (turn, available) = (self.turn.fetch_add(1, Ordering::Relaxed), self.available.load());
                 let chosen = available.get(turn % available.len().max(1)).map(|index| *index as usize);
-                // The topic may have grown since the caller looked at its queues.
+                // The topic may have grown since the caller read its queues.
                 chosen.filter(|index| *index < partitions).unwrap_or(turn % partitions.max(1))
             }
         }
@@ -104,7 +104,7 @@ impl Destination {
         ClientError::UnknownPartition { topic: self.name.to_string(), partition, partitions }
     }
 
-    /// Count a record whose partition was chosen.
+    /// Count a record with a chosen partition.
     #[inline]
     pub(crate) fn count(&self, record: &NewRecord<'_>, batch_size: usize) {
         if self.partitioner.is_sticky(record.key) {
@@ -112,13 +112,13 @@ impl Destination {
         }
     }
 
-    /// Bytes until records without key go to the next partition; `None` where each of them is given its own.
+    /// Bytes until records without key switch to the next partition; `None` if each of them gets its own partition.
     pub(crate) fn room(&self, batch_size: usize) -> Option<usize> {
         let filled = self.sticky_bytes.load(Ordering::Relaxed);
         self.partitioner.is_sticky(None).then(|| batch_size.saturating_sub(filled))
     }
 
-    /// After `batch.size` bytes, records without key go to the next partition (KIP-794).
+    /// Count bytes: after `batch.size` bytes, records without key switch to the next partition (KIP-794).
     pub(crate) fn count_bytes(&self, bytes: usize, batch_size: usize) {
         if self.sticky_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= batch_size {
             self.sticky_bytes.store(0, Ordering::Relaxed);
@@ -128,14 +128,14 @@ impl Destination {
 }
 
 impl Directory {
-    /// Have the sender find a topic.
+    /// Request the metadata of a topic from the sender.
     pub fn ask(&mut self, topic: &str) {
         if !self.asked.iter().any(|asked| asked == topic) {
             self.asked.push(topic.to_owned());
         }
     }
 
-    /// Batches that came to a queue after it was last listed, when the producer is closed.
+    /// Batches added to a queue after it was last listed, when the producer is closed.
     pub fn leftovers(&self) -> Vec<Batch> {
         let queues = self.queues();
         queues.iter().flat_map(|queue| std::iter::from_fn(|| queue.pop())).collect()
@@ -146,7 +146,7 @@ impl Directory {
         self.known.values().flat_map(|destination| destination.queues.load_full().to_vec()).collect()
     }
 
-    /// Take in what metadata says about one topic.
+    /// Apply the metadata of one topic.
     pub fn update(&mut self, name: &str, topic: &Topic, partitioner: Partitioner) {
         if topic.leaders.is_empty() {
             self.refused.insert(name.to_owned(), topic.error_code);

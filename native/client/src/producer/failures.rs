@@ -1,6 +1,7 @@
-//! Batches that were given up and whose failure the program may not know: what `flush` and `close` report.
+//! Failed batches whose failure the program may not have seen: reported by `flush` and `close`.
 //!
-//! A record's failure is observed when its outcome was taken, or goes to a callback. Owns the count of those that are not.
+//! A record's failure is observed when the program reads its outcome, or gets it by a callback. Owns the count of unobserved
+//! failures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,16 +12,16 @@ use super::batch::Batch;
 use super::delivery::Delivery;
 use crate::error::ClientError;
 
-/// Batches that are kept one by one. Records of later ones are added to an earlier batch of their partition.
+/// The most batches to keep one by one. The records of later ones are added to an earlier batch of their partition.
 const MOST: usize = 1_000;
 
-/// Records of a partition that were given up and that nobody has observed.
+/// Failed records of a partition that the program has not observed.
 #[derive(Debug, Clone)]
 pub struct Undelivered {
     pub topic: Arc<str>,
     pub partition: i32,
     pub records: u64,
-    /// What the first of them met.
+    /// The error of the first of them.
     pub error: ClientError,
 }
 
@@ -28,7 +29,7 @@ pub struct Undelivered {
 struct FailedBatch {
     delivery: Arc<Delivery>,
     records: u32,
-    /// Records of further batches, that count as unobserved.
+    /// Records of further batches, which count as unobserved.
     further: u64,
     report: Undelivered,
 }
@@ -39,16 +40,16 @@ impl FailedBatch {
     }
 }
 
-/// See the module.
+/// The failed batches of a producer.
 #[derive(Debug, Default)]
 pub struct Failures {
     batches: Mutex<Vec<FailedBatch>>,
-    /// A batch was noted since the last look.
+    /// Whether a batch failed since the last call to [`Failures::look`].
     news: AtomicBool,
 }
 
 impl Failures {
-    /// Note a batch that is about to be decided.
+    /// Record a batch that is about to fail.
     pub fn note(&self, batch: &Batch, error: &ClientError) {
         let place = &batch.decided;
         let mut batches = self.batches.lock();
@@ -71,13 +72,13 @@ impl Failures {
         self.news.store(true, Ordering::Release);
     }
 
-    /// Whether a batch was noted since the last look.
+    /// Whether a batch failed since the last call to [`Failures::look`].
     #[inline]
     pub fn has_news(&self) -> bool {
         self.news.load(Ordering::Relaxed)
     }
 
-    /// The failures that nobody has observed, in the order in which they happened. With `take` they are forgotten.
+    /// The unobserved failures, oldest first. With `take` they are removed.
     pub fn look(&self, take: bool) -> Vec<Undelivered> {
         self.news.store(false, Ordering::Release);
         let mut batches = self.batches.lock();

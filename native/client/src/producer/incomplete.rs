@@ -1,12 +1,12 @@
-//! Which batches were opened and are not decided, and whether another may be opened. Looked at under one lock: after the
-//! gate was shut, `flush` waits for every batch that passed.
+//! The incomplete batches, and whether another may be opened. Both are under one lock: after the gate was closed, `flush`
+//! waits for every batch opened before.
 
 use std::collections::BTreeSet;
 
 use super::transaction::{Gate, Mark};
 use crate::error::ClientError;
 
-/// See the module.
+/// The ids of incomplete batches, and the gate.
 #[derive(Debug, Default)]
 pub struct Incomplete {
     pub next_id: u64,
@@ -15,7 +15,7 @@ pub struct Incomplete {
 }
 
 impl Incomplete {
-    /// The number of a batch that is opened, and the transaction that it belongs to.
+    /// Open a batch; returns its id and its transaction.
     pub fn open(&mut self) -> Result<(u64, Option<Mark>), ClientError> {
         let mark = match &self.gate {
             Gate::Free => None,
@@ -28,7 +28,7 @@ impl Incomplete {
         Ok((id, mark))
     }
 
-    /// From now on open batches as the gate says.
+    /// Set whether further batches may be opened.
     pub fn set_gate(&mut self, gate: Gate) {
         self.gate = gate;
     }

@@ -1,4 +1,4 @@
-//! The producer's face: records in, tickets out. Its I/O thread is the [`sender`].
+//! The producer's interface: records in, tickets out. Its I/O thread is the [`sender`].
 
 pub mod accumulator;
 pub mod batch;
@@ -40,14 +40,14 @@ use crate::wait::wait_until;
 use pybroker_wire::ErrorCode;
 use pybroker_wire::init_producer_id::ProducerIdentity;
 
-/// What became of the records that were sent to one partition.
+/// The counts of the records sent to one partition.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub topic: Arc<str>,
     pub partition: i32,
     /// Records acknowledged.
     pub acknowledged: u64,
-    /// Records given up.
+    /// Records that failed.
     pub failed: u64,
 }
 
@@ -59,7 +59,7 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Start the I/O thread; no broker is asked before the first record. `observer` is called for every batch.
+    /// Start the I/O thread; it connects when the first record is sent. `observer` is called for every batch.
     pub fn new(config: ProducerConfig, observer: Option<Arc<dyn DeliveryObserver>>) -> Result<Self, ClientError> {
         config.check()?;
         let failed =
@@ -86,7 +86,7 @@ impl Producer {
         Ok(Self { shared, thread: Mutex::new(Some(thread.map_err(failed)?)) })
     }
 
-    /// The topic's queues; waits up to `max.block.ms` for its metadata.
+    /// The topic; waits up to `max.block.ms` for its metadata.
     pub fn destination(&self, topic: &str) -> Result<Arc<Destination>, ClientError> {
         let mut directory = self.shared.directory.lock();
         if let Some(known) = directory.known.get(topic) {
@@ -114,7 +114,7 @@ impl Producer {
         }
     }
 
-    /// The topic's queues without waiting: `None` while its metadata is not known. The signal is raised when it may be.
+    /// The topic without waiting: `None` while its metadata is unknown. The signal is raised when this may have changed.
     pub fn known_destination(&self, topic: &str) -> Result<Option<Arc<Destination>>, ClientError> {
         let mut directory = self.shared.directory.lock();
         if let Some(known) = directory.known.get(topic) {
@@ -136,7 +136,7 @@ impl Producer {
         Ok(None)
     }
 
-    /// What a record meets whose topic or memory was waited for, in vain, for `max.block.ms`.
+    /// The error of a record after `max.block.ms` of waiting for its topic or for memory.
     pub fn too_late(&self, topic: &str, record: &NewRecord<'_>) -> ClientError {
         let directory = self.shared.directory.lock();
         if !directory.known.contains_key(topic) {
@@ -161,7 +161,7 @@ impl Producer {
         }
     }
 
-    /// Add one record; the ticket says later where it was written. `partition` -1 chooses by key, or the sticky one.
+    /// Add one record; the ticket returns its offset later. `partition` -1 chooses by key, or the sticky partition.
     pub fn send(
         &self,
         destination: &Destination,
@@ -176,7 +176,7 @@ impl Producer {
         Ok(ticket)
     }
 
-    /// The same without waiting: `None` while memory is full. The signal is raised when some was released.
+    /// As [`Producer::send`] without waiting: `None` while memory is full. The signal is raised when memory is released.
     pub fn try_send(
         &self,
         destination: &Destination,
@@ -191,8 +191,8 @@ impl Producer {
         Ok(ticket)
     }
 
-    /// Add values of `size` bytes each that lie behind each other in `values`; returns how many were added. Their latency
-    /// counts from `since`.
+    /// Add values of `size` bytes each, which are adjacent in `values`; returns how many were added. Their latency counts
+    /// from `since`.
     pub fn send_many(
         &self,
         destination: &Destination,
@@ -224,7 +224,7 @@ impl Producer {
         self.shared.accumulator.append_since(&partitions.queues[partition], record, sent).map(|_| ())
     }
 
-    /// By partition, how many records were acknowledged and how many given up.
+    /// The numbers of acknowledged and failed records, by partition.
     pub fn outcomes(&self) -> Vec<Outcome> {
         let queues = self.shared.directory.lock().queues();
         let outcomes = queues.into_iter().map(|queue| Outcome {
@@ -236,8 +236,8 @@ impl Producer {
         outcomes.filter(|outcome| outcome.acknowledged + outcome.failed > 0).collect()
     }
 
-    /// Producer id and epoch of an idempotent producer; waits up to `max.block.ms` for the broker to give them. A batch that
-    /// fails makes the producer ask for new ones.
+    /// Producer id and epoch of an idempotent producer; waits up to `max.block.ms` for the broker to assign them. A failed
+    /// batch makes the producer request new ones.
     pub fn identity(&self) -> Result<(i64, i16), ClientError> {
         let config = &self.shared.config;
         if !config.enable_idempotence {
@@ -269,15 +269,15 @@ impl Producer {
         }
     }
 
-    /// Send what waits and wait until all of it is acknowledged or given up.
+    /// Send the waiting batches and wait until all are acknowledged or failed.
     pub fn flush(&self, timeout: Duration) -> Result<(), ClientError> {
         self.shared.accumulator.flush(timeout)
     }
 
-    /// Flush, then end the I/O thread. Records that are still waiting after `timeout` fail.
+    /// Flush, then end the I/O thread. Records that still wait after `timeout` fail.
     ///
     /// # Errors
-    /// Time is up; or the wait was interrupted, and the producer goes on.
+    /// When the time is up; or when the wait was interrupted, and the producer continues.
     pub fn close(&self, timeout: Duration) -> Result<(), ClientError> {
         if self.thread.lock().is_none() {
             return Ok(());
@@ -289,22 +289,22 @@ impl Producer {
         let Some(thread) = self.thread.lock().take() else { return flushed };
         self.shared.accumulator.close();
         self.shared.identity_changed.notify_all();
-        // The thread ends by itself; a panic in it was already reported by the panic hook.
+        // The thread ends by itself; the panic hook has reported a panic in it.
         let _ = thread.join();
         flushed
     }
 
-    /// A descriptor that is readable when batches were decided; `take_decided` returns which.
+    /// A descriptor that is readable when batches have completed; `take_decided` returns their ids.
     pub fn decided_descriptor(&self) -> std::io::Result<std::os::fd::RawFd> {
         self.shared.accumulator.signal.descriptor()
     }
 
-    /// The numbers of the batches decided since the last call; only once the descriptor was asked for.
+    /// The ids of the batches completed since the last call; only after the descriptor was requested.
     pub fn take_decided(&self) -> Vec<u64> {
         self.shared.accumulator.take_decided()
     }
 
-    /// Have `take_decided` return this batch too, and wake who waits for it.
+    /// Make `take_decided` return this batch again, and make the descriptor readable.
     pub fn report_again(&self, batch: u64) {
         self.shared.accumulator.report_again(batch);
     }
@@ -314,34 +314,33 @@ impl Producer {
         self.shared.accumulator.signal.raise();
     }
 
-    /// Whether it was closed, and every batch is decided.
+    /// Whether the producer was closed, and every batch is acknowledged or failed.
     pub fn is_finished(&self) -> bool {
         self.shared.accumulator.finished.load(Ordering::SeqCst)
     }
 
-    /// Batches that are not acknowledged and not given up.
+    /// The number of batches that are neither acknowledged nor failed.
     pub fn incomplete(&self) -> usize {
         self.shared.accumulator.incomplete()
     }
 
-    /// Records sent from now on belong to this phase, which the observer is given.
+    /// Set the phase of records sent from here on, which the observer gets.
     pub fn begin_phase(&self, phase: u8) {
         self.shared.accumulator.phase.store(phase, Ordering::Relaxed);
     }
 
-    /// Whether a record was given up since [`undelivered`](Self::undelivered) was called.
+    /// Whether a record failed since the last call to [`undelivered`](Self::undelivered).
     #[inline]
     pub fn has_failed(&self) -> bool {
         self.shared.failures.has_news()
     }
 
-    /// The records that were given up, outside of transactions, and whose outcome the program has not taken. With `take`
-    /// they are forgotten.
+    /// The failed records outside of transactions whose outcome the program has not read. With `take` they are removed.
     pub fn undelivered(&self, take: bool) -> Vec<Undelivered> {
         self.shared.failures.look(take)
     }
 
-    /// The first failure of a record, if any failed.
+    /// The first failure of a record, if one failed.
     pub fn first_failure(&self) -> Option<ClientError> {
         self.shared.first_failure.lock().clone()
     }

@@ -1,16 +1,16 @@
-//! Records as they are given to a producer: one, or many of one partition.
+//! Records for a producer: one, or many of one partition.
 
 use pybroker_record::RecordHeader;
 
-/// Bytes that a record and a batch cost at most beside key, value and headers.
+/// Upper bound on the bytes that a record and a batch add to key, value and headers.
 pub const RECORD_OVERHEAD: usize = 128;
 
-/// A record as it is given to `send`.
+/// A record for `send`.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRecord<'a> {
     /// The record's time, ms since the epoch.
     pub timestamp_ms: i64,
-    /// The key; chooses the partition where the sender does not.
+    /// The key; chooses the partition if the caller does not.
     pub key: Option<&'a [u8]>,
     /// The value; `None` is a tombstone.
     pub value: Option<&'a [u8]>,
@@ -24,22 +24,22 @@ impl NewRecord<'_> {
         self.key.map_or(0, <[u8]>::len) + self.value.map_or(0, <[u8]>::len)
     }
 
-    /// At least what the record takes in a batch of its own.
+    /// Upper bound on the record's size in a batch of its own.
     pub fn upper_bound(&self) -> usize {
         let headers = self.headers.iter().map(|(key, value)| key.len() + value.map_or(0, <[u8]>::len) + 10);
         self.payload() + headers.sum::<usize>() + RECORD_OVERHEAD
     }
 }
 
-/// Records of one partition that are given many at a time, numbered from 0.
+/// Many records of one partition, numbered from 0.
 pub trait NewRecords {
-    /// How many.
+    /// The number of records.
     fn count(&self) -> usize;
-    /// Look at one of them.
+    /// Call `look` with one of them.
     fn with<R>(&mut self, number: usize, look: impl FnOnce(&NewRecord<'_>) -> R) -> R;
 }
 
-/// Values of one size behind each other, without keys.
+/// Values of one size, adjacent in memory, without keys.
 #[derive(Debug)]
 pub struct EqualValues<'a> {
     pub timestamp_ms: i64,

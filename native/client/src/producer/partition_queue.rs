@@ -1,4 +1,4 @@
-//! One partition as the sender sees it: what waits, what is sent again, what is under way, and which number comes next.
+//! The sender's state of one partition: waiting batches, retries, batches in flight, and the next sequence number.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,33 +9,33 @@ use crate::error::ClientError;
 use crate::network::cluster::Leader;
 use pybroker_wire::init_producer_id::ProducerIdentity;
 
-/// No transaction: their numbers begin at 1.
+/// No transaction: transaction numbers begin at 1.
 const NONE_YET: u64 = 0;
 
-/// A partition's state in the sender.
+/// The sender's state of one partition.
 #[derive(Debug)]
 pub struct PartitionQueue {
     pub waiting: Arc<Queue>,
-    /// Batches to send again, in the order of their ids.
+    /// Batches to retry, in the order of their ids.
     pub again: Vec<Batch>,
     pub in_flight: usize,
     pub hold_until: Option<Instant>,
-    /// The leader that was sent a batch last.
+    /// The leader that the last batch was sent to.
     pub sent_to: Option<Leader>,
     pub next_sequence: i32,
-    /// Whose identity the batch has that was sent last.
+    /// The identity of the batch that was sent last.
     pub sent_as: ProducerIdentity,
-    /// In whose identity the sequence numbers of a transactional producer count.
+    /// The identity that `next_sequence` belongs to, of a transactional producer.
     pub counts_for: ProducerIdentity,
-    /// The last transaction that the partition was added to, and the last that it was to be added to.
+    /// The last transaction that the partition was added to, and the last that its addition was requested for.
     pub added_to: u64,
     pub wanted_in: u64,
-    /// The queue may hold batches.
+    /// Whether the queue may contain batches.
     pub listed: bool,
 }
 
 impl PartitionQueue {
-    /// Of a partition that nothing was sent to yet.
+    /// The state of a partition that nothing was sent to yet.
     pub fn new(waiting: Arc<Queue>, next_sequence: i32) -> Self {
         Self {
             waiting,
@@ -52,7 +52,7 @@ impl PartitionQueue {
         }
     }
 
-    /// Have a batch sent again, after an error, not before that moment.
+    /// Retry a batch after an error, not before the given time.
     pub fn send_again(&mut self, mut batch: Batch, error: ClientError, not_before: Instant) {
         batch.last_error = Some(error);
         self.hold_until = Some(not_before);
@@ -60,14 +60,14 @@ impl PartitionQueue {
         self.again.insert(place, batch);
     }
 
-    /// Until when nothing is sent, where that is to come: a leader of a later epoch than the one that failed is sent to at
+    /// The end of the back-off, if it is in the future. A batch for a leader of a later epoch than the failed one is sent at
     /// once.
     pub fn held(&self, leader: Option<Leader>, now: Instant) -> Option<Instant> {
         let is_another = leader.is_some_and(|leader| self.sent_to.is_some_and(|sent_to| sent_to.epoch < leader.epoch));
         self.hold_until.filter(|hold| *hold > now && !is_another)
     }
 
-    /// The batch that is sent next, where `fits` accepts its bytes.
+    /// Remove the batch to send next, if `fits` accepts its size.
     pub fn take_next(&mut self, fits: impl FnOnce(usize) -> bool) -> Option<Batch> {
         let size = match self.again.first() {
             Some(batch) => batch.size(),
@@ -79,7 +79,7 @@ impl PartitionQueue {
         if self.again.is_empty() { self.waiting.pop() } else { Some(self.again.remove(0)) }
     }
 
-    /// The oldest batch, where it was opened `limit` ago or earlier.
+    /// Remove the oldest batch, if it was opened at least `limit` ago.
     pub fn take_expired(&mut self, now: Instant, limit: Duration) -> Option<Batch> {
         let opened = match self.again.first() {
             Some(batch) => batch.opened,
@@ -89,7 +89,7 @@ impl PartitionQueue {
         if opened + limit <= now { self.take_next(|_| true) } else { None }
     }
 
-    /// The oldest batch that is given up with the transactions up to a number; with `all` also one that was sent before.
+    /// Remove the oldest batch of the transactions up to a number, which fails; with `all` also one that was sent before.
     pub fn take_stopped(&mut self, through: u64, all: bool) -> Option<Batch> {
         if all && !self.again.is_empty() {
             return Some(self.again.remove(0));
@@ -98,28 +98,27 @@ impl PartitionQueue {
         if front.mark.is_some_and(|mark| mark.number <= through) { self.waiting.pop() } else { None }
     }
 
-    /// Whether a batch of another identity than this one is under way: what is sent in this one might arrive before it is
-    /// sent again.
+    /// Whether a batch of another identity is in flight: a batch of this identity might arrive before the other is retried.
     pub fn has_other_identity_in_flight(&self, identity: ProducerIdentity) -> bool {
         self.in_flight > 0 && self.sent_as != identity
     }
 
-    /// A broker has refused a batch for a gap before it: neither it nor what was to follow it in the same identity is
-    /// written. All of them take new sequence numbers.
+    /// The broker rejected a batch for a gap before it: neither this batch nor those that follow it in the same identity are
+    /// written. All of them get new sequence numbers.
     pub fn renumber(&mut self, batch: &mut Batch) {
         batch.sequence = None;
         let followers = self.again.iter_mut().filter(|other| other.id > batch.id && other.identity == batch.identity);
         followers.for_each(|other| other.sequence = None);
     }
 
-    /// Sequence numbers count in this identity: from 0 where it is another than before.
+    /// Use this identity for sequence numbers: they start at 0 if it differs from the last one.
     pub fn count_for(&mut self, identity: ProducerIdentity) {
         if self.counts_for != identity {
             (self.counts_for, self.next_sequence) = (identity, 0);
         }
     }
 
-    /// The sequence number of the first of so many records. Numbers count 0..=`i32::MAX` and start again at 0 (KIP-98).
+    /// Take sequence numbers for so many records; returns the first. After `i32::MAX` they continue at 0 (KIP-98).
     pub fn take_sequence(&mut self, records: u32) -> i32 {
         let first = self.next_sequence;
         self.next_sequence = ((i64::from(first) + i64::from(records)) & i64::from(i32::MAX)) as i32;

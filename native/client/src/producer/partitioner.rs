@@ -1,5 +1,5 @@
-//! Which partition a record goes to when its sender does not say: by the key's hash, as every Kafka client does it, or, for
-//! records without a key, the one that is being filled (KIP-480). Other partitioners of Kafka and librdkafka by their names.
+//! Partitioners for records without a partition: by the hash of the key, as in every Kafka client, or for records without a
+//! key the sticky partition (KIP-480). Other partitioners of Kafka and librdkafka are available by their names.
 
 use std::cell::Cell;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use crate::clock::now_us;
 use crate::random::split_mix;
 use pybroker_record::crc32;
 
-/// Kafka's hash of keys (murmur2 with Kafka's seed), so that a key goes to the same partition from every client.
+/// Kafka's hash of keys (murmur2 with Kafka's seed), so that every client sends a key to the same partition.
 pub fn murmur2(key: &[u8]) -> u32 {
     const M: u32 = 0x5bd1_e995;
     let mut h = 0x9747_b28c_u32 ^ key.len() as u32;
@@ -30,35 +30,34 @@ pub fn murmur2(key: &[u8]) -> u32 {
     h ^ (h >> 15)
 }
 
-/// librdkafka's FNV-1a: of 32 bits, without its sign (as Sarama's).
+/// librdkafka's FNV-1a: 32 bits, without the sign (as in Sarama).
 fn fnv1a(key: &[u8]) -> u32 {
     let hash = key.iter().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
     (hash as i32).unsigned_abs()
 }
 
-/// Where records go that name no partition.
+/// The partitioner of records without a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Partitioner {
-    /// Kafka's own: by the key's hash; without a key (or with its `partitioner.ignore.keys`) to the partition that is being
-    /// filled.
+    /// Kafka's default: by the hash of the key; without a key (or with `partitioner.ignore.keys`) the sticky partition.
     Sticky {
-        /// The key chooses nothing.
+        /// Ignore keys.
         ignores_keys: bool,
     },
-    /// Kafka's `RoundRobinPartitioner`: each record to the next partition that has a leader, whatever its key.
+    /// Kafka's `RoundRobinPartitioner`: the next partition with a leader for each record, whatever its key.
     RoundRobin,
     /// librdkafka's, by the hash of the key.
     Hashed {
-        /// Which hash.
+        /// The hash function.
         hash: KeyHash,
-        /// Records without key (by CRC-32 also those with an empty one) are hashed too, and lie in one partition.
+        /// Hash records without key too (with CRC-32 also those with an empty key): all of them get the same partition.
         hashes_missing: bool,
     },
     /// librdkafka's `random`: any partition, whatever the key.
     Random,
 }
 
-/// A hash of keys.
+/// A hash function of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyHash {
     Crc32,
@@ -67,19 +66,19 @@ pub enum KeyHash {
     Fnv1a,
 }
 
-/// What a partitioner says.
+/// The choice of a partitioner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
-    /// This one.
+    /// This partition.
     Partition(usize),
-    /// The one that is being filled.
+    /// The sticky partition.
     Sticky,
-    /// The next one.
+    /// The next partition, round-robin.
     Turn,
 }
 
 impl Partitioner {
-    /// Where a record with this key goes, among `count` partitions.
+    /// Choose the partition of a record with this key, among `count` partitions.
     #[inline]
     pub fn choose(self, key: Option<&[u8]>, count: usize) -> Choice {
         match (self, key) {
@@ -94,7 +93,7 @@ impl Partitioner {
         }
     }
 
-    /// Whether records with this key go to the partition that is being filled.
+    /// Whether records with this key get the sticky partition.
     #[inline]
     pub fn is_sticky(self, key: Option<&[u8]>) -> bool {
         match self {
@@ -126,7 +125,7 @@ fn random() -> usize {
     })
 }
 
-/// The names that settings give them: Kafka's class, with or without its package, and librdkafka's.
+/// Parses the names in settings: Kafka's class, with or without its package, and librdkafka's names.
 impl FromStr for Partitioner {
     type Err = String;
 

@@ -1,8 +1,8 @@
-//! The producer's I/O thread: takes batches whose time has come, puts them in requests to their leaders, and decides each
-//! batch's fate from the answer.
+//! The producer's I/O thread: sends the batches that are ready in requests to their leaders, and completes each batch by the
+//! response.
 //!
-//! Owns sequences and retries. Order: batches of a partition leave in the order of their opening; with idempotence, a batch
-//! that has to be sent again is sent again before any later one, and only when nothing of its partition is under way.
+//! Owns sequence numbers and retries. Order: batches of a partition are sent in the order of their opening. With idempotence
+//! a batch is retried before any later one is sent, and only when no batch of its partition is in flight.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ use pybroker_wire::frame::{NewRequest, RESPONSE_BODY};
 use pybroker_wire::init_producer_id::{self, InitProducerIdResponse, ProducerIdentity};
 use pybroker_wire::produce::{PartitionBatch, ProduceHead};
 
-/// The longest sleep; anything that happens wakes the thread earlier.
+/// The longest sleep; every event wakes the thread earlier.
 const IDLE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -42,19 +42,19 @@ pub struct Sender {
     pub(super) network: Network<Token>,
     pub(super) queues: Vec<PartitionQueue>,
     queue_of: FxHashMap<(Arc<str>, i32), usize>,
-    /// `None`: an identity has to be asked for before anything is sent.
+    /// `None`: an identity has to be requested before anything is sent.
     pub(super) identity: Option<ProducerIdentity>,
-    /// Why a producer that has to keep its identity sends nothing any more.
+    /// The error that ended a producer that has to keep its identity.
     pub(super) ended: Option<ClientError>,
     identity_asked: bool,
-    /// Requests for an identity in a row that got none, and before when there is no other.
+    /// Consecutive failed requests for an identity, and the end of the back-off before the next one.
     identity_failures: u32,
     identity_hold: Option<Instant>,
-    /// When a batch was acknowledged last.
+    /// When the last batch was acknowledged.
     pub(super) acknowledged_at: Option<Instant>,
-    /// Produce requests under way.
+    /// Produce requests in flight.
     in_flight: usize,
-    /// The number of the stop that was done last.
+    /// The number of the last stop that was executed.
     last_stop: u64,
     /// Where the next round begins, so that no partition is always last.
     turn: usize,
@@ -67,7 +67,7 @@ impl Sender {
         let identity = match &shared.config.continues {
             Some(from) => Some(ProducerIdentity { id: from.producer_id, epoch: from.epoch }),
             None if shared.config.enable_idempotence && shared.config.transactional_id.is_none() => None,
-            // A transaction's identity comes with its batches.
+            // The identity of a transaction is in its batches.
             None => Some(ProducerIdentity::NONE),
         };
         *shared.identity.lock() = shared.config.continues.is_some().then_some(identity).flatten().map(Ok);
@@ -88,7 +88,7 @@ impl Sender {
         }
     }
 
-    /// Run until the producer is closed and nothing waits any more.
+    /// Run until the producer is closed and no batch waits.
     pub fn run(mut self) {
         let mut events = Vec::new();
         loop {
@@ -140,7 +140,7 @@ impl Sender {
         }
     }
 
-    /// Give up what waits of transactions that are not to be committed.
+    /// Fail the waiting batches of transactions that are not to be committed.
     fn drop_stopped(&mut self) {
         let Some(Stop { number, through, error, all }) = self.shared.transactions.stopped() else { return };
         self.last_stop = number;
@@ -151,7 +151,7 @@ impl Sender {
         }
     }
 
-    /// Send every batch whose time has come; returns when the next one's comes.
+    /// Send every batch that is ready; returns when the next one is.
     fn send_ready(&mut self, now: Instant) -> Instant {
         let mut wake_at = now + IDLE;
         self.expire(now);
@@ -224,7 +224,7 @@ impl Sender {
         by_node
     }
 
-    /// One request with at most one batch of each partition. False when nothing could be sent.
+    /// Send one request with at most one batch of each partition. False if nothing could be sent.
     fn send_request(&mut self, node: NodeId, queues: &[usize], now: Instant) -> bool {
         let identity = self.identity.unwrap_or(ProducerIdentity::NONE);
         let mut taken: Vec<(usize, Batch)> = Vec::new();
@@ -274,7 +274,7 @@ impl Sender {
         true
     }
 
-    /// The batch of a partition that is sent next, if it still fits in a request that holds `size` bytes.
+    /// Remove the batch of a partition to send next, if it fits in a request that has `size` bytes already.
     fn take_batch(&mut self, index: usize, size: usize) -> Option<Batch> {
         let limit = self.shared.config.max_request_size;
         self.queues[index].take_next(|next| size == 0 || size + next <= limit)
@@ -373,8 +373,8 @@ impl Sender {
         self.identity_hold = Some(now + self.shared.config.connection.backoff(self.identity_failures));
     }
 
-    /// What a silent broker was given of partitions that another one leads by now is sent to that one: the connection ends,
-    /// and with it the wait for `request.timeout.ms`.
+    /// Close the connection to a silent broker that has batches of partitions with another leader since. The batches are
+    /// sent to the new leader without waiting for `request.timeout.ms`.
     fn leave_silent(&mut self, now: Instant) {
         let cluster = &self.network.cluster;
         let elsewhere = |node: NodeId, queue: usize| {
@@ -411,8 +411,8 @@ impl Sender {
         self.shared.notify_topics();
     }
 
-    /// False while there is no identity. One is asked for only when nothing is under way, so that no batch of the old
-    /// identity can arrive after one of the new.
+    /// Request an identity; returns false, as there is none yet. Waits until no batch is in flight, so that no batch of the
+    /// old identity can arrive after one of the new.
     fn ask_identity(&mut self, now: Instant) -> bool {
         if self.identity_asked || self.in_flight > 0 || self.identity_hold.is_some_and(|hold| hold > now) {
             return false;
@@ -437,11 +437,12 @@ impl Sender {
         self.identity = Some(identity);
         (self.identity_failures, self.identity_hold) = (0, None);
         self.shared.set_identity(Some(Ok(identity)));
-        // What was sent keeps its own identity: it may be written, and is recognised by that alone.
+        // Batches that were sent keep their identity: they may be written, and only the identity lets the broker recognize
+        // them.
         self.queues.iter_mut().for_each(|queue| queue.next_sequence = 0);
     }
 
-    /// Fail everything that waits.
+    /// Fail every waiting batch.
     fn fail_waiting(&mut self, error: &ClientError) {
         for index in 0..self.queues.len() {
             while let Some(batch) = self.queues[index].take_next(|_| true) {
@@ -450,7 +451,7 @@ impl Sender {
         }
     }
 
-    /// The producer was closed: whatever is not acknowledged fails.
+    /// The producer was closed: every batch that is not acknowledged fails.
     fn give_up_all(&mut self) {
         let error = ClientError::Closed { what: "producer" };
         let mut events = Vec::new();

@@ -1,7 +1,7 @@
-//! The fate of batches: what follows from an answer, from none, and from the time that has gone by.
+//! The outcome of batches: from a response, from a failed request, and from a timeout.
 //!
-//! A batch that goes to another leader because the answer named it, or because metadata did, goes at once; any other
-//! repetition waits for the back-off.
+//! A batch is retried at once if the response or the metadata names another leader. Every other retry waits for the
+//! back-off.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ use pybroker_wire::init_producer_id::ProducerIdentity;
 use pybroker_wire::produce::{ProduceResponse, ProducedPartition};
 
 impl Sender {
-    /// Decide the fate of a request's batches from its answer (none with acks=0: written is all there is to know).
+    /// Set the outcome of a request's batches from its response (with acks=0 there is none: sent counts as written).
     pub(super) fn settle(
         &mut self,
         node: NodeId,
@@ -86,9 +86,9 @@ impl Sender {
         }
     }
 
-    /// A batch was refused because those before it are missing. A gap closes by itself where they are sent again, or may be
-    /// under way. Another one stays: the batch takes a number behind it, in another identity (KIP-360). What belongs to a
-    /// transaction, or goes on where another producer ended, has no other.
+    /// Handle the rejection of a batch because earlier ones are missing. If these are retried or may be in flight, the batch
+    /// is retried too. Otherwise the batch gets a new sequence number in a new identity (KIP-360). A transaction, or a
+    /// producer that continues another, cannot change its identity: the batch fails.
     fn handle_out_of_order(&mut self, queue: usize, mut batch: Batch, error: ClientError, now: Instant) {
         let of_queue = &mut self.queues[queue];
         let is_behind_another = of_queue.again.iter().any(|other| other.id < batch.id);
@@ -104,7 +104,7 @@ impl Sender {
         self.retry(queue, batch, error, now);
     }
 
-    /// Nothing more is numbered in an identity, of whose numbers some are not written and never will be.
+    /// Request a new identity: some sequence numbers of this one will never be written.
     fn reset_identity(&mut self, identity: ProducerIdentity) {
         if self.identity == Some(identity) {
             self.identity = None;
@@ -116,7 +116,7 @@ impl Sender {
         if let Some(observer) = &self.shared.observer {
             observer.acknowledged(&batch.strides, now);
         }
-        // No batch was acknowledged since the last one, and this one was there all that time, or since it was opened.
+        // The time without an acknowledgement: since the last one, or since this batch was opened.
         let since = self.acknowledged_at.map_or(batch.opened, |at| at.max(batch.opened));
         self.acknowledged_at = Some(now);
         let gap_us = now.saturating_duration_since(since).as_micros() as u64;
@@ -138,7 +138,7 @@ impl Sender {
             self.fail_transaction(&error, batch.sequence.is_some());
             return self.give_up(batch, error);
         }
-        // The broker has not seen these sequences and will not: later batches need a new identity (KIP-360).
+        // The broker will never receive these sequence numbers: later batches need a new identity (KIP-360).
         match &self.shared.config.continues {
             Some(_) => drop(self.ended.get_or_insert_with(|| error.clone())),
             None if batch.sequence.is_some() => self.reset_identity(batch.identity),
@@ -147,7 +147,7 @@ impl Sender {
         self.give_up(batch, error);
     }
 
-    /// A transaction without one of its batches cannot be committed: nothing more of it is sent.
+    /// A transaction without one of its batches cannot be committed: no more of it is sent.
     fn fail_transaction(&mut self, error: &ClientError, lost_sequence: bool) {
         let (fatal, transactions) = (is_fatal(error), &self.shared.transactions);
         if let Some(met) = transactions.fail(error, fatal, lost_sequence) {
@@ -156,7 +156,7 @@ impl Sender {
         }
     }
 
-    /// A batch's records are not sent (any more).
+    /// Fail a batch: its records are not sent any more.
     pub(super) fn give_up(&mut self, batch: Batch, error: ClientError) {
         if let Some(observer) = &self.shared.observer {
             observer.failed(&batch.strides);
@@ -165,14 +165,14 @@ impl Sender {
             self.shared.first_failure.lock().get_or_insert_with(|| error.clone());
         }
         batch.decided.count(batch.records, false);
-        // What a transaction loses its end reports.
+        // The end of a transaction reports its failed records.
         if batch.mark.is_none() {
             self.shared.failures.note(&batch, &error);
         }
         self.shared.accumulator.complete(batch, Err(error));
     }
 
-    /// Give up batches that are older than `delivery.timeout.ms`.
+    /// Fail batches that are older than `delivery.timeout.ms`.
     pub(super) fn expire(&mut self, now: Instant) {
         let limit = self.shared.config.delivery_timeout;
         for index in 0..self.queues.len() {
@@ -194,13 +194,13 @@ impl Sender {
     }
 }
 
-/// What became of a partition's batch; `None` where the response does not name the partition.
+/// The result of a partition's batch; `None` if the response does not contain the partition.
 fn find<'a>(response: &'a ProduceResponse, topic: &str, index: i32) -> Option<&'a ProducedPartition> {
     let topics = response.topics.iter().filter(|(named, _)| named.is_named(topic));
     topics.flat_map(|(_, partitions)| partitions).find(|partition| partition.index == index)
 }
 
-/// A broker's own words about a batch: those about all of it, or the first ones about a record.
+/// The broker's error message about a batch: the one about the whole batch, or the first about a record.
 fn message(produced: &ProducedPartition) -> Option<String> {
     let of_records = || produced.record_errors.iter().find_map(|(_, message)| message.clone());
     produced.error_message.clone().or_else(of_records)

@@ -1,4 +1,4 @@
-//! What a producer's callers and its I/O thread share.
+//! The state shared by a producer's callers and its I/O thread.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::error::ClientError;
 use crate::network::waker::Waker;
 use pybroker_wire::init_producer_id::ProducerIdentity;
 
-/// See the module.
+/// The shared state of a producer.
 #[derive(Debug)]
 pub struct ProducerState {
     pub config: ProducerConfig,
@@ -26,24 +26,24 @@ pub struct ProducerState {
     /// The first failure of a record, for tools that only count.
     pub first_failure: Mutex<Option<ClientError>>,
     pub failures: Failures,
-    /// Why no broker can be reached at present.
+    /// Why no broker can be reached.
     pub network_failure: Mutex<Option<ClientError>>,
-    /// One side does not believe the other: waiting is in vain.
+    /// Why authentication failed: waiting is useless.
     pub refusal: Mutex<Option<ClientError>>,
-    /// What the broker last said to InitProducerId.
+    /// The last result of InitProducerId.
     pub identity: Mutex<Option<Result<ProducerIdentity, ClientError>>>,
     pub identity_changed: Condvar,
     pub transactions: Transactions,
 }
 
 impl ProducerState {
-    /// Wake the callers that wait for a topic: metadata came, or none will.
+    /// Wake the callers that wait for a topic: its metadata has arrived, or the producer has ended.
     pub fn notify_topics(&self) {
         self.directory_changed.notify_all();
         self.accumulator.signal.raise();
     }
 
-    /// Wake the callers that wait where no broker will let this client in.
+    /// Set or clear the authentication failure, and wake the callers that wait.
     pub fn set_refusal(&self, refusal: Option<ClientError>) {
         let is_refused = refusal.is_some();
         let was_refused = std::mem::replace(&mut *self.refusal.lock(), refusal).is_some();
@@ -53,8 +53,7 @@ impl ProducerState {
         }
     }
 
-    /// Set what the broker answered to InitProducerId, and wake the callers that wait for it; `None` while it is being
-    /// asked.
+    /// Set the result of InitProducerId, and wake the callers that wait for it; `None` while a request is in flight.
     pub fn set_identity(&self, identity: Option<Result<ProducerIdentity, ClientError>>) {
         *self.identity.lock() = identity;
         self.identity_changed.notify_all();

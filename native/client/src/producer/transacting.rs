@@ -1,7 +1,7 @@
-//! A producer's transactions, as the control plane begins and ends them. Asks no broker.
+//! A producer's transactions, as the control plane begins and ends them. Sends no request to a broker.
 //!
-//! Between `begin_transaction` and `end_transaction` records are taken; before and after they are refused. The caller
-//! flushes between the end here and the end at the coordinator: then every batch of the transaction is decided.
+//! The producer accepts records between `begin_transaction` and `end_transaction` only. The caller flushes between the end
+//! here and the end at the coordinator: then every batch of the transaction is complete.
 
 use super::Producer;
 use super::state::ProducerState;
@@ -10,11 +10,11 @@ use crate::error::ClientError;
 use pybroker_wire::ErrorCode;
 use pybroker_wire::init_producer_id::ProducerIdentity;
 
-/// What a record meets between two transactions.
+/// The error of a record between two transactions.
 const NO_TRANSACTION: &str = "a record belongs to a transaction: call begin_transaction";
 
 impl ProducerState {
-    /// A transactional producer takes no record before its first transaction.
+    /// Make a transactional producer reject records before its first transaction.
     pub(super) fn shut_before_the_first(&self) {
         if self.config.transactional_id.is_some() {
             self.accumulator
@@ -31,9 +31,9 @@ impl ProducerState {
 }
 
 impl Producer {
-    /// Take records from now on, under this producer id and epoch. Without `implicit`, partitions have to be added before
-    /// their first batch is sent: [`Producer::take_unadded`] returns them. Every batch of an earlier transaction is
-    /// decided.
+    /// Accept records from here on, under this producer id and epoch. Without `implicit`, partitions have to be added before
+    /// their first batch is sent: [`Producer::take_unadded`] returns them. Every batch of an earlier transaction has to be
+    /// complete.
     pub fn begin_transaction(&self, id: i64, epoch: i16, implicit: bool) {
         let identity = ProducerIdentity { id, epoch };
         let mark = self.shared.transactions.begin(identity, implicit);
@@ -41,8 +41,8 @@ impl Producer {
         self.shared.accumulator.incomplete.lock().set_gate(Gate::Open(mark));
     }
 
-    /// Take no more records; what was taken is sent. Whether a batch of the transaction has been sent by now: a coordinator
-    /// knows nothing of one without.
+    /// Accept no more records; those accepted are sent. Returns whether a batch of the transaction was sent: the coordinator
+    /// does not know a transaction without one.
     pub fn end_transaction(&self) -> bool {
         let error = match self.shared.transactions.failure() {
             Some(Failure { error, fatal, .. }) => failed(&error, fatal),
@@ -52,21 +52,21 @@ impl Producer {
         self.shared.transactions.has_sent()
     }
 
-    /// The transaction has ended at its coordinator: what went wrong in it is forgotten.
+    /// Clear the failure of a transaction that has ended at its coordinator.
     pub fn forget_transaction(&self) {
         if self.shared.transactions.forget_failure() {
             self.shared.accumulator.incomplete.lock().set_gate(Gate::Shut(self.shared.outside(NO_TRANSACTION)));
         }
     }
 
-    /// Give up what was taken and never sent; what a broker may have seen is sent until its fate is known.
+    /// Fail the batches that were never sent; those that a broker may have received are sent until they complete.
     pub fn drop_unsent(&self) {
         self.shared.transactions.stop(ClientError::TransactionAborted, false);
         self.shared.waker.wake();
     }
 
-    /// The control plane was refused: what waits fails, and records are refused with this error until the next
-    /// transaction, or for good.
+    /// Fail the transaction after an error of the control plane: waiting batches fail, and records are rejected with this
+    /// error until the next transaction, or for ever.
     pub fn fail_transaction(&self, code: ErrorCode, detail: String, fatal: bool) {
         let error = ClientError::TransactionFailed { fatal, code, detail };
         let transactions = &self.shared.transactions;
@@ -77,23 +77,23 @@ impl Producer {
         }
     }
 
-    /// What went wrong first in the transaction that began last.
+    /// The first failure in the last transaction.
     pub fn transaction_failure(&self) -> Option<Failure> {
         self.shared.transactions.failure()
     }
 
-    /// Partitions that have to be added to the transaction, and were not returned yet.
+    /// Partitions that have to be added to the transaction, each returned once.
     pub fn take_unadded(&self) -> Vec<(std::sync::Arc<str>, i32)> {
         self.shared.transactions.take_unadded()
     }
 
-    /// These partitions were added to the transaction.
+    /// Record that these partitions were added to the transaction.
     pub fn partitions_added(&self, partitions: Vec<(String, i32)>) {
         self.shared.transactions.take_in(partitions);
         self.shared.waker.wake();
     }
 
-    /// A descriptor that is readable when [`Producer::take_unadded`] has something to return.
+    /// A descriptor that is readable when [`Producer::take_unadded`] has partitions.
     pub fn unadded_descriptor(&self) -> std::io::Result<std::os::fd::RawFd> {
         self.shared.transactions.signal.descriptor()
     }

@@ -1,9 +1,9 @@
-//! Where a transactional producer's transaction stands, as its callers, its sender and the control plane share it.
+//! The state of a transactional producer's transaction, shared by its callers, its sender and the control plane.
 //!
-//! The control plane asks the coordinator, and says here when a transaction begins and ends and which identity it has. A
-//! batch belongs to the transaction in which it was opened, and carries its [`Mark`]; the sender reads everything that it
-//! needs to know of a transaction there, so that no batch is sent under the identity of another. What goes wrong with a
-//! batch is kept here until the control plane looks.
+//! The control plane sends the requests to the coordinator, and sets here the begin, the end and the identity of a
+//! transaction. A batch belongs to the transaction in which it was opened, and has its [`Mark`]. The sender uses only this
+//! mark, so that no batch is sent under the identity of another transaction. The failure of a batch is kept here until the
+//! control plane reads it.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ pub struct Mark {
     /// Ascending over the producer's transactions, from 1.
     pub number: u64,
     pub identity: ProducerIdentity,
-    /// A Produce adds its partitions to the transaction (`transaction.version` 2, KIP-890). Else no batch of a partition
-    /// is sent before the control plane has said that the partition was added.
+    /// A Produce adds its partitions to the transaction (`transaction.version` 2, KIP-890). If false, no batch of a
+    /// partition is sent before the control plane has added the partition.
     pub implicit: bool,
 }
 
@@ -35,31 +35,31 @@ pub enum Gate {
     Shut(ClientError),
 }
 
-/// Batches of transactions up to a number are given up instead of being sent.
+/// Batches of transactions up to a number fail instead of being sent.
 #[derive(Debug, Clone)]
 pub struct Stop {
     /// Ascending with every stop of a producer, from 1.
     pub number: u64,
     pub through: u64,
     pub error: ClientError,
-    /// Those too that a broker may have seen; else they are sent until their fate is known.
+    /// Include batches that a broker may have received; if false, these are sent until they complete.
     pub all: bool,
 }
 
-/// What went wrong in a transaction first.
+/// The first failure of a transaction.
 #[derive(Debug, Clone)]
 pub struct Failure {
     pub error: ClientError,
-    /// No other transaction of this producer succeeds either.
+    /// Every later transaction of this producer fails too.
     pub fatal: bool,
-    /// A batch was given up of which a broker may wait for the sequence numbers: the next transaction needs another epoch.
+    /// A batch failed whose sequence numbers a broker may expect: the next transaction needs another epoch.
     pub lost_sequence: bool,
 }
 
 #[derive(Debug, Default)]
 struct State {
     number: u64,
-    /// The number of the last transaction of which a batch was sent.
+    /// The number of the last transaction with a batch that was sent.
     last_sent: u64,
     unadded: Vec<(Arc<str>, i32)>,
     added: Vec<(u64, String, i32)>,
@@ -67,16 +67,16 @@ struct State {
     failure: Option<Failure>,
 }
 
-/// See the module.
+/// The transactions of one producer.
 #[derive(Debug, Default)]
 pub struct Transactions {
     state: Mutex<State>,
-    /// Raised when there is a partition to add.
+    /// Raised when a partition has to be added.
     pub signal: Signal,
 }
 
 impl Transactions {
-    /// The mark of the transaction that begins.
+    /// Begin a transaction; returns its mark.
     pub fn begin(&self, identity: ProducerIdentity, implicit: bool) -> Mark {
         let mut state = self.state.lock();
         state.number += 1;
@@ -85,7 +85,7 @@ impl Transactions {
         Mark { number: state.number, identity, implicit }
     }
 
-    /// Give up what waits of the transactions so far.
+    /// Fail the waiting batches of all transactions so far.
     pub fn stop(&self, error: ClientError, all: bool) {
         let mut state = self.state.lock();
         let all = all || state.stop.as_ref().is_some_and(|stop| stop.all);
@@ -93,13 +93,13 @@ impl Transactions {
         state.stop = Some(Stop { number, through: state.number, error, all });
     }
 
-    /// What is to be given up.
+    /// The batches to fail.
     pub fn stopped(&self) -> Option<Stop> {
         self.state.lock().stop.clone()
     }
 
-    /// Something went wrong; the first failure of a transaction stays, unless a fatal one follows. The error that callers
-    /// meet from now on, where this is the one.
+    /// Record a failure. The first failure of a transaction is kept, unless a fatal one follows. Returns the error for
+    /// callers, if this failure is kept.
     pub fn fail(&self, error: &ClientError, fatal: bool, lost_sequence: bool) -> Option<ClientError> {
         let mut state = self.state.lock();
         if let Some(known) = &mut state.failure {
@@ -113,59 +113,59 @@ impl Transactions {
         Some(failed(error, fatal))
     }
 
-    /// For the sender, which sends a batch of this transaction.
+    /// Record that a batch of this transaction is sent.
     pub fn note_sent(&self, mark: Mark) {
         self.state.lock().last_sent = mark.number;
     }
 
-    /// Whether a batch was sent of the transaction that began last.
+    /// Whether a batch of the last transaction was sent.
     pub fn has_sent(&self) -> bool {
         let state = self.state.lock();
         state.number > 0 && state.last_sent == state.number
     }
 
-    /// Forget what went wrong, unless it is fatal. Whether there was something to forget.
+    /// Clear the failure, unless it is fatal. Returns whether there was one.
     pub fn forget_failure(&self) -> bool {
         self.state.lock().failure.take_if(|failure| !failure.fatal).is_some()
     }
 
-    /// What went wrong in the transaction that began last.
+    /// The failure of the last transaction.
     pub fn failure(&self) -> Option<Failure> {
         self.state.lock().failure.clone()
     }
 
-    /// Have the control plane add a partition.
+    /// Request the control plane to add a partition.
     pub fn want(&self, topic: Arc<str>, partition: i32) {
         self.state.lock().unadded.push((topic, partition));
         self.signal.raise();
     }
 
-    /// The partitions to add that were not taken yet.
+    /// The partitions to add, each returned once.
     pub fn take_unadded(&self) -> Vec<(Arc<str>, i32)> {
         self.signal.clear();
         std::mem::take(&mut self.state.lock().unadded)
     }
 
-    /// Batches of these partitions may be sent in the transaction that began last.
+    /// Record that these partitions were added to the last transaction.
     pub fn take_in(&self, partitions: Vec<(String, i32)>) {
         let mut state = self.state.lock();
         let number = state.number;
         state.added.extend(partitions.into_iter().map(|(topic, index)| (number, topic, index)));
     }
 
-    /// For the sender, which partitions were added since it last asked, and to which transaction.
+    /// The partitions that were added since the last call, with their transactions; for the sender.
     pub fn take_added(&self) -> Vec<(u64, String, i32)> {
         std::mem::take(&mut self.state.lock().added)
     }
 
-    /// Whether the sender, which has seen the stops up to a number, should look instead of sleeping.
+    /// Whether the sender, which has executed the stops up to a number, should not sleep.
     pub fn has_news(&self, seen: u64) -> bool {
         let state = self.state.lock();
         !state.added.is_empty() || state.stop.as_ref().is_some_and(|stop| stop.number > seen)
     }
 }
 
-/// What callers meet after a failure.
+/// The error for callers after a failure.
 pub fn failed(error: &ClientError, fatal: bool) -> ClientError {
     match error {
         ClientError::TransactionFailed { .. } => error.clone(),
@@ -173,7 +173,7 @@ pub fn failed(error: &ClientError, fatal: bool) -> ClientError {
     }
 }
 
-/// The broker's error code, where the failure is an answer.
+/// The broker's error code, if the failure has one.
 pub fn code_of(error: &ClientError) -> ErrorCode {
     match error {
         ClientError::Broker { code, .. } | ClientError::TransactionFailed { code, .. } => *code,
@@ -181,7 +181,8 @@ pub fn code_of(error: &ClientError) -> ErrorCode {
     }
 }
 
-/// Whether no other transaction of a producer succeeds after this, as Kafka's `TransactionManager` judges a failed batch.
+/// Whether every later transaction of a producer fails after this error, as Kafka's `TransactionManager` decides for a
+/// failed batch.
 pub fn is_fatal(error: &ClientError) -> bool {
     match error {
         ClientError::UnsupportedVersion { .. } => true,
