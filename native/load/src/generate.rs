@@ -1,4 +1,4 @@
-//! Made records on their way into a producer: with or without stamps, with or without keys.
+//! Generated records for a producer: with or without stamps, with or without keys.
 
 use pybroker_client::{ClientError, Destination, NewRecord, Producer, now_ms};
 
@@ -7,8 +7,8 @@ use super::payload::{MadeRecords, Payload};
 use super::schedule::{Due, since};
 use super::stamp::Stamp;
 
-/// Sends made values to a partition (-1: the sticky one): random letters, behind stamps where `first` is given. Their
-/// latency counts from when they are `due`, if that is given.
+/// Sends generated values to a partition (-1: the sticky one): random letters, after stamps if `first` is given. Their
+/// latency counts from their `due` time, if that is given.
 ///
 /// # Errors
 /// As [`Producer::send_many`].
@@ -39,7 +39,7 @@ pub fn send_made(
     Ok(())
 }
 
-/// Sends stamped values with keys, which lead to their partitions; `number` is the producer's in the stamps.
+/// Sends stamped values with keys, which determine the partitions; `number` is the producer's number in the stamps.
 ///
 /// # Errors
 /// As [`Producer::send`].

@@ -1,7 +1,7 @@
-//! Latencies in HDR histograms of one shape, so that those of many clients and machines merge exactly.
+//! Latencies in HDR histograms of one configuration, so that those of many clients and machines merge exactly.
 //!
-//! Owns the shape and the encoding (HdrHistogram's V2 with DEFLATE, which its other implementations read). Knows no clock
-//! and no record.
+//! Owns the configuration and the encoding (HdrHistogram's V2 with DEFLATE, which its other implementations read). Knows no
+//! clock and no record.
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
@@ -16,46 +16,46 @@ const DIGITS: u8 = 3;
 pub struct LatencyHistogram(Histogram<u64>);
 
 impl LatencyHistogram {
-    /// Nothing recorded.
+    /// An empty histogram.
     pub fn new() -> Self {
         Self(Histogram::new_with_bounds(1, HIGHEST_US, DIGITS).unwrap_or_else(|_| unreachable!("constant bounds")))
     }
 
-    /// `count` records took `latency_us` each; below 1 counts as 1.
+    /// Record `count` records with a latency of `latency_us` each; below 1 counts as 1.
     pub fn record(&mut self, latency_us: u64, count: u64) {
         self.0.saturating_record_n(latency_us.max(1), count);
     }
 
-    /// Add what another one holds.
+    /// Add another histogram.
     pub fn merge(&mut self, other: &Self) {
-        // One shape, so that adding cannot fail.
+        // Both have the same configuration, so this cannot fail.
         let _ = self.0.add(&other.0);
     }
 
-    /// What this one holds more than an earlier state of itself.
+    /// The difference from an earlier state of this histogram.
     pub fn since(&self, earlier: &Self) -> Self {
         let mut new = self.clone();
-        // Counts only grow, so that no count goes below zero.
+        // Counts never decrease, so no difference is negative.
         let _ = new.0.subtract(&earlier.0);
         new
     }
 
-    /// How many records.
+    /// The number of records.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// The largest latency, 0 where nothing is recorded.
+    /// The largest latency; 0 if empty.
     pub fn max_us(&self) -> u64 {
         self.0.max()
     }
 
-    /// The mean, 0 where nothing is recorded.
+    /// The mean; 0 if empty.
     pub fn mean_us(&self) -> f64 {
         self.0.mean()
     }
 
-    /// The latency that this part (0 to 1) of the records did not exceed, to three digits.
+    /// The latency that this fraction (0 to 1) of the records does not exceed, to three digits.
     pub fn at_quantile(&self, quantile: f64) -> u64 {
         self.0.value_at_quantile(quantile)
     }
@@ -67,7 +67,7 @@ impl LatencyHistogram {
         Ok(out)
     }
 
-    /// Read what `encode` wrote. The error says what is wrong, also with a histogram of another shape.
+    /// Decode the result of `encode`. The error gives the reason, also for a histogram of another configuration.
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let histogram: Histogram<u64> =
             Deserializer::new().deserialize(&mut &*bytes).map_err(|e| format!("no HdrHistogram: {e}"))?;

@@ -1,7 +1,7 @@
-//! Stamped records with keys, as many different ones as are wanted, chosen alike or by Zipf's law.
+//! Stamped records with keys, from a set of any size, chosen uniformly or by Zipf's law.
 //!
-//! Owns the choice of the key and the sequences, which count by partition as keys lead there. A key is its number in
-//! decimal digits, so that people can read it.
+//! Owns the choice of the key, and the sequences, counted by the partition of the key. A key is its number in decimal
+//! digits, so that people can read it.
 
 use std::time::Instant;
 
@@ -11,10 +11,10 @@ use super::payload::{MadeRecords, Payload};
 use super::schedule::{Due, since};
 use super::stamp::Stamp;
 
-/// Numbers below a bound with given weights, in constant time each (Vose's alias method, 1991).
+/// Random numbers below a bound with given weights, in constant time each (Vose's alias method, 1991).
 #[derive(Debug)]
 struct Alias {
-    /// By number: how much of its share is its own, and who has the rest.
+    /// By number: the fraction of its share that is its own, and the number that gets the rest.
     shares: Vec<(f64, u32)>,
 }
 
@@ -34,7 +34,7 @@ impl Alias {
                 small.push(greater);
             }
         }
-        // What rounding has left over has all of its share.
+        // Numbers left over by rounding get their whole share.
         small.into_iter().chain(large).for_each(|number| shares[number].0 = 1.0);
         Self { shares }
     }
@@ -42,12 +42,12 @@ impl Alias {
     fn choose(&self, state: &mut u64) -> u32 {
         let number = ((u128::from(split_mix(state)) * self.shares.len() as u128) >> 64) as usize;
         let (own, other) = self.shares[number];
-        // 53 random bits: a fraction from 0 to 1 without 1.
+        // 53 random bits: a fraction from 0 to 1, exclusive of 1.
         if ((split_mix(state) >> 11) as f64) * (1.0 / (1u64 << 53) as f64) < own { number as u32 } else { other }
     }
 }
 
-/// What one producer's keyed records of one topic need from call to call.
+/// The state of one producer's keyed records of one topic.
 #[derive(Debug)]
 pub struct KeyedStamps {
     alias: Alias,
@@ -57,7 +57,7 @@ pub struct KeyedStamps {
     sequences: Vec<u64>,
 }
 
-/// One record: its digits, its partition, its value.
+/// One record: the digits of its key, its partition, its value.
 #[derive(Debug)]
 pub struct KeyedRecord<'a> {
     pub key: &'a [u8],
@@ -66,13 +66,12 @@ pub struct KeyedRecord<'a> {
 }
 
 impl KeyedStamps {
-    /// `keys` different ones; `skew` 0 chooses them alike, 1 as words of a language are.
+    /// Choose among `keys` keys; `skew` 0 is uniform, 1 is the distribution of words in a language.
     pub fn new(keys: u32, skew: f64, seed: u64) -> Self {
         Self { alias: Alias::zipf(keys.max(1), skew), state: seed, payload: Payload::new(seed), sequences: Vec::new() }
     }
 
-    /// Make records and hand each to `add` with what its latency counts from. `place` says which
-    /// partition a key leads to.
+    /// Generate records and call `add` with each and the start of its latency. `place` returns the partition of a key.
     pub fn make<E>(
         &mut self,
         MadeRecords { size, count }: MadeRecords,

@@ -1,8 +1,8 @@
-//! How long records take from `send` to acknowledgement, counted where it costs next to nothing: per stride of records
-//! that were sent together, on the I/O thread.
+//! The latency of records from `send` to acknowledgement, measured at little cost: on the I/O thread, once for each stride
+//! of records that were sent together.
 //!
-//! A window holds what was acknowledged since it was last taken; a phase holds everything sent in it (a performance tool
-//! has two: warm-up and steady state).
+//! A window has the records acknowledged since it was last taken; a phase has all records sent in it (a performance tool has
+//! two: warm-up and steady state).
 
 use std::time::Instant;
 
@@ -11,17 +11,17 @@ use pybroker_client::{DeliveryObserver, Stride};
 
 use super::histogram::LatencyHistogram;
 
-/// Phases of a measurement that can be distinguished.
+/// The number of phases of a measurement.
 pub const PHASES: usize = 2;
 
-/// Sums over the records acknowledged in some stretch of time.
+/// Sums over the records acknowledged in a period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Records acknowledged.
     pub records: u64,
     /// Bytes of keys and values.
     pub bytes: u64,
-    /// Records given up.
+    /// Records that failed.
     pub failed: u64,
     /// Sum over the records of the microseconds from `send` to the acknowledgement.
     pub latency_sum_us: u64,
@@ -46,7 +46,7 @@ impl Tally {
     }
 }
 
-/// All that one producer has measured.
+/// The measurements of one producer.
 #[derive(Debug, Default)]
 pub struct Latency {
     phases: [Phase; PHASES],
@@ -58,7 +58,7 @@ struct Phase {
     histogram: LatencyHistogram,
     /// Since it was last taken.
     window: Tally,
-    /// The histogram as the last interval left it; `None`: nobody has asked for one yet.
+    /// The histogram at the end of the last interval; `None` before the first.
     reported: Option<LatencyHistogram>,
 }
 
@@ -67,7 +67,7 @@ impl Latency {
         &mut self.phases[usize::from(phase).min(PHASES - 1)]
     }
 
-    /// `records` records of `bytes` in all were acknowledged `latency_us` after they were sent.
+    /// Add `records` records of `bytes` in all, acknowledged `latency_us` after they were sent.
     pub fn acknowledged(&mut self, phase: u8, records: u64, bytes: u64, latency_us: u64) {
         let phase = self.phase(phase);
         phase.window.add(records, bytes, latency_us);
@@ -75,21 +75,21 @@ impl Latency {
         phase.histogram.record(latency_us, records);
     }
 
-    /// Records given up; they count nowhere else.
+    /// Add records that failed; they count nowhere else.
     pub fn failed(&mut self, phase: u8, records: u64) {
         let phase = self.phase(phase);
         phase.window.failed += records;
         phase.all.failed += records;
     }
 
-    /// What was acknowledged since the last call.
+    /// The records acknowledged since the last call.
     pub fn take_window(&mut self) -> Tally {
         let mut window = Tally::default();
         self.phases.iter_mut().for_each(|phase| window.merge(&std::mem::take(&mut phase.window)));
         window
     }
 
-    /// What was acknowledged of a phase since the last call, with its latencies; takes the phase's window.
+    /// The records of a phase acknowledged since the last call, with their latencies; takes the phase's window.
     pub fn take_interval(&mut self, phase: u8) -> (Tally, LatencyHistogram) {
         let phase = self.phase(phase);
         let now = phase.histogram.clone();
@@ -109,7 +109,7 @@ impl Latency {
     }
 }
 
-/// What one producer has measured, shared between its I/O thread and who asks.
+/// The measurements of one producer, shared by its I/O thread and its readers.
 #[derive(Debug, Default)]
 pub struct Measurement(pub Mutex<Latency>);
 

@@ -1,8 +1,8 @@
-//! Load generation on top of the client's engine: records that are made, stamped and timed, and latencies that merge.
+//! Load generation on top of the client's engine: generated, stamped and timed records, and latencies that can be merged.
 //!
-//! Owns what only tools that measure need: the stamp's layout, generated values and keys, schedules, histograms. Must not
-//! know sockets, brokers or Python. The engine knows none of it: it calls a
-//! [`DeliveryObserver`](pybroker_client::DeliveryObserver) once for each batch, and this crate's [`Measurement`] is one.
+//! Owns the parts that only measuring tools need: the stamp's layout, generated values and keys, schedules, histograms. Must
+//! not know sockets, brokers or Python. The engine does not know this crate: it calls a
+//! [`DeliveryObserver`](pybroker_client::DeliveryObserver) once for each batch, and [`Measurement`] is one.
 
 mod generate;
 mod histogram;

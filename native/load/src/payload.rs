@@ -1,21 +1,21 @@
-//! Record values for load generators: random capital letters, as Kafka's producer performance tool sends, and stamps.
+//! Record values of load generators: random capital letters, as Kafka's producer performance tool sends, and stamps.
 
 use pybroker_client::{now_us, split_mix};
 
 use super::schedule::Due;
 use super::stamp::{STAMP_BYTES, Stamp};
 
-/// How many records are made, and of how many bytes each.
+/// How many records to generate, and their size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MadeRecords {
     pub size: usize,
     pub count: usize,
 }
 
-/// Bytes of values made at a time: they are still in the cache when they are copied into a batch.
+/// Bytes of values generated at a time: they are still in the cache when they are copied into a batch.
 const TOGETHER: usize = 64 * 1024;
 
-/// Values of random letters in a buffer that is used again.
+/// Values of random letters in a reused buffer.
 #[derive(Debug)]
 pub struct Payload {
     buffer: Vec<u8>,
@@ -23,17 +23,17 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Any seed will do, also 0.
+    /// Any seed is valid, also 0.
     pub fn new(seed: u64) -> Self {
         Self { buffer: vec![0; TOGETHER], state: seed }
     }
 
-    /// How many values of `size` bytes are made at a time.
+    /// The number of values of `size` bytes generated at a time.
     pub fn together(size: usize) -> usize {
         (TOGETHER / size.max(1)).max(1)
     }
 
-    /// `count` values of `size` bytes, behind each other.
+    /// `count` adjacent values of `size` bytes.
     pub fn letters(&mut self, size: usize, count: usize) -> &mut [u8] {
         self.buffer.resize(self.buffer.len().max(size * count), 0);
         let values = &mut self.buffer[..size * count];
@@ -41,7 +41,7 @@ impl Payload {
         values
     }
 
-    /// The same, each behind a stamp; `first` is the first one's, `due` says when they should be sent.
+    /// The same, each after a stamp; `first` is the first one's, `due` has the times at which they should be sent.
     pub fn stamped(&mut self, size: usize, count: usize, first: Stamp, due: Option<&Due>) -> &[u8] {
         debug_assert!(size >= STAMP_BYTES);
         let values = self.letters(size, count);
@@ -56,7 +56,7 @@ impl Payload {
     }
 }
 
-/// Fill with `A`-`Z`, each about equally likely; advances `state` (any value, also 0, is a good start).
+/// Fill with `A`-`Z`, each about equally likely; advances `state` (any initial value is valid, also 0).
 fn fill_random_letters(buffer: &mut [u8], state: &mut u64) {
     let mut chunks = buffer.chunks_exact_mut(8);
     for chunk in &mut chunks {

@@ -1,16 +1,16 @@
-//! When the records of one call should be sent by an open-loop schedule.
+//! The times at which an open-loop schedule sends the records of one call.
 
 use std::time::{Duration, Instant};
 
 use pybroker_client::{Since, now_us};
 
-/// When the records of one call should have been sent by an open-loop schedule: their latency counts from then, so that a
-/// producer that falls behind shows it (no coordinated omission).
+/// The times at which an open-loop schedule sends the records of one call. Their latency counts from then, so that it
+/// includes the delay of a slow producer (no coordinated omission).
 #[derive(Debug, Clone, Copy)]
 pub struct Due {
     /// The first one's time, microseconds since the epoch.
     pub first_us: i64,
-    /// From each to the next, microseconds.
+    /// The interval between records, microseconds.
     pub every_us: f64,
 }
 
@@ -21,7 +21,7 @@ impl Due {
     }
 }
 
-/// What latency counts from: the schedule's time, where there is one, else the moment of sending.
+/// The start of the latency: the schedule's time, if there is one, else the time of sending.
 pub fn since(due: Option<&Due>) -> Since {
     let Some(due) = due else { return Since::SENT };
     let (now, ahead_us) = (Instant::now(), due.first_us - now_us());

@@ -1,6 +1,6 @@
-//! Stamped values: who made a record, the how-manieth of its partition it is, and when it was sent or due.
+//! Stamped values: the producer of a record, its sequence in its partition, and when it was sent or due.
 //!
-//! Load generators write them; consumers take latencies from them, and audits find what was lost, duplicated or reordered.
+//! Load generators write them; consumers compute latencies from them, and audits find lost, duplicated or reordered records.
 //! Owns the layout: producer u64, sequence u64, time i64 in microseconds since the epoch, big-endian; filler follows.
 
 use pybroker_client::{Chunk, ClientError, Count};
@@ -11,26 +11,26 @@ use super::latency::Tally;
 /// Bytes of a stamp; a stamped value has at least as many.
 pub const STAMP_BYTES: usize = 24;
 
-/// What a stamped value begins with.
+/// The beginning of a stamped value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Who made the record.
+    /// The producer's number.
     pub producer: u64,
     /// How many records of this producer precede it in its partition.
     pub sequence: u64,
-    /// When it was sent; where a schedule paces its producer, when it was due.
+    /// When it was sent, or when it was due if a schedule paces the producer.
     pub sent_us: i64,
 }
 
 impl Stamp {
-    /// Put it in front of a value of at least `STAMP_BYTES` bytes.
+    /// Write the stamp into a value of at least `STAMP_BYTES` bytes.
     pub fn write(self, value: &mut [u8]) {
         value[..8].copy_from_slice(&self.producer.to_be_bytes());
         value[8..16].copy_from_slice(&self.sequence.to_be_bytes());
         value[16..STAMP_BYTES].copy_from_slice(&self.sent_us.to_be_bytes());
     }
 
-    /// The stamp of a value; `None` where it is too short for one.
+    /// The stamp of a value; `None` if the value is too short.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (producer, rest) = value.split_first_chunk()?;
         let (sequence, rest) = rest.split_first_chunk()?;
@@ -39,7 +39,7 @@ impl Stamp {
     }
 }
 
-/// Latencies of stamped records, from their stamp to their arrival here.
+/// Latencies of stamped records, from their stamp to their arrival.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     tally: Tally,
@@ -58,7 +58,7 @@ impl Arrivals {
                 self.tally.failed += 1;
                 return;
             };
-            // A clock that is behind the producer's gives no latency below zero.
+            // A clock behind the producer's gives no negative latency.
             let latency_us = now_us.saturating_sub(stamp.sent_us).max(0) as u64;
             self.tally.latency_sum_us += latency_us;
             self.tally.latency_max_us = self.tally.latency_max_us.max(latency_us);
@@ -69,7 +69,7 @@ impl Arrivals {
         Ok(count)
     }
 
-    /// What arrived since the last call.
+    /// The records that arrived since the last call.
     pub fn take(&mut self) -> (Tally, LatencyHistogram) {
         (std::mem::take(&mut self.tally), std::mem::take(&mut self.histogram))
     }

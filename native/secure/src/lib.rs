@@ -1,7 +1,7 @@
-//! How a connection is secured by the side that opens it: a client's, and a broker's that fetches from another.
+//! The security of a connection at the side that opens it: a client, or a broker that fetches from another.
 //!
-//! Owns the bytes over a socket, as they are or through TLS ([`Transport`]), and the mechanisms of SASL as machines
-//! without I/O ([`sasl`]). Must not know frames, nor where certificates and credentials come from
+//! Owns the bytes over a socket, unencrypted or through TLS ([`Transport`]), and the SASL mechanisms as state machines
+//! without I/O ([`sasl`]). Must not know frames, nor the source of certificates and credentials
 //! (`docs/adr/0063-nodes-are-clients-of-each-other.md`).
 
 pub mod sasl;

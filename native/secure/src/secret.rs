@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-/// See the module.
+/// A text that no log line, error or debug output shows.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps a text.
+    /// Wrap a text.
     pub fn new(text: String) -> Self {
         Self(text)
     }
 
-    /// The text, for who must have it.
+    /// The text, for the code that has to send or use it.
     pub fn expose(&self) -> &str {
         &self.0
     }

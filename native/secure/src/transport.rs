@@ -1,8 +1,8 @@
-//! How the bytes of a connection come and go: as they are, or through TLS. Everything that touches its socket does it here.
+//! Sending and receiving the bytes of a connection, unencrypted or through TLS. All use of its socket is here.
 //!
-//! Must not know frames or requests. With TLS decrypted bytes may lie inside while the socket is empty: who reads goes on
-//! until `WouldBlock` ([`Transport::may_hold_more`]). Nothing of a request leaves before the handshake is over, so that
-//! there is nothing to write for as long ([`Transport::takes_requests`]).
+//! Must not know frames or requests. With TLS, decrypted bytes may be buffered while the socket is empty: the caller reads
+//! until `WouldBlock` ([`Transport::may_hold_more`]). No byte of a request is sent before the handshake is complete
+//! ([`Transport::takes_requests`]).
 
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,31 +11,31 @@ use socket2::Socket;
 
 use pybroker_tls::{TlsError, TlsSession};
 
-/// Ciphertext that one call of the system reads.
+/// Bytes of ciphertext of one read.
 const CIPHERTEXT: usize = 64 * 1024;
 
-/// See the module.
+/// The transport of a connection.
 #[derive(Debug)]
 pub enum Transport {
     Plaintext(Socket),
     Tls(Box<Secured>),
 }
 
-/// A socket and the session over it.
+/// A socket and its TLS session.
 #[derive(Debug)]
 pub struct Secured {
     socket: Socket,
     session: TlsSession,
-    /// Ciphertext that came, of which `at..end` was not taken yet.
+    /// Received ciphertext, of which `at..end` is not processed yet.
     came: Box<[u8]>,
     at: usize,
     end: usize,
-    /// Bytes have arrived from the broker.
+    /// Whether bytes have arrived from the broker.
     has_received: bool,
 }
 
 impl Transport {
-    /// Over a socket that is connecting; `session`: through TLS.
+    /// The transport over a connecting socket; `session`: through TLS.
     pub fn new(socket: Socket, session: Option<TlsSession>) -> Self {
         match session {
             None => Self::Plaintext(socket),
@@ -46,7 +46,7 @@ impl Transport {
         }
     }
 
-    /// Why connecting failed, where it did.
+    /// The error of a failed connection attempt.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         self.socket().take_error()
     }
@@ -58,10 +58,10 @@ impl Transport {
         }
     }
 
-    /// Reads; 0: the broker has closed the connection.
+    /// Read; 0 if the broker has closed the connection.
     ///
     /// # Errors
-    /// `WouldBlock`: nothing is there. A [`TlsError`] comes inside of the error.
+    /// `WouldBlock`: no bytes are available. A [`TlsError`] is wrapped in the error.
     pub fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plaintext(socket) => socket.read(out),
@@ -69,10 +69,10 @@ impl Transport {
         }
     }
 
-    /// Takes bytes of requests, and returns how many.
+    /// Accept bytes of requests, and return how many.
     ///
     /// # Errors
-    /// `WouldBlock`: none can be taken now.
+    /// `WouldBlock`: none can be accepted.
     pub fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Plaintext(socket) => socket.write_vectored(slices),
@@ -88,7 +88,7 @@ impl Transport {
         }
     }
 
-    /// Sends what was taken and lies here, as far as the socket takes it.
+    /// Send accepted bytes, as far as the socket takes them.
     pub fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Plaintext(_) => Ok(()),
@@ -96,7 +96,7 @@ impl Transport {
         }
     }
 
-    /// Whether something lies here that waits for the socket to take it.
+    /// Whether bytes wait for the socket.
     pub fn wants_write(&self) -> bool {
         match self {
             Self::Plaintext(_) => false,
@@ -104,7 +104,7 @@ impl Transport {
         }
     }
 
-    /// Whether requests can leave.
+    /// Whether requests can be sent.
     pub fn takes_requests(&self) -> bool {
         match self {
             Self::Plaintext(_) => true,
@@ -112,12 +112,12 @@ impl Transport {
         }
     }
 
-    /// Whether the handshake of TLS waits for the broker's first byte.
+    /// Whether the TLS handshake waits for the broker's first byte.
     pub fn waits_for_tls(&self) -> bool {
         matches!(self, Self::Tls(secured) if !secured.has_received)
     }
 
-    /// Whether a read that gave less than was asked for says nothing about the next one.
+    /// Whether more bytes may be available after a short read.
     pub fn may_hold_more(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
@@ -140,7 +140,7 @@ impl Secured {
             match self.session.take(&self.came[self.at..self.end]) {
                 Ok(taken) => self.at += taken,
                 Err(error) => {
-                    // The alert is a courtesy: the connection is over either way.
+                    // The alert may be lost: the connection has failed in any case.
                     let _ = self.flush();
                     return Err(io::Error::new(io::ErrorKind::InvalidData, error));
                 }
@@ -149,7 +149,8 @@ impl Secured {
         }
     }
 
-    /// The broker's socket has ended. Frames carry their lengths, so that a session without an end loses nothing unseen.
+    /// The broker's socket has ended. Frames have their length, so that a session without a close alert loses nothing
+    /// unnoticed.
     fn ended(&self) -> io::Result<usize> {
         if self.session.is_handshaking() {
             let detail =
@@ -178,7 +179,7 @@ impl AsFd for Transport {
     }
 }
 
-/// What TLS says in an error of a transport.
+/// The TLS error inside of a transport's error.
 pub fn tls_failure(error: &io::Error) -> Option<&TlsError> {
     error.get_ref().and_then(|inner| inner.downcast_ref())
 }

@@ -1,7 +1,7 @@
-//! TLS from the client's side: whom a client trusts, what it proves of itself, and the sessions that follow from it.
+//! TLS on the client's side: trusted certificates, the client's own certificate, and the sessions with them.
 //!
-//! [`TlsSession`] has no socket: ciphertext in, ciphertext out. Who
-//! has one puts it over a socket of its own. Must not know settings' defaults, nor where certificates are stored.
+//! [`TlsSession`] has no socket: ciphertext in, ciphertext out. The caller connects it to a socket. Must not know the
+//! defaults of settings, nor where certificates are stored.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
@@ -14,33 +14,33 @@ use crate::material::KeyMaterial;
 use crate::verifier::{self, Verifier};
 use crate::{TlsError, protocols, provider};
 
-/// Sessions that are remembered to be resumed, of all servers of a client.
+/// The most sessions kept for resumption, over all servers of a client.
 const REMEMBERED: usize = 256;
 
-/// Whose certificates are believed.
+/// The trusted certificates.
 #[derive(Debug, Clone)]
 pub enum Trust {
     /// The certificate authorities of the operating system.
     System,
-    /// These, and who they have signed.
+    /// These, and certificates signed by them.
     Certificates(Vec<CertificateDer<'static>>),
 }
 
-/// All that a client's TLS depends on.
+/// The TLS settings of a client.
 #[derive(Debug)]
 pub struct TlsSettings {
     pub trust: Trust,
-    /// What the client shows of itself.
+    /// The client's own certificate and key.
     pub identity: Option<KeyMaterial>,
-    /// Whether a certificate has to be for the host that was connected to.
+    /// Whether the server's certificate has to match the host of the connection.
     pub verifies_name: bool,
     /// `TLSv1.2`, `TLSv1.3`.
     pub protocols: Vec<String>,
-    /// IANA's names; `None`: all that are safe.
+    /// IANA's names; `None`: all secure ones.
     pub cipher_suites: Option<Vec<String>>,
 }
 
-/// What every connection of a client shares: settings, and the sessions to resume.
+/// The state shared by all connections of a client: settings, and the sessions to resume.
 #[derive(Debug, Clone)]
 pub struct Tls {
     config: Arc<ClientConfig>,
@@ -58,7 +58,7 @@ impl Tls {
         };
         let mut roots = RootCertStore::empty();
         for certificate in &trusted {
-            // Java takes what it finds; a certificate that cannot be an anchor is of no use, and no reason to stop.
+            // Java accepts all certificates in a trust store. One that cannot be a trust anchor is skipped, not an error.
             if let Err(error) = roots.add(certificate.clone()) {
                 log::warn!("a trusted certificate is left out: {error}");
             }
@@ -80,12 +80,12 @@ impl Tls {
         Ok(Self { config: Arc::new(config) })
     }
 
-    /// What sessions are made of.
+    /// The configuration of sessions.
     pub fn config(&self) -> &Arc<ClientConfig> {
         &self.config
     }
 
-    /// A session to a host, by the name or address that was connected to.
+    /// Create a session to a host, by the name or address of the connection.
     ///
     /// # Errors
     /// `BadHost`.
@@ -106,14 +106,14 @@ fn system_roots() -> Result<Vec<CertificateDer<'static>>, TlsError> {
     Ok(found.certs)
 }
 
-/// One connection's TLS, without its socket.
+/// The TLS session of one connection, without its socket.
 #[derive(Debug)]
 pub struct TlsSession {
     connection: ClientConnection,
 }
 
 impl TlsSession {
-    /// Whether requests cannot leave yet.
+    /// Whether requests cannot be sent yet.
     pub fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
     }
@@ -123,20 +123,20 @@ impl TlsSession {
         self.connection.wants_write()
     }
 
-    /// Takes plaintext to send, as much as there is room for; 0: ciphertext has to leave first.
+    /// Accept plaintext to send, as much as fits; 0: ciphertext has to be sent first.
     pub fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.connection.writer().write_vectored(slices)
     }
 
-    /// Sends ciphertext, once.
+    /// Send ciphertext, with one write.
     pub fn write_tls(&mut self, socket: &mut dyn Write) -> io::Result<usize> {
         self.connection.write_tls(socket)
     }
 
-    /// Takes some ciphertext that came, and returns how much. Plaintext must have been read before.
+    /// Process received ciphertext, and return how many bytes. The caller must have read all plaintext before.
     ///
     /// # Errors
-    /// `Session`; the alert that says so to the server is then among the ciphertext to send.
+    /// `Session`; the alert for the server is then in the ciphertext to send.
     pub fn take(&mut self, mut ciphertext: &[u8]) -> Result<usize, TlsError> {
         let before = ciphertext.len();
         self.connection.read_tls(&mut ciphertext).map_err(|error| TlsError::Session { detail: error.to_string() })?;
@@ -147,18 +147,18 @@ impl TlsSession {
         Ok(before - ciphertext.len())
     }
 
-    /// Reads plaintext; `WouldBlock` where none is there, 0 where the server has ended the session.
+    /// Read plaintext; `WouldBlock` if there is none, 0 if the server has closed the session.
     pub fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         self.connection.reader().read(out)
     }
 
-    /// Announces to the server that nothing more comes.
+    /// Announce to the server that nothing follows.
     pub fn end(&mut self) {
         self.connection.send_close_notify();
     }
 }
 
-/// What a failure means to who set the client up. `is_first`: no version was agreed on yet.
+/// Describe an error for the user of the client. `is_first`: no version was negotiated yet.
 fn describe(error: &Error, is_first: bool) -> String {
     match error {
         Error::InvalidCertificate(certificate) => {

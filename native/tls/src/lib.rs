@@ -1,6 +1,6 @@
-//! TLS: whom a side of a connection trusts, what it proves of itself, and the one use of rustls.
+//! TLS: the trusted certificates and the own certificate of one side of a connection; the only user of rustls.
 //!
-//! Certificates and keys come in as bytes and become the shared part of all sessions, a client's ([`Tls`]) or a server's
+//! Certificates and keys are passed as bytes and become the shared state of all sessions, of a client ([`Tls`]) or a server
 //! ([`ServerTls`]). Must not know sockets, files, nor the names and defaults of settings (`docs/adr/0058`).
 
 mod client;
@@ -15,27 +15,27 @@ pub use client::{Tls, TlsSession, TlsSettings, Trust};
 pub use material::{KeyMaterial, Pkcs12, certificates_of_pem, key_of_pem, read_pkcs12};
 pub use server::{ClientAuth, ServerTls, ServerTlsSettings};
 
-/// What is wrong with TLS: its settings, or what a server does.
+/// TLS errors, in settings or from a peer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
     /// Certificates or a key that cannot be used. `what` names them.
     #[error("{what}: {detail}")]
     Material { what: &'static str, detail: String },
-    /// A name of a protocol or of a cipher suite that is not there.
+    /// An unknown name of a protocol or of a cipher suite.
     #[error("{value}: must be among {known}")]
     Unknown { value: String, known: String },
     /// The system has no certificates to trust.
     #[error("the system names no certificate authorities ({detail}): name a trust store")]
     NoRoots { detail: String },
-    /// A host that no certificate can be for.
+    /// A host that cannot be in a certificate.
     #[error("{host:?} is no name that a certificate can be for")]
     BadHost { host: String },
-    /// The handshake failed, or a record after it cannot be read.
+    /// The handshake failed, or a later record is invalid.
     #[error("TLS: {detail}")]
     Session { detail: String },
 }
 
-/// The algorithms of these cipher suites, by IANA's names; `None`: all that are safe.
+/// The algorithms of these cipher suites, by IANA's names; `None`: all secure ones.
 fn provider(cipher_suites: Option<&[String]>) -> Result<CryptoProvider, TlsError> {
     let mut provider = aws_lc_rs::default_provider();
     let Some(wanted) = cipher_suites else { return Ok(provider) };
@@ -47,7 +47,7 @@ fn provider(cipher_suites: Option<&[String]>) -> Result<CryptoProvider, TlsError
     Ok(provider)
 }
 
-/// rustls names those of TLS 1.3 `TLS13_...`.
+/// IANA's name; rustls has `TLS13_...` for suites of TLS 1.3.
 fn iana_name(suite: rustls::CipherSuite) -> String {
     format!("{suite:?}").replacen("TLS13_", "TLS_", 1)
 }

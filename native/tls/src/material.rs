@@ -1,4 +1,4 @@
-//! Certificates and keys from the bytes that store them: PEM (RFC 7468), keys that a password protects, PKCS #12.
+//! Certificates and keys from their stored form: PEM (RFC 7468), password-protected keys, PKCS #12.
 
 use p12_keystore::{KeyStore, KeyStoreEntry, Pkcs12ImportPolicy};
 use pkcs8::{EncryptedPrivateKeyInfoRef, SecretDocument};
@@ -9,25 +9,25 @@ use super::TlsError;
 
 const ENCRYPTED_BEGINS: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
 const ENCRYPTED_ENDS: &str = "-----END ENCRYPTED PRIVATE KEY-----";
-/// In the head of a key that OpenSSL's own format protects.
+/// The header of a key encrypted in OpenSSL's own format.
 const OPENSSLS_OWN: &str = "Proc-Type: 4,ENCRYPTED";
 
-/// A certificate with those that lead to its authority, and its key.
+/// A certificate with the chain to its authority, and its key.
 #[derive(Debug)]
 pub struct KeyMaterial {
     pub chain: Vec<CertificateDer<'static>>,
     pub key: PrivateKeyDer<'static>,
 }
 
-/// What a PKCS #12 file holds.
+/// The content of a PKCS #12 file.
 #[derive(Debug)]
 pub struct Pkcs12 {
     pub identity: Option<KeyMaterial>,
-    /// The trusted certificates; in a file without such entries those of its chain.
+    /// The trusted certificates; in a file without such entries the certificates of its chain.
     pub certificates: Vec<CertificateDer<'static>>,
 }
 
-/// The certificates in a PEM text, at least one.
+/// Parse the certificates in a PEM text, at least one.
 ///
 /// # Errors
 /// `Material`.
@@ -41,10 +41,10 @@ pub fn certificates_of_pem(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, 
     Ok(found)
 }
 
-/// The private key in a PEM text: PKCS #8, RSA's or EC's own form; PKCS #8 with a password.
+/// Parse the private key in a PEM text: PKCS #8, or the own format of RSA or EC; PKCS #8 with a password.
 ///
 /// # Errors
-/// `Material`. It names neither key nor password.
+/// `Material`. The message contains neither key nor password.
 pub fn key_of_pem(text: &[u8], password: Option<&str>) -> Result<PrivateKeyDer<'static>, TlsError> {
     let failed = |detail: &str| TlsError::Material { what: "private key", detail: detail.to_owned() };
     let text = std::str::from_utf8(text).map_err(|_| failed("no readable PEM: it is not text"))?;
@@ -70,10 +70,10 @@ pub fn key_of_pem(text: &[u8], password: Option<&str>) -> Result<PrivateKeyDer<'
     })
 }
 
-/// What a PKCS #12 file holds.
+/// Read a PKCS #12 file.
 ///
 /// # Errors
-/// `Material`: the password is wrong, or this is no such file.
+/// `Material`: the password is wrong, or the file is invalid.
 pub fn read_pkcs12(bytes: &[u8], password: &str) -> Result<Pkcs12, TlsError> {
     let failed = |detail: String| TlsError::Material { what: "PKCS12", detail };
     let store = KeyStore::from_pkcs12(bytes, password, Pkcs12ImportPolicy::Strict)

@@ -1,4 +1,4 @@
-//! TLS from the server's side: what a listener proves of itself, and which certificates of clients it believes.
+//! TLS on the server's side: a listener's certificate, and the client certificates that it trusts.
 
 use std::sync::Arc;
 
@@ -16,29 +16,29 @@ use crate::{TlsError, protocols, provider, verifier};
 /// `ssl.client.auth`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// A client is not asked for a certificate.
+    /// No client certificate is requested.
     None,
-    /// It may show none; one that it shows has to be good.
+    /// A client may have no certificate; a certificate that it sends has to be valid.
     Requested,
-    /// It has to show one.
+    /// A client has to send a certificate.
     Required,
 }
 
-/// All that a listener's TLS depends on.
+/// The TLS settings of a listener.
 #[derive(Debug)]
 pub struct ServerTlsSettings {
-    /// What the listener shows of itself.
+    /// The listener's own certificate and key.
     pub identity: KeyMaterial,
-    /// Whose certificates of clients are believed.
+    /// The certificates that client certificates are verified with.
     pub trusted: Vec<CertificateDer<'static>>,
     pub client_auth: ClientAuth,
     /// `TLSv1.2`, `TLSv1.3`.
     pub protocols: Vec<String>,
-    /// IANA's names; `None`: all that are safe.
+    /// IANA's names; `None`: all secure ones.
     pub cipher_suites: Option<Vec<String>>,
 }
 
-/// What every connection of a listener shares: settings, and the key of the tickets by which sessions are resumed.
+/// The state shared by all connections of a listener: settings, and the key of session tickets.
 #[derive(Debug, Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
@@ -81,14 +81,14 @@ impl ServerTls {
         Ok(Self { config: Arc::new(config) })
     }
 
-    /// What sessions are made of.
+    /// The configuration of sessions.
     pub fn config(&self) -> &Arc<ServerConfig> {
         &self.config
     }
 }
 
-/// Which certificates of clients are believed: webpki's judgement, but that one which is itself among the trusted ones is
-/// believed although it may be an authority's, as Java believes it and `openssl req -x509` makes it.
+/// Verifies client certificates as webpki does, with one exception: a certificate that is itself trusted is accepted even if
+/// it is a certificate authority's. Java accepts it, and `openssl req -x509` creates such certificates.
 #[derive(Debug)]
 struct ClientVerifier {
     webpki: Arc<dyn ClientCertVerifier>,
@@ -112,7 +112,7 @@ impl ClientCertVerifier for ClientVerifier {
     ) -> Result<ClientCertVerified, Error> {
         let judged = self.webpki.verify_client_cert(end_entity, intermediates, now);
         match &judged {
-            // webpki has checked the time of validity before that.
+            // webpki has checked the validity period before.
             Err(Error::InvalidCertificate(CertificateError::Other(other)))
                 if verifier::is_authoritys(other) && self.trusted.contains(end_entity) =>
             {

@@ -1,4 +1,4 @@
-//! Which certificates of servers are believed: webpki's judgement, but for two things that Kafka's clients take.
+//! Verifies server certificates as webpki does, with two exceptions that Kafka's clients have.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
 
-/// The methods of both sides' verifiers that judge signatures: `self.webpki` does.
+/// The verifier methods for signatures, of both sides: delegated to `self.webpki`.
 macro_rules! signatures_are_webpkis {
     () => {
         fn verify_tls12_signature(
@@ -36,11 +36,11 @@ macro_rules! signatures_are_webpkis {
 }
 pub(crate) use signatures_are_webpkis;
 
-/// See the module.
+/// Verifies the certificates of servers.
 ///
-/// Names need not match where `ssl.endpoint.identification.algorithm` is empty. And a certificate that is itself among the
-/// trusted ones is believed although it may be a certificate authority's, which is what `openssl req -x509` makes: webpki
-/// refuses that after it has checked the time of validity.
+/// The name need not match if `ssl.endpoint.identification.algorithm` is empty. And a certificate that is itself trusted is
+/// accepted even if it is a certificate authority's, as `openssl req -x509` creates them: webpki rejects it after the check
+/// of the validity period.
 #[derive(Debug)]
 pub struct Verifier {
     webpki: Arc<WebPkiServerVerifier>,
@@ -54,7 +54,7 @@ impl Verifier {
     }
 }
 
-/// Whether webpki refuses a certificate for being an authority's.
+/// Whether webpki rejects a certificate because it is an authority's.
 pub fn is_authoritys(error: &OtherError) -> bool {
     format!("{:?}", error.0) == "CaUsedAsEndEntity"
 }
@@ -78,7 +78,7 @@ impl ServerCertVerifier for Verifier {
                 }
                 Ok(ServerCertVerified::assertion())
             }
-            // The name is looked at last: a certificate that fails for it has passed everything else.
+            // The name is checked last: a certificate rejected for it has passed all other checks.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.verifies_name => Ok(ServerCertVerified::assertion()),

@@ -1,4 +1,4 @@
-//! Columns that grow row by row; only those that were picked.
+//! Builders of the selected columns, row by row.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct NewRow<'a, H> {
     pub headers: H,
 }
 
-/// Byte strings behind each other.
+/// Adjacent byte strings.
 #[derive(Debug)]
 struct BytesColumn {
     offsets: Vec<i32>,
@@ -39,7 +39,7 @@ impl BytesColumn {
         self.offsets.reserve(rows);
     }
 
-    /// The caller sees to it that the bytes stay below 2 GiB.
+    /// The caller ensures that the bytes stay below 2 GiB.
     #[inline(always)]
     fn push(&mut self, part: Option<&[u8]>) {
         match part {
@@ -62,7 +62,7 @@ impl BytesColumn {
     }
 }
 
-/// Lists of keys and values. Rows without headers are null.
+/// Lists of headers. Rows without headers are null.
 #[derive(Debug)]
 struct HeadersColumn {
     offsets: Vec<i32>,
@@ -96,10 +96,10 @@ impl HeadersColumn {
     }
 }
 
-/// Numbers that mostly stay the same from row to row.
+/// Numbers that are mostly equal from row to row.
 #[derive(Debug)]
 struct Runs<T> {
-    /// Each with the rows from the first on that it ends.
+    /// Each value with the row at which its run ends.
     runs: Vec<(T, usize)>,
 }
 
@@ -122,7 +122,7 @@ impl<T: Copy + PartialEq> Runs<T> {
     }
 }
 
-/// The picked columns of the rows so far.
+/// The selected columns of the rows so far.
 #[derive(Debug)]
 pub struct ColumnsBuilder<'p> {
     picked: &'p [Column],
@@ -154,7 +154,7 @@ impl<'p> ColumnsBuilder<'p> {
         }
     }
 
-    /// So many rows will come, and so many bytes of values.
+    /// Reserve space for so many rows and bytes of values.
     pub fn reserve(&mut self, rows: usize, bytes: usize) {
         if let Some(values) = &mut self.values {
             values.data.reserve(bytes);
@@ -163,22 +163,22 @@ impl<'p> ColumnsBuilder<'p> {
         [&mut self.offsets, &mut self.timestamps].into_iter().flatten().for_each(|column| column.reserve(rows));
     }
 
-    /// Rows so far.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Whether the headers were picked.
+    /// Whether the headers were selected.
     pub fn has_headers(&self) -> bool {
         self.headers.is_some()
     }
 
-    /// Bytes of keys and values so far, also of those that were not picked.
+    /// Bytes of keys and values so far, those of columns not selected included.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Append a record. Times before the year -290,000 or after 290,000 become the first or last that microseconds hold.
+    /// Append a record. A time before the year -290,000 or after 290,000 is clamped to the range of microseconds.
     #[inline(always)]
     pub fn push<'a, H>(&mut self, row: NewRow<'a, H>)
     where
@@ -209,7 +209,7 @@ impl<'p> ColumnsBuilder<'p> {
         }
     }
 
-    /// The columns in the order in which they were picked.
+    /// The columns, in the order of the selection.
     pub fn finish(mut self, topic: &str, index: i32) -> StructArray {
         let fields: Fields = self.picked.iter().map(|column| column.field()).collect::<Vec<Field>>().into();
         let rows = self.rows;

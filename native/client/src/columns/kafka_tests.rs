@@ -1,7 +1,7 @@
-//! A log that Kafka wrote, of batches that librdkafka and Kafka's own producer made, read as records and as columns.
+//! A log written by Kafka, with batches of librdkafka and Kafka's own producer, read as records and as columns.
 //!
-//! The bytes and how they were made are in `native/storage/tests/kafka/partition.hex`. The rows are what was sent, at the
-//! offsets and of the producer ids that Kafka's dump tool prints.
+//! The bytes and their origin are in `native/storage/tests/kafka/partition.hex`. The rows are the records sent, with the
+//! offsets and producer ids that Kafka's dump tool prints.
 
 use super::pieces::Pieces;
 use super::tests::{MOST, Seen, chunk, numbers, read_as_columns, read_as_records};
@@ -10,7 +10,7 @@ use pybroker_wire::fetch::AbortedTransaction;
 
 const FILES: &str = include_str!("../../../storage/tests/kafka/partition.hex");
 const CODECS: [&str; 5] = ["none", "gzip", "snappy", "lz4", "zstd"];
-/// Offset, value, producer id and milliseconds behind 1700000000000 of the records in transactions: A, B, C and D.
+/// Offset, value, producer id and milliseconds after 1700000000000 of the records in transactions: A, B, C and D.
 const TRANSACTIONAL: [(i64, &str, i64, i64); 6] = [
     (20, "A0", 5, 100),
     (21, "B0", 6, 100),
@@ -19,7 +19,7 @@ const TRANSACTIONAL: [(i64, &str, i64, i64); 6] = [
     (26, "B1", 6, 300),
     (29, "D0", 8, 400),
 ];
-/// Before the transaction that is open.
+/// The offset of the open transaction.
 const STABLE_END: i64 = 29;
 
 fn log() -> Vec<u8> {
@@ -28,7 +28,7 @@ fn log() -> Vec<u8> {
     (0..digits.len()).step_by(2).map(byte).collect()
 }
 
-/// What Kafka's Fetch response lists to a reader of committed records from offset 0 on.
+/// The aborted transactions in Kafka's Fetch response to a `read_committed` reader at offset 0.
 fn aborted() -> Vec<AbortedTransaction> {
     let aborted = |producer_id, first_offset| AbortedTransaction { producer_id, first_offset };
     vec![aborted(6, 21), aborted(5, 20)]
@@ -78,7 +78,7 @@ fn a_reader_of_committed_records_sees_what_kafkas_markers_commit() {
     let expected = [plain(), transactional(&[22, 26])].concat();
     for position in 0..STABLE_END {
         let below: Vec<Seen> = expected.iter().filter(|row| row.0 >= position).cloned().collect();
-        // Of a transaction whose marker is before the position, Kafka lists nothing.
+        // Kafka does not list a transaction whose marker is before the position.
         let listed = aborted().split_off(usize::from(position > 24) + usize::from(position > 27));
         let made = || chunk(stable.clone(), position, listed.clone(), true);
         assert_eq!(read_as_records(&made()), below, "from {position}");

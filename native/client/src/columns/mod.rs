@@ -1,10 +1,10 @@
-//! The columnar face of the client: fetched batches become Arrow arrays, and Arrow arrays become records to send.
+//! The columnar interface of the client: fetched batches become Arrow arrays, and Arrow arrays become records to send.
 //!
-//! Owns the columns' names, types and order. The order is that of Spark's Kafka connector. Knows neither Python nor the C
-//! interface. On the way of a fetch it stands behind the [`fetcher`](super::fetcher): [`ColumnReader`] takes a chunk,
-//! [`pieces`] gives it out in parts of bounded size, [`builder`] copies what was picked, once. On the way of a produce it
-//! stands before the accumulator: [`sent`] checks the columns and shows them as records, [`routes`] sorts the rows
-//! by partition; [`parts`] reads their texts and byte strings.
+//! Owns the names, types and order of the columns. The order is that of Spark's Kafka connector. Knows neither Python nor
+//! the C interface. For a fetch, [`ColumnReader`] takes a chunk of the [`fetcher`](super::fetcher), [`pieces`] splits it
+//! into parts of limited size, and [`builder`] copies the selected columns once. For a produce, [`sent`] checks the columns
+//! and returns their rows as records, [`routes`] sorts the rows by partition for the accumulator, and [`parts`] reads texts
+//! and byte strings.
 
 mod builder;
 #[cfg(test)]
@@ -45,9 +45,9 @@ pub enum Column {
     Timestamp,
     /// 0: the time is the producer's; 1: the broker's; -1: there is none (format v0).
     TimestampType,
-    /// Keys and values of the record's headers; null where it has none.
+    /// Keys and values of the record's headers; null without headers.
     Headers,
-    /// The producer id of the record's batch; -1 where it has none.
+    /// The producer id of the record's batch; -1 without one.
     ProducerId,
 }
 
@@ -64,7 +64,7 @@ impl Column {
         Self::ProducerId,
     ];
 
-    /// Its name, in snake case.
+    /// The name in snake case.
     pub fn name(self) -> &'static str {
         match self {
             Self::Key => "key",
@@ -79,7 +79,7 @@ impl Column {
         }
     }
 
-    /// Name and type; every column is nullable, as Spark declares them.
+    /// Name and type; every column is nullable, as in Spark.
     fn field(self) -> Field {
         let data_type = match self {
             Self::Key | Self::Value => DataType::Binary,
@@ -106,7 +106,7 @@ impl FromStr for Column {
     }
 }
 
-/// The name of a column as this client has it; Spark's Kafka connector has `timestampType`.
+/// The client's name of a column; Spark's Kafka connector has `timestampType`.
 fn snake_case(name: &str) -> &str {
     match name {
         "timestampType" => "timestamp_type",
@@ -123,16 +123,16 @@ fn header_field() -> Arc<Field> {
     Arc::new(Field::new("element", DataType::Struct(header_fields()), true))
 }
 
-/// What is wanted of the next records.
+/// The selection of columns and the limits of the next records.
 #[derive(Debug, Clone, Copy)]
 pub struct Pick<'a> {
     /// The columns, in this order.
     pub columns: &'a [Column],
-    /// Records at or above this offset are left for later.
+    /// The offset at which to stop; records from it on are left for later.
     pub end: Option<i64>,
-    /// At most so many rows.
+    /// The most rows.
     pub max_rows: usize,
-    /// No further row once the rows' encoded records come to so many bytes; a single one may be larger.
+    /// No further row once the rows' encoded records reach so many bytes; a single record may be larger.
     pub max_bytes: usize,
 }
 
@@ -142,10 +142,10 @@ pub struct RecordColumns {
     pub topic: Arc<str>,
     /// The partition.
     pub index: i32,
-    /// Bytes of the keys and values, whether they were picked or not.
+    /// Bytes of the keys and values, selected or not.
     pub bytes: u64,
-    /// Where reading goes on.
+    /// The offset at which reading continues.
     pub next_offset: i64,
-    /// The picked columns.
+    /// The selected columns.
     pub array: StructArray,
 }

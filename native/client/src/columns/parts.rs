@@ -1,7 +1,7 @@
-//! Columns of byte strings and texts, in every layout that Arrow has for them: with offsets, as views, and coded by a
-//! dictionary.
+//! Columns of byte strings and texts, in all of Arrow's layouts: with offsets, as views, and dictionary-encoded.
 //!
-//! Every look into a buffer is bounded: offsets, views and codes that lie are a fault of their row, never a read outside.
+//! Every read of a buffer is checked: invalid offsets, views and dictionary keys are an error of their row, never a read out
+//! of bounds.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::ByteViewType;
@@ -9,11 +9,11 @@ use arrow_array::{Array, ArrayRef, GenericByteViewArray};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 
-/// Bytes of a view that lie in the view itself.
+/// The most bytes that a view contains itself.
 const INLINE: usize = 12;
 const VIEW: usize = 16;
 
-/// Where each row begins and ends.
+/// The offsets of the rows.
 #[derive(Debug, Clone)]
 pub enum Ends {
     Narrow(OffsetBuffer<i32>),
@@ -22,7 +22,7 @@ pub enum Ends {
 
 impl Ends {
     #[inline(always)]
-    /// Where the bytes of `row` lie.
+    /// The range of the bytes of `row`.
     pub fn range(&self, row: usize) -> std::ops::Range<usize> {
         match self {
             Self::Narrow(ends) => ends[row] as usize..ends[row + 1] as usize,
@@ -45,7 +45,7 @@ enum Layout {
     Codes { codes: Vec<usize>, words: Box<Parts>, count: usize },
 }
 
-/// Whether a column holds texts, in whatever layout.
+/// Whether a column has texts, in any layout.
 pub fn is_text(data_type: &DataType) -> bool {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
@@ -55,7 +55,7 @@ pub fn is_text(data_type: &DataType) -> bool {
 }
 
 impl Parts {
-    /// The column's; `None` for one that holds neither byte strings nor texts.
+    /// Wrap a column; `None` if it has neither byte strings nor texts.
     pub fn of(array: &ArrayRef) -> Option<Self> {
         let layout = match array.data_type() {
             DataType::Binary => narrow(array.as_binary::<i32>()),
@@ -68,7 +68,7 @@ impl Parts {
                 let coded = array.as_any_dictionary();
                 let count = coded.values().len();
                 let words = Box::new(Self::of(coded.values())?);
-                // Without words every row is null, and no code is looked at.
+                // With an empty dictionary every row is null, and no key is read.
                 let codes = if count == 0 { vec![0; array.len()] } else { coded.normalized_keys() };
                 Layout::Codes { codes, words, count }
             }
@@ -77,7 +77,7 @@ impl Parts {
         Some(Self { layout, nulls: array.nulls().cloned() })
     }
 
-    /// The bytes of a row; `None` for null.
+    /// The bytes of a row; `None` for null. The error is the reason why the row is invalid.
     #[inline(always)]
     pub fn get(&self, row: usize) -> Result<Option<&[u8]>, String> {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
@@ -108,7 +108,7 @@ fn views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> Layout {
 }
 
 /// Arrow's columnar format, "Variable-size Binary View Layout": a length, then the bytes, or four of them, a buffer's number
-/// and an offset in it.
+/// and an offset in that buffer.
 fn view<'a>(views: &'a ScalarBuffer<u128>, data: &'a [Buffer], row: usize) -> Option<&'a [u8]> {
     let view = views.inner().as_slice().get(row * VIEW..(row + 1) * VIEW)?;
     let number = |at: usize| Some(u32::from_le_bytes(view.get(at..at + 4)?.try_into().ok()?) as usize);

@@ -1,7 +1,7 @@
-//! A chunk that is given out in pieces, each an array of its own.
+//! A chunk that is returned in pieces, each an array of its own.
 //!
-//! Owns where the next piece begins: between two records, also inside a compressed batch, which is decompressed once. What
-//! cannot be read is met when it comes first in a piece; what lies before it was given out then.
+//! Owns the position of the next piece: between two records, also inside a compressed batch, which is decompressed once. An
+//! invalid batch is reported when it is first in a piece; the records before it were returned then.
 
 use std::ops::{ControlFlow, Range};
 
@@ -15,44 +15,44 @@ use pybroker_record::{
     records_section, visit_records,
 };
 
-/// What an array's 32-bit offsets reach, less what header keys may grow by when they are made UTF-8.
+/// The limit of an array's 32-bit offsets, with a reserve for header keys that grow when converted to UTF-8.
 const MOST_BYTES: usize = i32::MAX as usize / 3;
 /// Messages of format v0 have no time.
 const NO_TIMESTAMP: i32 = -1;
 
-/// A batch of which some records were given out.
+/// A batch of which some records were returned.
 #[derive(Debug)]
 struct OpenBatch {
     header: BatchHeader,
-    /// Where it lies in the chunk.
+    /// Its range in the chunk.
     range: Range<usize>,
     progress: Progress,
 }
 
-/// How far a piece came in a batch.
+/// Where a piece ended in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Met {
     /// The batch's end.
     BatchEnd,
-    /// A record that this piece does not take.
+    /// At a record beyond the limits of the piece.
     Limit,
 }
 
-/// A chunk, and how far it was given out.
+/// A chunk, and the position of the next piece.
 #[derive(Debug)]
 pub struct Pieces {
     chunk: Chunk,
     cursor: Cursor,
     open: Option<OpenBatch>,
-    /// The offset that the next piece begins at, or before.
+    /// The offset at or before which the next piece begins.
     position: i64,
     done: bool,
-    /// The records of the open batch, when it is compressed.
+    /// The decompressed records of the open batch.
     scratch: Vec<u8>,
 }
 
 impl Pieces {
-    /// `scratch` is memory to be used again.
+    /// `scratch` is memory to reuse.
     pub fn new(chunk: Chunk, scratch: Vec<u8>) -> Self {
         let position = chunk.position;
         Self { chunk, cursor: Cursor::default(), open: None, position, done: false, scratch }
@@ -63,22 +63,22 @@ impl Pieces {
         (&self.chunk.topic, self.chunk.index)
     }
 
-    /// Where reading goes on.
+    /// The offset at which reading continues.
     pub fn position(&self) -> i64 {
         self.position
     }
 
-    /// Whether all was given out.
+    /// Whether all records were returned.
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// The memory that was given.
+    /// The reusable memory.
     pub fn into_scratch(self) -> Vec<u8> {
         self.scratch
     }
 
-    /// The next piece; also one without rows, where no record is left or `end` was reached.
+    /// The next piece. It has no rows if no record is left or `end` is reached.
     pub fn take(&mut self, pick: Pick<'_>) -> Result<RecordColumns, ClientError> {
         let mut builder = ColumnsBuilder::new(pick.columns);
         match self.fill(&mut builder, pick) {
@@ -127,7 +127,7 @@ impl Pieces {
         }
     }
 
-    /// Whether there is a batch in work, after looking for one; decompresses it.
+    /// Find and decompress the next batch, unless one is open; returns whether there is one.
     fn open(&mut self) -> Result<bool, ClientError> {
         if self.open.is_some() {
             return Ok(true);
@@ -146,35 +146,35 @@ impl Pieces {
     }
 }
 
-/// One piece while it is filled.
+/// One piece, while it is filled.
 struct Piece<'b, 'p> {
     builder: &'b mut ColumnsBuilder<'p>,
     position: &'b mut i64,
     end: i64,
     max_rows: usize,
-    /// Bytes that further records may have.
+    /// Bytes left for further records.
     room: usize,
 }
 
 impl Piece<'_, '_> {
-    /// Whether a record of so many bytes still belongs to the piece.
+    /// Whether a record of so many bytes is within the limits of the piece.
     #[inline(always)]
     fn takes(&self, offset: i64, bytes: usize) -> bool {
         let rows = self.builder.rows();
         offset < self.end && rows < self.max_rows && (bytes <= self.room || rows == 0)
     }
 
-    /// The next record, which this piece does not take, lies at `offset`.
+    /// End the piece: the next record is at `offset`.
     fn stop(&mut self, offset: i64) {
         *self.position = offset.min(self.end).max(*self.position);
     }
 
-    /// Make room for what is left of a batch and of the batches after it.
+    /// Reserve space for the rest of a batch and the batches after it.
     fn reserve(&mut self, section: &[u8], open: &OpenBatch, left: usize) {
         let records = (open.header.record_count - open.progress.records()).max(1) as usize;
         let rows = records.min(self.max_rows - self.builder.rows());
         let bytes = section.len() - open.progress.bytes();
-        // As many as there may be of that size, but not more than there are.
+        // As many records of that size as the piece may have, but not more than are left.
         let all = bytes.max(left).min((bytes / records + 1).saturating_mul(self.max_rows));
         self.builder.reserve(rows, all.min(self.room));
     }
@@ -211,7 +211,7 @@ impl Piece<'_, '_> {
         Ok(Met::BatchEnd)
     }
 
-    /// A wrapper message is decompressed again for each piece; they are rare and small.
+    /// Old formats: a wrapper message is decompressed again for each piece; they are rare and small.
     fn take_old(
         &mut self,
         header: &BatchHeader,

@@ -1,4 +1,4 @@
-//! A fetcher whose records come as columns, and the rest of a chunk of which some were given out.
+//! A fetcher that returns its records as columns, with the rest of a chunk that was returned in part.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::fetcher::inbox::{Assignment, Start};
 
 #[derive(Debug, Default)]
 struct Held {
-    /// A chunk that is not done.
+    /// A chunk with records left.
     rest: Option<Pieces>,
-    /// Memory for decompressing, while no chunk has it.
+    /// Memory for decompression, while no chunk uses it.
     scratch: Vec<u8>,
 }
 
-/// The columnar face of a fetcher. Who reads by it takes nothing from the fetcher otherwise.
+/// The columnar interface of a fetcher. Its user must not read from the fetcher directly.
 #[derive(Debug)]
 pub struct ColumnReader {
     fetcher: Arc<Fetcher>,
@@ -28,19 +28,19 @@ pub struct ColumnReader {
 }
 
 impl ColumnReader {
-    /// Reads what the fetcher is assigned.
+    /// Read the partitions assigned to the fetcher.
     pub fn new(fetcher: Arc<Fetcher>) -> Self {
         Self { fetcher, held: Mutex::default() }
     }
 
-    /// Read these partitions from now on, and no others.
+    /// Read these partitions, and no others.
     pub fn assign(&self, assignment: Vec<Assignment>) {
         let mut held = self.held.lock();
         held.drop_rest();
         self.fetcher.assign(assignment);
     }
 
-    /// Read one assigned partition from another position; false when it is not assigned.
+    /// Move one assigned partition to another position; false if it is not assigned.
     pub fn seek(&self, topic: &str, index: i32, start: Start) -> bool {
         let mut held = self.held.lock();
         if held.rest.as_ref().is_some_and(|rest| rest.partition() == (topic, index)) {
@@ -49,7 +49,7 @@ impl ColumnReader {
         self.fetcher.seek(topic, index, start)
     }
 
-    /// Where the caller has read to, by partition.
+    /// The caller's positions, by partition.
     pub fn positions(&self) -> Vec<Assignment> {
         let held = self.held.lock();
         let mut positions = self.fetcher.positions();
@@ -60,8 +60,8 @@ impl ColumnReader {
         positions
     }
 
-    /// The next records of one partition; `None` when nothing came in time. Perhaps without rows: where batches hold no
-    /// record for a consumer, and where the rest begins at `end`.
+    /// The next records of one partition; `None` if none arrived within the timeout. May have no rows: if batches have no
+    /// record for a consumer, or if the rest begins at `end`.
     pub fn take(&self, timeout: Duration, pick: Pick<'_>) -> Result<Option<RecordColumns>, ClientError> {
         let mut held = self.held.lock();
         if held.rest.is_none() {

@@ -1,4 +1,4 @@
-//! Which rows go to which partition, decided and checked before the first is sent.
+//! The partitions of the rows of a batch, chosen and checked before the first row is sent.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::producer::new_record::{NewRecord, NewRecords, RECORD_OVERHEAD};
 use crate::producer::since::Since;
 use pybroker_record::RecordHeader;
 
-/// A topic that rows go to.
+/// A topic of some rows.
 #[derive(Debug)]
 struct Target {
     destination: Arc<Destination>,
     queues: Arc<Vec<Arc<Queue>>>,
-    /// By partition, the rows in their order.
+    /// By partition, the rows in order.
     rows: Vec<Vec<usize>>,
 }
 
 impl Target {
-    /// The partition of a row: its own, or the one that its key or the filling chooses.
+    /// The partition of a row: its own, or the partitioner's choice.
     #[inline(always)]
     fn partition(&self, row: &Row<'_>, batch_size: usize) -> Result<usize, String> {
         let partitions = self.queues.len();
@@ -45,7 +45,7 @@ impl Target {
     }
 }
 
-/// Rows that have a value and nothing else. They fill one partition after the other, so each run of them is one append.
+/// Rows with only a value. They fill one partition after the other, so each run of them is one append.
 #[derive(Debug)]
 struct Runs<'a> {
     values: &'a Parts,
@@ -54,7 +54,7 @@ struct Runs<'a> {
     runs: Vec<(usize, Range<usize>)>,
 }
 
-/// Where the rows of one batch go.
+/// The partitions of the rows of one batch.
 #[derive(Debug)]
 enum Routes<'a> {
     Sorted(&'a SentColumns, Vec<Target>),
@@ -104,11 +104,11 @@ impl NewRecords for RoutedRows<'_> {
     }
 }
 
-/// Rows that were sent together, and the batches that they went into.
+/// The rows of one call, and their batches.
 #[derive(Debug, Default)]
 pub struct SentRows {
     pub rows: usize,
-    /// A batch's fate, and how many of the rows it has.
+    /// A batch's outcome, and the number of rows in the batch.
     pub batches: Vec<(Arc<Delivery>, u32)>,
 }
 
@@ -123,12 +123,12 @@ impl SentRows {
 }
 
 impl Producer {
-    /// Add a record for every row of these batches, each to its own topic or to `topic`; returns how many. Rows of a
+    /// Add a record for every row of these batches, to the row's own topic or to `topic`; returns how many. Rows of a
     /// partition keep their order.
     ///
     /// # Errors
-    /// A row that cannot be sent ([`ClientError::BadRow`], counted through all batches), or a topic that cannot be found: then
-    /// no row was sent. Full memory or the producer's end ([`ClientError::PartlySent`]): then some rows may have been.
+    /// A row that is invalid ([`ClientError::BadRow`], numbered over all batches), or a topic without metadata: no row was
+    /// sent. Full memory or a closed producer ([`ClientError::PartlySent`]): some rows may have been sent.
     pub fn send_columns(&self, batches: &[SentColumns], topic: Option<&str>) -> Result<SentRows, ClientError> {
         let (now_ms, mut rows) = (now_ms(), 0);
         let mut routes = Vec::with_capacity(batches.len());
@@ -148,7 +148,7 @@ impl Producer {
         Ok(sent)
     }
 
-    /// Add the rows of one batch: why not all.
+    /// Add the rows of one batch; the error is the reason why some were not added.
     fn append_routed(&self, routes: &Routes<'_>, now_ms: i64, sent: &mut SentRows) -> Result<(), ClientError> {
         let accumulator = &self.shared.accumulator;
         match routes {
@@ -171,7 +171,7 @@ impl Producer {
         Ok(())
     }
 
-    /// The runs of values that go to one partition each; the first value is row `before` of all.
+    /// The runs of values, each to one partition; the first value is row `before` of all.
     fn runs<'a>(&self, values: &'a Parts, rows: usize, topic: &str, before: usize) -> Result<Routes<'a>, ClientError> {
         let batch_size = self.shared.config.batch_size;
         if rows == 0 {
@@ -184,7 +184,7 @@ impl Producer {
         while first < rows {
             let (partition, room) = (destination.choose(None, queues.len()), destination.room(batch_size));
             let (mut next, mut bytes) = (first, 0);
-            // A partitioner that chooses for each record by itself gets runs of one.
+            // A partitioner that chooses for each record gets runs of one.
             while next < rows && (next == first || room.is_some_and(|room| bytes < room)) {
                 let bad = |detail: String| ClientError::BadRow { row: before + next, detail };
                 let size = values.get(next).map_err(bad)?.map_or(0, <[u8]>::len);

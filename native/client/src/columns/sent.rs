@@ -1,6 +1,6 @@
-//! Columns that are to be sent, checked, and shown row by row as records.
+//! Columns to send: their checks, and their rows as records.
 //!
-//! Every look into a buffer is bounded: offsets that lie are a fault of their row, never a read outside.
+//! Every read of a buffer is checked: invalid offsets are an error of their row, never a read out of bounds.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -21,7 +21,7 @@ const NAMES: &str = "value, key, topic, partition, headers or timestamp";
 /// Columns of fetched records that are ignored.
 const ASSIGNED: [Column; 3] = [Column::Offset, Column::TimestampType, Column::ProducerId];
 
-/// Whole numbers, and what one counts.
+/// Integers, and their unit.
 #[derive(Debug)]
 struct Numbers<T: arrow_buffer::ArrowNativeType> {
     numbers: ScalarBuffer<T>,
@@ -68,7 +68,7 @@ impl Partitions {
 #[derive(Debug)]
 struct Timestamps {
     numbers: Numbers<i64>,
-    /// Of which there are so many in a millisecond; or a second has a thousand.
+    /// The unit of the numbers.
     unit: TimeUnit,
 }
 
@@ -100,9 +100,9 @@ impl Timestamps {
 struct HeaderLists {
     ends: Ends,
     nulls: Option<NullBuffer>,
-    /// How many headers there are in all.
+    /// The number of all headers.
     entries: usize,
-    /// Entries that are null themselves.
+    /// The headers that are null themselves.
     holes: Option<NullBuffer>,
     keys: Parts,
     values: Parts,
@@ -159,7 +159,7 @@ pub struct Row<'a> {
     pub topic: Option<&'a [u8]>,
     /// The row's own partition.
     pub partition: Option<i64>,
-    /// Its time, ms.
+    /// The time, ms.
     pub timestamp_ms: Option<i64>,
     pub key: Option<&'a [u8]>,
     pub value: Option<&'a [u8]>,
@@ -178,10 +178,10 @@ pub struct SentColumns {
 }
 
 impl SentColumns {
-    /// Find the columns by their names, and look at their types.
+    /// Find the columns by their names, and check their types.
     ///
     /// # Errors
-    /// A column that is missing, not known, or of a type that it cannot have; rows that are null themselves.
+    /// A column that is missing, unknown, or of a wrong type; rows that are null themselves.
     pub fn of(batch: &StructArray) -> Result<Self, ClientError> {
         let bad = |column: &str, found: String, wanted| {
             Err(ClientError::BadColumn { column: column.to_owned(), found, wanted })
@@ -201,7 +201,7 @@ impl SentColumns {
                 "partition" => (put(&mut partitions, Partitions::of(array)), "int32 or int64"),
                 "timestamp" => (put(&mut timestamps, Timestamps::of(array)), "timestamp[us]"),
                 "headers" => (put(&mut headers, HeaderLists::of(array)), "list<struct<key: string, value: binary>>"),
-                // The broker assigns them: a fetched batch is sent without a column being dropped before.
+                // The broker assigns them: a fetched batch can be sent without dropping columns.
                 name if ASSIGNED.iter().any(|column| column.name() == snake_case(name)) => continue,
                 _ => return bad(name, "is not known".to_owned(), NAMES),
             };
@@ -217,19 +217,19 @@ impl SentColumns {
         }
     }
 
-    /// How many rows.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The values, where there is no other column.
+    /// The values, if there is no other column.
     pub fn only_values(&self) -> Option<&Parts> {
         let Self { rows: _, values, keys, topics, partitions, timestamps, headers } = self;
         let alone = keys.is_none() && topics.is_none() && partitions.is_none();
         (alone && timestamps.is_none() && headers.is_none()).then_some(values)
     }
 
-    /// One row without its headers; what is wrong with it.
+    /// One row without its headers; the error is the reason why it is invalid.
     #[inline(always)]
     pub fn row(&self, row: usize) -> Result<Row<'_>, String> {
         Ok(Row {
@@ -241,7 +241,7 @@ impl SentColumns {
         })
     }
 
-    /// The headers of a row, into `headers`.
+    /// Read the headers of a row into `headers`.
     #[inline(always)]
     pub fn headers<'a>(&'a self, row: usize, headers: &mut Vec<RecordHeader<'a>>) -> Result<(), String> {
         self.headers.as_ref().map_or(Ok(()), |lists| lists.read(row, headers))
@@ -249,7 +249,7 @@ impl SentColumns {
 }
 
 impl<'a> Row<'a> {
-    /// The row as a record; `now_ms` is for rows without a time.
+    /// The row as a record; `now_ms` is the time of rows without one.
     #[inline(always)]
     pub fn record<'h>(&self, now_ms: i64, headers: &'h [RecordHeader<'h>]) -> NewRecord<'h>
     where

@@ -1,4 +1,4 @@
-//! Columns hold what records hold, in pieces of any size, and lies in foreign columns are refused.
+//! Columns equal records, in pieces of any size, and invalid foreign columns are rejected.
 
 use std::sync::Arc;
 
@@ -26,16 +26,16 @@ pub(super) const MOST: Pick<'_> = Pick { columns: &EVERYTHING, end: None, max_ro
 pub(super) type Part = Option<Vec<u8>>;
 type OwnedHeaders = Vec<(Vec<u8>, Part)>;
 
-/// What stands in a log.
+/// The content of a log.
 #[derive(Debug, Clone)]
 enum Stored {
-    /// Timestamp, key, value, headers; codec; the producer, where the batch is of its transaction; the broker's time.
+    /// Timestamp, key, value, headers; codec; the producer of a transactional batch; the broker's time.
     Batch(Vec<(i64, Part, Part, OwnedHeaders)>, Compression, Option<i64>, bool),
     /// The end of a producer's transaction.
     Marker(i64, bool),
     /// Messages of format v0 or v1.
     Old(i8, Vec<(Part, Part)>, Compression),
-    /// Offsets that compaction has left empty.
+    /// Offsets that compaction has removed.
     Gap(u8),
 }
 
@@ -116,8 +116,8 @@ fn log(stored: &[Stored]) -> (Vec<u8>, Vec<AbortedTransaction>) {
     (bytes, aborted)
 }
 
-/// The offsets that a consumer may see from a position on. It is decided from what was stored, in the order of the log: an abort
-/// removes what its producer has stored since its last marker (KIP-98).
+/// The offsets that a consumer may see from a position on. Computed from the content, in the order of the log: an abort
+/// removes the records of its producer since the producer's last marker (KIP-98).
 fn visible(stored: &[Stored], position: i64, read_committed: bool) -> Vec<i64> {
     let (mut visible, mut next) = (std::collections::BTreeSet::new(), 100_i64);
     let mut pending = std::collections::BTreeMap::<i64, Vec<i64>>::new();
@@ -164,7 +164,7 @@ fn seen(fetched: &FetchedRecord<'_>) -> Seen {
     (fetched.offset, fetched.timestamp_ms * 1000, key, value, headers)
 }
 
-/// Handed out some at a time, with a few of them handed out twice.
+/// Read in parts, with some records returned twice.
 fn read_in_pieces(chunk: Chunk, most: usize) -> Vec<Seen> {
     let mut received = Received::read(chunk, &mut Vec::new()).0;
     let mut all = Vec::new();
@@ -226,7 +226,7 @@ fn stored() -> impl Strategy<Value = Stored> {
     ]
 }
 
-/// Two to six transactions of one to three batches each, in any interleaving, which end in any order.
+/// Two to six transactions of one to three batches each, interleaved in any order, with ends in any order.
 fn interleaved() -> impl Strategy<Value = Vec<Stored>> {
     let transactions = prop::collection::vec((1_usize..4, any::<bool>()), 2..7);
     let steps = transactions.prop_flat_map(|transactions| {

@@ -1,7 +1,7 @@
-//! What the fetcher's I/O thread does with answers: batches to the caller, the next position, errors, other replicas.
+//! Handling of responses in the fetcher's I/O thread: batches for the caller, the next position, errors, preferred replicas.
 //!
-//! As Kafka's consumer does: an error of a replica that is not the leader's sends the reader back to the leader, and only
-//! the leader's word that an offset is out of range has the position reset.
+//! As in Kafka's consumer: after an error of a replica that is not the leader, the fetcher reads from the leader again. Only
+//! the leader's OFFSET_OUT_OF_RANGE resets the position.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,14 +22,14 @@ use pybroker_wire::frame::RESPONSE_BODY;
 use pybroker_wire::list_offsets::{EARLIEST, LATEST, ListedOffset};
 use pybroker_wire::{ErrorCode, TopicRef};
 
-/// Where a reader's records end: below the last stable offset where it reads what is committed (KIP-98).
+/// The end of the readable records: the last stable offset with `read_committed` (KIP-98), else the high watermark.
 fn readable_end(partition: &FetchedPartition, read_committed: bool) -> i64 {
     let stable = partition.last_stable_offset;
     if read_committed && stable >= 0 { stable } else { partition.high_watermark }
 }
 
 impl Reader {
-    /// Ask for a partition again after the back-off, or at once where another leader comes.
+    /// Retry a partition after the back-off, or at once if it gets a new leader.
     pub(super) fn hold(&mut self, index: usize, now: Instant) {
         let part = &mut self.parts[index];
         part.busy = false;
@@ -49,7 +49,7 @@ impl Reader {
             return self.take_error(index, answer.error, now);
         }
         if answer.offset < 0 {
-            // No record is as young as the timestamp: read what comes from now on.
+            // No record is as new as the timestamp: read the records that arrive from here on.
             self.parts[index].start = Start::Time(LATEST);
             return;
         }
@@ -138,7 +138,7 @@ impl Reader {
         }
     }
 
-    /// The leader that an error names is asked next, without a question for metadata (KIP-951).
+    /// Apply the leader that an error names, without a Metadata request (KIP-951).
     fn take_hint(&mut self, index: usize, partition: &FetchedPartition) {
         let (part, cluster) = (&self.parts[index], &mut self.network.cluster);
         let hint = partition.current_leader;
@@ -148,8 +148,8 @@ impl Reader {
         }
     }
 
-    /// The log has no record of the epoch that was read last, or not as many: what was read was cut (KIP-320). Reading goes
-    /// on where the logs part, or the caller gets to know.
+    /// The log diverges from the records read: they were truncated (KIP-320). Reading continues where the logs diverge, or
+    /// the caller gets an error.
     fn take_divergence(&mut self, index: usize, parts: DivergingEpoch, now: Instant) {
         let resets = self.reset().is_some();
         let part = &mut self.parts[index];
@@ -172,7 +172,7 @@ impl Reader {
         }
     }
 
-    /// Where reading goes on that has no position, as `auto.offset.reset` says.
+    /// The time to start at without a valid position, by `auto.offset.reset`.
     fn reset(&self) -> Option<i64> {
         match self.shared.config.auto_offset_reset {
             OffsetReset::Earliest => Some(EARLIEST),

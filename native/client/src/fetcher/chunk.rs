@@ -1,7 +1,7 @@
-//! Received batches of one partition, iterated where they lie in the receive buffer.
+//! Received batches of one partition, iterated in place in the receive buffer.
 //!
-//! Which batches a consumer may see is found by the [`cursor`](super::cursor); here is the offset that reading starts from.
-//! Copies nothing but what has to be decompressed.
+//! The [`cursor`](super::cursor) finds the batches that a consumer may see; this file has the offset at which reading
+//! starts. Copies only records that have to be decompressed.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::network::connection::Frame;
 use pybroker_record::{BatchHeader, LOG_OVERHEAD, LeaderEpoch, Record, RecordError, StoredRecord, TimestampType};
 use pybroker_wire::fetch::AbortedTransaction;
 
-/// How many bytes of a response are whole batches, which offset follows them, and the last one's leader epoch.
+/// The bytes of whole batches in a response, the offset after them, and the leader epoch of the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     pub len: usize,
@@ -20,7 +20,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Walk the batch headers. A batch that is cut short at the end does not count (the broker cuts at its byte limit).
+    /// Iterate over the batch headers. A batch that is cut at the end does not count (the broker cuts at its byte limit).
     pub fn measure(bytes: &[u8]) -> Result<Self, String> {
         let mut extent = Self { len: 0, next_offset: 0, leader_epoch: LeaderEpoch(-1) };
         while extent.len < bytes.len() {
@@ -48,16 +48,16 @@ impl Extent {
     }
 }
 
-/// A record with its absolute place.
+/// A record with its absolute offset.
 #[derive(Debug, Clone)]
 pub struct FetchedRecord<'a> {
     /// Its offset in the partition.
     pub offset: i64,
-    /// Its time, or the broker's where the topic keeps that.
+    /// The record's time, or the broker's if the topic uses LogAppendTime.
     pub timestamp_ms: i64,
-    /// Whose time that is; `None` in format v0, which has no times.
+    /// The kind of that time; `None` in format v0, which has no times.
     pub timestamp_type: Option<TimestampType>,
-    /// Leader epoch in which it was written; -1 where the format does not say.
+    /// Leader epoch in which it was written; -1 if the format has none.
     pub leader_epoch: LeaderEpoch,
     /// Key, value and headers, borrowed from the chunk.
     pub record: Record<'a>,
@@ -72,8 +72,8 @@ impl<'a> FetchedRecord<'a> {
     }
 }
 
-/// Orders aborted transactions by their first offsets, as a reader meets them. Brokers list them in the order of their markers,
-/// and a transaction that begins first may end last (Kafka's `CompletedFetch.abortedTransactions`).
+/// Sort aborted transactions by their first offsets, the order in which a reader reaches them. Brokers list them in the
+/// order of their markers, and a transaction that begins first may end last (Kafka's `CompletedFetch.abortedTransactions`).
 pub fn by_first_offset(mut aborted: Vec<AbortedTransaction>) -> Vec<AbortedTransaction> {
     aborted.sort_unstable_by_key(|transaction| transaction.first_offset);
     aborted
@@ -94,13 +94,13 @@ pub struct Chunk {
     pub topic: Arc<str>,
     /// The partition.
     pub index: i32,
-    /// The offset that was asked for: records before it (of a batch that began earlier) are skipped.
+    /// The requested offset: records before it (of a batch that began earlier) are skipped.
     pub position: i64,
     /// The offset after the last record.
     pub next_offset: i64,
-    /// Leader epoch of the last batch; -1 where the format does not say.
+    /// Leader epoch of the last batch; -1 if the format has none.
     pub leader_epoch: LeaderEpoch,
-    /// The end of what the reader may read, when the broker answered.
+    /// The end of the readable records at the time of the response.
     pub readable_end: i64,
     /// Aborted transactions, ascending by offset.
     pub aborted: Vec<AbortedTransaction>,
@@ -112,7 +112,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// The batches as the broker keeps them.
+    /// The batches as the broker stores them.
     pub fn bytes(&self) -> &[u8] {
         &self.frame.bytes()[self.range.clone()]
     }
@@ -122,7 +122,7 @@ impl Chunk {
     }
 }
 
-/// The time of a record of format v2, as its batch says.
+/// The time of a record of format v2, by its batch's timestamp type.
 #[inline(always)]
 pub fn timestamp(header: &BatchHeader, record: &Record<'_>) -> i64 {
     if header.timestamp_type() == TimestampType::LogAppendTime {

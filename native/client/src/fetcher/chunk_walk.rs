@@ -1,4 +1,4 @@
-//! Going through the records of a chunk that a consumer may see.
+//! Iteration over the records of a chunk that a consumer may see.
 
 use std::ops::ControlFlow;
 
@@ -8,13 +8,13 @@ use crate::error::ClientError;
 use pybroker_record::{LeaderEpoch, RecordError, Records, records_section, visit_records};
 
 impl Chunk {
-    /// Go through every record that a consumer may see. `scratch` is kept between chunks to hold decompressed records.
+    /// Call `visit` with every record that a consumer may see. `scratch` keeps the memory for decompression between chunks.
     pub fn for_each(&self, scratch: &mut Vec<u8>, mut visit: impl FnMut(FetchedRecord<'_>)) -> Result<(), ClientError> {
         let mut cursor = Cursor::default();
         while let Some((header, bytes)) = cursor.find(self, scratch)? {
             let corrupt = |detail: RecordError| self.corrupt(header.base_offset, detail.to_string());
             if header.magic < 2 {
-                // A broker may hold segments of before Kafka 0.11 yet, and gives them as they are.
+                // A broker may still have segments from before Kafka 0.11, and returns them unconverted.
                 visit_records(&header, bytes, scratch, self.max_decompressed_bytes, |stored| {
                     if stored.offset >= self.position {
                         visit(FetchedRecord::of_old(&header, &stored));
@@ -40,7 +40,7 @@ impl Chunk {
         Ok(())
     }
 
-    /// Read every record, and count.
+    /// Read and count every record.
     pub fn count(&self, scratch: &mut Vec<u8>) -> Result<Count, ClientError> {
         let mut count = Count::default();
         self.for_each(scratch, |fetched| {

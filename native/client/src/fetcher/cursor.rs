@@ -1,29 +1,29 @@
-//! Where a reader stands among the batches of a chunk.
+//! A reader's position among the batches of a chunk.
 //!
-//! Owns what a consumer checks of a batch: its CRC (`check.crcs`), whether it is a control batch, whether its transaction was
-//! aborted (`read_committed`). A batch that fails is met again until the reader gives up or goes elsewhere.
+//! Owns the checks of a batch: its CRC (`check.crcs`), whether it is a control batch, whether its transaction was aborted
+//! (`read_committed`). An invalid batch stays the next one until the reader gives up or seeks.
 
 use super::chunk::Chunk;
 use crate::error::ClientError;
 use pybroker_record::{BatchHeader, Batches, Records, batch_crc, records_section};
 
-/// Control records carry (version, type) as key; type 0 is an abort marker.
+/// The key of a control record has version and type; type 0 is an abort marker.
 const ABORT_MARKER: [u8; 2] = [0, 0];
 
-/// A place between two batches, and which transactions are being aborted there. Used with one chunk only.
+/// A position between two batches, and the aborted transactions open there. Used with one chunk only.
 #[derive(Debug, Default)]
 pub struct Cursor {
-    /// Byte of the chunk where the next batch begins.
+    /// Byte of the chunk at which the next batch begins.
     at: usize,
-    /// Entries of the chunk's aborted transactions that have begun.
+    /// Number of the chunk's aborted transactions that have begun.
     begun: usize,
-    /// Producers in an aborted transaction whose marker has not come.
+    /// Producers in an aborted transaction whose marker has not been read.
     aborting: Vec<i64>,
 }
 
 impl Cursor {
-    /// The next batch with records for a consumer, which stays the next one until it is passed. `scratch` is for
-    /// decompressing.
+    /// Find the next batch with records for a consumer. It stays the next one until [`Cursor::pass`]. `scratch` is memory
+    /// for decompression.
     pub fn find<'c>(
         &mut self,
         chunk: &'c Chunk,
@@ -51,12 +51,12 @@ impl Cursor {
         Ok(None)
     }
 
-    /// Go behind the batch that was found.
+    /// Advance past the batch that was found.
     pub fn pass(&mut self, header: &BatchHeader) {
         self.at += header.size();
     }
 
-    /// Bytes of the chunk from the next batch on.
+    /// Bytes of the chunk after the position.
     pub fn left(&self, chunk: &Chunk) -> usize {
         chunk.bytes().len() - self.at
     }

@@ -1,7 +1,7 @@
-//! What a fetcher's caller and its I/O thread share: which partitions are read from where, and what has arrived.
+//! The state shared by a fetcher's caller and its I/O thread: the partitions to read, their positions, and received chunks.
 //!
-//! Every change of one partition (added, moved, paused) gives it a new mark. What was asked for under an older mark is
-//! thrown away when it arrives, so a change of one partition costs nothing that was read of the others.
+//! Every change of one partition (added, moved, paused) gives it a new mark. Data requested under an older mark is dropped
+//! on arrival, so a change of one partition drops no data of the others.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::chunk::Chunk;
 use crate::error::ClientError;
 use pybroker_record::LeaderEpoch;
 
-/// Where reading of a partition starts.
+/// The position at which reading of a partition starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// At this offset.
@@ -21,29 +21,29 @@ pub enum Start {
     Time(i64),
 }
 
-/// A partition and where to read it from.
+/// A partition and its start position.
 #[derive(Debug, Clone)]
 pub struct Assignment {
     pub topic: Arc<str>,
     /// The partition.
     pub index: i32,
-    /// Where to begin.
+    /// The start position.
     pub start: Start,
 }
 
-/// Distinguishes one change of a partition from the next; never used twice.
+/// Number of a change of a partition; never used twice.
 pub type Mark = u64;
 
-/// A partition as the I/O thread gets it.
+/// A partition, as the I/O thread gets it.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     pub topic: Arc<str>,
     pub index: i32,
     pub start: Start,
     pub mark: Mark,
-    /// Nothing is read of it, but its beginning is found.
+    /// No records are read, but the start offset is looked up.
     pub paused: bool,
-    /// Leader epoch of the record before the start; -1 where it is not known.
+    /// Leader epoch of the record before the start; -1 if unknown.
     pub epoch: LeaderEpoch,
 }
 
@@ -52,16 +52,16 @@ struct Place {
     start: Start,
     mark: Mark,
     paused: bool,
-    /// Leader epoch of the last batch that was handed out since reading began there; -1 without one.
+    /// Leader epoch of the last batch returned since reading began there; -1 without one.
     epoch: i32,
-    /// Records between the last batch that was handed out and the high watermark of its response.
+    /// Records between the last batch returned and the high watermark of its response.
     behind: u64,
 }
 
 #[derive(Debug)]
 struct Item {
     mark: Mark,
-    /// Which response it came in.
+    /// The number of its response.
     response: u64,
     outcome: Result<Chunk, ClientError>,
 }
@@ -69,21 +69,21 @@ struct Item {
 /// A partition: its topic and its index.
 pub type Key = (Arc<str>, i32);
 
-/// The shared state; its owner guards it with a lock.
+/// The shared state; its owner has it under a lock.
 #[derive(Debug, Default)]
 pub struct Inbox {
     items: VecDeque<Item>,
-    /// By response, how many of its chunks wait.
+    /// By response, the number of its chunks that wait.
     responses: FxHashMap<u64, usize>,
     last_response: u64,
     last_mark: Mark,
     places: FxHashMap<Key, Place>,
-    /// Whether the I/O thread has not looked since the last change.
+    /// Whether there is a change that the I/O thread has not taken.
     changed: bool,
 }
 
 impl Inbox {
-    /// Read these partitions too, or from another position when they are read already.
+    /// Add partitions, or move those that are already read to another position.
     pub fn add(&mut self, assignment: Vec<Assignment>) {
         for Assignment { topic, index, start } in assignment {
             let mark = self.next_mark();
@@ -95,7 +95,7 @@ impl Inbox {
         }
     }
 
-    /// Read these partitions no longer.
+    /// Stop reading these partitions.
     pub fn remove(&mut self, partitions: &[Key]) {
         for key in partitions {
             if let Some(old) = self.places.remove(key) {
@@ -105,7 +105,7 @@ impl Inbox {
         }
     }
 
-    /// Read nothing any more.
+    /// Stop reading all partitions.
     pub fn clear(&mut self) {
         self.places.clear();
         self.items.clear();
@@ -113,7 +113,7 @@ impl Inbox {
         self.changed = true;
     }
 
-    /// Read one partition from another position; false when it is not read at all.
+    /// Move one partition to another position; false if it is not read.
     pub fn seek(&mut self, key: &Key, start: Start) -> bool {
         let mark = self.next_mark();
         let Some(place) = self.places.get_mut(key) else { return false };
@@ -122,13 +122,13 @@ impl Inbox {
         let old = std::mem::replace(&mut place.mark, mark);
         match start {
             Start::Offset(_) => self.forget_data(old, mark),
-            // A beginning that is looked up is one of the new leader's log.
+            // A start that is looked up is an offset in the new leader's log.
             Start::Time(_) => self.forget(old),
         }
         true
     }
 
-    /// Read a chunk's partition from an offset within the chunk, if it was the last that was handed out of it.
+    /// Move a chunk's partition to an offset within the chunk, if the chunk is the last one returned of the partition.
     pub fn seek_within(&mut self, chunk: &Chunk, to: i64) {
         let key = (Arc::clone(&chunk.topic), chunk.index);
         if self.position(&key) == Some(Start::Offset(chunk.next_offset)) {
@@ -136,7 +136,7 @@ impl Inbox {
         }
     }
 
-    /// Stop handing out a partition, or go on; false when it is not read at all. What waits is asked for again later.
+    /// Pause or resume a partition; false if it is not read. Waiting chunks are dropped and fetched again later.
     pub fn pause(&mut self, key: &Key, paused: bool) -> bool {
         let mark = self.next_mark();
         let Some(place) = self.places.get_mut(key) else { return false };
@@ -148,17 +148,17 @@ impl Inbox {
         true
     }
 
-    /// Where the caller has read a partition to.
+    /// The caller's position in a partition.
     pub fn position(&self, key: &Key) -> Option<Start> {
         self.places.get(key).map(|place| place.start)
     }
 
-    /// Leader epoch of the last batch before the caller's position; -1 where it has read none, or is not known.
+    /// Leader epoch of the last batch before the caller's position; -1 if it has read none, or the epoch is unknown.
     pub fn epoch(&self, key: &Key) -> i32 {
         self.places.get(key).map_or(-1, |place| place.epoch)
     }
 
-    /// Where the caller has read every partition to.
+    /// The caller's position in every partition.
     pub fn positions(&self) -> Vec<Assignment> {
         let places = self.places.iter();
         places
@@ -166,7 +166,7 @@ impl Inbox {
             .collect()
     }
 
-    /// What the I/O thread has to read from now on, when that has changed.
+    /// The partitions to read, for the I/O thread; `None` without a change since the last call.
     pub fn take_change(&mut self) -> Option<Vec<Wanted>> {
         if !std::mem::take(&mut self.changed) {
             return None;
@@ -180,17 +180,17 @@ impl Inbox {
         Some(wanted)
     }
 
-    /// Whether the I/O thread has something to look at.
+    /// Whether there is a change for the I/O thread.
     pub fn has_changed(&self) -> bool {
         self.changed
     }
 
-    /// Responses of which something waits.
+    /// The number of responses with waiting chunks.
     pub fn waiting_responses(&self) -> usize {
         self.responses.len()
     }
 
-    /// Put the chunks of one response in, without those whose partition has changed since; whether any was left.
+    /// Add the chunks of one response, without those of partitions changed since the request; returns whether one was added.
     pub fn deliver(&mut self, chunks: Vec<(Mark, Chunk)>) -> bool {
         self.last_response += 1;
         let (response, before) = (self.last_response, self.items.len());
@@ -206,7 +206,7 @@ impl Inbox {
         count > 0
     }
 
-    /// Put a failure in, unless the partition that met it has changed since.
+    /// Add an error of a partition, unless the partition has changed since the request.
     pub fn deliver_error(&mut self, mark: Mark, error: ClientError) -> bool {
         let current = self.places.values().any(|place| place.mark == mark);
         if current {
@@ -215,7 +215,7 @@ impl Inbox {
         current
     }
 
-    /// A look-up has found where a partition begins.
+    /// Set the start offset of a partition, after its look-up.
     pub fn found(&mut self, key: &Key, mark: Mark, offset: i64) {
         if self.items.iter().any(|item| item.mark == mark) {
             return; // What waits lies before it, and is read first.
@@ -225,7 +225,7 @@ impl Inbox {
         }
     }
 
-    /// The next thing that arrived; the position follows it.
+    /// Remove the next chunk or error; moves the partition's position past the chunk.
     pub fn next(&mut self) -> Option<Result<Chunk, ClientError>> {
         let item = self.items.pop_front()?;
         self.count_down(item.response);
@@ -239,17 +239,17 @@ impl Inbox {
         Some(item.outcome)
     }
 
-    /// By partition, how many records it is behind, as far as its last response says.
+    /// By partition, the lag in records, as of its last response.
     pub fn behind(&self) -> Vec<(Key, u64)> {
         self.places.iter().map(|(key, place)| (key.clone(), place.behind)).collect()
     }
 
-    /// The most records that a partition is behind, as far as its last response says.
+    /// The largest lag of a partition in records, as of its last response.
     pub fn most_behind(&self) -> u64 {
         self.places.values().map(|place| place.behind).max().unwrap_or(0)
     }
 
-    /// Whether nothing waits.
+    /// Whether no chunk or error waits.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -271,7 +271,7 @@ impl Inbox {
         }
     }
 
-    /// Forget what arrived under a mark that another one follows, but for this: a leader is new only once.
+    /// Drop the data of an old mark. A [`ClientError::NewLeader`] is kept under the new mark: a new leader is reported once.
     fn forget_data(&mut self, old: Mark, mark: Mark) {
         let is_lasting =
             |item: &&mut Item| item.mark == old && matches!(item.outcome, Err(ClientError::NewLeader { .. }));

@@ -1,5 +1,4 @@
-//! The fetcher's face: assigned partitions in, whole received responses out. Its I/O thread is the
-//! [`reader`].
+//! The fetcher's interface: assigned partitions in, whole received responses out. Its I/O thread is the [`reader`].
 
 mod answers;
 pub mod chunk;
@@ -36,13 +35,13 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// Start the I/O thread; nothing is read before `assign`.
+    /// Start the I/O thread; it reads nothing before `assign`.
     pub fn new(config: FetcherConfig) -> Result<Self, ClientError> {
         config.connection.check()?;
         let failed =
             |e: std::io::Error| ClientError::Disconnected { server: "local".to_owned(), detail: e.to_string() };
         let waker = Arc::new(Waker::new().map_err(failed)?);
-        // One response is being received, one is being read, the others wait.
+        // One response is being received, one is being read by the caller, the others wait.
         let pool = Arc::new(BufferPool::new(config.queued_responses + 2));
         let (window, samples) = (config.connection.metrics_sample_window, config.connection.metrics_num_samples);
         let counters = Arc::new(Counters::new(window, samples));
@@ -63,7 +62,7 @@ impl Fetcher {
         Ok(Self { shared, thread: Mutex::new(Some(thread.map_err(failed)?)) })
     }
 
-    /// Read these partitions from now on, and no others.
+    /// Read these partitions, and no others.
     pub fn assign(&self, assignment: Vec<Assignment>) {
         self.change(|inbox| {
             inbox.clear();
@@ -71,50 +70,50 @@ impl Fetcher {
         });
     }
 
-    /// Read these partitions too.
+    /// Add partitions.
     pub fn add(&self, assignment: Vec<Assignment>) {
         self.change(|inbox| inbox.add(assignment));
     }
 
-    /// Read these partitions no longer.
+    /// Stop reading these partitions.
     pub fn remove(&self, partitions: &[(Arc<str>, i32)]) {
         self.change(|inbox| inbox.remove(partitions));
     }
 
-    /// Read one assigned partition from another position; false when it is not assigned.
+    /// Move one assigned partition to another position; false if it is not assigned.
     pub fn seek(&self, topic: &str, index: i32, start: Start) -> bool {
         self.change(|inbox| inbox.seek(&(topic.into(), index), start))
     }
 
-    /// Go back to the batch of a chunk that cannot be read, so that what lies behind it is not passed over. Nothing happens
-    /// where the caller has sought another position meanwhile.
+    /// Move back to the invalid batch of a chunk, so that the records behind the batch are not skipped. Does nothing if the
+    /// caller has moved the partition meanwhile.
     pub fn seek_to_corrupt_batch(&self, chunk: &Chunk, damage: &ClientError) {
         if let ClientError::CorruptBatch { offset, .. } = damage {
             self.change(|inbox| inbox.seek_within(chunk, chunk.position.max(*offset)));
         }
     }
 
-    /// Hand out one assigned partition no longer, or again; false when it is not assigned.
+    /// Pause or resume one assigned partition; false if it is not assigned.
     pub fn pause(&self, topic: &str, index: i32, paused: bool) -> bool {
         self.change(|inbox| inbox.pause(&(topic.into(), index), paused))
     }
 
-    /// Where the caller has read one partition to; `None` when it is not assigned.
+    /// The caller's position in one partition; `None` if it is not assigned.
     pub fn position(&self, topic: &str, index: i32) -> Option<Start> {
         self.shared.inbox.lock().position(&(topic.into(), index))
     }
 
-    /// Leader epoch of the last batch before the caller's position; -1 where nothing was read up to it, or not known.
+    /// Leader epoch of the last batch before the caller's position; -1 if nothing was read, or the epoch is unknown.
     pub fn epoch(&self, topic: &str, index: i32) -> i32 {
         self.shared.inbox.lock().epoch(&(topic.into(), index))
     }
 
-    /// Where the caller has read to, by partition.
+    /// The caller's positions, by partition.
     pub fn positions(&self) -> Vec<Assignment> {
         self.shared.inbox.lock().positions()
     }
 
-    /// By partition, how many records lie between what was handed out and the end that its last response named.
+    /// By partition, the number of records between the last batch returned and the end that its response contained.
     pub fn lags(&self) -> Vec<((Arc<str>, i32), u64)> {
         self.shared.inbox.lock().behind()
     }
@@ -125,7 +124,7 @@ impl Fetcher {
         outcome
     }
 
-    /// The next received batches of one partition; `None` when nothing came in time.
+    /// The next received batches of one partition; `None` if none arrived within the timeout.
     pub fn next(&self, timeout: Duration) -> Result<Option<Chunk>, ClientError> {
         let deadline = Instant::now() + timeout;
         let mut inbox = self.shared.inbox.lock();
@@ -150,17 +149,17 @@ impl Fetcher {
         }
     }
 
-    /// So many records of a chunk were handed out.
+    /// Count records of a chunk that the caller has consumed.
     pub fn consumed(&self, records: usize) {
         self.shared.counters.add(Total::Records, records as u64);
     }
 
-    /// A descriptor that is readable when `next` may have something; `clear_signal` before asking.
+    /// A descriptor that is readable when `next` may have batches; call `clear_signal` before `next`.
     pub fn arrived_descriptor(&self) -> std::io::Result<std::os::fd::RawFd> {
         self.shared.signal.descriptor()
     }
 
-    /// What arrived is about to be taken.
+    /// Clear the signal, before the caller reads what has arrived.
     pub fn clear_signal(&self) {
         self.shared.signal.clear();
     }
@@ -171,7 +170,7 @@ impl Fetcher {
         self.shared.closed.store(true, Ordering::Release);
         self.shared.arrived.notify_all();
         self.shared.waker.wake();
-        // A panic in the thread was already reported by the panic hook.
+        // The panic hook has reported a panic in the thread.
         let _ = thread.join();
     }
 }

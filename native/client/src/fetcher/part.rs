@@ -1,4 +1,4 @@
-//! One assigned partition, as the fetcher's I/O thread has it: where reading stands, whom it is read from, what it waits for.
+//! One assigned partition in the fetcher's I/O thread: its position, the node to read from, and its back-off.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,17 +9,17 @@ use pybroker_record::LeaderEpoch;
 use pybroker_wire::fetch::DivergingEpoch;
 use pybroker_wire::{TopicId, TopicRef};
 
-/// An epoch that none follows: what waits because of it waits for its whole time.
+/// An epoch that no leader exceeds: a back-off with it is not shortened by a new leader.
 const NO_LATER: LeaderEpoch = LeaderEpoch(i32::MAX);
 
-/// Where another replica than the leader's is read, as the leader said (KIP-392).
+/// A replica to read from in place of the leader, as the leader requested (KIP-392).
 #[derive(Debug, Clone, Copy)]
 struct Preferred {
     node: NodeId,
     until: Instant,
 }
 
-/// What is known of a partition whatever is read of it.
+/// The state of a partition that is independent of the position.
 #[derive(Debug, Clone, Copy)]
 pub struct Kept {
     leader_epoch: LeaderEpoch,
@@ -27,11 +27,11 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Of a partition that was not read before.
+    /// The state of a partition that was not read before.
     pub const NOTHING: Self = Self { leader_epoch: LeaderEpoch(-1), preferred: None };
 }
 
-/// See the module.
+/// One assigned partition.
 #[derive(Debug)]
 pub struct Part {
     pub topic: Arc<str>,
@@ -39,26 +39,26 @@ pub struct Part {
     pub start: Start,
     pub mark: Mark,
     pub paused: bool,
-    /// A request that concerns it is under way.
+    /// Whether a request with this partition is in flight.
     pub busy: bool,
     hold_until: Option<Instant>,
-    /// Epoch of the leader whose answer it waits after; one of a later epoch is asked at once.
+    /// Epoch of the leader that the back-off applies to; a leader of a later epoch gets a request at once.
     held_for: LeaderEpoch,
-    /// Epoch of the leader that was known at the last request.
+    /// Epoch of the leader known at the last request.
     pub asked_epoch: LeaderEpoch,
-    /// Requests in a row that failed.
+    /// Consecutive failed requests.
     pub failures: u32,
-    /// Epoch of the leader that it was read from last; -1 before that.
+    /// Epoch of the leader that it was last read from; -1 before that.
     pub leader_epoch: LeaderEpoch,
-    /// Leader epoch of the record before the position; -1 where it is not known.
+    /// Leader epoch of the record before the position; -1 if unknown.
     pub last_epoch: LeaderEpoch,
-    /// As the last Fetch named its topic.
+    /// The topic's name or id in the last Fetch.
     named: TopicRef,
     preferred: Option<Preferred>,
 }
 
 impl Part {
-    /// Nothing was asked of it yet. `kept` is from the partition where it was read under another mark.
+    /// A partition without requests so far. `kept` is the state under its previous mark.
     pub fn new(wanted: Wanted, kept: Kept) -> Self {
         let Wanted { topic, index, start, mark, paused, epoch } = wanted;
         Self {
@@ -79,52 +79,52 @@ impl Part {
         }
     }
 
-    /// What a change of the position, or a pause, does not change. A seek leaves the preferred replica in its place, as
-    /// Kafka's consumer does: where that lacks the offset, it says so, and the leader is asked.
+    /// The state that a seek or a pause keeps. A seek keeps the preferred replica, as Kafka's consumer does: if that replica
+    /// lacks the offset, it returns an error, and the fetcher reads from the leader.
     pub const fn kept(&self) -> Kept {
         Kept { leader_epoch: self.leader_epoch, preferred: self.preferred }
     }
 
-    /// Whether a leader of this epoch has come since the last Fetch; from now on it is known.
+    /// Whether this leader epoch is later than that of the last Fetch; records the epoch.
     pub fn leads_anew(&mut self, epoch: LeaderEpoch) -> bool {
         let known = self.leader_epoch;
         self.leader_epoch = known.max(epoch);
         known.0 >= 0 && epoch > known
     }
 
-    /// Ask nothing before that moment, also where another leader comes.
+    /// Send no request before the given time, even to a new leader.
     pub fn rest_until(&mut self, until: Instant) {
         (self.hold_until, self.held_for) = (Some(until), NO_LATER);
     }
 
-    /// Ask nothing of the leader that was asked last before that moment.
+    /// Send no request before the given time to the leader of the last request.
     pub fn hold(&mut self, until: Instant) {
         (self.hold_until, self.held_for) = (Some(until), self.asked_epoch);
     }
 
-    /// Until when nothing is asked, where that is to come.
+    /// The end of the back-off, if it is in the future.
     pub fn held(&self, leader: Option<Leader>, now: Instant) -> Option<Instant> {
         let is_another = leader.is_some_and(|leader| leader.epoch > self.held_for);
         self.hold_until.filter(|hold| *hold > now && !is_another)
     }
 
-    /// The node to read from: the preferred replica for its time and as long as it is known, else the leader.
+    /// The node to read from: the preferred replica until it expires and as long as the node is known, else the leader.
     pub fn source(&mut self, leader: Leader, cluster: &Cluster, now: Instant) -> NodeId {
         self.preferred = self.preferred.filter(|it| it.until > now && cluster.servers.contains_key(&it.node));
         self.preferred.map_or(leader.node, |preferred| preferred.node)
     }
 
-    /// Read from this node for so long.
+    /// Read from this node until the given time.
     pub fn prefer(&mut self, node: NodeId, until: Instant) {
         self.preferred = Some(Preferred { node, until });
     }
 
-    /// Read from the leader again; whether another replica was read from.
+    /// Read from the leader again; returns whether there was a preferred replica.
     pub fn leave_preferred(&mut self) -> bool {
         self.preferred.take().is_some()
     }
 
-    /// Name the topic for the next Fetch. What was read of another topic of this name says nothing of this one.
+    /// Set the topic's name or id for the next Fetch. The last epoch of another topic with this name does not apply.
     pub fn name(&mut self, id: Option<TopicId>) -> TopicRef {
         let named = id.map_or_else(|| TopicRef::Name(Arc::clone(&self.topic)), TopicRef::Id);
         if matches!((&self.named, &named), (TopicRef::Id(before), TopicRef::Id(now)) if before != now) {
@@ -134,12 +134,12 @@ impl Part {
         named
     }
 
-    /// Whether a response means this partition.
+    /// Whether a response contains this partition.
     pub fn is_meant(&self, topic: &TopicRef, index: i32) -> bool {
         self.index == index && (self.named == *topic || topic.is_named(&self.topic))
     }
 
-    /// Read on where the logs part. The position does not change where it lies before that.
+    /// Continue where the logs diverge, unless the position is before that.
     pub fn take_divergence(&mut self, parts: DivergingEpoch) {
         if let Start::Offset(position) = self.start {
             self.start = Start::Offset(position.min(parts.end_offset));
@@ -148,7 +148,7 @@ impl Part {
     }
 }
 
-/// The rest of those that met an error which asking again does not end.
+/// The back-off after an error that a retry does not resolve.
 pub const ERROR_REST: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The fetcher's I/O thread: finds where partitions begin, keeps one Fetch under way at each leader, and asks for the next
-//! records before the last ones are read.
+//! The fetcher's I/O thread: looks up start offsets, keeps one Fetch in flight to each leader, and requests the next records
+//! before the caller has read the last ones.
 //!
-//! Reads batch headers only, to know where the next Fetch starts; records are the caller's business.
+//! Reads batch headers only, to find the offset of the next Fetch; the caller reads the records.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use pybroker_wire::frame::RESPONSE_BODY;
 use pybroker_wire::list_offsets::{self, AskedOffset};
 use pybroker_wire::{ErrorCode, TopicRef};
 
-/// The longest sleep; anything that happens wakes the thread earlier.
+/// The longest sleep; every event wakes the thread earlier.
 const IDLE: Duration = Duration::from_secs(1);
 /// Time a Fetch may take beyond `fetch.max.wait.ms`.
 const FETCH_GRACE: Duration = Duration::from_secs(30);
@@ -40,9 +40,9 @@ pub struct Reader {
     pub(super) shared: Arc<FetcherState>,
     pub(super) network: Network<Token>,
     pub(super) parts: Vec<Part>,
-    /// Where a partition stands in `parts`.
+    /// The index of a partition in `parts`.
     places: FxHashMap<Mark, usize>,
-    /// Which partition stands first in the next Fetch: large responses must not starve the last ones.
+    /// The partition that is first in the next Fetch: large responses must not starve the last ones.
     turn: usize,
 }
 
@@ -74,11 +74,11 @@ impl Reader {
         }
     }
 
-    /// Read what is wanted now. Partitions that did not change keep their state, and the request that is under way.
+    /// Apply a change of the partitions. Unchanged partitions keep their state, and their request in flight.
     fn take_change(&mut self) {
         let Some(wanted) = self.shared.inbox.lock().take_change() else { return };
         self.network.cluster.want_only(wanted.iter().map(|w| &*w.topic));
-        // A partition that is paused or moved meets a new leader as the others do, and is read where they are.
+        // A paused or moved partition keeps its leader epoch and preferred replica.
         let kept_of = |part: &Part| ((Arc::clone(&part.topic), part.index), part.kept());
         let kept: FxHashMap<(Arc<str>, i32), Kept> = self.parts.iter().map(kept_of).collect();
         let mut old: FxHashMap<Mark, Part> = self.parts.drain(..).map(|part| (part.mark, part)).collect();
@@ -90,11 +90,11 @@ impl Reader {
         self.places = self.parts.iter().enumerate().map(|(place, part)| (part.mark, place)).collect();
     }
 
-    /// Send what can be sent; returns when there is something to look at again.
+    /// Send the requests that are due; returns when the next check is due.
     fn ask(&mut self, now: Instant) -> Instant {
         let mut wake_at = now + IDLE;
         let room = self.shared.has_room();
-        // Offsets come before records: a node that is asked for records again and again answers one request at a time.
+        // ListOffsets is sent before Fetch: a broker handles one request of a connection at a time.
         let mut by_node: BTreeMap<(bool, NodeId), Vec<usize>> = BTreeMap::new();
         let (count, turn) = (self.parts.len(), self.turn);
         for index in (0..count).map(|i| (i + turn) % count) {
@@ -111,7 +111,7 @@ impl Reader {
             match leader {
                 Some(leader) if fetch && self.shared.config.stops_at_new_leader && part.leads_anew(leader.epoch) => {
                     let (topic, partition, epoch) = (part.topic.to_string(), part.index, leader.epoch.0);
-                    // Nothing is asked for it any more until the caller has it read from somewhere.
+                    // No request is sent for it until the caller sets a position.
                     part.busy = true;
                     self.shared.deliver_error(part.mark, ClientError::NewLeader { topic, partition, epoch });
                 }
@@ -149,7 +149,7 @@ impl Reader {
         };
         let by_id = names_by_id(target.version);
         self.turn = self.turn.wrapping_add(1);
-        // Partitions of a topic stand together; which topic and partition comes first changes from turn to turn.
+        // Partitions of a topic are adjacent; the first topic and partition change from request to request.
         let first = parts[0];
         parts.sort_by_key(|i| {
             (self.parts[*i].topic != self.parts[first].topic, Arc::clone(&self.parts[*i].topic), *i < first, *i)
@@ -182,7 +182,7 @@ impl Reader {
         parts.iter().map(|i| self.parts[*i].mark).collect()
     }
 
-    /// The version to ask a node in: the newest, where the ids of all topics are known, by which those name them.
+    /// The version of a Fetch to a node: the newest if the ids of all its topics are known, else the last one with names.
     fn fetch_target(&self, node: NodeId, parts: &[usize]) -> Result<Target, ClientError> {
         let has_id = |index: &usize| self.network.cluster.topic_id(&self.parts[*index].topic).is_some();
         self.network.target(node, if parts.iter().all(has_id) { FETCH } else { FETCH_BY_NAME })
@@ -194,8 +194,8 @@ impl Reader {
         let leader = self.network.cluster.leader(&part.topic, part.index)?;
         part.asked_epoch = leader.epoch;
         let topic = part.name(self.network.cluster.topic_id(&part.topic).filter(|_| by_id));
-        // A caller that looks positions up at a new leader has no use for the broker's doing so, and a follower may not have
-        // yet what the leader gave out.
+        // The broker does not compare epochs for a caller that checks positions at a new leader itself. Nor does a follower,
+        // which may lack records that the leader has returned.
         let is_compared = !self.shared.config.stops_at_new_leader && leader.node == node;
         Some(FetchPartition {
             topic,
@@ -269,7 +269,7 @@ impl Reader {
         }
     }
 
-    /// A silent broker is not waited for where another one leads a partition that it was asked for.
+    /// Close the connection to a silent broker if a partition of its requests has another leader.
     fn leave_silent(&mut self, now: Instant) {
         let moved = |node: NodeId, mark: &Mark| {
             let part = self.places.get(mark).map(|place| &self.parts[*place]);
@@ -289,7 +289,7 @@ impl Reader {
         events.into_iter().for_each(|event| self.step(event, now));
     }
 
-    /// The partitions that a request was for, without those that changed since; it is no longer under way.
+    /// Return the partitions of a completed request, without those that have changed since.
     fn answered(&mut self, marks: &[Mark]) -> Vec<usize> {
         let places: Vec<usize> = marks.iter().filter_map(|mark| self.places.get(mark).copied()).collect();
         places.iter().for_each(|i| self.parts[*i].busy = false);

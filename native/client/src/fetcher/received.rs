@@ -1,7 +1,7 @@
-//! The records of a chunk, found once and handed out some at a time.
+//! The records of a chunk, parsed once and returned in parts.
 //!
-//! Owns where each record lies: those of uncompressed batches in the receive buffer, others in a copy of their own. Making
-//! objects of records only when a program asks for them keeps those that wait small, and out of a garbage collector.
+//! Owns the position of each record: in the receive buffer for uncompressed batches, else in a copy. Objects are created
+//! only for the records that a program reads: the waiting ones stay small, and out of a garbage collector.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use super::chunk::{Chunk, FetchedRecord};
 use crate::error::ClientError;
 use pybroker_record::{LeaderEpoch, Record, TimestampType};
 
-/// Records of one partition that a consumer may see, and which of them is the next.
+/// The records of one partition that a consumer may see, and the index of the next one.
 #[derive(Debug)]
 pub struct Received {
     chunk: Chunk,
-    /// Keys, values and headers that do not lie in the chunk.
+    /// Keys, values and headers that are not in the chunk.
     copied: Vec<u8>,
     records: Vec<Place>,
     next: usize,
 }
 
-/// Where a record lies.
+/// The position of a record's parts.
 #[derive(Debug)]
 struct Place {
     offset: i64,
@@ -35,14 +35,14 @@ struct Place {
 }
 
 impl Received {
-    /// Find every record of a chunk, up to the first batch that cannot be read: why not comes with them. `scratch` is kept
-    /// between chunks to hold decompressed records.
+    /// Parse every record of a chunk up to the first invalid batch, whose error is returned with them. `scratch` keeps the
+    /// memory for decompression between chunks.
     pub fn read(chunk: Chunk, scratch: &mut Vec<u8>) -> (Self, Option<ClientError>) {
         let (mut copied, mut records) = (Vec::new(), Vec::new());
         let read = chunk.for_each(scratch, |fetched| records.push(Place::of(&chunk, &mut copied, &fetched)));
         let damage = read.err();
         if let Some(ClientError::CorruptBatch { offset, .. }) = damage {
-            // Also those before the damage within its batch: the batch is met again as a whole.
+            // Records before the damage in its batch are dropped too: the batch is read again as a whole.
             records.retain(|place: &Place| place.offset < offset);
         }
         (Self { chunk, copied, records, next: 0 }, damage)
@@ -63,24 +63,24 @@ impl Received {
         self.chunk.index
     }
 
-    /// How many records were not handed out.
+    /// The number of records that were not returned yet.
     pub fn left(&self) -> usize {
         self.records.len() - self.next
     }
 
-    /// Offset of the next record, if one is left.
+    /// Offset of the next record; `None` after the last.
     pub fn next_offset(&self) -> Option<i64> {
         self.records.get(self.next).map(|place| place.offset)
     }
 
-    /// Hand out up to so many records.
+    /// Return at most `most` records.
     pub fn take(&mut self, most: usize) -> impl ExactSizeIterator<Item = FetchedRecord<'_>> {
         let first = self.next;
         self.next += most.min(self.left());
         self.records[first..self.next].iter().map(|place| place.fetched(&self.chunk, &self.copied))
     }
 
-    /// Have the last of those that were handed out be the next again.
+    /// Return the last `count` records again.
     pub fn put_back(&mut self, count: usize) {
         self.next = self.next.saturating_sub(count);
     }
@@ -90,7 +90,7 @@ impl Place {
     fn of(chunk: &Chunk, copied: &mut Vec<u8>, fetched: &FetchedRecord<'_>) -> Self {
         let Record { key, value, headers, header_count, .. } = fetched.record;
         let bytes = chunk.bytes().as_ptr_range();
-        // The parts of a record lie side by side, in one buffer or in the other.
+        // The parts of a record are adjacent, in one buffer or in the other.
         let is_copied = [key, value, Some(headers)]
             .into_iter()
             .flatten()

@@ -1,11 +1,11 @@
-//! The APIs that this client speaks, and in which versions: those that Kafka 4 serves by topic name.
+//! The APIs that this client uses, with their versions: those of Kafka 4 by topic name.
 //!
-//! Everything else that a client asks goes through `pybroker.protocol`.
+//! All other requests of a client are sent by `pybroker.protocol`.
 
 use pybroker_wire::ApiKey;
 use pybroker_wire::api_versions::ServedVersions;
 
-/// One API as this client speaks it.
+/// One API, as this client uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Api {
     pub key: ApiKey,
@@ -14,26 +14,26 @@ pub struct Api {
     pub max: i16,
 }
 
-/// Version 13 names topics by id (KIP-516), which a producer that was given a name gains nothing from.
+/// Version 13 has topic ids (KIP-516): no gain for a producer that gets names.
 pub const PRODUCE: Api = Api { key: ApiKey::PRODUCE, name: "Produce", min: 3, max: 12 };
 /// Produce to partitions that were added to the transaction before.
 pub const PRODUCE_TO_ADDED: Api = Api { max: 11, ..PRODUCE };
 /// Produce that adds its partitions to the transaction (KIP-890).
 pub const PRODUCE_THAT_ADDS: Api = Api { min: 12, ..PRODUCE };
-/// From version 13 on topics are named by id, from 16 on errors come with the leaders' endpoints (KIP-951).
+/// From version 13 on requests have topic ids; from 16 on errors come with the leaders' endpoints (KIP-951).
 pub const FETCH: Api = Api { key: ApiKey::FETCH, name: "Fetch", min: 4, max: 18 };
-/// Fetch of topics whose ids are not known.
+/// Fetch of topics whose ids are unknown.
 pub const FETCH_BY_NAME: Api = Api { max: 12, ..FETCH };
 pub const LIST_OFFSETS: Api = Api { key: ApiKey::LIST_OFFSETS, name: "ListOffsets", min: 1, max: 7 };
 pub const METADATA: Api = Api { key: ApiKey::METADATA, name: "Metadata", min: 1, max: 13 };
 pub const API_VERSIONS: Api = Api { key: ApiKey::API_VERSIONS, name: "ApiVersions", min: 0, max: 3 };
-/// Version 0 is followed by tokens without frames.
+/// After version 0, tokens follow without frames.
 pub const SASL_HANDSHAKE: Api = Api { key: ApiKey::SASL_HANDSHAKE, name: "SaslHandshake", min: 1, max: 1 };
 pub const SASL_AUTHENTICATE: Api = Api { key: ApiKey::SASL_AUTHENTICATE, name: "SaslAuthenticate", min: 0, max: 2 };
 pub const INIT_PRODUCER_ID: Api = Api { key: ApiKey::INIT_PRODUCER_ID, name: "InitProducerId", min: 0, max: 4 };
 
 impl Api {
-    /// The highest version that both sides speak, or the broker's range (-1, -1 when it lacks the API).
+    /// The highest version that both sides support, or the broker's range (-1, -1 if the broker lacks the API).
     pub fn choose(&self, served: &[ServedVersions]) -> Result<i16, (i16, i16)> {
         let theirs = served.iter().find(|it| it.api_key == self.key).ok_or((-1, -1))?;
         let version = self.max.min(theirs.max);

@@ -1,17 +1,17 @@
-//! The question for metadata: what is under way, since when, and what rests. Changed by the network alone.
+//! The state of the Metadata request: its node, its start, and its back-off. Changed by the network only.
 
 use std::time::Instant;
 
 use super::cluster::NodeId;
 
-/// See the module.
+/// The state of the Metadata request.
 #[derive(Debug, Default)]
 pub struct Asking {
-    /// The node that was asked last and has not answered, and when it was asked.
+    /// The node of the request in flight, and when the request was sent.
     pub asked: Option<(NodeId, Instant)>,
-    /// Metadata is not asked for again before this moment.
+    /// No Metadata request is sent before this time.
     pub rest: Option<Instant>,
-    /// Since when it is wanted and was not answered.
+    /// Since when metadata is needed without a response.
     pub wanted_since: Option<Instant>,
     /// When a silent node last made the metadata stale.
     pub suspected: Option<Instant>,

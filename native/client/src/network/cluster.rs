@@ -1,8 +1,8 @@
-//! What the client knows of the cluster: brokers, and who leads which partition.
+//! The client's view of the cluster: brokers, and the leaders of partitions.
 //!
-//! Changed by Metadata responses, and by the leaders that Produce and Fetch responses name with errors that say "not here"
-//! (KIP-951). Of two leaders of a partition the one of the later epoch holds, whichever answer came last: a broker that is
-//! behind in its metadata names the earlier one.
+//! Updated by Metadata responses, and by the leaders in Produce and Fetch responses with errors such as
+//! NOT_LEADER_OR_FOLLOWER (KIP-951). Of two leaders of a partition the one with the later epoch is kept, whichever response
+//! is newer: a broker with stale metadata returns the earlier one.
 
 use std::time::Instant;
 
@@ -12,48 +12,48 @@ use pybroker_record::LeaderEpoch;
 use pybroker_wire::metadata::{MetadataResponse, PartitionMetadata};
 use pybroker_wire::{BrokerEndpoint, ErrorCode, LeaderAndEpoch, TopicId, ZERO_TOPIC_ID};
 
-/// A broker's id; bootstrap servers have ids below zero until it is known which brokers they are.
+/// A broker's id; bootstrap servers have negative ids until their broker ids are known.
 pub type NodeId = i32;
 
-/// Who leads one partition.
+/// The leader of one partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leader {
     pub node: NodeId,
     pub epoch: LeaderEpoch,
 }
 
-/// A topic's partitions by index; `None` where there is no leader at present.
+/// A topic's partitions by index; `None` without a leader.
 #[derive(Debug, Clone, Default)]
 pub struct Topic {
-    /// All zero where the broker named none (before Kafka 2.8).
+    /// Zero if the broker returned none (before Kafka 2.8).
     pub id: TopicId,
     pub leaders: Vec<Option<Leader>>,
-    /// The topic's own error code in the last answer.
+    /// The topic's error code in the last response.
     pub error_code: ErrorCode,
-    /// The last answer did not know it: the epochs that were known say nothing of the next topic of its name.
+    /// The topic was unknown in the last response: the known epochs do not apply to the next topic with its name.
     is_gone: bool,
 }
 
-/// The latest known state.
+/// The client's view of the cluster.
 #[derive(Debug, Default)]
 pub struct Cluster {
     /// `host:port` by node id.
     pub servers: FxHashMap<NodeId, String>,
     topics: FxHashMap<String, Topic>,
-    /// Topics that the next question names.
+    /// Topics of the next Metadata request.
     wanted: FxHashSet<String>,
-    /// When the last answer came.
+    /// When the last response arrived.
     pub answered_at: Option<Instant>,
-    /// Something looked wrong since the last question was sent.
+    /// Whether metadata is needed, for an error since the last request.
     pub stale: bool,
-    /// A topic is wanted that the last question did not name.
+    /// Whether a topic is wanted that was not in the last request.
     pub unasked: bool,
-    /// How often a partition came to another leader, or to the same one anew, since it was known.
+    /// The number of leader changes of known partitions; a new epoch of the same leader counts too.
     pub leader_changes: u64,
 }
 
 impl Cluster {
-    /// From now on ask for this topic too.
+    /// Add a topic to the Metadata requests.
     pub fn want(&mut self, topic: &str) {
         if !self.wanted.contains(topic) {
             self.wanted.insert(topic.to_owned());
@@ -61,7 +61,7 @@ impl Cluster {
         }
     }
 
-    /// From now on ask for these topics and no others.
+    /// Set the topics of the Metadata requests.
     pub fn want_only<'a>(&mut self, topics: impl Iterator<Item = &'a str>) {
         let wanted: FxHashSet<String> = topics.map(str::to_owned).collect();
         let grown = !wanted.is_subset(&self.wanted);
@@ -69,43 +69,43 @@ impl Cluster {
         self.wanted = wanted;
     }
 
-    /// The topics to ask for, in a fixed order.
+    /// The topics of the next request, sorted.
     pub fn wanted(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.wanted.iter().map(String::as_str).collect();
         names.sort_unstable();
         names
     }
 
-    /// A topic that was answered at least once.
+    /// A topic that was in a response.
     pub fn topic(&self, name: &str) -> Option<&Topic> {
         self.topics.get(name)
     }
 
-    /// The leader of a partition, if there is one.
+    /// The leader of a partition; `None` without one.
     pub fn leader(&self, topic: &str, partition: i32) -> Option<Leader> {
         let index = usize::try_from(partition).ok()?;
         *self.topics.get(topic)?.leaders.get(index)?
     }
 
-    /// The id of a topic, where it is known.
+    /// The id of a topic; `None` if unknown.
     pub fn topic_id(&self, name: &str) -> Option<TopicId> {
         self.topics.get(name).map(|topic| topic.id).filter(|id| *id != ZERO_TOPIC_ID)
     }
 
-    /// Whether another broker than this leads a partition, as far as is known.
+    /// Whether the known leader of a partition is another broker than this.
     pub fn leads_elsewhere(&self, topic: &str, partition: i32, node: NodeId) -> bool {
         self.leader(topic, partition).is_some_and(|leader| leader.node != node)
     }
 
-    /// Take in where leaders are, as a response names them beside its errors.
+    /// Set the endpoints of brokers from a response with errors.
     pub fn take_endpoints(&mut self, endpoints: &[BrokerEndpoint]) {
         for endpoint in endpoints.iter().filter(|endpoint| endpoint.id >= 0) {
             self.servers.insert(endpoint.id, format_server(&endpoint.host, endpoint.port.into()));
         }
     }
 
-    /// Take in the leader that an error names, where it is of a later epoch than the known one and can be found. Whether it
-    /// was taken: nothing needs to be asked for then.
+    /// Set the leader that an error names, if its epoch is later than the known one and its endpoint is known. Returns
+    /// whether it was set: no Metadata request is needed then.
     pub fn take_hint(&mut self, topic: &str, partition: i32, hint: LeaderAndEpoch) -> bool {
         let (node, epoch) = (hint.id.0, hint.epoch);
         let Ok(index) = usize::try_from(partition) else { return false };
@@ -120,13 +120,13 @@ impl Cluster {
         true
     }
 
-    /// Forget where brokers are: only the bootstrap servers are left to ask. What was wanted is wanted still.
+    /// Forget the endpoints of brokers: only the bootstrap servers are left. The wanted topics are kept.
     pub fn forget_servers(&mut self) {
         self.servers.clear();
         self.stale = true;
     }
 
-    /// Take in an answer. Topics that it does not name keep their state.
+    /// Apply a response. Topics that it does not contain keep their state.
     pub fn apply(&mut self, answer: &MetadataResponse, now: Instant) {
         if !answer.brokers.is_empty() {
             self.servers = answer.brokers.iter().map(|b| (b.id, format_server(&b.host, b.port))).collect();
@@ -138,7 +138,7 @@ impl Cluster {
             if topic.error != ErrorCode::NONE {
                 missing = true;
                 if topic.error == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION {
-                    // One that is made under this name again begins with lower epochs.
+                    // A topic created again under this name begins with lower epochs.
                     known.id = ZERO_TOPIC_ID;
                     known.is_gone = true;
                 }
@@ -146,7 +146,7 @@ impl Cluster {
             }
             let is_same = known.id == topic.id && !std::mem::take(&mut known.is_gone);
             known.id = topic.id;
-            // An answer names all partitions of a topic: an index beyond their number is none.
+            // A response has all partitions of a topic: an index beyond their number is invalid.
             let named = topic.partitions.len();
             let index_of =
                 |partition: &PartitionMetadata| usize::try_from(partition.index.0).ok().filter(|index| *index < named);
@@ -162,12 +162,12 @@ impl Cluster {
             }
         }
         self.answered_at = Some(now);
-        // A question cleared it when it was sent; what was wanted since must be asked for again.
+        // Sending a request cleared this; topics added since have to be requested again.
         self.stale |= missing;
     }
 }
 
-/// The leader of a partition, of the one that was known and the one that an answer names.
+/// The later of the known leader and the leader in a response.
 fn latest(before: Option<Leader>, answered: &PartitionMetadata) -> Option<Leader> {
     let (node, epoch) = (answered.leader.0, answered.leader_epoch);
     match before {

@@ -1,7 +1,7 @@
-//! One socket to one broker: requests out in order, responses in order.
+//! One socket to one broker: sends requests in order, receives responses in order.
 //!
-//! Owns the bytes under way and what each awaited response belongs to. Knows no API; the network decides what to send.
-//! Never blocks: it does what the socket allows and reports what it waits for.
+//! Owns the bytes in flight and the request of each awaited response. Knows no API; the network decides which requests to
+//! send. Never blocks: it does what the socket allows and reports the readiness that it waits for.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -18,31 +18,31 @@ use crate::config::ConnectionConfig;
 use crate::tls::TlsSession;
 use pybroker_secure::Transport;
 
-/// Responses up to this size are read together with what follows them.
+/// Responses up to this size are read together with the bytes that follow.
 const STAGING: usize = 16 * 1024;
-/// A response longer than this is refused as nonsense.
+/// A longer response is rejected as invalid.
 const LONGEST_RESPONSE: usize = 1 << 30;
-/// A response before a connection is ready, to ApiVersions or to a token, is no longer: what says so is no Kafka broker.
+/// The limit of a response before a connection is ready, to ApiVersions or to a token: no Kafka broker sends a larger one.
 const LONGEST_FIRST_RESPONSE: usize = 1 << 20;
-/// Segments per `writev`.
+/// Segments of one `writev`.
 const SLICES: usize = 16;
 
 /// A received response: `bytes()` starts with the correlation id.
 #[derive(Debug)]
 pub struct Frame {
-    /// Longer than the response when it was used before: going round beats being zeroed again.
+    /// May be longer than the response after an earlier use: it is not zeroed again.
     buffer: Vec<u8>,
     len: usize,
     pool: Arc<BufferPool>,
 }
 
 impl Frame {
-    /// The response without its size.
+    /// The response without its size prefix.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
 
-    /// A response that no connection received.
+    /// A response for tests, without a connection.
     #[cfg(test)]
     pub fn of(buffer: Vec<u8>) -> Self {
         Self { len: buffer.len(), buffer, pool: Arc::new(BufferPool::new(0)) }
@@ -55,30 +55,30 @@ impl Drop for Frame {
     }
 }
 
-/// One request that was handed over for sending.
+/// One request that was queued for sending.
 #[derive(Debug)]
 pub struct Pending<T> {
     pub token: T,
     pub version: i16,
     pub correlation_id: i32,
     pub deadline: Instant,
-    /// False for Produce with acks=0: done when it is written.
+    /// False for Produce with acks=0: complete when it is written.
     pub expects_response: bool,
-    /// When it was handed over, of requests whose answers are timed.
+    /// When it was queued, for requests whose latency is measured.
     pub asked_at: Option<Instant>,
-    /// Without an answer by then the broker is silent.
+    /// When the broker counts as silent without a response.
     pub silent_at: Instant,
-    /// Number of the byte after the request's last one in this connection's output.
+    /// Position of the request's end in this connection's output.
     end: u64,
 }
 
-/// A connection and what is under way on it.
+/// A connection and its requests in flight.
 #[derive(Debug)]
 pub struct Connection<T> {
     transport: Transport,
     pub connected: bool,
     out: VecDeque<Segment>,
-    /// Bytes of the first segment that are gone.
+    /// Bytes of the first segment that are sent.
     out_offset: usize,
     written: u64,
     queued: u64,
@@ -86,15 +86,15 @@ pub struct Connection<T> {
     pending: VecDeque<Pending<T>>,
     staging: Box<[u8]>,
     staged: usize,
-    /// A response that is longer than what was staged: the buffer and how much of it is there.
+    /// A response longer than the staging buffer: its buffer and the bytes received.
     partial: Option<(Frame, usize)>,
-    /// The broker was asked nothing yet but what it serves and whom it lets in.
+    /// Whether only requests were sent that make the connection ready.
     pub is_new: bool,
     pool: Arc<BufferPool>,
 }
 
 impl<T> Connection<T> {
-    /// Begin to connect, through TLS where a session is given; `connected` stays false until the socket is writable.
+    /// Start connecting, through TLS if a session is given; `connected` stays false until the socket is writable.
     pub fn open(
         address: SocketAddr,
         config: &ConnectionConfig,
@@ -131,7 +131,7 @@ impl<T> Connection<T> {
         })
     }
 
-    /// The socket was reported writable for the first time: did connecting succeed?
+    /// Complete a connection attempt, when the socket becomes writable for the first time.
     pub fn finish_connecting(&mut self) -> io::Result<()> {
         if let Some(error) = self.transport.take_error()? {
             return Err(error);
@@ -140,43 +140,43 @@ impl<T> Connection<T> {
         Ok(())
     }
 
-    /// Whether there are bytes that wait for the socket to take them, or a connection to be made.
+    /// Whether bytes wait for the socket, or the connection is being made.
     pub fn wants_write(&self) -> bool {
         let waits = self.transport.wants_write() || (!self.out.is_empty() && self.transport.takes_requests());
         !self.connected || waits
     }
 
-    /// Requests that were not answered yet.
+    /// Requests without a response so far.
     pub fn in_flight(&self) -> usize {
         self.pending.len()
     }
 
-    /// What the requests are for that were not answered yet, oldest first.
+    /// The tokens of requests without a response, oldest first.
     pub fn awaited(&self) -> impl Iterator<Item = &T> {
         self.pending.iter().map(|pending| &pending.token)
     }
 
-    /// From when on the broker is silent, where something is awaited.
+    /// When the broker counts as silent; `None` if no response is awaited.
     pub fn silent_at(&self) -> Option<Instant> {
         self.pending.front().map(|pending| pending.silent_at)
     }
 
-    /// Whether the socket is connected and the broker has sent no byte of TLS.
+    /// Whether the socket is connected and the broker has sent no TLS bytes.
     pub fn waits_for_tls(&self) -> bool {
         self.connected && self.transport.waits_for_tls()
     }
 
-    /// Whether the broker keeps a request unanswered for longer than it may hold it back.
+    /// Whether a response is overdue beyond the time that the broker may delay it.
     pub fn is_silent(&self, now: Instant) -> bool {
         self.silent_at().is_some_and(|at| at <= now)
     }
 
-    /// When the oldest request is overdue.
+    /// When the oldest request times out.
     pub fn deadline(&self) -> Option<Instant> {
         self.pending.front().map(|p| p.deadline)
     }
 
-    /// Put a request in the queue; `flush` sends it. Its bytes.
+    /// Queue a request for `flush`; returns its size in bytes.
     pub fn enqueue(&mut self, segments: Vec<Segment>, mut pending: Pending<T>) -> u64 {
         let bytes = segments.iter().map(|s| s.len() as u64).sum::<u64>();
         self.queued += bytes;
@@ -186,7 +186,7 @@ impl<T> Connection<T> {
         bytes
     }
 
-    /// Send what the socket takes now.
+    /// Send as much as the socket takes.
     pub fn flush(&mut self) -> io::Result<()> {
         self.transport.flush()?;
         while !self.out.is_empty() {
@@ -220,13 +220,13 @@ impl<T> Connection<T> {
         }
     }
 
-    /// The next request without response (acks=0) whose bytes are all written and before which nothing is awaited.
+    /// Remove the next request without response (acks=0) whose bytes are written, if no earlier response is awaited.
     pub fn pop_unanswered(&mut self) -> Option<Pending<T>> {
         let first = self.pending.front()?;
         if first.expects_response || first.end > self.written { None } else { self.pending.pop_front() }
     }
 
-    /// Read what has come; each whole response goes to `received` with the request it answers.
+    /// Receive; each complete response is added to `received` with its request.
     pub fn receive(&mut self, received: &mut Vec<(Pending<T>, Frame)>) -> io::Result<()> {
         loop {
             let (result, room) = match &mut self.partial {
@@ -255,8 +255,8 @@ impl<T> Connection<T> {
                 }
             };
             self.take_frames(received)?;
-            // A short read means that the socket is empty: asking again would cost a call for nothing. After a whole
-            // long response the next one is worth a poll, not a try.
+            // A short read means that the socket is empty: another read would be wasted. After a whole long response a poll
+            // is better than another read.
             if (count < room || whole_frame) && !self.transport.may_hold_more() {
                 return Ok(());
             }
@@ -319,18 +319,18 @@ impl<T> Connection<T> {
         }
     }
 
-    /// Everything that will not be answered any more; the connection is of no use afterwards.
+    /// Remove the requests that get no response; the connection must not be used afterwards.
     pub fn abandon(&mut self) -> VecDeque<Pending<T>> {
         std::mem::take(&mut self.pending)
     }
 }
 
-/// The listener responds with a record of TLS to a client that speaks none.
+/// The listener responds with a TLS record to a client without TLS.
 #[derive(Debug, thiserror::Error)]
 #[error("the listener speaks TLS")]
 pub struct SpeaksTls;
 
-/// What a size says that no broker sends.
+/// The message about a size that no broker sends.
 fn not_kafka(size: [u8; 4]) -> String {
     match size {
         [b'H', b'T', b'T', b'P'] => {
@@ -344,7 +344,7 @@ fn not_kafka(size: [u8; 4]) -> String {
 }
 
 impl<T> Pending<T> {
-    /// A request about to be queued.
+    /// A request to be queued.
     pub fn new(token: T, version: i16, correlation_id: i32, deadline: Instant, expects_response: bool) -> Self {
         Self { token, version, correlation_id, deadline, expects_response, asked_at: None, silent_at: deadline, end: 0 }
     }

@@ -1,4 +1,4 @@
-//! One connection and how far it has come: which versions its broker serves, whether it has signed in, what it probes.
+//! One connection and its state: the versions of its broker, its authentication, its probe.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use super::connection::Connection;
 use super::standing::{SigningIn, Suspicion};
 use pybroker_wire::api_versions::ServedVersions;
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Debug)]
 pub(super) enum Purpose<T> {
     Handshake,
@@ -23,11 +23,11 @@ pub(super) enum Purpose<T> {
 #[derive(Debug)]
 pub(super) struct Link<T> {
     pub(super) connection: Connection<Purpose<T>>,
-    /// Known after the handshake; until then nothing but the handshake is sent.
+    /// Set after ApiVersions; until then no other request is sent.
     pub(super) versions: Option<Vec<ServedVersions>>,
     pub(super) began: Instant,
     pub(super) deadline: Option<Instant>,
-    /// The broker has responded to a request other than those that make a connection ready.
+    /// Whether the broker has responded to a request other than those that make a connection ready.
     pub(super) is_proven: bool,
     /// Why the connection begins with a probe.
     pub(super) probes: Option<Suspicion>,

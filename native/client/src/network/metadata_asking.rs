@@ -1,7 +1,7 @@
-//! When the cluster's metadata is asked for, whom, and when the client goes back to its bootstrap servers (KIP-1102).
+//! When and to which broker Metadata requests are sent, and when the client returns to its bootstrap servers (KIP-1102).
 //!
-//! A broker that keeps a request unanswered for longer than it may hold it back is silent: it may be paused, or cut off. It
-//! is asked last, and who asked it has metadata asked of another.
+//! A broker is silent if it delays a response for longer than it may: it may be paused, or cut off. Silent brokers get
+//! requests last, and make the client request metadata from another broker.
 
 use std::time::{Duration, Instant};
 
@@ -16,13 +16,13 @@ use pybroker_wire::frame::RESPONSE_BODY;
 use pybroker_wire::metadata::{self, MetadataResponse};
 
 impl<T> Network<T> {
-    /// How long a node may be silent before another one is asked: the longest rest between two tries.
+    /// How long a node may be silent before another gets the request: the longest back-off.
     fn patience(&self) -> Duration {
         self.config.retry_backoff_max
     }
 
-    /// The connected node that is asked about the cluster; begins to connect to one where none is connected. Silent nodes
-    /// are asked last, those that failed most often are connected to last.
+    /// The connected node for a request about the cluster; starts a connection if none is connected. Silent nodes are chosen
+    /// last, and those with most failures are connected to last.
     pub fn any_ready(&mut self, now: Instant) -> Option<NodeId> {
         let asked = self.asking.asked.map(|(node, _)| node);
         let connected = self.links.iter().filter(|(node, l)| l.is_ready() && Some(**node) != asked);
@@ -40,7 +40,7 @@ impl<T> Network<T> {
         found.map(|(node, _)| node)
     }
 
-    /// Begin to connect to a node that is not connected and need not be left alone: of the cluster, else a bootstrap server.
+    /// Start a connection to a node without one whose back-off is over: a broker, else a bootstrap server.
     fn connect_to_another(&mut self, now: Instant) {
         let mut nodes: Vec<NodeId> = self.cluster.servers.keys().copied().collect();
         let failures = |node: &NodeId| self.backoffs.get(node).map_or(0, |backoff| backoff.failures);
@@ -55,15 +55,15 @@ impl<T> Network<T> {
         }
     }
 
-    /// Ask for metadata when it is stale or old; returns when it next has to be looked at.
+    /// Request metadata if it is stale or old; returns when the next check is due.
     pub(super) fn refresh_metadata(&mut self, now: Instant, events: &mut Vec<Event<T>>) -> Instant {
         self.suspect_silent(now);
         let old = self.cluster.answered_at.map_or(now, |at| at + self.config.metadata_max_age);
         let due = if self.cluster.stale { now } else { old };
-        // The rest between questions is for those that are asked again, not for the first about a topic.
+        // The back-off is for repeated requests, not for the first one about a topic.
         let rest = self.asking.rest.filter(|_| !self.cluster.unasked);
         let due = rest.map_or(due, |rest| due.max(rest));
-        // What the node that was asked does not answer, another is asked.
+        // A request without a response is sent to another node.
         let due = self.asking.asked.map_or(due, |(_, since)| due.max(since + self.patience()));
         if due > now {
             return due;
@@ -94,7 +94,7 @@ impl<T> Network<T> {
         }
     }
 
-    /// A node that does not answer may lead nothing any more: metadata is asked for, as often as it may be.
+    /// A silent node may not be a leader any more: request metadata, as often as allowed.
     fn suspect_silent(&mut self, now: Instant) {
         let patience = self.patience();
         let rested = self.asking.suspected.is_none_or(|at| now.saturating_duration_since(at) >= patience);
@@ -134,7 +134,7 @@ impl<T> Network<T> {
         }
     }
 
-    /// Brokers are asked under their ids once those are known: idle connections under a bootstrap server's name end.
+    /// Close idle connections to bootstrap servers once the broker ids are known.
     fn leave_bootstrap_servers(&mut self) {
         if self.cluster.servers.is_empty() {
             return;
@@ -144,7 +144,7 @@ impl<T> Network<T> {
         self.count_ended(before - self.links.len());
     }
 
-    /// Close every connection and begin at the bootstrap servers again.
+    /// Close every connection and start again at the bootstrap servers.
     fn rebootstrap(&mut self, now: Instant, why: &str, events: &mut Vec<Event<T>>) {
         log::info!("{why}: going back to the bootstrap servers {}", self.config.bootstrap_servers.join(","));
         let nodes: Vec<NodeId> = self.links.keys().copied().collect();
@@ -157,7 +157,7 @@ impl<T> Network<T> {
         self.asking = Asking { rest: Some(now + self.config.retry_backoff), ..Asking::default() };
     }
 
-    /// The connection to a node ended: what it was asked is asked of another.
+    /// Forget the Metadata request to a node whose connection has ended: another node gets it.
     pub(super) fn forget_asked(&mut self, node: NodeId) {
         if self.asking.asked.is_some_and(|(asked, _)| asked == node) {
             self.asking.asked = None;

@@ -1,4 +1,4 @@
-//! Listeners whose security protocol is another one than the client's: how they are distinguished from a broker that restarts.
+//! Detects listeners with another security protocol than the client's, and distinguishes them from a broker that restarts.
 //!
 //! A listener without TLS closes the connection at a ClientHello, and a listener with SASL at the first request of a client
 //! without it. A broker that stops does the same. So the next connection to the node begins with a SaslHandshake for no
@@ -20,7 +20,7 @@ use super::{Event, Network, Purpose, Target, Wait};
 use crate::error::ClientError;
 
 impl<T> Network<T> {
-    /// Have the next connection to a node begin with a probe, where the listener of this one may speak another protocol.
+    /// Start the next connection to a node with a probe, if the listener may have another security protocol.
     pub(super) fn maybe_suspect(&mut self, node: NodeId) {
         let Some(link) = self.links.get(&node) else { return };
         let unanswered = !link.connection.is_new && !link.is_proven && link.connection.in_flight() > 0;
@@ -36,14 +36,14 @@ impl<T> Network<T> {
         self.suspicions.insert(node, suspicion);
     }
 
-    /// Query what the listener speaks.
+    /// Send a probe for the listener's protocol.
     pub(super) fn probe(&mut self, node: NodeId, now: Instant) {
         let target = Target { node, api: SASL_HANDSHAKE, version: SASL_HANDSHAKE.max };
         let wait = Wait::of(self.config.request_timeout);
         self.request(target, Purpose::Probe, wait, now, |out| sasl::write_handshake(out, ""));
     }
 
-    /// The listener has responded to a probe.
+    /// Handle the response to a probe.
     pub(super) fn take_probe(&mut self, node: NodeId, frame: &Frame, now: Instant, events: &mut Vec<Event<T>>) {
         let Some(suspicion) = self.links.get_mut(&node).and_then(|link| link.probes.take()) else { return };
         let server = self.server(node);

@@ -1,7 +1,7 @@
-//! The connections of one I/O thread: who is connected, who may be asked, and the cluster's metadata kept fresh.
+//! The connections of one I/O thread: their state, the choice of a node, and current cluster metadata.
 //!
-//! Owns the sockets and the [`Cluster`]; knows ApiVersions and Metadata, and passes every other response on with the
-//! token of its request. The I/O thread calls [`Network::poll`], which is the only place where it sleeps.
+//! Owns the sockets and the [`Cluster`]; handles ApiVersions and Metadata, and returns every other response with the token
+//! of its request. The I/O thread calls [`Network::poll`], the only place where it sleeps.
 
 pub mod apis;
 mod asking;
@@ -39,21 +39,21 @@ use pybroker_wire::ErrorCode;
 use pybroker_wire::api_versions::{self, ApiVersionsResponse, ClientSoftware};
 use pybroker_wire::frame::{NewRequest, RESPONSE_BODY};
 
-/// What this client says that it is (KIP-511).
+/// The client software of ApiVersions (KIP-511).
 const SOFTWARE: ClientSoftware<'static> = ClientSoftware { name: "pybroker", version: env!("CARGO_PKG_VERSION") };
 
-/// What `poll` found for the caller.
+/// A result of `poll` for the caller.
 #[derive(Debug)]
 pub enum Event<T> {
-    /// An answer; for requests without one, `frame` is `None` and the request is written.
+    /// A response; for requests without one, `frame` is `None` and the request is written.
     Answered { node: NodeId, token: T, version: i16, frame: Option<Frame> },
-    /// No answer will come.
+    /// The request failed.
     Failed { token: T, error: ClientError },
-    /// The cluster's metadata was renewed.
+    /// The cluster's metadata was updated.
     Metadata,
 }
 
-/// A node, an API, and the version of it that both sides speak.
+/// A node, an API, and the version that both sides support.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     pub node: NodeId,
@@ -61,17 +61,17 @@ pub struct Target {
     pub version: i16,
 }
 
-/// How long an answer may take.
+/// The timeouts of a response.
 #[derive(Debug, Clone, Copy)]
 pub struct Wait {
-    /// The broker may hold it back for so long; after that it is silent.
+    /// The time that the broker may delay it; after that the broker counts as silent.
     pub held: Duration,
-    /// After that it comes no more.
+    /// The timeout.
     pub longest: Duration,
 }
 
 impl Wait {
-    /// Of a request that is answered at once.
+    /// Of a request that the broker does not delay.
     pub fn of(longest: Duration) -> Self {
         Self { held: Duration::ZERO, longest }
     }
@@ -90,21 +90,21 @@ pub struct Network<T> {
     pub cluster: Cluster,
     links: FxHashMap<NodeId, Link<T>>,
     backoffs: FxHashMap<NodeId, Backoff>,
-    /// What the next connection to a node probes.
+    /// The suspicion that the next connection to a node has to probe.
     suspicions: FxHashMap<NodeId, Suspicion>,
     waker: Arc<Waker>,
     pool: Arc<BufferPool>,
     counters: Arc<Counters>,
     next_correlation_id: i32,
     asking: Asking,
-    /// Why the last connection failed; for messages.
+    /// The last connection failure, for messages.
     pub last_failure: Option<ClientError>,
-    /// The last connection failed because one side does not believe the other: waiting longer is in vain.
+    /// The failure of the last connection if authentication failed: waiting longer is useless.
     pub refusal: Option<ClientError>,
 }
 
 impl<T> Network<T> {
-    /// No connection yet. `pool` holds the buffers that responses are read into.
+    /// Without connections. `pool` has the buffers for responses.
     pub fn new(config: &ConnectionConfig, waker: &Arc<Waker>, pool: Arc<BufferPool>, counters: &Arc<Counters>) -> Self {
         Self {
             config: config.clone(),
@@ -134,7 +134,7 @@ impl<T> Network<T> {
         self.config.bootstrap_servers.get((-1 - node) as usize).cloned()
     }
 
-    /// Whether a node can be asked now; begins to connect when it is not connected and need not be left alone.
+    /// Whether a node can get requests; starts a connection if there is none and the back-off is over.
     pub fn ready(&mut self, node: NodeId, now: Instant) -> bool {
         if let Some(link) = self.links.get(&node) {
             return link.is_ready();
@@ -145,12 +145,12 @@ impl<T> Network<T> {
         false
     }
 
-    /// Requests that a node has not answered yet.
+    /// Requests to a node without a response so far.
     pub fn in_flight(&self, node: NodeId) -> usize {
         self.links.get(&node).map_or(0, |l| l.connection.in_flight())
     }
 
-    /// In which version a ready node is asked.
+    /// The version of an API for a ready node.
     pub fn target(&self, node: NodeId, api: Api) -> Result<Target, ClientError> {
         let chosen = self.links.get(&node).and_then(|l| l.versions.as_ref()).map_or(Err((-1, -1)), |v| api.choose(v));
         let chosen = chosen.map(|version| Target { node, api, version });
@@ -175,8 +175,7 @@ impl<T> Network<T> {
         &self.config.client_id
     }
 
-    /// Send a request whose message `write` appends; the node must be ready. Of the time to wait it may hold the answer back
-    /// for `held`.
+    /// Send a request whose body `write` appends; the node must be ready. The broker may delay the response for `wait.held`.
     pub fn ask(&mut self, target: Target, token: T, wait: Wait, now: Instant, write: impl FnOnce(&mut Vec<u8>)) {
         self.request(target, Purpose::Caller(token), wait, now, write);
     }
@@ -266,8 +265,8 @@ impl<T> Network<T> {
         self.cluster.stale = true;
     }
 
-    /// Send what is queued, sleep until something comes, `wake_at` or a caller's wake-up, and report what came.
-    /// `work_waits` is asked once more after sleep was announced: true means not to sleep.
+    /// Send queued requests, sleep until an event, `wake_at` or a caller's wake-up, and report the results. Calls
+    /// `work_waits` once after announcing the sleep: true prevents the sleep.
     pub fn poll(&mut self, wake_at: Instant, events: &mut Vec<Event<T>>, work_waits: impl FnOnce() -> bool) {
         let now = Instant::now();
         let wake_at = wake_at.min(self.refresh_metadata(now, events));
@@ -318,7 +317,7 @@ impl<T> Network<T> {
             nodes.push(*node);
         }
         let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
-        // An interrupted or failed poll reports nothing; the loop comes round again.
+        // An interrupted or failed poll reports nothing; the loop polls again.
         if poll(&mut fds, Some(&timeout)).is_err() {
             return (false, Vec::new());
         }
@@ -422,7 +421,7 @@ impl<T> Network<T> {
         nodes.into_iter().for_each(|node| self.drop_link(node, error.clone(), Instant::now(), events));
     }
 
-    /// Close a connection; its unanswered requests fail with `error`.
+    /// Close a connection; its requests without a response fail with `error`.
     pub fn drop_link(&mut self, node: NodeId, error: ClientError, now: Instant, events: &mut Vec<Event<T>>) {
         if let Some(mut link) = self.links.remove(&node) {
             self.count_ended(1);
@@ -440,7 +439,7 @@ impl<T> Network<T> {
         self.counters.add(Total::ConnectionsEnded, connections as u64);
     }
 
-    /// The nodes that keep a request unanswered for longer than they may hold it back, with what they were asked.
+    /// The silent nodes, with the tokens of their requests.
     pub fn silent(&self, now: Instant) -> impl Iterator<Item = (NodeId, impl Iterator<Item = &T>)> {
         let silent = self.links.iter().filter(move |(_, link)| link.connection.is_silent(now));
         silent.map(|(node, link)| {
@@ -452,7 +451,7 @@ impl<T> Network<T> {
         })
     }
 
-    /// End the connection to a node that is silent and was asked what others lead by now.
+    /// Close the connection to a silent node whose requests are for partitions with another leader.
     pub fn give_up_silent(&mut self, node: NodeId, now: Instant, events: &mut Vec<Event<T>>) {
         let detail = "no answer, and another broker leads what it was asked".to_owned();
         let error = ClientError::Disconnected { server: self.server(node), detail };
@@ -460,7 +459,7 @@ impl<T> Network<T> {
     }
 }
 
-/// Requests that end with being written (acks=0).
+/// Complete the requests without a response that were written (acks=0).
 fn pop_written<T>(node: NodeId, link: &mut Link<T>, events: &mut Vec<Event<T>>) {
     while let Some(pending) = link.connection.pop_unanswered() {
         if let Purpose::Caller(token) = pending.token {

@@ -1,4 +1,4 @@
-//! Buffers that go round instead of being given back: fresh memory costs page faults, used memory does not.
+//! Buffers that are reused instead of freed: fresh memory costs page faults, used memory does not.
 
 use parking_lot::Mutex;
 
@@ -15,12 +15,12 @@ impl BufferPool {
         Self { spare: Mutex::new(Vec::with_capacity(most)), most }
     }
 
-    /// A buffer that was used before, if there is one; its length and content are what its last user left.
+    /// A used buffer, if there is one; its length and content are arbitrary.
     pub fn take(&self) -> Option<Vec<u8>> {
         self.spare.lock().pop()
     }
 
-    /// Give a buffer back; it is dropped when enough are spare.
+    /// Return a buffer; it is dropped if the pool is full.
     pub fn put(&self, buffer: Vec<u8>) {
         let mut spare = self.spare.lock();
         if spare.len() < self.most && buffer.capacity() > 0 {

@@ -1,11 +1,11 @@
-//! A request on its way out: fields that the client wrote, with records between them that are not copied.
+//! An encoded request: fields, with records between them that are not copied.
 
 use std::sync::Arc;
 
 use pybroker_wire::frame::{NewRequest, finish_request};
 use pybroker_wire::produce::{PartitionBatch, ProduceHead, write_request};
 
-/// Bytes of a request: fields, then records, then fields, as they go on the wire.
+/// Bytes of a request on the wire: fields, records, fields.
 #[derive(Debug, Clone)]
 pub enum Segment {
     Fields(Vec<u8>),
@@ -21,25 +21,25 @@ impl Segment {
         }
     }
 
-    /// How many bytes there are to send.
+    /// The number of bytes to send.
     pub fn len(&self) -> usize {
         self.bytes().len()
     }
 
-    /// Whether there is nothing to send.
+    /// Whether there are no bytes to send.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A whole request, size included.
+/// A whole request, size prefix included.
 #[derive(Debug)]
 pub struct Encoded {
     pub correlation_id: i32,
     pub segments: Vec<Segment>,
 }
 
-/// A request whose message `write` appends.
+/// Encode a request whose body `write` appends.
 pub fn encode(head: NewRequest<'_>, write: impl FnOnce(&mut Vec<u8>)) -> Encoded {
     let mut fields = Vec::with_capacity(256);
     head.begin(&mut fields);
@@ -48,7 +48,7 @@ pub fn encode(head: NewRequest<'_>, write: impl FnOnce(&mut Vec<u8>)) -> Encoded
     Encoded { correlation_id: head.correlation_id, segments: vec![Segment::Fields(fields)] }
 }
 
-/// A Produce request. Batches of one topic stand together.
+/// Encode a Produce request. Batches of one topic have to be adjacent.
 pub fn encode_produce(head: NewRequest<'_>, produce: ProduceHead<'_>, batches: &[PartitionBatch]) -> Encoded {
     let mut segments: Vec<Segment> = Vec::with_capacity(batches.len() * 2 + 1);
     let mut fields = Vec::with_capacity(128);

@@ -1,9 +1,9 @@
-//! How a connection says who it is: SaslHandshake, SaslAuthenticate until the mechanism ends, and again before the session
-//! ends (KIP-368).
+//! SASL authentication of a connection: SaslHandshake, SaslAuthenticate until the mechanism completes, and again before the
+//! session expires (KIP-368).
 //!
-//! A connection that signs in anew finishes what was asked before, in the order of its requests, and takes nothing else
-//! until the broker has answered. A refusal is an answer ([`ClientError::AuthenticationFailed`]): who waits for the network
-//! gets it at once, while the connection is tried again at the pace of `reconnect.backoff.ms`.
+//! A connection that reauthenticates completes its earlier requests in order, and accepts no others until the broker has
+//! responded. A rejection is a result ([`ClientError::AuthenticationFailed`]): waiting callers get it at once, while the
+//! connection is retried with `reconnect.backoff.ms`.
 
 use std::time::{Duration, Instant};
 
@@ -22,12 +22,12 @@ use crate::error::ClientError;
 use crate::random::split_mix;
 use crate::sasl::Step;
 
-/// The share of a session's life after which it is renewed, in percent: from here on, and as far.
+/// The percentage of a session's lifetime after which it is renewed: at least this, plus up to the second number.
 const RENEWED_FROM: u64 = 85;
 const RENEWED_WITHIN: u64 = 10;
 
 impl<T> Network<T> {
-    /// Begin, where the cluster wants to know who connects; false where it does not.
+    /// Start authentication, if the client has credentials; false if not.
     pub(super) fn maybe_sign_in(&mut self, node: NodeId, now: Instant, events: &mut Vec<Event<T>>) -> bool {
         let Some(credentials) = self.config.credentials.clone() else { return false };
         if let Some(link) = self.links.get_mut(&node) {
@@ -39,7 +39,7 @@ impl<T> Network<T> {
         true
     }
 
-    /// Begin again on connections whose sessions end soon; returns when the next one does.
+    /// Reauthenticate connections whose sessions expire soon; returns when the next one is due.
     pub(super) fn renew_sessions(&mut self, now: Instant, events: &mut Vec<Event<T>>) -> Option<Instant> {
         let due = self.links.iter().filter(|(_, link)| link.renews_at.is_some_and(|at| at <= now));
         let due: Vec<NodeId> = due.map(|(node, _)| *node).collect();
@@ -70,7 +70,7 @@ impl<T> Network<T> {
         self.ask_to_sign_in(node, SASL_AUTHENTICATE, Purpose::Token, now, events, write);
     }
 
-    /// The broker has judged the mechanism.
+    /// Handle the response to SaslHandshake.
     pub(super) fn take_mechanism(&mut self, node: NodeId, frame: &Frame, now: Instant, events: &mut Vec<Event<T>>) {
         let Some(credentials) = self.config.credentials.clone() else { return };
         let (mechanism, server) = (credentials.mechanism(), self.server(node));
@@ -97,7 +97,7 @@ impl<T> Network<T> {
         }
     }
 
-    /// The broker has answered to a token.
+    /// Handle the response to a token.
     pub(super) fn take_token(
         &mut self,
         node: NodeId,
@@ -142,8 +142,7 @@ impl<T> Network<T> {
         self.drop_link(node, error, now, events);
     }
 
-    /// What a transport's failure is to callers. Before a connection is ready TLS fails because one side does not believe
-    /// the other.
+    /// Convert a transport's error for callers. Before a connection is ready, a TLS failure is an authentication failure.
     pub(super) fn broken(&mut self, node: NodeId, failure: &std::io::Error) -> ClientError {
         self.maybe_suspect(node);
         let server = self.server(node);
@@ -151,7 +150,7 @@ impl<T> Network<T> {
         let speaks_tls = failure.get_ref().is_some_and(|inner| inner.is::<SpeaksTls>());
         match tls_failure(failure) {
             Some(failure) if is_new => refused(server, failure),
-            // Where the client speaks TLS as well, a probe without TLS has met this.
+            // If the client uses TLS too, a probe without TLS got this response.
             _ if speaks_tls && is_new && self.config.tls.is_none() => {
                 let right = if self.config.credentials.is_some() { "SASL_SSL" } else { "SSL or SASL_SSL" };
                 ClientError::AuthenticationFailed {
@@ -163,7 +162,7 @@ impl<T> Network<T> {
         }
     }
 
-    /// A connection has come to where requests can be sent.
+    /// A connection is ready for requests.
     pub(super) fn become_ready(&mut self, node: NodeId) {
         self.backoffs.remove(&node);
         self.refusal = None;

@@ -1,17 +1,17 @@
-//! What Kafka's deserializers make of bytes, as Java's `toString` shows it.
+//! The texts of Kafka's deserializers, as Java's `toString` prints them.
 //!
-//! The texts of faults are those of Kafka's classes.
+//! The error texts are those of Kafka's classes.
 
 use std::io::Write;
 
 /// A deserializer of `org.apache.kafka.common.serialization`, by its short name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decoder {
-    /// UTF-8; what is malformed is U+FFFD.
+    /// UTF-8; malformed bytes become U+FFFD.
     String,
-    /// The bytes as they are. Java would print the name of the array's class.
+    /// The bytes unchanged. Java would print the name of the array's class.
     ByteArray,
-    /// Printable ASCII as it is, other bytes as `\x0A`.
+    /// Printable ASCII unchanged, other bytes as `\x0A`.
     Bytes,
     /// The name and the bounds of a Java buffer.
     ByteBuffer,
@@ -25,7 +25,7 @@ pub enum Decoder {
 }
 
 impl Decoder {
-    /// By name, as `Integer`.
+    /// The decoder of a short name such as `Integer`.
     pub fn of(name: &str) -> Option<Self> {
         Some(match name {
             "String" => Self::String,
@@ -43,15 +43,15 @@ impl Decoder {
         })
     }
 
-    /// Whether what it writes is a JSON number or literal; of a float not always: see `is_finite`.
+    /// Whether the text is a JSON number or literal; for a float not always: see `is_finite`.
     pub fn is_bare_in_json(self) -> bool {
         matches!(self, Self::Boolean | Self::Short | Self::Integer | Self::Long | Self::Float | Self::Double)
     }
 
-    /// Append the text.
+    /// Append the text of these bytes.
     ///
     /// # Errors
-    /// What Kafka's deserializer says of bytes that it cannot read.
+    /// The error text of Kafka's deserializer.
     pub fn write(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         match self {
             Self::String => write_utf8(bytes, out),
@@ -92,7 +92,7 @@ fn fixed<'a, const SIZE: usize>(bytes: &'a [u8], who: &str) -> Result<&'a [u8; S
     bytes.try_into().map_err(|_| format!("Size of data received by {who} is not {SIZE}"))
 }
 
-/// `new String(bytes, UTF_8)`: a surrogate that was encoded by itself is one replacement character in Java.
+/// `new String(bytes, UTF_8)`: Java replaces an encoded lone surrogate by one replacement character.
 pub(super) fn write_utf8(bytes: &[u8], out: &mut Vec<u8>) {
     if std::str::from_utf8(bytes).is_ok() {
         return out.extend_from_slice(bytes);
@@ -144,7 +144,7 @@ fn write_float(number: f64, shortest: &str, out: &mut Vec<u8>) {
     put(out, format_args!("{sign}{before}.{}", if after.is_empty() { "0" } else { &after }));
 }
 
-/// `UUID.fromString(text).toString()`: groups may be shorter than they are shown.
+/// `UUID.fromString(text).toString()`: the groups of the input may be shorter than those of the output.
 fn write_uuid(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
     const WIDTHS: [usize; 5] = [8, 4, 4, 4, 12];
     let groups: Vec<&str> = std::str::from_utf8(bytes).ok()?.split('-').collect();

@@ -1,6 +1,6 @@
-//! What the console consumer prints of a record.
+//! The console consumer's output for a record.
 //!
-//! Owns the order of a record's parts and their names (`DefaultMessageFormatter`), and where one part ends.
+//! Owns the order and names of a record's parts (`DefaultMessageFormatter`), and the separators.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use super::decoder::{Decoder, write_utf8};
 use crate::fetcher::chunk::FetchedRecord;
 use pybroker_record::{Headers, TimestampType};
 
-/// Which parts of a record are printed.
+/// The parts of a record to print.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "Kafka's names of the parts")]
 pub struct Shown {
@@ -22,44 +22,44 @@ pub struct Shown {
     pub value: bool,
 }
 
-/// How a record is written.
+/// The output style of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// The parts that are shown, with separators between them.
+    /// The selected parts, with separators between them.
     Text,
-    /// All parts, as an object of JSON on a line.
+    /// All parts, as a JSON object on one line.
     Json,
-    /// Not at all: records are counted.
+    /// No output: records are counted.
     Nothing,
 }
 
-/// How records are written.
+/// The output format of records.
 #[derive(Debug, Clone)]
 pub struct RecordFormat {
     pub style: Style,
     pub shown: Shown,
     /// Between two parts.
     pub key_separator: Vec<u8>,
-    /// Behind the last part.
+    /// After the last part.
     pub line_separator: Vec<u8>,
     /// Between two headers.
     pub headers_separator: Vec<u8>,
-    /// What stands for null.
+    /// The text for null.
     pub null_literal: Vec<u8>,
-    /// `None` leaves the bytes as they are, here and below.
+    /// `None` leaves the bytes unchanged, here and below.
     pub key: Option<Decoder>,
     pub value: Option<Decoder>,
-    /// Of the headers' values.
+    /// For the headers' values.
     pub headers: Option<Decoder>,
-    /// Whether a line of a log is written beside each record (`LoggingMessageFormatter`).
+    /// Whether to write a log line for each record (`LoggingMessageFormatter`).
     pub logs: bool,
 }
 
 impl RecordFormat {
-    /// Append the parts that are shown.
+    /// Append the selected parts.
     ///
     /// # Errors
-    /// What a decoder says of a part that it cannot read.
+    /// A decoder's error about a part.
     pub fn write_text(&self, partition: i32, fetched: &FetchedRecord<'_>, out: &mut Vec<u8>) -> Result<(), String> {
         let (shown, record) = (&self.shown, &fetched.record);
         let mut left = shown.count();
@@ -145,7 +145,7 @@ fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(text);
 }
 
-/// Kafka's name of whose time a record has.
+/// Kafka's name of a timestamp type.
 pub(super) fn type_name(timestamp_type: TimestampType) -> &'static str {
     match timestamp_type {
         TimestampType::CreateTime => "CreateTime",
@@ -160,7 +160,7 @@ fn write_timestamp(fetched: &FetchedRecord<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Append a line of a log (`LoggingMessageFormatter`).
+/// Append a log line (`LoggingMessageFormatter`).
 pub(super) fn write_log(fetched: &FetchedRecord<'_>, out: &mut Vec<u8>) {
     if fetched.timestamp_type.is_some() {
         write_timestamp(fetched, out);

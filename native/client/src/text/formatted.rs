@@ -4,11 +4,11 @@ use super::format::{RecordFormat, Style, write_log};
 use super::json;
 use crate::fetcher::received::Received;
 
-/// A record whose key, value or header is not what its decoder reads.
+/// A record whose key, value or header its decoder rejects.
 #[derive(Debug, Clone)]
 pub struct Undecodable {
     pub offset: i64,
-    /// Kafka's word for what is wrong.
+    /// Kafka's error text.
     pub detail: String,
 }
 
@@ -16,19 +16,18 @@ pub struct Undecodable {
 #[derive(Debug, Default)]
 pub struct Formatted {
     pub text: Vec<u8>,
-    /// Lines of a log, where there are to be any.
+    /// Log lines, if enabled.
     pub log: Vec<u8>,
-    /// How many records, the one that failed among them.
+    /// The number of records, the failed one included.
     pub records: usize,
-    /// Leader epoch of the last one; -1 without one.
+    /// Leader epoch of the last record; -1 without one.
     pub leader_epoch: i32,
-    /// The last record, where it could not be written whole.
+    /// The last record, if it could not be written completely.
     pub failure: Option<Undecodable>,
 }
 
 impl RecordFormat {
-    /// Write the next records, at most `most` and no further one once the text has `max_bytes`; up to the first that
-    /// cannot be decoded.
+    /// Write the next records, at most `most`, until the text has `max_bytes` or a record cannot be decoded.
     pub fn write(&self, received: &mut Received, most: usize, max_bytes: usize) -> Formatted {
         let mut formatted = Formatted { leader_epoch: -1, ..Formatted::default() };
         let (topic, partition) = (received.topic().clone(), received.index());

@@ -1,4 +1,4 @@
-//! A record as one object of JSON, whose schema is in docs/guides/console.md.
+//! A record as one JSON object; the schema is in docs/guides/console.md.
 
 use std::io::Write;
 
@@ -12,10 +12,10 @@ use pybroker_record::Headers;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Append the object and a line's end.
+/// Append the object and a line end.
 ///
 /// # Errors
-/// What the decoder says of a part that it cannot read; the line is not begun then.
+/// The decoder's error about a part; no part of the line is written then.
 pub fn write(
     format: &RecordFormat,
     topic: &str,

@@ -1,6 +1,6 @@
-//! Lines as records to send, a block of them at a time, and the fate of each that fails.
+//! Sends lines as records, a block at a time, and reports each that fails.
 //!
-//! Owns which records wait in which batch: what fails is reported by the record, as Kafka's console producer does.
+//! Owns the records of each incomplete batch: failures are reported by record, as in Kafka's console producer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::producer::since::Since;
 /// Bytes of a record's key and value; `None` is null.
 type Sizes = (Option<u32>, Option<u32>);
 
-/// A record that was not acknowledged.
+/// A record that failed.
 #[derive(Debug, Clone)]
 pub struct LineFailure {
     /// Bytes of its key.
@@ -31,16 +31,16 @@ pub struct LineFailure {
     pub error: ClientError,
 }
 
-/// Why no further line can be sent.
+/// The reason why no further line can be sent.
 #[derive(Debug, Clone)]
 pub enum SendError {
-    /// The lines before it were sent.
+    /// An invalid line; the lines before it were sent.
     Bad(BadLine),
-    /// The producer has ended, or the wait for it.
+    /// The producer was closed, or the wait was interrupted.
     Ended(ClientError),
 }
 
-/// The records of one batch that is not decided.
+/// The records of one incomplete batch.
 #[derive(Debug)]
 struct InFlight {
     delivery: Arc<Delivery>,
@@ -52,7 +52,7 @@ struct State {
     splitter: LinesSplitter,
     /// Batches in the order in which they were begun.
     waiting: VecDeque<InFlight>,
-    /// By partition, the last batch: more may be added to it.
+    /// By partition, the last batch: further records may join it.
     open: FxHashMap<i32, InFlight>,
     failures: Vec<LineFailure>,
 }
@@ -108,16 +108,16 @@ fn sizes(line: &Line) -> Sizes {
 }
 
 impl LineSender {
-    /// Lines go to this topic, to partitions of the producer's choice.
+    /// Send to this topic; the producer chooses the partitions.
     pub fn new(producer: Arc<Producer>, topic: String, format: LineFormat) -> Self {
         Self { producer, topic, format, state: Mutex::default() }
     }
 
-    /// Send the lines that end in `block`, and with `is_end` the last one; how many were put into batches. A line that
-    /// cannot be is a failure of its own. Waits for metadata and for memory, each up to `max.block.ms`.
+    /// Send the lines that end in `block`, and with `is_end` the last one; returns how many were added to batches. A line
+    /// that cannot be added is a failure of its own. Waits for metadata and for memory, each up to `max.block.ms`.
     ///
     /// # Errors
-    /// A line that the format does not fit; the producer's end, or the wait's.
+    /// A line that does not fit the format; a closed producer, or an interrupted wait.
     pub fn send(&self, block: &[u8], is_end: bool) -> Result<usize, SendError> {
         let mut state = self.state.lock();
         let whole = state.splitter.split(block, is_end);
@@ -130,10 +130,10 @@ impl LineSender {
         }
     }
 
-    /// The lines that end in `block`, and with `is_end` the last one, without sending them; `look` gets each record.
+    /// Parse the lines that end in `block`, and with `is_end` the last one, without sending; calls `look` with each record.
     ///
     /// # Errors
-    /// A line that the format does not fit, after those before it.
+    /// A line that does not fit the format, after those before it.
     pub fn parse(&self, block: &[u8], is_end: bool, mut look: impl FnMut(&NewRecord<'_>)) -> Result<(), BadLine> {
         let mut state = self.state.lock();
         let whole = state.splitter.split(block, is_end);
@@ -145,7 +145,7 @@ impl LineSender {
         found.failure.map_or(Ok(()), Err)
     }
 
-    /// Records that are in batches whose fate is not known yet.
+    /// Records in incomplete batches.
     pub fn in_flight(&self) -> usize {
         let mut state = self.state.lock();
         state.settle();
@@ -191,7 +191,7 @@ impl State {
                     Ok(()) => {}
                     Err(error @ (ClientError::Closed { .. } | ClientError::Interrupted)) => return Err(error),
                     Err(error) => {
-                        // The record that met it is given up; those behind it try for themselves.
+                        // The record that caused the error fails; those behind it are tried on their own.
                         self.fail(sizes(&found.lines[left[0]]), error);
                         left = &left[1..];
                     }
@@ -201,8 +201,8 @@ impl State {
         Ok(sent)
     }
 
-    /// By partition, the lines in their order; those that no request can hold have failed. `target` is a topic, and how many
-    /// partitions it has.
+    /// By partition, the lines in order; lines too large for a request have failed. `target` is a topic and the number of
+    /// its partitions.
     fn route(
         &mut self,
         to: &LineSender,
@@ -237,7 +237,7 @@ impl State {
         }
         let before = last.records.len();
         last.records.extend(added);
-        // A failure of theirs is one of `take_failures`.
+        // Their failures are reported by `take_failures`.
         delivery.observe((last.records.len() - before) as u32);
     }
 
@@ -245,7 +245,7 @@ impl State {
         self.failures.push(LineFailure { key, value, error });
     }
 
-    /// Forget the batches that are decided; of those that were given up, note each record.
+    /// Remove completed batches; of failed ones, record each record's failure.
     fn settle(&mut self) {
         let decided: Vec<i32> =
             self.open.iter().filter(|(_, batch)| batch.delivery.is_decided()).map(|(index, _)| *index).collect();

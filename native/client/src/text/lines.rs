@@ -1,37 +1,37 @@
-//! What the console producer reads: lines, and the headers, the key and the value in each.
+//! The console producer's input: lines, with the headers, the key and the value in each.
 //!
-//! Owns where a line ends (as `BufferedReader.readLine`) and where its parts do (as `LineMessageReader`). Bytes stay as they
-//! are.
+//! Owns where a line ends (as `BufferedReader.readLine`) and where its parts do (as `LineMessageReader`). Bytes are not
+//! decoded.
 
 use std::ops::Range;
 
-/// How a line is parted.
+/// The format of a line.
 #[derive(Debug, Clone)]
 pub struct LineFormat {
     pub parse_key: bool,
     pub parse_headers: bool,
     /// Between key and value.
     pub key_separator: Vec<u8>,
-    /// Behind the headers.
+    /// After the headers.
     pub headers_delimiter: Vec<u8>,
     /// Between two headers.
     pub headers_separator: Vec<u8>,
     /// Between a header's key and its value.
     pub headers_key_separator: Vec<u8>,
-    /// What stands for null.
+    /// The text for null.
     pub null_marker: Option<Vec<u8>>,
     /// Whether a line without a separator is a value.
     pub ignore_error: bool,
 }
 
-/// A record in a line: where its parts lie in the block.
+/// A record in a line: the ranges of its parts in the block.
 #[derive(Debug, Clone)]
 pub struct Line {
     /// Counted from 1 over all blocks.
     pub number: u64,
     pub key: Option<Range<usize>>,
     pub value: Option<Range<usize>>,
-    /// Its headers among those of all lines.
+    /// The range of its headers in those of all lines.
     pub headers: Range<usize>,
 }
 
@@ -41,30 +41,30 @@ pub struct Lines {
     pub lines: Vec<Line>,
     /// Key and value of every header.
     pub headers: Vec<(Range<usize>, Option<Range<usize>>)>,
-    /// Why the block is read no further.
+    /// The error that ended the parsing of the block.
     pub failure: Option<BadLine>,
 }
 
-/// A line that the format does not fit.
+/// A line that does not fit the format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadLine {
     pub number: u64,
-    /// Kafka's word for what is wrong.
+    /// Kafka's error text.
     pub detail: String,
 }
 
-/// Cuts a stream of bytes into lines.
+/// Splits a stream of bytes into lines.
 #[derive(Debug, Default)]
 pub struct LinesSplitter {
     /// A line that has not ended.
     rest: Vec<u8>,
     lines: u64,
-    /// The last block ended in CR: an LF that follows belongs to it.
+    /// The last block ended in CR: an LF that follows belongs to the same line end.
     after_cr: bool,
 }
 
 impl LinesSplitter {
-    /// The bytes of the lines that end in `block`, and of the last one at the stream's end; `each` gets them one by one.
+    /// The bytes of the lines that end in `block`, and of the last one at the stream's end.
     pub fn split(&mut self, block: &[u8], is_end: bool) -> Vec<u8> {
         let skip = usize::from(self.after_cr && block.first() == Some(&b'\n'));
         self.after_cr = self.after_cr && block.is_empty();
@@ -82,7 +82,7 @@ impl LinesSplitter {
         whole
     }
 
-    /// The records in the lines of what `split` gave.
+    /// Parse the lines that `split` returned.
     pub fn parse(&mut self, whole: &[u8], format: &LineFormat) -> Lines {
         let (mut found, mut at) = (Lines::default(), 0);
         while at < whole.len() {
@@ -131,7 +131,7 @@ impl Lines {
         Ok(())
     }
 
-    /// The pairs between separators; empty ones at the end are none, as in Java's `split`.
+    /// Parse the pairs between separators; empty ones at the end are ignored, as in Java's `split`.
     fn parse_headers(
         &mut self,
         number: u64,

@@ -1,10 +1,9 @@
-//! The console's face of the client: fetched records become text, and lines of text become records to send.
+//! The console's interface to the client: fetched records become text, and lines of text become records to send.
 //!
-//! Owns Kafka's layouts of both: [`format`](RecordFormat) is what its console consumer prints, with the texts that its
-//! [`Decoder`]s make of bytes, and one JSON object a line; [`lines`](LineFormat) is what its console producer reads. Knows
-//! no default, no option's name and no descriptor. On the way of a fetch it stands behind
-//! [`Received`](crate::Received), on the way of a produce before the accumulator: [`LineSender`] sends a block of lines at
-//! a time.
+//! Owns Kafka's formats of both: [`format`](RecordFormat) is the output of its console consumer, with the texts of
+//! [`Decoder`]s, and one JSON object a line; [`lines`](LineFormat) is the input of its console producer. Knows no defaults,
+//! option names or descriptors. A fetch formats records of [`Received`](crate::Received); a produce sends a block of lines
+//! at a time through [`LineSender`] to the accumulator.
 
 mod decoder;
 mod format;

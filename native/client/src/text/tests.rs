@@ -1,4 +1,4 @@
-//! What text is made of bytes, and records of text.
+//! Bytes to text, and text to records.
 
 use super::decoder::Decoder;
 use super::lines::{LineFormat, Lines, LinesSplitter};

@@ -1,29 +1,29 @@
-//! OAUTHBEARER (RFC 7628): a token that somebody else has issued, with the extensions of KIP-342.
+//! OAUTHBEARER (RFC 7628): a token issued by another server, with the extensions of KIP-342.
 
 use super::outcome::SaslError;
 use crate::secret::Secret;
 
-/// Between the fields of a message; alone it is the answer to a server that has refused.
+/// Separates the fields of a message; alone it is the response to a server that has rejected the token.
 pub const SEPARATOR: u8 = 1;
-/// The most of a server's words that is repeated.
+/// The most bytes of a server's message that are repeated.
 const MOST_WORDS: usize = 500;
 
-/// A token and what is sent with it.
+/// A token and its extensions.
 #[derive(Debug, Clone)]
 pub struct Bearer {
     token: Secret,
-    /// Unix time in milliseconds from which on it is not used; `None`: it says none.
+    /// Unix time in milliseconds at which it expires; `None` if unknown.
     expires_ms: Option<i64>,
     extensions: Vec<(String, String)>,
 }
 
 impl Bearer {
-    /// A token of which the caller has checked that it has no control characters, and its extensions likewise.
+    /// A token; the caller has checked that the token and its extensions contain no control characters.
     pub fn new(token: Secret, expires_ms: Option<i64>, extensions: Vec<(String, String)>) -> Self {
         Self { token, expires_ms, extensions }
     }
 
-    /// Refuses a token that has run out.
+    /// Reject an expired token.
     pub fn check(&self, now_ms: i64) -> Result<(), SaslError> {
         match self.expires_ms {
             Some(until) if until <= now_ms => {
@@ -45,7 +45,7 @@ impl Bearer {
     }
 }
 
-/// What a server says of a token, without what no line of a log should have.
+/// A server's message about a token, without characters that must not be in a log line.
 pub fn described(token: &[u8]) -> String {
     let text = String::from_utf8_lossy(&token[..token.len().min(MOST_WORDS)]);
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()

@@ -1,8 +1,9 @@
-//! SASL from the client's side: what is said to a broker so that it knows who connects.
+//! SASL on the client's side: authenticating to a broker.
 //!
-//! Owns the mechanisms as machines without I/O: a token in, a token out. Must not know frames, sockets or where credentials
-//! come from. The network drives an exchange through SaslHandshake and SaslAuthenticate; Python's connections drive the same exchanges through `native/py`.
-//! Kerberos is a library of the system, which Python has: its tokens are made there ([`TokenMaker`]).
+//! Owns the mechanisms as state machines without I/O: a token in, a token out. Must not know frames, sockets or the source
+//! of credentials. The network drives an exchange through SaslHandshake and SaslAuthenticate; Python's connections drive the
+//! same exchanges through `native/py`. Kerberos is a system library that Python calls: its tokens are made there
+//! ([`TokenMaker`]).
 
 mod bearer;
 mod outcome;
@@ -23,41 +24,41 @@ use crate::secret::Secret;
 /// Random bytes of a nonce: 144 bits, as RFC 5802 leaves to the client.
 const NONCE_BYTES: usize = 18;
 
-/// Where the present bearer token lies; who renews it replaces it.
+/// The current bearer token; the code that renews tokens replaces it.
 #[derive(Debug, Default)]
 pub struct TokenCell {
     current: RwLock<Option<Arc<Bearer>>>,
 }
 
 impl TokenCell {
-    /// The token of connections that are made from now on; `None`: there is none.
+    /// Set the token of new connections; `None`: there is none.
     pub fn set(&self, bearer: Option<Bearer>) {
         *self.current.write() = bearer.map(Arc::new);
     }
 }
 
-/// Makes the tokens of a mechanism that is not here. It may take as long as a request to another server.
+/// Makes the tokens of a mechanism that is not in this crate. A call may take as long as a request to another server.
 pub trait TokenMaker: Debug + Send + Sync {
     /// The mechanism's name in SaslHandshake.
     fn mechanism(&self) -> &'static str;
 
-    /// A new exchange with the server at a host, and its first token.
+    /// Start an exchange with the server at a host; returns its first token.
     ///
     /// # Errors
     /// `Failed`.
     fn begin(&self, host: &str) -> Result<(Box<dyn TokenSteps>, Vec<u8>), SaslError>;
 }
 
-/// One exchange of a mechanism that is not here.
+/// One exchange of a mechanism that is not in this crate.
 pub trait TokenSteps: Debug + Send {
-    /// Decides about a token of the server's.
+    /// Handle a token of the server.
     ///
     /// # Errors
     /// `Failed`.
     fn step(&mut self, token: &[u8]) -> Result<Step, SaslError>;
 }
 
-/// Who connects, and by which mechanism that is shown.
+/// The client's credentials, with their mechanism.
 #[derive(Debug, Clone)]
 pub enum Credentials {
     /// RFC 4616.
@@ -66,7 +67,7 @@ pub enum Credentials {
     Scram { hash: Hash, username: String, password: Secret, is_token: bool },
     /// RFC 7628.
     OauthBearer(Arc<TokenCell>),
-    /// Kerberos (RFC 4752), whose tokens the system's library makes.
+    /// Kerberos (RFC 4752); the system library makes the tokens.
     Library(Arc<dyn TokenMaker>),
 }
 
@@ -81,8 +82,8 @@ impl Credentials {
         }
     }
 
-    /// A new exchange with the server at `host`, and its first token. `now_ms` (Unix time) decides whether a bearer token is
-    /// still good.
+    /// Start an exchange with the server at `host`; returns its first token. `now_ms` (Unix time) is compared with the
+    /// expiry of a bearer token.
     ///
     /// # Errors
     /// `NoToken`, `NoRandomness`, `Failed`.
@@ -92,7 +93,7 @@ impl Credentials {
         self.begin_with(&scram::encoded(&nonce), host, now_ms)
     }
 
-    /// The same with a nonce of the caller's, of printable characters without a comma.
+    /// As [`Credentials::begin`], with a nonce of the caller: printable characters without a comma.
     ///
     /// # Errors
     /// `NoToken`, `Failed`.
@@ -120,12 +121,13 @@ impl Credentials {
     }
 }
 
-/// One exchange that has begun.
+/// One exchange in progress.
 #[derive(Debug)]
 pub enum Exchange {
     Plain,
     Scram(Scram),
-    /// `failure`: what the server said of the token; it gets an empty answer and then fails the exchange (RFC 7628, 3.2.3).
+    /// `failure`: the server's error about the token; the client sends an empty response, and then the server fails the
+    /// exchange (RFC 7628, 3.2.3).
     OauthBearer {
         failure: Option<String>,
     },
@@ -133,7 +135,7 @@ pub enum Exchange {
 }
 
 impl Exchange {
-    /// Decides about a token of the server's. An exchange that failed is of no use afterwards.
+    /// Handle a token of the server. After an error the exchange must not be used any more.
     ///
     /// # Errors
     /// See [`SaslError`].
@@ -152,7 +154,7 @@ impl Exchange {
         }
     }
 
-    /// What the server said of the credentials before it failed the exchange, where the mechanism lets it say so.
+    /// The server's error about the credentials before it failed the exchange, if the mechanism has one.
     pub fn failure(&self) -> Option<&str> {
         match self {
             Self::OauthBearer { failure } => failure.as_deref(),

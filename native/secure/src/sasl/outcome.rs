@@ -1,45 +1,45 @@
-//! What comes of a token of the server's: another token, the end, or a failure.
+//! The result of a server's token: another token, the end, or an error.
 
-/// Why an exchange ended without success. None is better at the next try with the same credentials.
+/// The errors of an exchange. None disappears by a retry with the same credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SaslError {
-    /// The server's token cannot be read.
+    /// The server's token cannot be parsed.
     #[error("the server's {what} cannot be read")]
     Malformed {
-        /// Which of its messages.
+        /// The message concerned.
         what: &'static str,
     },
-    /// The server's nonce does not go on from the client's.
+    /// The server's nonce does not continue the client's.
     #[error("the server answers to another exchange: its nonce does not begin with the client's")]
     ForeignNonce,
-    /// An iteration count that nobody should compute with.
+    /// An iteration count outside of the accepted range.
     #[error("the server asks for {asked} iterations, and {least} to {most} are taken")]
     Iterations { asked: u64, least: u32, most: u32 },
-    /// The server does not know the password either.
+    /// The server did not prove that it knows the password.
     #[error("the server did not prove that it knows the password: its signature is wrong")]
     WrongSignature,
     /// The server ended the exchange.
     #[error("the server refused: {detail}")]
     Refused { detail: String },
-    /// The server goes on where the mechanism ends.
+    /// The server continues after the end of the mechanism.
     #[error("the server goes on where {mechanism} ends")]
     Endless { mechanism: &'static str },
-    /// There is no token, or it has run out.
+    /// There is no token, or it has expired.
     #[error("there is no valid token: {detail}")]
     NoToken { detail: String },
-    /// Who makes the tokens cannot.
+    /// The maker of the tokens failed.
     #[error("{detail}")]
     Failed { detail: String },
-    /// The system gives no random bytes.
+    /// The system returned no random bytes.
     #[error("the system gives no random bytes")]
     NoRandomness,
 }
 
-/// What comes after a token of the server's.
+/// The next step after a server's token.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
-    /// This token is sent, and another one awaited.
+    /// Send this token, and await another.
     Send(Vec<u8>),
-    /// The client has what it needs; the exchange is over.
+    /// The exchange is complete.
     Done,
 }

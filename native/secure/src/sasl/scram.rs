@@ -1,4 +1,4 @@
-//! SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677): a password that is proved on both sides and sent by none.
+//! SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677): both sides prove that they know the password, and neither sends it.
 
 use std::num::NonZeroU32;
 
@@ -9,11 +9,11 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use super::outcome::{SaslError, Step};
 use crate::secret::Secret;
 
-/// Fewer are refused, as Kafka's client does (RFC 7677, 4).
+/// Fewer are rejected, as in Kafka's client (RFC 7677, 4).
 const LEAST_ITERATIONS: u32 = 4096;
-/// More are refused: a server could occupy the client with them. Kafka's brokers store 16,384 at most.
+/// More are rejected: a server could keep the client busy with them. Kafka's brokers store 16,384 at most.
 const MOST_ITERATIONS: u32 = 1 << 18;
-/// No channel is bound: `n,,` in base 64.
+/// No channel binding: `n,,` in base 64.
 const NO_CHANNEL: &str = "biws";
 
 /// The hash function of the mechanism.
@@ -63,13 +63,13 @@ pub fn encoded(bytes: &[u8]) -> String {
     BASE64.encode(bytes)
 }
 
-/// One exchange.
+/// One SCRAM exchange.
 #[derive(Debug)]
 pub struct Scram {
     hash: Hash,
     password: Secret,
     nonce: String,
-    /// The client's first message without the header of the channel.
+    /// The client's first message without the channel-binding header.
     first_bare: String,
     state: State,
 }
@@ -78,14 +78,14 @@ pub struct Scram {
 enum State {
     /// The server's first message is awaited.
     First,
-    /// Its last one is, which has to carry this signature.
+    /// The server's final message is awaited, with this signature.
     Final { signature: Vec<u8> },
-    /// It came.
+    /// The final message has arrived.
     Ended,
 }
 
 impl Scram {
-    /// A new exchange and the client's first message.
+    /// Start an exchange; returns the client's first message.
     pub fn begin(hash: Hash, username: &str, password: &Secret, is_token: bool, nonce: &str) -> (Self, Vec<u8>) {
         let username = username.replace('=', "=3D").replace(',', "=2C");
         let extension = if is_token { ",tokenauth=true" } else { "" };
@@ -116,7 +116,7 @@ impl Scram {
         }
     }
 
-    /// The client's last message, for the server's first one.
+    /// Compute the client's final message from the server's first message.
     fn prove(&mut self, token: &[u8]) -> Result<Step, SaslError> {
         let malformed = || SaslError::Malformed { what: "first message" };
         let found = attributes(token, "first message")?;
@@ -150,7 +150,7 @@ impl Scram {
     }
 }
 
-/// The attributes of a message in their order: a letter, `=`, and a value without commas.
+/// Parse the attributes of a message in order: a letter, `=`, and a value without commas.
 fn attributes<'a>(token: &'a [u8], what: &'static str) -> Result<Vec<(char, &'a str)>, SaslError> {
     let malformed = SaslError::Malformed { what };
     let text = std::str::from_utf8(token).map_err(|_| malformed.clone())?;

@@ -1,4 +1,4 @@
-//! RFC vectors, and servers that lie.
+//! RFC vectors, and servers that send invalid tokens.
 
 use proptest::prelude::*;
 
@@ -125,7 +125,7 @@ fn a_refused_bearer_token_is_acknowledged_once() {
     assert!(matches!(exchange.step(b"more"), Err(SaslError::Refused { .. })));
 }
 
-/// Answers each token with itself, and ends with an empty one; the first token is the host.
+/// Returns each token unchanged, and ends with an empty one; the first token is the host.
 #[derive(Debug)]
 struct Echo;
 
