@@ -1,4 +1,4 @@
-//! Compressed bytes of clients that are no record batches: telemetry (KIP-714).
+//! Decompresses clients' bytes that are not record batches: telemetry (KIP-714).
 
 use pybroker_record::{Compression, RecordError};
 use pyo3::exceptions::PyValueError;
@@ -7,7 +7,7 @@ use pyo3::types::PyBytes;
 
 use crate::storage::checksum;
 
-/// Register what is done with bytes alone.
+/// Registers the functions on bytes.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(checksum::crc32c, m)?)?;
     m.add_function(wrap_pyfunction!(decompress, m)?)

@@ -1,6 +1,6 @@
-//! Where errors of the core become exceptions of Python; those of the client do in `client_error`.
+//! Converts native errors to Python exceptions; `client_error` has those of the client.
 //!
-//! Owns the names of exception classes that Python declares; the variants' texts are the core's.
+//! Owns the names of exception classes that Python declares; the messages are native.
 
 use std::io;
 
@@ -34,7 +34,7 @@ pub fn os_error(error: &io::Error, text: String) -> PyErr {
     PyOSError::new_err((error.raw_os_error(), text))
 }
 
-/// A log that cannot be opened, flushed, closed or deleted. A file that is not what its name says is a `ValueError`.
+/// A log that cannot be opened, flushed, closed or deleted. A file whose content does not match its name is a `ValueError`.
 pub fn log_error(error: LogError) -> PyErr {
     let text = error.to_string();
     match error {
@@ -44,7 +44,7 @@ pub fn log_error(error: LogError) -> PyErr {
     }
 }
 
-/// A role that was not changed. A change that cannot be is a `ValueError`.
+/// A failed change of role. An invalid change is a `ValueError`.
 pub fn not_become(error: NotBecome) -> PyErr {
     match error {
         NotBecome::Refused(refused) => PyValueError::new_err(refused.to_string()),
@@ -52,7 +52,7 @@ pub fn not_become(error: NotBecome) -> PyErr {
     }
 }
 
-/// A pass of compaction that did not come to its end.
+/// A compaction pass that did not complete.
 pub fn clean_error(error: CleanError) -> PyErr {
     match error {
         CleanError::Aborted => CleaningEndedError::new_err(error.to_string()),
@@ -60,7 +60,7 @@ pub fn clean_error(error: CleanError) -> PyErr {
     }
 }
 
-/// A move that did not come to its end. An `OSError` names the file: two directories are concerned, and one is in doubt.
+/// A move that did not complete. An `OSError` names the file: two directories are concerned, and one may be damaged.
 pub fn move_error(error: MoveError) -> PyErr {
     match error {
         MoveError::Ended => MoveEndedError::new_err(error.to_string()),
@@ -71,7 +71,7 @@ pub fn move_error(error: MoveError) -> PyErr {
     }
 }
 
-/// A look-up that failed.
+/// A failed offset look-up.
 pub fn read_error(error: ReadError) -> PyErr {
     let text = error.to_string();
     match error {
@@ -81,7 +81,7 @@ pub fn read_error(error: ReadError) -> PyErr {
     }
 }
 
-/// An append of this node's own batches that was refused. They break no rule, so all but I/O is a `ValueError`.
+/// A rejected append of this node's own batches. They break no rule, so every error but I/O is a `ValueError`.
 pub fn append_error(error: AppendError) -> PyErr {
     let text = error.to_string();
     match error {
@@ -99,7 +99,7 @@ pub fn append_error(error: AppendError) -> PyErr {
     }
 }
 
-/// An append to a partition, of a coordinator's batches, that was refused.
+/// A rejected append of a coordinator's batches to a partition.
 pub fn not_appended(error: NotAppended) -> PyErr {
     match error {
         NotAppended::NotLeader => NotLeaderError::new_err("this broker does not lead the partition"),
@@ -123,7 +123,7 @@ pub fn not_appended(error: NotAppended) -> PyErr {
     }
 }
 
-/// A refusal of the quorum: `NotControllerError` is an answer, the others are bugs or damage.
+/// A rejection by the quorum: `NotControllerError` is a normal result, the others are bugs or damage.
 pub fn quorum_error(error: QuorumRefusal) -> PyErr {
     let text = error.to_string();
     match error {
@@ -146,5 +146,5 @@ pub fn listen_error(error: ListenError) -> PyErr {
     }
 }
 
-/// EIO: what an earlier failure of the device is reported as.
+/// EIO: the code for a device that has failed before.
 const EIO: i32 = 5;

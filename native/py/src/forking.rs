@@ -1,4 +1,4 @@
-//! What a forked child does with objects of its parent's threads: it never frees them.
+//! Keeps objects of the parent's threads in a forked child: they must never be freed.
 
 use pyo3::prelude::*;
 

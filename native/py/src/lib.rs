@@ -1,4 +1,4 @@
-//! The extension module `pybroker._native`: registers what the other files convert.
+//! The extension module `pybroker._native`: registers the classes and functions of the other files.
 
 #![allow(missing_docs, reason = "what Python sees is documented in pybroker/_native.pyi")]
 
@@ -97,7 +97,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// What only tools that measure call.
+/// Registers the parts for measuring tools.
 #[cfg(feature = "load")]
 fn add_load(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<client::load_generator::LoadGenerator>()?;
@@ -108,7 +108,7 @@ fn add_load(m: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// What only the simulation of clusters calls.
+/// Registers the parts for the simulation of clusters.
 #[cfg(feature = "simulation")]
 fn add_simulation(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<simulation::simulated_disk::PySimulatedDisk>()?;
@@ -116,7 +116,7 @@ fn add_simulation(m: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// Producers and fetchers, TLS and SASL of clients.
+/// Registers producers and fetchers, TLS and SASL of clients.
 fn add_clients(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<client::fetcher::Fetcher>()?;
     m.add_class::<client::line_sender::LineSender>()?;

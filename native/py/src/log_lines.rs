@@ -1,7 +1,7 @@
-//! Lines of the `log` crate, which become records of Python's `logging`.
+//! Passes lines of the `log` crate to Python's `logging`.
 //!
-//! A line may be written while its thread holds a lock that a Python thread waits for. So the writer never waits for the
-//! interpreter: a thread of its own passes lines on. The logger's name is that of the crate: `pybroker.storage`.
+//! A thread may write a line while it has a lock that a Python thread waits for. So the writer never waits for the
+//! interpreter: a thread of its own passes the lines on. The logger's name is that of the crate: `pybroker.storage`.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,7 +9,7 @@ use std::thread;
 
 use pyo3::prelude::*;
 
-/// So many lines wait for the interpreter. More of them are dropped: the log is not to take the memory of what it reports.
+/// The most lines that wait for the interpreter. Further ones are dropped, to limit the memory of the log.
 const MOST_WAITING: usize = 1_000;
 
 struct Line {
@@ -69,7 +69,7 @@ fn pass(py: Python<'_>, line: &Line) {
     }
 }
 
-/// Has the lines of this project's crates logged by Python.
+/// Passes the lines of this project's crates to Python's `logging`.
 pub fn install() {
     if log::set_logger(&LINES).is_ok() {
         log::set_max_level(log::LevelFilter::Info);

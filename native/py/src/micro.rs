@@ -1,6 +1,7 @@
-//! Kernels of the record format one by one, for `bench/micro`, which compares them with other ways to write them.
+//! The kernels of the record format one by one, for `bench/micro`, which compares them with other implementations.
 //!
-//! Owns conversion alone. The broker and the client never come here: a call for each batch would cost what it saves.
+//! Owns the conversion alone. The broker and the client do not use this file: a call for each batch would cost what it
+//! saves.
 
 use pybroker_record::{
     BatchBuilder, BatchHeader, Compression, HEADER_LEN, OlderFormat, TimestampType, ValidateRules, varint,
@@ -10,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// What a batch may have that is not wrong in itself.
+/// The validation rules: everything allowed that is not an error in itself.
 const RULES: ValidateRules = ValidateRules {
     max_message_bytes: i32::MAX as usize,
     timestamp_type: TimestampType::CreateTime,
@@ -118,7 +119,7 @@ pub fn search_index(entries: &[u8], relative_offset: u32) -> u32 {
     after.checked_sub(1).map_or(0, |index| word(&entries[index], 4))
 }
 
-/// Adds what this file has to the module.
+/// Registers the functions of this file.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(build_batch, m)?)?;
     m.add_function(wrap_pyfunction!(decode_varints, m)?)?;

@@ -1,4 +1,4 @@
-//! The client's failures as exceptions of Python. The variants' texts are the client's.
+//! Converts the client's errors to Python exceptions. The messages are the client's.
 
 use pybroker_client::ClientError;
 use pybroker_wire::ErrorCode;
@@ -26,22 +26,22 @@ import_exception!(pybroker.client.errors, TransactionStateError);
 import_exception!(pybroker.client.errors, UnreachableError);
 import_exception!(pybroker.client.errors, UnservedApiError);
 
-/// The exception with a note under it.
+/// The exception with a note.
 fn noted(error: PyErr, text: String) -> PyErr {
     Python::attach(|py| {
-        // An exception that takes no note is raised without it.
+        // An exception that accepts no note is raised without it.
         let _ = error.value(py).call_method1("add_note", (text,));
     });
     error
 }
 
-/// The client's failures, by meaning.
+/// The exception for an error of the client.
 pub fn client_error(error: ClientError) -> PyErr {
     let text = error.to_string();
     client_error_saying(error, text)
 }
 
-/// A transaction that cannot be committed, by what the program does about it (KIP-1050).
+/// The exception for a failed transaction, by the action that the program has to take (KIP-1050).
 fn transaction_failed(code: ErrorCode, fatal: bool, text: String) -> PyErr {
     match code {
         _ if !fatal => TransactionAbortableError::new_err((text, code.0)),

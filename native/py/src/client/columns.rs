@@ -1,6 +1,6 @@
-//! The columnar face of a fetcher: partitions in, Arrow arrays out by the PyCapsule interface.
+//! The columnar interface of a fetcher: partitions in, Arrow arrays out by the PyCapsule interface.
 //!
-//! Owns no behaviour; every call that may wait, and building, releases the interpreter lock.
+//! Owns no behaviour. Every call that may wait, and the building of arrays, release the interpreter lock.
 
 use arrow_array::Array;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
@@ -29,24 +29,24 @@ impl ColumnReader {
         Self { inner: columns::ColumnReader::new(std::sync::Arc::clone(&fetcher.get().inner)) }
     }
 
-    /// Reads these partitions from now on: (topic, partition, offset; -1 after the last record, -2 from the first).
+    /// Reads these partitions, and no others: (topic, partition, offset; -1 after the last record, -2 from the first).
     #[pyo3(signature = (partitions))]
     fn assign(&self, py: Python<'_>, partitions: Vec<(String, i32, i64)>) {
         py.detach(|| self.inner.assign(assignment(partitions)));
     }
 
-    /// Reads one assigned partition from another position; false when it is not assigned.
+    /// Moves one assigned partition to another position; false if it is not assigned.
     #[pyo3(signature = (topic, partition, offset))]
     fn seek(&self, py: Python<'_>, topic: &str, partition: i32, offset: i64) -> bool {
         py.detach(|| self.inner.seek(topic, partition, start(offset)))
     }
 
-    /// Where the caller has read to: (topic, partition, offset or -1 or -2).
+    /// The caller's positions: (topic, partition, offset or -1 or -2).
     fn positions(&self, py: Python<'_>) -> Vec<(String, i32, i64)> {
         as_rows(py.detach(|| self.inner.positions()))
     }
 
-    /// The next records of one partition; `None` when nothing came in time.
+    /// The next records of one partition; `None` if none arrived within the timeout.
     #[pyo3(signature = (timeout_s, columns, *, end, max_rows, max_bytes))]
     fn take(
         &self,
@@ -111,7 +111,7 @@ impl RecordColumns {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-        // The caller may wish for a schema; it has to check which one came.
+        // The caller may request a schema; it has to check the schema that it gets.
         let _ = requested_schema;
         let array = FFI_ArrowArray::new(&self.inner.array.to_data());
         Ok((self.__arrow_c_schema__(py)?, PyCapsule::new_with_value(py, array, c"arrow_array")?))

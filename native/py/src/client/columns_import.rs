@@ -1,4 +1,4 @@
-//! Arrow arrays and streams of others, taken over by the C data and C stream interfaces and sent.
+//! Imports Arrow arrays and streams by the C data and C stream interfaces, and sends their rows.
 
 #![allow(unsafe_code, reason = "the C data interface is pointers")]
 
@@ -16,7 +16,7 @@ use pyo3::types::PyCapsule;
 
 use crate::client::client_error::client_error;
 
-/// What `__arrow_c_array__` returns: a schema and an array.
+/// The result of `__arrow_c_array__`: a schema and an array.
 pub type Capsules<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);
 
 /// Sends a record for every row of a record batch.
@@ -27,11 +27,11 @@ pub fn send_batch(
     topic: Option<&str>,
 ) -> PyResult<SentRows> {
     let columns = SentColumns::of(&import_batch(capsules)?).map_err(client_error)?;
-    // The batch is given back with the lock held: its owner may be Python.
+    // The batch is released with the lock held: its owner may be Python.
     py.detach(|| producer.send_columns(std::slice::from_ref(&columns), topic)).map_err(client_error)
 }
 
-/// Reads a stream of record batches (what `__arrow_c_stream__` returns) to its end, then sends a record for every row.
+/// Reads a stream of record batches (the result of `__arrow_c_stream__`) to its end, then sends a record for every row.
 pub fn send_stream(
     py: Python<'_>,
     producer: &Producer,
@@ -39,9 +39,10 @@ pub fn send_stream(
     topic: Option<&str>,
 ) -> PyResult<SentRows> {
     let stream: NonNull<FFI_ArrowArrayStream> = pointer(capsule, c"arrow_array_stream")?;
-    // SAFETY: a capsule of this name holds a stream, by Arrow's PyCapsule interface, and lives as long as the reference to it.
-    // It is moved out, and a released one left behind, as the interface wants of a consumer; one that was released before is
-    // refused. Who exports a stream warrants that its arrays are what the schema says; the reader validates what can be.
+    // SAFETY: by Arrow's PyCapsule interface a capsule of this name contains a stream, which lives as long as the reference to
+    // the capsule. The stream is moved out and a released one left behind, as the interface requires of a consumer. One that
+    // was released before is rejected. The exporter of a stream guarantees that its arrays match the schema; the reader
+    // validates what it can.
     let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) }.map_err(|e| unreadable(&e))?;
     let mut batches = Vec::new();
     for batch in reader {
@@ -51,20 +52,21 @@ pub fn send_stream(
     py.detach(|| producer.send_columns(&batches, topic)).map_err(client_error)
 }
 
-/// What the capsules hold; the array belongs to us afterwards, and its capsule is empty.
+/// Imports the content of the capsules. The array is moved out, and its capsule is empty afterwards.
 fn import_batch((schema, array): &Capsules<'_>) -> PyResult<StructArray> {
     let schema: NonNull<FFI_ArrowSchema> = pointer(schema, c"arrow_schema")?;
     let array: NonNull<FFI_ArrowArray> = pointer(array, c"arrow_array")?;
-    // SAFETY: capsules of these names hold structures of these kinds, by Arrow's PyCapsule interface, and live as long as
-    // the references to them, which outlive this function. Nobody else looks into them while the lock is held.
+    // SAFETY: by Arrow's PyCapsule interface capsules of these names contain structures of these types, which live as long
+    // as the references to the capsules, beyond this function. No other code accesses them while the lock is held.
     let (schema, array) = unsafe { (schema.as_ref(), &mut *array.as_ptr()) };
     if schema.release().is_none() || array.is_released() {
         return Err(bad("was taken by somebody before".to_owned()));
     }
-    // SAFETY: it is valid and not released. Taking it leaves a released one behind, as the interface wants of a consumer.
+    // SAFETY: the array is valid and not released. The move leaves a released one behind, as the interface requires of a
+    // consumer.
     let array = unsafe { FFI_ArrowArray::from_raw(array) };
-    // SAFETY: the exporter of an array warrants that buffers and lengths agree with the schema; what can be checked is
-    // checked below.
+    // SAFETY: the exporter of an array guarantees that buffers and lengths match the schema; the checks below cover what can
+    // be checked.
     let data = unsafe { from_ffi(array, schema) }.map_err(|e| unreadable(&e))?;
     let DataType::Struct(_) = data.data_type() else {
         return Err(bad(format!("is an array of {}", data.data_type())));

@@ -1,4 +1,4 @@
-//! What the native clients share with Python: the settings of their connections, and waits.
+//! The parts shared by the native clients: the settings of their connections, and waits.
 //!
 //! Owns no behaviour and no default.
 
@@ -34,7 +34,7 @@ pub struct ConnectionSettings {
 }
 
 impl ConnectionSettings {
-    /// The core's structure.
+    /// The native settings.
     pub fn config(self) -> ConnectionConfig {
         let servers = self.bootstrap_servers.split(',').map(str::trim).filter(|s| !s.is_empty());
         ConnectionConfig {
@@ -61,7 +61,7 @@ impl ConnectionSettings {
     }
 }
 
-/// A wait in seconds, as Python gives it; infinite and absurd ones are a year.
+/// A wait in seconds, from Python; an infinite or too large one becomes a year.
 pub fn wait(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::from_secs(31_536_000))
 }

@@ -1,4 +1,5 @@
-//! Records of received batches, counted without a Python object each; with load generation, the latencies of stamped ones.
+//! Counts the records of received batches without creating Python objects; with load generation, also the latencies of
+//! stamped records.
 
 use parking_lot::Mutex;
 use pybroker_client::{Chunk, ClientError, Count};
@@ -6,7 +7,7 @@ use pybroker_client::{Chunk, ClientError, Count};
 #[cfg(feature = "load")]
 use crate::client::stamp::{LatencyHistogram, Tally};
 
-/// What counting needs from call to call.
+/// The state kept between calls.
 #[derive(Default)]
 pub struct Counting {
     scratch: Mutex<Vec<u8>>,
@@ -16,7 +17,7 @@ pub struct Counting {
 
 #[cfg(feature = "load")]
 impl Counting {
-    /// Reads every record of a chunk, its stamp too where that is asked for.
+    /// Reads every record of a chunk, with its stamp if `stamped`.
     pub fn read(&self, chunk: &Chunk, stamped: bool) -> Result<Count, ClientError> {
         let scratch = &mut self.scratch.lock();
         if stamped {
@@ -35,7 +36,7 @@ impl Counting {
 
 #[cfg(not(feature = "load"))]
 impl Counting {
-    /// Reads every record of a chunk; stamps cannot be read.
+    /// Reads every record of a chunk; stamps are not supported.
     pub fn read(&self, chunk: &Chunk, stamped: bool) -> Result<Count, ClientError> {
         if stamped {
             let detail = "this extension module was built without load generation";

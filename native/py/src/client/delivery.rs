@@ -1,4 +1,4 @@
-//! What became of a record that was sent.
+//! The outcome of a sent record.
 //!
 //! Owns no behaviour; a wait releases the interpreter lock.
 
@@ -17,28 +17,28 @@ use crate::client::connection::wait;
 use crate::client::native_producer::Producer;
 use crate::client::settlements::row;
 
-/// Longer than a program runs.
+/// A year: longer than a program runs.
 pub const LONGEST: Duration = Duration::from_secs(31_536_000);
 
 static RECORD_METADATA: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// The fate of one record. Keeps its producer open, so that the record is sent though nobody else holds that.
+/// The outcome of one record. Keeps a reference to its producer, so that the record is sent even if the program has none.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct Delivery {
     ticket: Ticket,
     topic: Py<PyString>,
-    /// The program has taken the outcome, or a callback gets it.
+    /// Whether the program has read the outcome, or a callback gets it.
     is_observed: AtomicBool,
     producer: Py<Producer>,
 }
 
 impl Delivery {
-    /// The face of a ticket.
+    /// The delivery of a ticket.
     pub fn new(ticket: Ticket, topic: Py<PyString>, is_observed: bool, producer: Py<Producer>) -> Self {
         Self { ticket, topic, is_observed: AtomicBool::new(is_observed), producer }
     }
 
-    /// The outcome, which is then the caller's to handle. Raises `DeliveryError` after the timeout.
+    /// Reads the outcome, which the caller has to handle. Raises `DeliveryError` after the timeout.
     fn take(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<Result<Written, ClientError>> {
         check_process(py, &self.producer)?;
         let timeout = timeout_s.map_or(LONGEST, wait);
@@ -53,8 +53,8 @@ impl Delivery {
     }
 }
 
-/// Raises `ForkedError` in a forked child, where the producer has no I/O thread: it has a class there whose attributes
-/// raise (`pybroker/client/forking.py`).
+/// Raises `ForkedError` in a forked child, where the producer has no I/O thread: `pybroker/client/forking.py` gives the
+/// producer a class there whose attributes raise.
 pub fn check_process(py: Python<'_>, producer: &Py<Producer>) -> PyResult<()> {
     producer.getattr(py, intern!(py, "flush")).map(drop)
 }
@@ -73,13 +73,13 @@ pub fn outcome(
 
 #[pymethods]
 impl Delivery {
-    /// Whether the fate is known.
+    /// Whether the outcome is known.
     fn done(&self, py: Python<'_>) -> PyResult<bool> {
         check_process(py, &self.producer)?;
         Ok(self.ticket.delivery.is_decided())
     }
 
-    /// Waits until the record is acknowledged: a `RecordMetadata`.
+    /// Waits until the record is acknowledged; returns a `RecordMetadata`.
     #[pyo3(signature = (timeout_s=None))]
     fn result<'py>(&self, py: Python<'py>, timeout_s: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         let (written, ticket) = (self.take(py, timeout_s)?.map_err(client_error)?, &self.ticket);
@@ -87,7 +87,7 @@ impl Delivery {
         RECORD_METADATA.import(py, "pybroker.client.producing.record_metadata", "RecordMetadata")?.call1(row)
     }
 
-    /// Waits until the fate is known: what the record was given up for, or `None`.
+    /// Waits for the outcome; returns the error of a failed record, or `None`.
     #[pyo3(signature = (timeout_s=None))]
     fn exception<'py>(&self, py: Python<'py>, timeout_s: Option<f64>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let failure = self.take(py, timeout_s)?.err();

@@ -1,6 +1,6 @@
-//! A record as a program gives it, made ready for the engine: serialized, its parts checked, its partition chosen.
+//! A record from a program, prepared for the engine: serialized, its parts checked, its partition chosen.
 //!
-//! Owns the calls of serializers and of a partitioner that is a function, and what is said of parts that are no bytes.
+//! Owns the calls of serializers and of a partitioner function, and the errors about parts that are not bytes.
 
 use pybroker_client::{Destination, NewRecord, now_ms};
 use pybroker_record::RecordHeader;
@@ -10,14 +10,14 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::client::client_error::SerializationError;
 
-/// The program's functions that records go through.
+/// The program's functions for records.
 pub struct Functions {
     pub key_serializer: Option<Py<PyAny>>,
     pub value_serializer: Option<Py<PyAny>>,
     pub partitioner: Option<Py<PyAny>>,
 }
 
-/// A topic as a program gives it.
+/// Checks the topic argument of a program.
 pub fn topic_of<'a, 'py>(given: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
     given.cast::<PyString>().map_err(|_| match given.repr() {
         Ok(found) => PyTypeError::new_err(format!("topic={found}: must be a str, such as \"orders\"")),
@@ -25,7 +25,7 @@ pub fn topic_of<'a, 'py>(given: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py
     })
 }
 
-/// Refuses what is neither a partition nor -1.
+/// Rejects a number that is neither a partition nor -1.
 pub fn check_partition(partition: i32) -> PyResult<()> {
     if partition >= -1 {
         return Ok(());
@@ -37,7 +37,7 @@ pub fn check_partition(partition: i32) -> PyResult<()> {
 /// Name and value.
 type Header = (Py<PyString>, Option<Py<PyBytes>>);
 
-/// A record that no batch holds yet.
+/// A record that has not been added to a batch.
 pub struct Draft {
     pub topic: Py<PyString>,
     key: Option<Py<PyBytes>>,
@@ -47,7 +47,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Serialize and check the parts of a record.
+    /// Serializes and checks the parts of a record.
     pub fn new(
         functions: &Functions,
         topic: &Bound<'_, PyString>,
@@ -70,7 +70,7 @@ impl Draft {
         })
     }
 
-    /// Have the engine look at the record.
+    /// Calls `look` with the record.
     pub fn with<R>(&self, py: Python<'_>, look: impl FnOnce(&NewRecord<'_>) -> PyResult<R>) -> PyResult<R> {
         let key = self.key.as_ref().map(|part| part.as_bytes(py));
         let value = self.value.as_ref().map(|part| part.as_bytes(py));
@@ -81,7 +81,7 @@ impl Draft {
         look(&NewRecord { timestamp_ms: self.timestamp_ms, key, value, headers: &headers })
     }
 
-    /// The partition that the program's function chooses, where there is one.
+    /// The partition that the program's function chooses, if there is one.
     pub fn partition(
         &self,
         py: Python<'_>,

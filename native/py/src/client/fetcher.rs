@@ -1,4 +1,4 @@
-//! The native fetcher's face in Python: partitions in, records or counts out.
+//! The native fetcher's interface to Python: partitions in, records or counts out.
 //!
 //! Owns no behaviour; every call that may wait releases the interpreter lock.
 
@@ -19,7 +19,7 @@ use crate::client::received::Received;
 #[cfg(feature = "load")]
 use crate::client::stamp::{LatencyHistogram, Tally};
 
-/// The attributes of `pybroker.client.settings.FetcherSettings` that are the fetcher's own.
+/// The attributes of `pybroker.client.settings.FetcherSettings` beyond the connection's.
 #[derive(FromPyObject)]
 struct FetcherSettings {
     fetch_min_bytes: i32,
@@ -78,56 +78,57 @@ impl Fetcher {
         Ok(Self { inner: Arc::new(inner), scratch: Mutex::default(), counting: Counting::default() })
     }
 
-    /// Reads these partitions from now on: (topic, partition, offset; -1 after the last record, -2 from the first).
+    /// Reads these partitions, and no others: (topic, partition, offset; -1 after the last record, -2 from the first).
     #[pyo3(signature = (partitions))]
     fn assign(&self, py: Python<'_>, partitions: Vec<(String, i32, i64)>) {
         py.detach(|| self.inner.assign(assignment(partitions)));
     }
 
-    /// Reads these partitions too, or from another position.
+    /// Adds partitions, or moves them to another position.
     #[pyo3(signature = (partitions))]
     fn add(&self, py: Python<'_>, partitions: Vec<(String, i32, i64)>) {
         py.detach(|| self.inner.add(assignment(partitions)));
     }
 
-    /// Reads these partitions no longer.
+    /// Stops reading these partitions.
     #[pyo3(signature = (partitions))]
     fn remove(&self, py: Python<'_>, partitions: Vec<(String, i32)>) {
         let partitions: Vec<_> = partitions.into_iter().map(|(topic, index)| (topic.into(), index)).collect();
         py.detach(|| self.inner.remove(&partitions));
     }
 
-    /// Hands out one assigned partition no longer, or again; false when it is not assigned.
+    /// Pauses or resumes one assigned partition; false if it is not assigned.
     #[pyo3(signature = (topic, partition, paused))]
     fn pause(&self, py: Python<'_>, topic: &str, partition: i32, paused: bool) -> bool {
         py.detach(|| self.inner.pause(topic, partition, paused))
     }
 
-    /// Reads one assigned partition from another position; false when it is not assigned.
+    /// Moves one assigned partition to another position; false if it is not assigned.
     #[pyo3(signature = (topic, partition, offset))]
     fn seek(&self, py: Python<'_>, topic: &str, partition: i32, offset: i64) -> bool {
         py.detach(|| self.inner.seek(topic, partition, start(offset)))
     }
 
-    /// Where the caller has read one partition to (offset or -1 or -2); `None` when it is not assigned.
+    /// The caller's position in one partition (offset or -1 or -2); `None` if it is not assigned.
     #[pyo3(signature = (topic, partition))]
     fn position(&self, topic: &str, partition: i32) -> Option<i64> {
         let (Start::Offset(offset) | Start::Time(offset)) = self.inner.position(topic, partition)?;
         Some(offset)
     }
 
-    /// Leader epoch of the last batch before that position; -1 where it is not known.
+    /// Leader epoch of the last batch before that position; -1 if unknown.
     #[pyo3(signature = (topic, partition))]
     fn epoch(&self, topic: &str, partition: i32) -> i32 {
         self.inner.epoch(topic, partition)
     }
 
-    /// Where the caller has read to: (topic, partition, offset or -1 or -2).
+    /// The caller's positions: (topic, partition, offset or -1 or -2).
     fn positions(&self) -> Vec<(String, i32, i64)> {
         as_rows(self.inner.positions())
     }
 
-    /// Takes the next received batches and reads every record, its stamp too: (records, bytes of keys and values).
+    /// Takes the next received batches and reads every record, with its stamp if `stamped`: (records, bytes of keys and
+    /// values).
     #[pyo3(signature = (timeout_s, stamped=false))]
     fn count(&self, py: Python<'_>, timeout_s: f64, stamped: bool) -> PyResult<Option<(u64, u64)>> {
         let counted = py.detach(|| {
@@ -145,7 +146,7 @@ impl Fetcher {
         self.counting.take_arrivals()
     }
 
-    /// Takes the next received batches of one partition; `None` when nothing came in time.
+    /// Takes the next received batches of one partition; `None` if none arrived within the timeout.
     #[pyo3(signature = (timeout_s))]
     fn take(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Received>> {
         let taken = py.detach(|| {
@@ -163,22 +164,22 @@ impl Fetcher {
         Ok(taken.map_err(client_error)?.map(|received| Received::new(py, received)))
     }
 
-    /// What the fetcher has done, and how far it is behind, by the names of Kafka's metrics.
+    /// The fetcher's metrics and its lag, by the names of Kafka's metrics.
     fn metrics(&self) -> HashMap<&'static str, f64> {
         self.inner.metrics().into_iter().collect()
     }
 
-    /// By partition, how many records it is behind: (topic, partition, records).
+    /// The lag by partition: (topic, partition, records).
     fn lags(&self) -> Vec<(String, i32, u64)> {
         self.inner.lags().into_iter().map(|((topic, index), behind)| (topic.to_string(), index, behind)).collect()
     }
 
-    /// A descriptor that is readable when `take` may have something.
+    /// A descriptor that is readable when `take` may have batches.
     fn arrived_descriptor(&self) -> PyResult<i32> {
         Ok(self.inner.arrived_descriptor()?)
     }
 
-    /// What arrived is about to be taken.
+    /// Clears the signal, before the caller takes what has arrived.
     fn clear_signal(&self) {
         self.inner.clear_signal();
     }

@@ -1,14 +1,14 @@
-//! Tokens of Kerberos, which functions of Python make: the system's library is there.
+//! Kerberos tokens, made by Python functions, which call the system's library.
 //!
-//! Owns the calls. Must not know what is in a token.
+//! Owns the calls. Must not know the content of a token.
 
 use pybroker_client::sasl::{SaslError, Step, TokenMaker, TokenSteps};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// Kerberos, as Python has it: a function from a host to the exchange's next function and its first token.
+/// Kerberos in Python: a function from a host to the exchange's next function and its first token.
 ///
-/// It is called on the thread that signs a connection in, and may ask a KDC meanwhile.
+/// It is called on the thread that authenticates a connection, and may send requests to a KDC meanwhile.
 #[derive(Debug)]
 pub struct Kerberos {
     begin: Py<PyAny>,
@@ -31,7 +31,7 @@ impl TokenMaker for Kerberos {
     }
 }
 
-/// One exchange: a function from the server's token to the next one, or to None at the end.
+/// One exchange: a function from the server's token to the next token, or to None at the end.
 #[derive(Debug)]
 struct KerberosSteps {
     step: Py<PyAny>,
@@ -44,7 +44,7 @@ impl TokenSteps for KerberosSteps {
     }
 }
 
-/// What a function of Python returns; what it raises is why the exchange fails.
+/// Calls a Python function; an exception becomes the reason why the exchange fails.
 fn called<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, SaslError> {
     let returned = Python::try_attach(|py| call(py).map_err(|error| error.value(py).to_string()));
     returned

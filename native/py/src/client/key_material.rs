@@ -1,9 +1,9 @@
-//! Key material of a client as Python hands it over: bytes of stores, with their passwords.
+//! Key material of a client from Python: bytes of stores, with their passwords.
 
 use pybroker_client::tls::{KeyMaterial, TlsError, TlsSettings, Trust, certificates_of_pem, key_of_pem, read_pkcs12};
 use pyo3::prelude::*;
 
-/// The attributes of `pybroker.client.security.tls.KeyMaterial`; stores are bytes, with a password where they are PKCS #12.
+/// The attributes of `pybroker.client.security.tls.KeyMaterial`; stores are bytes, with a password if they are PKCS #12.
 #[derive(FromPyObject)]
 pub struct Material {
     trusted_pem: Option<Vec<u8>>,
@@ -18,7 +18,7 @@ pub struct Material {
 }
 
 impl Material {
-    /// What the native side takes.
+    /// The native settings.
     pub fn settings(self) -> Result<TlsSettings, TlsError> {
         let trust = match (self.trusted_pem, self.trusted_pkcs12) {
             (Some(pem), _) => Trust::Certificates(certificates_of_pem(&pem)?),

@@ -1,6 +1,6 @@
 //! Lines of text that become records of a producer.
 //!
-//! Owns no behaviour; what may wait releases the interpreter lock.
+//! Owns no behaviour; calls that may wait release the interpreter lock.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::client::native_producer::Producer;
 /// Key, value and headers.
 type Parsed = (Option<Py<PyBytes>>, Option<Py<PyBytes>>, Vec<(String, Option<Py<PyBytes>>)>);
 
-/// Bytes of key and value, and what the record met.
+/// Bytes of key and value, and the error of the record.
 type Failure<'py> = (Option<u32>, Option<u32>, Bound<'py, PyAny>);
 
 /// Sends lines to one topic.
@@ -56,7 +56,7 @@ impl LineSender {
         Self { inner: text::LineSender::new(Arc::clone(&producer.get().inner), topic, format) }
     }
 
-    /// Sends the lines that end in a block; how many.
+    /// Sends the lines that end in a block; returns how many.
     #[pyo3(signature = (block, is_end))]
     fn send(&self, py: Python<'_>, block: &[u8], is_end: bool) -> PyResult<usize> {
         py.detach(|| self.inner.send(block, is_end)).map_err(|error| match error {
@@ -65,7 +65,7 @@ impl LineSender {
         })
     }
 
-    /// The records in the lines that end in a block, without sending them, and why no more could be read.
+    /// Parses the lines that end in a block without sending; returns the records, and the error that ended the parsing.
     #[pyo3(signature = (block, is_end))]
     fn parse(&self, py: Python<'_>, block: &[u8], is_end: bool) -> (Vec<Parsed>, Option<String>) {
         let (mut parsed, bytes) = (Vec::new(), |part: &[u8]| PyBytes::new(py, part).unbind());
@@ -77,7 +77,7 @@ impl LineSender {
         (parsed, ended.err().map(|bad| bad.detail))
     }
 
-    /// Records whose fate is not known yet.
+    /// Records without an outcome so far.
     fn in_flight(&self) -> usize {
         self.inner.in_flight()
     }

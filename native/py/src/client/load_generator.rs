@@ -1,4 +1,4 @@
-//! Load generation with a producer: made records in, what was acknowledged and how soon out.
+//! Load generation with a producer: generates records, and measures their acknowledgements and latencies.
 //!
 //! Owns no behaviour; every call that may wait releases the interpreter lock.
 
@@ -14,7 +14,7 @@ use crate::client::client_error::client_error;
 use crate::client::native_producer::Producer;
 use crate::client::stamp::{LatencyHistogram, Sending, Tally, check_stamped, send_made};
 
-/// Sends made records with one producer, and measures all that it sends.
+/// Sends generated records with one producer, and measures all records of the producer.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct LoadGenerator {
     producer: Arc<pybroker_client::Producer>,
@@ -35,7 +35,7 @@ impl LoadGenerator {
         }
     }
 
-    /// Adds values of `record_size` bytes that lie behind each other in `values`.
+    /// Adds values of `record_size` bytes, adjacent in `values`.
     #[pyo3(signature = (topic, partition, values, record_size))]
     fn send_many(
         &self,
@@ -71,7 +71,7 @@ impl LoadGenerator {
         send_made(py, &sending, MadeRecords { size: record_size, count }, None, due)
     }
 
-    /// Adds `count` values of random capital letters behind stamps.
+    /// Adds `count` values of random capital letters, each after a stamp.
     #[pyo3(signature = (topic, partition, producer, first_sequence, record_size, count, due=None))]
     #[allow(clippy::too_many_arguments, reason = "the stub names them")]
     fn send_stamped(
@@ -92,18 +92,18 @@ impl LoadGenerator {
         send_made(py, &sending, records, Some(first), due)
     }
 
-    /// Records sent from now on belong to this phase of the measurement.
+    /// Sets the measurement phase of records sent from here on.
     #[pyo3(signature = (phase))]
     fn begin_phase(&self, phase: u8) {
         self.producer.begin_phase(phase);
     }
 
-    /// What was acknowledged since the last call.
+    /// The records acknowledged since the last call.
     fn take_window(&self) -> Tally {
         Tally::from(self.measurement.0.lock().take_window())
     }
 
-    /// What was acknowledged of a phase since the last call, and its latencies.
+    /// The records of a phase acknowledged since the last call, and their latencies.
     #[pyo3(signature = (phase))]
     fn take_interval(&self, phase: u8) -> (Tally, LatencyHistogram) {
         let (tally, histogram) = self.measurement.0.lock().take_interval(phase);

@@ -1,4 +1,4 @@
-//! What every use of the native producer shares: its end, what the cluster says, and what was sent.
+//! The part of a native producer that every use shares: flushing and closing, the topic's partitions, and counts.
 //!
 //! Owns no behaviour; every call that may wait releases the interpreter lock.
 
@@ -13,10 +13,10 @@ use pyo3::prelude::*;
 use crate::client::client_error::client_error;
 use crate::client::connection::wait;
 
-/// What a record met that was not delivered, its topic and partition, and how many there are of it.
+/// The error of failed records, their topic and partition, and their number.
 type Failed<'py> = (Bound<'py, PyAny>, String, i32, u64);
 
-/// A native producer, without what a program's records need.
+/// A native producer, without the methods for a program's records.
 #[pyclass(frozen, subclass, module = "pybroker._native")]
 pub struct MeasuredProducer {
     pub inner: Arc<pybroker_client::Producer>,
@@ -42,7 +42,7 @@ impl MeasuredProducer {
 
 #[pymethods]
 impl MeasuredProducer {
-    /// By partition: (topic, partition, records acknowledged, records given up).
+    /// By partition: (topic, partition, records acknowledged, records failed).
     fn outcomes(&self) -> Vec<(String, i32, u64, u64)> {
         let outcomes = self.inner.outcomes().into_iter();
         outcomes.map(|o| (o.topic.to_string(), o.partition, o.acknowledged, o.failed)).collect()
@@ -54,13 +54,13 @@ impl MeasuredProducer {
         py.detach(|| self.inner.identity()).map_err(client_error)
     }
 
-    /// How many partitions a topic has.
+    /// The number of partitions of a topic.
     #[pyo3(signature = (topic))]
     fn partitions(&self, py: Python<'_>, topic: &str) -> PyResult<usize> {
         Ok(py.detach(|| self.inner.destination(topic)).map_err(client_error)?.partitions())
     }
 
-    /// Waits until everything sent so far is acknowledged or given up.
+    /// Waits until every record sent so far is acknowledged or failed.
     #[pyo3(signature = (timeout_s))]
     fn flush(&self, py: Python<'_>, timeout_s: f64) -> PyResult<()> {
         py.detach(|| self.inner.flush(wait(timeout_s))).map_err(client_error)
@@ -72,17 +72,17 @@ impl MeasuredProducer {
         py.detach(|| self.inner.close(wait(timeout_s))).map_err(client_error)
     }
 
-    /// What the producer has done and holds, by the names of Kafka's metrics.
+    /// The producer's metrics, by the names of Kafka's metrics.
     fn metrics(&self) -> HashMap<&'static str, f64> {
         self.inner.metrics().into_iter().collect()
     }
 
-    /// Batches that are not acknowledged and not given up.
+    /// Batches that are neither acknowledged nor failed.
     fn incomplete_batches(&self) -> usize {
         self.inner.incomplete()
     }
 
-    /// Records that were not delivered, and whose outcome nobody has taken. With `take` they are forgotten.
+    /// Failed records whose outcome the program has not read. With `take` they are removed.
     #[pyo3(name = "_failures", signature = (*, take))]
     fn failures<'py>(&self, py: Python<'py>, take: bool) -> Vec<Failed<'py>> {
         let failed = self.inner.undelivered(take).into_iter();
@@ -94,7 +94,7 @@ impl MeasuredProducer {
             .collect()
     }
 
-    /// Raises the first failure of a record, if any failed.
+    /// Raises the first failure of a record, if one failed.
     fn raise_failure(&self) -> PyResult<()> {
         self.inner.first_failure().map_or(Ok(()), |failure| Err(client_error(failure)))
     }

@@ -1,4 +1,4 @@
-//! The native clients: producers, fetchers and columns, their security, and records of Python.
+//! The native clients: producers, fetchers and columns, their security, and Python's records.
 
 pub(crate) mod client_error;
 pub(crate) mod columns;

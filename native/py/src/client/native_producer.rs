@@ -1,4 +1,4 @@
-//! A native producer as other files hold it. Its methods are in `producer`.
+//! The class of a native producer. Its methods are in `producer`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,6 +22,6 @@ pub struct Producer {
     pub begin_watching: Option<Py<PyAny>>,
     pub is_watched: AtomicBool,
     pub watched: Arc<Watched>,
-    /// The topic that was sent to last: a program's topic is mostly the same object.
+    /// The topic of the last record: a program's topic is mostly the same object.
     pub last: Mutex<Option<(Py<PyString>, Arc<Destination>)>>,
 }

@@ -1,8 +1,8 @@
-//! Partitions with their positions, as Python says them and as the engine has them. Owns no behaviour.
+//! Converts partitions with their positions between Python and the engine. Owns no behaviour.
 
 use pybroker_client::{Assignment, Start};
 
-/// Partitions and offsets as the engine knows them.
+/// Positions from Python for the engine.
 pub fn assignment(partitions: Vec<(String, i32, i64)>) -> Vec<Assignment> {
     let made = partitions.into_iter().map(|(topic, index, offset)| {
         let topic = topic.into();
@@ -11,7 +11,7 @@ pub fn assignment(partitions: Vec<(String, i32, i64)>) -> Vec<Assignment> {
     made.collect()
 }
 
-/// Positions as Python knows them.
+/// Positions from the engine for Python.
 pub fn as_rows(positions: Vec<Assignment>) -> Vec<(String, i32, i64)> {
     let rows = positions.into_iter().map(|a| {
         let (Start::Offset(offset) | Start::Time(offset)) = a.start;
@@ -20,7 +20,7 @@ pub fn as_rows(positions: Vec<Assignment>) -> Vec<(String, i32, i64)> {
     rows.collect()
 }
 
-/// An offset, or -1 or -2.
+/// A start from an offset, or from -1 or -2.
 pub fn start(offset: i64) -> Start {
     if offset < 0 { Start::Time(offset) } else { Start::Offset(offset) }
 }

@@ -1,7 +1,7 @@
-//! The native producer's face in Python: settings and records in, deliveries out.
+//! The native producer's interface to Python: settings and records in, deliveries out.
 //!
-//! Owns no behaviour. A record is added with the interpreter lock held, which costs less than to release it; what may wait
-//! releases it.
+//! Owns no behaviour. A record is added with the interpreter lock held, which costs less than releasing it; a call that has
+//! to wait releases the lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -100,7 +100,8 @@ impl Producer {
         Ok(Delivery::new(ticket, draft.topic, is_watched, slf.clone().unbind()))
     }
 
-    /// Adds one record without waiting, and `None`; a record for `post_again` where it would have to wait, or with `hold`.
+    /// Adds one record without waiting, and returns `None`. Returns a record for `_post_again` if it has to wait, or with
+    /// `hold`.
     #[pyo3(name = "_post", signature = (topic, value, key, partition, timestamp_ms, headers, watcher, hold))]
     #[allow(clippy::too_many_arguments, reason = "the stub names them")]
     fn post(
@@ -127,7 +128,7 @@ impl Producer {
         Ok(Some(Outgoing { draft, partition: AtomicI32::new(partition) }))
     }
 
-    /// Adds a record that had to wait; false where it has to wait longer.
+    /// Adds a record that had to wait; false if it has to wait longer.
     #[pyo3(name = "_post_again", signature = (outgoing, watcher))]
     fn post_again(&self, py: Python<'_>, outgoing: &Outgoing, watcher: Py<PyAny>) -> PyResult<bool> {
         let mut partition = outgoing.partition.load(Ordering::Relaxed);
@@ -138,7 +139,7 @@ impl Producer {
         Ok(true)
     }
 
-    /// Raises what a record meets that has waited for too long.
+    /// Raises the error of a record that has waited for too long.
     #[pyo3(name = "_raise_late", signature = (outgoing))]
     fn raise_late(&self, py: Python<'_>, outgoing: &Outgoing) -> PyResult<()> {
         let topic = outgoing.draft.topic.to_str(py)?;
@@ -163,7 +164,7 @@ impl Producer {
         Ok(RowsDelivery::new(sent, slf.clone().unbind()))
     }
 
-    /// What became of watched records.
+    /// The outcomes of watched records.
     #[pyo3(name = "_settlements")]
     pub fn settlements(&self) -> Settlements {
         Settlements::of(&self.watched)

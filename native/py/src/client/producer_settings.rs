@@ -1,4 +1,4 @@
-//! From `pybroker.client.settings.ProducerSettings` to the engine's configuration. Knows no default.
+//! Converts `pybroker.client.settings.ProducerSettings` to the engine's configuration. Knows no default.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::client::connection::ConnectionSettings;
 
-/// The attributes that are the producer's own.
+/// The attributes beyond the connection's.
 #[derive(FromPyObject)]
 pub struct ProducerSettings {
     batch_size: usize,
@@ -27,7 +27,7 @@ pub struct ProducerSettings {
 }
 
 impl ProducerSettings {
-    /// All settings that the engine gets; `settings` holds what every connection has.
+    /// All settings of the engine; `settings` has those of its connections.
     pub fn config(self, settings: &Bound<'_, PyAny>, acks: i16, enable_idempotence: bool) -> PyResult<ProducerConfig> {
         Ok(ProducerConfig {
             connection: settings.extract::<ConnectionSettings>()?.config(),
@@ -56,7 +56,7 @@ impl ProducerSettings {
 /// Producer id, epoch, and by topic and partition the sequence number of the next record.
 pub type Continues = (i64, i16, Vec<(String, i32, i32)>);
 
-/// Another producer's place.
+/// The identity and sequence numbers of another producer to continue.
 pub fn continuation((producer_id, epoch, sequences): Continues) -> Continuation {
     let sequences = sequences.into_iter().map(|(topic, index, next)| ((topic, index), next)).collect();
     Continuation { producer_id, epoch, sequences }

@@ -1,4 +1,4 @@
-//! A producer's transactions as the control plane of the client begins and ends them. Owns no behaviour.
+//! A producer's transactions, as the client's control plane begins and ends them. Owns no behaviour.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -22,52 +22,52 @@ impl Transactions {
         Self { producer: Arc::clone(&producer.get().inner) }
     }
 
-    /// Takes records from now on, under this identity.
+    /// Accepts records from here on, under this identity.
     #[pyo3(signature = (producer_id, epoch, implicit))]
     fn begin(&self, producer_id: i64, epoch: i16, implicit: bool) {
         self.producer.begin_transaction(producer_id, epoch, implicit);
     }
 
-    /// Takes no more records; whether a batch was sent since `begin`.
+    /// Accepts no more records; returns whether a batch was sent since `begin`.
     fn end(&self) -> bool {
         self.producer.end_transaction()
     }
 
-    /// What went wrong is forgotten.
+    /// Clears the failure.
     fn forget(&self) {
         self.producer.forget_transaction();
     }
 
-    /// Gives up what was never sent.
+    /// Fails the batches that were never sent.
     fn drop_unsent(&self) {
         self.producer.drop_unsent();
     }
 
-    /// What waits fails, and records are refused.
+    /// Fails the transaction: waiting batches fail, and records are rejected.
     #[pyo3(signature = (code, text, fatal))]
     fn fail(&self, code: i16, text: String, fatal: bool) {
         self.producer.fail_transaction(pybroker_wire::ErrorCode(code), text, fatal);
     }
 
-    /// What went wrong first: (error code or 0, text, whether it is fatal, whether the next one needs another epoch).
+    /// The first failure: (error code or 0, text, whether it is fatal, whether the next transaction needs another epoch).
     fn failure(&self) -> Option<(i16, String, bool, bool)> {
         let failure = self.producer.transaction_failure()?;
         Some((code_of(&failure.error).0, failure.error.to_string(), failure.fatal, failure.lost_sequence))
     }
 
-    /// Partitions to add that were not returned yet.
+    /// Partitions to add, each returned once.
     fn take_unadded(&self) -> Vec<(String, i32)> {
         let unadded = self.producer.take_unadded().into_iter();
         unadded.map(|(topic, index)| (topic.to_string(), index)).collect()
     }
 
-    /// These partitions were added.
+    /// Records that these partitions were added.
     #[pyo3(signature = (partitions))]
     fn added(&self, partitions: Vec<(String, i32)>) {
         self.producer.partitions_added(partitions);
     }
 
-    /// Readable when `take_unadded` has something to return.
+    /// A descriptor that is readable when `take_unadded` has partitions.
     fn descriptor(&self) -> PyResult<RawFd> {
         Ok(self.producer.unadded_descriptor()?)
     }

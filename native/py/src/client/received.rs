@@ -1,6 +1,6 @@
-//! Received records that wait for the program: objects of Python are made of those that it asks for.
+//! Received records that wait for the program: Python objects are created only for those that it takes.
 //!
-//! Owns no behaviour but the objects' making.
+//! Owns only the creation of the objects.
 
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::exceptions::PyRuntimeError;
@@ -24,7 +24,7 @@ impl Received {
         Self { topic, partition, inner: Mutex::new(inner) }
     }
 
-    /// Objects are made while it is held, which may run other Python code: nobody waits for it.
+    /// Objects are created while it is locked, which may run other Python code: callers do not wait for the lock.
     fn locked(&self) -> PyResult<MutexGuard<'_, pybroker_client::Received>> {
         self.inner.try_lock().ok_or_else(being_taken)
     }
@@ -50,13 +50,13 @@ impl Received {
         Ok(self.locked()?.left())
     }
 
-    /// Offset of the next record; `None` when none is left.
+    /// Offset of the next record; `None` if none is left.
     #[getter]
     fn next_offset(&self) -> PyResult<Option<i64>> {
         Ok(self.locked()?.next_offset())
     }
 
-    /// Hands out up to so many records.
+    /// Returns at most `most` records.
     #[pyo3(signature = (most))]
     fn take<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Bound<'py, PyList>> {
         let mut inner = self.locked()?;
@@ -65,7 +65,7 @@ impl Received {
         PyList::new(py, records)
     }
 
-    /// Hands out up to so many records as text.
+    /// Returns at most `most` records as text.
     #[pyo3(signature = (layout, most, max_bytes))]
     fn format(
         &self,
@@ -80,7 +80,7 @@ impl Received {
         Ok(FormattedRecords::new(py, self.topic.clone_ref(py), self.partition, formatted))
     }
 
-    /// Has the last so many that were handed out be the next again.
+    /// Returns the last `count` records again.
     #[pyo3(signature = (count))]
     fn put_back(&self, count: usize) -> PyResult<()> {
         self.locked()?.put_back(count);

@@ -1,13 +1,13 @@
-//! A consumed record as Python sees it: key and value copied once, when a program asks for records one by one.
+//! A consumed record in Python: key and value are copied once, when a program takes records one by one.
 //!
-//! Owns how a record is shown to people.
+//! Owns the `repr` of a record.
 
 use pybroker_client::FetchedRecord;
 use pybroker_record::Headers;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-/// One record as a program sees it.
+/// One consumed record.
 #[pyclass(frozen, get_all, freelist = 1024, module = "pybroker._native")]
 pub struct Record {
     topic: Py<PyString>,
@@ -20,7 +20,7 @@ pub struct Record {
     headers: Vec<(String, Option<Py<PyBytes>>)>,
 }
 
-/// Bytes of a key or a value that are shown.
+/// The most bytes of a key or a value in a `repr`.
 const SHOWN: usize = 64;
 
 #[pymethods]
@@ -42,7 +42,7 @@ impl Record {
         ))
     }
 
-    /// The same record with what deserializers made of its key and value.
+    /// The same record with the deserialized key and value.
     #[pyo3(signature = (key, value))]
     fn with_parts(&self, py: Python<'_>, key: Option<Py<PyAny>>, value: Option<Py<PyAny>>) -> Self {
         let headers = self.headers.iter();
@@ -53,8 +53,7 @@ impl Record {
     }
 }
 
-/// The beginning of a key or a value as Python writes it, and how long it is where that is not all. Deserializers may have
-/// made anything of the bytes.
+/// The beginning of a key or a value as its `repr`, and its length if it is cut. Deserializers may have returned any object.
 fn shown(py: Python<'_>, part: Option<&Py<PyAny>>) -> PyResult<String> {
     let Some(part) = part.map(|part| part.bind(py)) else { return Ok("None".to_owned()) };
     let Ok(bytes) = part.cast::<PyBytes>() else {

@@ -1,6 +1,6 @@
-//! How records are written as text, and what was written.
+//! The text format of records, and the resulting text.
 //!
-//! Owns no behaviour: layouts are the client's.
+//! Owns no behaviour: the formats are the client's.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-/// A layout.
+/// A format.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct RecordFormat {
     pub inner: Inner,

@@ -1,4 +1,4 @@
-//! What became of the rows of Arrow data that were sent together.
+//! The outcome of the rows of Arrow data that were sent together.
 //!
 //! Owns no behaviour; a wait releases the interpreter lock.
 
@@ -14,7 +14,7 @@ use crate::client::connection::wait;
 use crate::client::delivery::{LONGEST, check_process, outcome};
 use crate::client::native_producer::Producer;
 
-/// The fate of rows. Keeps its producer open.
+/// The outcome of rows. Keeps a reference to its producer.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct RowsDelivery {
     sent: SentRows,
@@ -23,7 +23,7 @@ pub struct RowsDelivery {
 }
 
 impl RowsDelivery {
-    /// The face of rows that were sent.
+    /// The delivery of rows that were sent.
     pub fn new(sent: SentRows, producer: Py<Producer>) -> Self {
         Self { sent, is_observed: AtomicBool::new(false), producer }
     }
@@ -31,18 +31,18 @@ impl RowsDelivery {
 
 #[pymethods]
 impl RowsDelivery {
-    /// How many rows were sent.
+    /// The number of rows sent.
     fn __len__(&self) -> usize {
         self.sent.rows
     }
 
-    /// Whether the fate of every row is known.
+    /// Whether the outcome of every row is known.
     fn done(&self, py: Python<'_>) -> PyResult<bool> {
         check_process(py, &self.producer)?;
         Ok(self.sent.batches.iter().all(|(delivery, _)| delivery.is_decided()))
     }
 
-    /// Waits until every row is acknowledged: how many there are.
+    /// Waits until every row is acknowledged; returns their number.
     #[pyo3(signature = (timeout_s=None))]
     fn result(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<usize> {
         check_process(py, &self.producer)?;

@@ -1,7 +1,7 @@
-//! TLS and SASL of clients as Python has them: key material in, sessions and exchanges out.
+//! TLS and SASL of clients in Python: key material in, sessions and exchanges out.
 //!
-//! Owns no behaviour. What connections of the native engine and of asyncio share is made once for a client and handed to
-//! both. No `repr` shows a secret.
+//! Owns no behaviour. The state shared by the connections of the native engine and of asyncio is created once for a client
+//! and passed to both. No `repr` contains a secret.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::client::client_error::{AuthenticationError, SettingError};
 use crate::client::kerberos::Kerberos;
 use crate::client::key_material::Material;
 
-/// Plaintext that one call of a session reads.
+/// Bytes of plaintext of one read of a session.
 const PIECE: usize = 16 * 1024;
 
-/// What all connections of a client share that go through TLS.
+/// The state shared by all TLS connections of a client.
 #[pyclass(frozen, name = "ClientTls", module = "pybroker._native")]
 pub struct PyClientTls {
     pub(crate) inner: Tls,
@@ -42,7 +42,7 @@ impl PyClientTls {
     }
 }
 
-/// One connection's TLS, without its socket.
+/// The TLS session of one connection, without its socket.
 #[pyclass(frozen, name = "TlsSession", module = "pybroker._native")]
 pub struct PyTlsSession {
     session: Mutex<TlsSession>,
@@ -86,7 +86,7 @@ impl PyTlsSession {
     }
 }
 
-/// Appends what can be read.
+/// Appends the plaintext that is available.
 fn drain(session: &mut TlsSession, plaintext: &mut Vec<u8>) {
     loop {
         let begin = plaintext.len();
@@ -99,7 +99,7 @@ fn drain(session: &mut TlsSession, plaintext: &mut Vec<u8>) {
     }
 }
 
-/// Who connects, and how that is shown.
+/// The credentials of a client.
 #[pyclass(frozen, name = "SaslCredentials", module = "pybroker._native")]
 pub struct PySaslCredentials {
     pub(crate) inner: Credentials,
@@ -124,7 +124,7 @@ impl PySaslCredentials {
         Self { inner: Credentials::OauthBearer(Arc::new(TokenCell::default())) }
     }
 
-    /// Kerberos, whose tokens functions of Python make.
+    /// Kerberos; Python functions make the tokens.
     #[staticmethod]
     fn gssapi(begin: Py<PyAny>) -> Self {
         Self { inner: Credentials::Library(Arc::new(Kerberos::new(begin))) }
@@ -163,7 +163,7 @@ impl PySaslCredentials {
     }
 }
 
-/// One exchange that has begun.
+/// One exchange in progress.
 #[pyclass(frozen, name = "SaslExchange", module = "pybroker._native")]
 pub struct PySaslExchange {
     exchange: Mutex<Exchange>,

@@ -1,4 +1,4 @@
-//! How a record gets into its batch: without waiting where that is possible, else without the interpreter lock.
+//! Adds a record to its batch: without waiting if possible, else without the interpreter lock.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::client::draft::Draft;
 use crate::client::native_producer::Producer;
 
 impl Producer {
-    /// Before the first watched record: have somebody wait for what becomes of it.
+    /// Starts the code that waits for outcomes, before the first watched record.
     pub fn begin_watching(&self, py: Python<'_>) -> PyResult<()> {
         if self.is_watched.load(Ordering::Acquire) {
             return Ok(());
@@ -25,7 +25,7 @@ impl Producer {
         Ok(())
     }
 
-    /// Adds a record; `None` where it would have to wait. The partition stays chosen then.
+    /// Adds a record; `None` if it would have to wait. The chosen partition is kept then.
     pub fn try_send(&self, py: Python<'_>, draft: &Draft, partition: &mut i32) -> PyResult<Option<Ticket>> {
         let Some(destination) = self.destination(py, &draft.topic)? else { return Ok(None) };
         *partition = draft.partition(py, &self.functions, &destination, *partition)?;

@@ -1,6 +1,6 @@
-//! Who gets the outcome of a record: callbacks and futures, kept by batch until the batch is decided.
+//! The receivers of records' outcomes: callbacks and futures, kept by batch until the batch completes.
 //!
-//! Owns no behaviour of theirs: it hands them out beside the outcomes, many at a time, and Python calls them.
+//! Does not call them: it returns them with the outcomes, many at a time, and Python calls them.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use rustc_hash::FxHashMap;
 
 use crate::client::client_error::client_error;
 
-/// Topic, partition, offset (-1 where it is not known) and timestamp in ms.
+/// Topic, partition, offset (-1 if unknown) and timestamp in ms.
 pub type Row<'py> = (Bound<'py, PyString>, i32, i64, i64);
 
-/// What became of a batch: who watches its records, where each was written, and why not, where it was given up.
+/// The outcome of a batch: the receivers of its records, the row of each record, and the errors if the batch failed.
 type Settled<'py> = (Bound<'py, PyList>, Bound<'py, PyList>, Option<Bound<'py, PyList>>);
 
 struct Watcher {
@@ -38,7 +38,7 @@ pub struct Watched {
     batches: Mutex<FxHashMap<u64, WatchedBatch>>,
 }
 
-/// Where a record of a ticket was written, as the batch's outcome says.
+/// The row of a ticket's record, from the batch's outcome.
 pub fn row<'py>(topic: Bound<'py, PyString>, partition: i32, place: (u32, i64), written: Written) -> Row<'py> {
     let (index, timestamp_ms) = place;
     let Written { base_offset, log_append_time_ms } = written;
@@ -51,8 +51,8 @@ impl Watched {
         Self { inner, batches: Mutex::default() }
     }
 
-    /// Have `watcher` handed out when the record is decided. The interpreter lock is held, so that nobody takes what was
-    /// decided between the append and this; where it was released since the append, `late` says so.
+    /// Registers `watcher` for the outcome of a record. The interpreter lock is held, so that no other thread takes the
+    /// outcome between the append and this call. `late` means that the lock was released since the append.
     pub fn watch(&self, topic: &Bound<'_, PyString>, ticket: &Ticket, watcher: Py<PyAny>, late: bool) {
         ticket.delivery.observe(1);
         let entry = Watcher { index: ticket.index, timestamp_ms: ticket.timestamp_ms, watcher };
@@ -70,7 +70,7 @@ impl Watched {
         }
     }
 
-    /// The watched batches that were decided since the last call.
+    /// The watched batches that completed since the last call.
     fn take(&self) -> Vec<WatchedBatch> {
         let decided = self.inner.take_decided();
         let mut batches = self.batches.lock();
@@ -98,7 +98,7 @@ impl WatchedBatch {
     }
 }
 
-/// What became of watched records. Does not keep its producer open.
+/// The outcomes of watched records. Does not keep a reference to the producer.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct Settlements {
     watched: Arc<Watched>,
@@ -112,12 +112,13 @@ impl Settlements {
 
 #[pymethods]
 impl Settlements {
-    /// A descriptor that is readable when `take` may have something.
+    /// A descriptor that is readable when `take` may have outcomes.
     fn descriptor(&self) -> PyResult<i32> {
         Ok(self.watched.inner.decided_descriptor()?)
     }
 
-    /// What was decided since the last call, by batch: watchers, rows, and the errors where it was given up. `None` when nothing can follow any more.
+    /// The outcomes since the last call, by batch: receivers, rows, and the errors if the batch failed. `None` after the
+    /// last one.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<Settled<'py>>>> {
         let finished = self.watched.inner.is_finished();
         let taken = self.watched.take();

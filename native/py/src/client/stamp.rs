@@ -25,7 +25,7 @@ impl From<pybroker_load::LatencyHistogram> for LatencyHistogram {
 
 #[pymethods]
 impl LatencyHistogram {
-    /// Nothing recorded, or what `encode` gave.
+    /// An empty histogram, or the one that `encode` returned.
     #[new]
     #[pyo3(signature = (encoded=None))]
     fn new(encoded: Option<&[u8]>) -> PyResult<Self> {
@@ -34,20 +34,20 @@ impl LatencyHistogram {
         Ok(Self::from(histogram.map_err(PyValueError::new_err)?))
     }
 
-    /// Notes that `count` records took so long each.
+    /// Records `count` records with this latency each.
     #[pyo3(signature = (latency_us, count))]
     fn record(&self, latency_us: u64, count: u64) {
         self.inner.lock().record(latency_us, count);
     }
 
-    /// Adds all that another histogram holds.
+    /// Adds another histogram.
     #[pyo3(signature = (other))]
     fn merge(&self, other: &Self) {
         let theirs = other.inner.lock().clone();
         self.inner.lock().merge(&theirs);
     }
 
-    /// How many records.
+    /// The number of records.
     #[getter]
     fn count(&self) -> u64 {
         self.inner.lock().count()
@@ -65,7 +65,7 @@ impl LatencyHistogram {
         self.inner.lock().mean_us()
     }
 
-    /// The latency that this part of the records did not exceed.
+    /// The latency that this fraction of the records does not exceed.
     #[pyo3(signature = (quantile))]
     fn at_quantile(&self, quantile: f64) -> u64 {
         self.inner.lock().at_quantile(quantile)
@@ -95,7 +95,7 @@ impl KeyedStamps {
         Ok(Self { inner: Mutex::new(pybroker_load::KeyedStamps::new(keys, skew, seed)) })
     }
 
-    /// Makes `count` records and sends them with a producer.
+    /// Generates `count` records and sends them with a producer.
     #[pyo3(signature = (producer, topic, number, record_size, count, due=None))]
     #[allow(clippy::too_many_arguments, reason = "the stub names them")]
     fn send(
@@ -120,7 +120,7 @@ impl KeyedStamps {
     }
 }
 
-/// That stamps of a partition's own sequence fit: the partition is named, and the value has room.
+/// Checks that stamps with a partition's own sequence are possible: a partition is given, and the value has space.
 pub fn check_stamped(partition: i32, record_size: usize) -> PyResult<()> {
     if partition < 0 {
         return Err(PyValueError::new_err("stamped records count by partition: name one (0 or more)"));
@@ -132,7 +132,7 @@ pub fn check_stamped(partition: i32, record_size: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// Who sends made records, and where to.
+/// The producer, topic and partition of generated records.
 pub struct Sending<'a> {
     pub producer: &'a pybroker_client::Producer,
     pub payload: &'a Mutex<Payload>,
@@ -140,7 +140,7 @@ pub struct Sending<'a> {
     pub partition: i32,
 }
 
-/// Sends so many records of a size: random letters, behind stamps where `first` is given.
+/// Sends `count` generated records: random letters, after stamps if `first` is given.
 pub fn send_made(
     py: Python<'_>,
     sending: &Sending<'_>,

@@ -4,13 +4,13 @@ use pybroker_wire::schema;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-/// A message class, ready to be encoded and decoded in every version that it declares.
+/// A message class, ready to be encoded and decoded in every version of its declaration.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct Schema {
     pub name: String,
     pub table: schema::Schema,
     pub structs: Vec<Class>,
-    /// `msgspec.structs.astuple`: all fields of a struct in one call, which is several times cheaper than one by one.
+    /// `msgspec.structs.astuple`: all fields of a struct in one call, which costs several times less than one by one.
     pub astuple: Py<PyAny>,
 }
 
@@ -19,7 +19,7 @@ pub struct Class {
     pub presets: Vec<PyPreset>,
 }
 
-/// A default as Python has it: shared where it cannot change, made anew where it can.
+/// A default in Python: shared if it is immutable, else created anew.
 pub enum PyPreset {
     Shared(Py<PyAny>),
     EmptyList,

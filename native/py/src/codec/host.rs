@@ -1,4 +1,4 @@
-//! One call's face to the core's codec, and how much of the interpreter lock a call takes.
+//! The interface of one call to the native codec, and the sharing of the interpreter lock.
 
 use std::cell::Cell;
 
@@ -6,12 +6,12 @@ use pyo3::prelude::*;
 
 use super::declaration::Schema;
 
-/// Python, a schema and what it needs of `msgspec`: one call's face to the core.
+/// Python, a schema and its `msgspec` functions: the interface of one call to the native codec.
 pub struct Host<'a, 'py> {
     pub py: Python<'py>,
     pub schema: &'a Schema,
     pub astuple: &'a Bound<'py, PyAny>,
-    /// Steps until the interpreter lock is given to a thread that waits for it.
+    /// Steps until the interpreter lock is released to a waiting thread.
     steps_left: Cell<usize>,
 }
 
@@ -24,8 +24,8 @@ impl<'a, 'py> Host<'a, 'py> {
         Host { py, schema, astuple: schema.astuple.bind(py), steps_left: Cell::new(STEPS_AT_ONCE) }
     }
 
-    /// Takes note of work. A message of a million elements takes a second, for which no other thread shall wait: a
-    /// thread that codes it lets the others run in between, which the interpreter by itself does for Python code only.
+    /// Counts work. A message of a million elements takes a second. The thread that codes it releases the lock in between,
+    /// so that no other thread waits so long; the interpreter does this for Python code only.
     pub fn work(&self, steps: usize) {
         match self.steps_left.get().checked_sub(steps) {
             Some(left) => self.steps_left.set(left),

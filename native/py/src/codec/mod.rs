@@ -1,7 +1,7 @@
-//! The message codec's host in Python: shows `msgspec` structs to the core's encoder and builds them for its decoder.
+//! The message codec's host in Python: passes `msgspec` structs to the native encoder and builds them for its decoder.
 //!
-//! Owns `Schema`, the compiled declaration of one message class. Knows no message: it gets classes and field
-//! descriptions from `pybroker.protocol.codec`, once per class.
+//! Owns `Schema`, the compiled declaration of one message class. Knows no message: `pybroker.protocol.codec` passes the
+//! class and its field descriptions, once per class.
 
 mod declaration;
 mod host;
@@ -64,7 +64,7 @@ impl Schema {
         Ok(PyBytes::new(py, &out))
     }
 
-    /// Encodes an instance of the message class, unless it takes more than `limit` bytes: then `None`.
+    /// Encodes an instance of the message class; `None` if it takes more than `limit` bytes.
     #[pyo3(signature = (message, version, limit))]
     fn encode_within<'py>(
         &self,
@@ -94,8 +94,8 @@ impl Schema {
         Ok(PyBytes::new(py, &out))
     }
 
-    /// Decodes a message that begins at `offset`: (message, bytes read). One with more than `max_elements` elements of
-    /// arrays and tagged fields is refused.
+    /// Decodes a message that begins at `offset`: (message, bytes read). Rejects a message with more than `max_elements`
+    /// elements of arrays and tagged fields.
     #[pyo3(signature = (buffer, version, offset = 0, max_elements = usize::MAX))]
     fn decode<'py>(
         &self,
@@ -109,7 +109,7 @@ impl Schema {
         let bytes = if let Ok(bytes) = buffer.cast::<PyBytes>() {
             bytes.as_bytes()
         } else {
-            // Others may write to such a buffer meanwhile, so the decoder reads a copy.
+            // Other threads may write to such a buffer meanwhile, so the decoder reads a copy.
             copy = pyo3::buffer::PyBuffer::<u8>::get(buffer)?.to_vec(py)?;
             &copy
         };
@@ -123,7 +123,7 @@ impl Schema {
         self.write_within(message, version, usize::MAX, out).map(drop)
     }
 
-    /// Appends an encoded instance to `out`; whether all of it is there, and not cut at `limit`.
+    /// Appends an encoded instance to `out`; returns false if it was cut at `limit`.
     fn write_within(
         &self,
         message: &Bound<'_, PyAny>,
@@ -154,8 +154,8 @@ impl Schema {
         }
     }
 
-    /// Decodes a message that begins at `offset`: (message, bytes read). With more than `elements` elements of arrays
-    /// and tagged fields it is refused before it is built.
+    /// Decodes a message that begins at `offset`: (message, bytes read). Rejects a message with more than `elements`
+    /// elements of arrays and tagged fields before it is built.
     pub fn read<'py>(
         &self,
         py: Python<'py>,
@@ -182,7 +182,7 @@ impl Schema {
     }
 }
 
-/// An error of Python while it showed a value: what is wrong with the value becomes `UnencodableValue`.
+/// Converts a Python error about a value: a wrong value becomes `UnencodableValue`.
 fn refused(py: Python<'_>, cause: PyErr, text: &str) -> PyErr {
     let wrong_value = cause.is_instance_of::<PyTypeError>(py)
         || cause.is_instance_of::<PyValueError>(py)

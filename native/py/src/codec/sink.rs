@@ -1,4 +1,4 @@
-//! Builds Python's values for the core's decoder.
+//! Builds Python values for the native decoder.
 
 use pybroker_wire::codec::{Sink, Uuid};
 use pyo3::prelude::*;

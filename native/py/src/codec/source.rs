@@ -1,4 +1,4 @@
-//! Shows Python's values to the core's encoder.
+//! Passes Python values to the native encoder.
 
 use pybroker_wire::codec::{Source, Uuid};
 use pyo3::buffer::PyBuffer;

@@ -1,4 +1,4 @@
-//! From a declaration's rows, as Python hands them over, to the core's table.
+//! Converts a declaration's rows from Python to the native table.
 
 use pybroker_wire::schema::{Field, Kind, Preset, Primitive, Versions};
 use pyo3::exceptions::PyTypeError;

@@ -1,4 +1,4 @@
-//! A partition as its coordinator reads and writes it.
+//! A partition, as its coordinator reads and writes it.
 
 pub(crate) mod partition_log;
 pub(crate) mod record_reading;

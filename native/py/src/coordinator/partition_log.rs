@@ -1,4 +1,4 @@
-//! `PartitionLog`: a partition as the coordinator that lives in it writes and reads it.
+//! `PartitionLog`: a partition of an internal topic, as its coordinator writes and reads it.
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::net::handle::PyDataPlane;
 use crate::net::transactions::{beginning, ended, transaction_check};
 use crate::storage::partition::PyPartition;
 
-/// A partition with the data plane, whose waiting fetches an append wakes; see `_native.pyi`.
+/// A partition and the data plane whose waiting fetches an append completes; see `_native.pyi`.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct PartitionLog {
     partition: Arc<Partition>,
-    /// The epoch that its coordinator was elected in: what it appended may be gone when another begins.
+    /// The leader epoch of the coordinator's election: its appends may be truncated when another coordinator begins.
     leader_epoch: LeaderEpoch,
     data_plane: Arc<DataPlane>,
 }
@@ -125,7 +125,7 @@ impl PartitionLog {
 }
 
 impl PartitionLog {
-    /// First and last offset of what `append` puts into the log; the requests that it satisfies are woken.
+    /// First and last offset of an append; wakes the requests that it completes.
     fn appended(
         &self,
         py: Python<'_>,

@@ -1,6 +1,6 @@
-//! Reading the batches of a coordinator's topic: what can be read, and the place of what cannot.
+//! Reads the batches of a coordinator's topic: its records, and the positions of invalid ones.
 //!
-//! Owns `RecordTable.decode`. A record that is malformed ends nothing but itself.
+//! Owns `RecordTable.decode`. A malformed record affects no other record.
 
 use pybroker_record::{BatchHeader, Batches, EndMarker, Record, RecordError, Records, records_section};
 use pyo3::prelude::*;
@@ -9,19 +9,19 @@ use pyo3::types::PyList;
 use crate::coordinator::record_type::RecordType;
 use crate::error::{MalformedMessage, UnsupportedVersion};
 
-/// Of a transaction, a row of its records or its end: begin and end in the list of records, producer id and epoch, and
-/// whether it was committed; `None` for records.
+/// A row of a transaction's records, or its end: begin and end in the list of records, producer id and epoch, and whether it
+/// was committed; `None` for records.
 type Transacted = (usize, usize, i64, i16, Option<bool>);
 
-/// What cannot be read: the place in the list of records that it would have, first and last offset, the key of a record
-/// whose value alone is malformed, and the cause.
+/// An invalid part: its position in the list of records, first and last offset, the key of a record if only its value is
+/// malformed, and the cause.
 type Fault<'py> = (usize, i64, i64, Option<Bound<'py, PyAny>>, String);
 
-/// Records, the offset after them, the bytes that they take, how many were skipped, what of it is transactions', and
-/// what cannot be read.
+/// Records, the offset after them, the bytes that they take, how many were skipped, the transactions' rows, and the invalid
+/// parts.
 pub type Decoded<'py> = (Bound<'py, PyList>, i64, usize, usize, Vec<Transacted>, Vec<Fault<'py>>);
 
-/// What was read so far.
+/// The result so far.
 pub struct Reading<'a, 'py> {
     py: Python<'py>,
     types: &'a [RecordType],
@@ -33,7 +33,7 @@ pub struct Reading<'a, 'py> {
 }
 
 impl<'a, 'py> Reading<'a, 'py> {
-    /// `check` raises for a value that no record has.
+    /// `check` raises for a value that no record may have.
     pub fn new(py: Python<'py>, types: &'a [RecordType], check: Option<&'a Py<PyAny>>) -> Self {
         let list = PyList::empty(py);
         Self { py, types, check, list, skipped: 0, transacted: vec![], faults: vec![] }
@@ -70,7 +70,7 @@ impl<'a, 'py> Reading<'a, 'py> {
         Ok((self.list, next_offset, taken, self.skipped, self.transacted, self.faults))
     }
 
-    /// Notes that the records of a batch cannot be read from an offset on.
+    /// Records that the records of a batch are invalid from an offset on.
     fn fail(&mut self, header: &BatchHeader, first: i64, error: &RecordError) {
         self.faults.push((self.list.len(), first, header.next_offset() - 1, None, error.to_string()));
     }
@@ -81,7 +81,7 @@ impl<'a, 'py> Reading<'a, 'py> {
             let record = match record {
                 Ok(record) => record,
                 Err(error) => {
-                    // Where the next record would begin is not known.
+                    // The beginning of the next record is unknown.
                     self.fail(header, next, &error);
                     break;
                 }
@@ -101,8 +101,8 @@ impl<'a, 'py> Reading<'a, 'py> {
         Ok(())
     }
 
-    /// Returns the value of a record, `None` in it for a tombstone; `None` for a type that is not in the table. `key` is
-    /// set as soon as it is read.
+    /// Returns the value of a record, `None` in it for a tombstone; `None` for a type that is not in the table. Sets `key`
+    /// as soon as it is read.
     fn read_record(
         &self,
         record: &Record<'_>,
@@ -121,7 +121,7 @@ impl<'a, 'py> Reading<'a, 'py> {
     }
 }
 
-/// Whether an error is about the bytes of a record; every other one ends the reading.
+/// Whether an error is about the bytes of a record; every other error ends the reading.
 fn is_fault(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<MalformedMessage>(py) || error.is_instance_of::<UnsupportedVersion>(py)
 }

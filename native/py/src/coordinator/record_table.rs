@@ -1,7 +1,7 @@
 //! `RecordTable`: the records of a coordinator's topic, coded in bulk.
 //!
-//! Owns the frame of such a record (two bytes of type before the key, two bytes of version before the value) and the way
-//! between records and batches. Which types there are, and what they hold, is Python's to declare.
+//! Owns the framing of such a record (two bytes of type before the key, two bytes of version before the value) and the
+//! conversion between records and batches. Python declares the types and their fields.
 
 use pybroker_record::{BatchBuilder, Compression, RecordError, set_transactional};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -16,7 +16,7 @@ use crate::coordinator::record_type::RecordType;
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct RecordTable {
     types: Vec<RecordType>,
-    /// Raises `MalformedMessage` for a value that no record has; not called for tombstones.
+    /// Raises `MalformedMessage` for a value that no record may have; not called for tombstones.
     check: Option<Py<PyAny>>,
 }
 
@@ -37,7 +37,7 @@ impl RecordTable {
         Self { types: types.collect(), check }
     }
 
-    /// Makes the batches of some records, all of one timestamp and, where a producer is given, of its transaction.
+    /// Encodes records in batches, all with one timestamp and, if a producer is given, in its transaction.
     #[pyo3(signature = (records, timestamp_ms, *, codec, max_batch_bytes, producer=None))]
     fn encode<'py>(
         &self,
@@ -75,7 +75,7 @@ impl RecordTable {
 }
 
 impl RecordTable {
-    /// Writes a (key, value or `None`, version) record; whether it is a tombstone.
+    /// Encodes a (key, value or `None`, version) record; returns whether it is a tombstone.
     fn write(&self, record: &Bound<'_, PyTuple>, key: &mut Vec<u8>, value: &mut Vec<u8>) -> PyResult<bool> {
         let py = record.py();
         let message = record.get_item(0)?;
@@ -100,7 +100,7 @@ impl RecordTable {
     }
 }
 
-/// Finishes a batch: a coordinator's own, or one of a producer's transaction, which has no sequence of its own (as Kafka's).
+/// Completes a batch: the coordinator's own, or one of a producer's transaction, without sequence numbers (as in Kafka).
 fn finish(builder: &mut BatchBuilder, producer: Option<(i64, i16)>, out: &mut Vec<u8>) -> PyResult<()> {
     let begin = out.len();
     let (id, epoch, sequence) = producer.map_or((-1, -1, -1), |(id, epoch)| (id, epoch, 0));

@@ -1,4 +1,4 @@
-//! A type of the records of a coordinator's topic, as Python declares it.
+//! A record type of a coordinator's topic, as Python declares it.
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -10,6 +10,6 @@ pub struct RecordType {
     pub class: Py<PyType>,
     pub key: Py<Schema>,
     pub value: Py<Schema>,
-    /// In which values are written, unless a record says otherwise.
+    /// The version in which values are written, unless a record has its own.
     pub version: i16,
 }

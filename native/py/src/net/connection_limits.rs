@@ -1,4 +1,4 @@
-//! How many connections there may be, read from the attributes of a Python object.
+//! Limits on connections, read from the attributes of a Python object.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! A request of the control plane as Python sees it: who asks what, and the message, decoded when it is asked for.
+//! A request of the control plane in Python: its header and client, and the message, decoded on demand.
 
 use pybroker_net::{ControlRequest, Identity, Software};
 use pybroker_replica::Waiter;
@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 use crate::codec::Schema;
 use crate::error::MalformedMessage;
 
-/// A request that Python answers; see `_native.pyi`.
+/// A request that Python responds to; see `_native.pyi`.
 #[pyclass(frozen, name = "ControlRequest", module = "pybroker._native")]
 pub struct PyControlRequest {
     inner: ControlRequest,
@@ -20,7 +20,7 @@ impl PyControlRequest {
         Self { inner }
     }
 
-    /// Whom an answer goes to.
+    /// The connection and the request, for the response.
     pub fn asker(&self) -> Waiter {
         Waiter { connection: self.inner.connection, request: self.inner.request }
     }
@@ -103,18 +103,18 @@ impl PyControlRequest {
         self.inner.software.as_deref().map(|Software { name, version }| (&**name, &**version))
     }
 
-    /// Notes that it waits for what others do.
+    /// Records that the request waits for other clients.
     fn wait(&self) {
         self.inner.steps.wait();
     }
 
-    /// The message as it came, behind the tagged fields of a flexible header.
+    /// The encoded message, after the tagged fields of a flexible header.
     #[getter]
     fn message<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.inner.body)
     }
 
-    /// Decodes the message; in front of it, where the header is flexible, stand tagged fields that nobody knows.
+    /// Decodes the message; unknown tagged fields of a flexible header are skipped.
     #[pyo3(signature = (schema, flexible, max_elements))]
     fn decode<'py>(
         &self,

@@ -1,18 +1,18 @@
-//! What the data plane has counted, as metrics read it: one snapshot of frozen values.
+//! The data plane's counters for metrics: one snapshot of frozen values.
 
 use std::collections::BTreeMap;
 
 use pybroker_net::CountersSnapshot;
 use pyo3::prelude::*;
 
-/// The classes of this file.
+/// Registers the classes of this file.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyApiCounters>()?;
     m.add_class::<PyDataPlaneCounters>()?;
     m.add_class::<PyProcessorCounters>()
 }
 
-/// What was counted of one API; see `_native.pyi`.
+/// The counts of one API; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "ApiCounters", module = "pybroker._native")]
 pub struct PyApiCounters {
     api_key: i16,
@@ -23,7 +23,7 @@ pub struct PyApiCounters {
     errors: BTreeMap<i16, u64>,
 }
 
-/// What one processor has done; see `_native.pyi`.
+/// The counts of one processor; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "ProcessorCounters", module = "pybroker._native")]
 pub struct PyProcessorCounters {
     requests: u64,
@@ -31,7 +31,7 @@ pub struct PyProcessorCounters {
     bytes_out: u64,
 }
 
-/// Both, at about one moment; see `_native.pyi`.
+/// Both, at about the same time; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "DataPlaneCounters", module = "pybroker._native")]
 pub struct PyDataPlaneCounters {
     apis: Vec<Py<PyApiCounters>>,

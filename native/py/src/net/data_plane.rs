@@ -1,4 +1,4 @@
-//! `DataPlane`: sockets, the hot path and waiting requests, as the control plane holds them.
+//! `DataPlane`: sockets, the hot path and waiting requests, as the control plane uses them.
 
 use std::collections::HashMap;
 use std::os::fd::AsRawFd;
@@ -23,7 +23,7 @@ use crate::net::listening::{Listening, identity};
 use crate::net::replication::{self, PyReplicationSettings, Source};
 use crate::net::topic_table::PyTopicTable;
 
-/// A topic as a request names it.
+/// A topic, by name or by id.
 #[derive(FromPyObject)]
 enum NamedTopic {
     Name(String),

@@ -1,4 +1,4 @@
-//! `DataPlaneSettings`: the limits of the data plane, as the control plane gives them. Owns no default.
+//! `DataPlaneSettings`: the limits of the data plane, set by the control plane. Owns no default.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ pub struct PyDataPlaneSettings {
     pub settings: Settings,
 }
 
-/// What this file has for Python.
+/// Registers the classes and functions of this file.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyDataPlaneSettings>()?;
     m.add_function(wrap_pyfunction!(set_thread_slice, m)?)
 }
 
-/// Gives the calling thread a slice; see `_native.pyi`.
+/// Sets the scheduler slice of the calling thread; see `_native.pyi`.
 #[pyfunction]
 fn set_thread_slice(us: u32) -> std::io::Result<()> {
     scheduling::set_slice(Duration::from_micros(us.into()))

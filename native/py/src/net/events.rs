@@ -1,4 +1,4 @@
-//! What comes up from the data plane: one frozen class an event.
+//! The events of the data plane: one frozen class for each.
 
 use pybroker_net::{Event, Identity, PeerCertificate, UnresolvedRequest};
 use pybroker_wire::TopicRef;
@@ -10,19 +10,19 @@ use crate::net::control_request::PyControlRequest;
 use crate::net::quotas::PyQuotaAsked;
 use crate::net::replication::{PyReplicaCaughtUp, PyReplicaDeletedRecords};
 
-/// A request that Python decides about; see `_native.pyi`.
+/// A request that Python decides on; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "InterceptedRequest", module = "pybroker._native")]
 pub struct PyInterceptedRequest {
     request: Py<PyControlRequest>,
 }
 
-/// A Produce or Fetch that names unknown topics; see `_native.pyi`.
+/// A Produce or Fetch that needs a decision first; see `_native.pyi`.
 #[pyclass(frozen, name = "UnresolvedRequest", module = "pybroker._native")]
 pub struct PyUnresolvedRequest {
     inner: UnresolvedRequest,
 }
 
-/// Transactional id, producer id, producer epoch, version of the Produce, and the partitions that are asked for.
+/// Transactional id, producer id, producer epoch, version of the Produce, and the partitions of the query.
 type Asked<'a> = (&'a str, i64, i16, i16, Vec<(&'a str, i32)>);
 
 #[pymethods]
@@ -89,19 +89,19 @@ impl PyUnresolvedRequest {
     }
 }
 
-/// What a coordinator appended is settled; see `_native.pyi`.
+/// A coordinator's append is committed and synced, or has failed; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "AppendSettled", module = "pybroker._native")]
 pub struct PyAppendSettled {
     ticket: u64,
 }
 
-/// A connection is gone; see `_native.pyi`.
+/// A connection has closed; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "ConnectionClosed", module = "pybroker._native")]
 pub struct PyConnectionClosed {
     connection: u64,
 }
 
-/// A certificate that a client has shown; see `_native.pyi`.
+/// A client's certificate; see `_native.pyi`.
 #[pyclass(frozen, name = "PeerCertificate", module = "pybroker._native")]
 pub struct PyPeerCertificate {
     inner: PeerCertificate,
@@ -137,7 +137,7 @@ pub struct PyLogDirectoryFailed {
     error: String,
 }
 
-/// Descriptors or memory have run out; see `_native.pyi`.
+/// File descriptors or memory are exhausted; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "Exhausted", module = "pybroker._native")]
 pub struct PyExhausted {
     error: String,
@@ -157,7 +157,7 @@ pub struct PyLogLine {
     text: String,
 }
 
-/// One event as its Python object.
+/// The Python object of an event.
 pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
     match event {
         Event::Control(inner) => PyControlRequest::new(inner).into_py_any(py),
@@ -181,7 +181,7 @@ pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
     }
 }
 
-/// Adds what this file has to the module.
+/// Registers the classes of this file.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyAppendSettled>()?;
     m.add_class::<PyConnectionClosed>()?;

@@ -1,4 +1,4 @@
-//! `DataPlane` as Python holds it. Its methods are in `data_plane`; functions of other files take it as an argument.
+//! The class `DataPlane`. Its methods are in `data_plane`; functions of other files take it as an argument.
 
 use std::sync::Arc;
 

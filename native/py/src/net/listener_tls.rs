@@ -1,4 +1,4 @@
-//! Certificates and keys from bytes, and what a listener's TLS is made of.
+//! Certificates and keys from bytes, and the TLS settings of a listener.
 
 use pybroker_tls::{ClientAuth, KeyMaterial, ServerTls, ServerTlsSettings, TlsError};
 use pyo3::exceptions::PyValueError;
@@ -32,7 +32,7 @@ pub fn pem_key<'py>(py: Python<'py>, text: &[u8], password: Option<&str>) -> PyR
 /// A chain with its key, and the trusted certificates.
 type Pkcs12<'py> = (Vec<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>, Vec<Bound<'py, PyBytes>>);
 
-/// What a PKCS #12 file holds; see `_native.pyi`.
+/// The content of a PKCS #12 file; see `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (content, password))]
 pub fn read_pkcs12<'py>(py: Python<'py>, content: &[u8], password: &str) -> PyResult<Pkcs12<'py>> {
@@ -44,7 +44,7 @@ pub fn read_pkcs12<'py>(py: Python<'py>, content: &[u8], password: &str) -> PyRe
     Ok((chain, key, bytes(py, &found.certificates)))
 }
 
-/// What every connection of a listener shares; see `_native.pyi`.
+/// The state shared by all connections of a listener; see `_native.pyi`.
 #[pyclass(frozen, name = "ServerTls", module = "pybroker._native")]
 pub struct PyServerTls {
     pub inner: ServerTls,
@@ -76,7 +76,7 @@ impl PyServerTls {
     }
 }
 
-/// Puts what is here into the module.
+/// Registers the classes and functions of this file.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<crate::net::events::PyPeerCertificate>()?;
     m.add_class::<PyServerTls>()?;

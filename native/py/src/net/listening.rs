@@ -1,4 +1,4 @@
-//! How a listener is opened, read from the attributes of a Python object.
+//! The settings of a listener, read from the attributes of a Python object.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The data plane: sockets, its settings and tables, the events that come up, and what it counts.
+//! The data plane: sockets, its settings and tables, its events, and its counters.
 
 pub(crate) mod connection_limits;
 pub(crate) mod control_request;

@@ -1,4 +1,4 @@
-//! What changes of the sockets while they serve: the number of threads, and listeners that close.
+//! Changes to running sockets: the number of threads, and closing listeners.
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ fn set_network_threads(py: Python<'_>, data_plane: &PyDataPlane, count: usize) -
     py.detach(|| data_plane.inner.set_network_threads(count)).map_err(|error| PyOSError::new_err(error.to_string()))
 }
 
-/// Adds the functions to the module.
+/// Registers the functions of this file.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(unlisten, m)?)?;
     m.add_function(wrap_pyfunction!(network_threads, m)?)?;

@@ -1,4 +1,4 @@
-//! Client quotas, as the control plane says them to a data plane.
+//! Client quotas, which the control plane sets in a data plane.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::net::handle::PyDataPlane;
 
-/// A client of which the quotas are asked; see `_native.pyi`.
+/// A client whose quotas are requested; see `_native.pyi`.
 #[pyclass(frozen, name = "QuotaAsked", module = "pybroker._native")]
 pub struct PyQuotaAsked {
     pub inner: QuotaAsked,
@@ -82,7 +82,7 @@ fn mute(py: Python<'_>, data_plane: &PyDataPlane, connection: u64, time_ms: u64)
     py.detach(|| data_plane.inner.mute(connection, time_ms));
 }
 
-/// Adds what is here to the module.
+/// Registers the classes and functions of this file.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyQuotaAsked>()?;
     m.add_function(wrap_pyfunction!(set_quotas, m)?)?;

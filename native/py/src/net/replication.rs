@@ -1,4 +1,4 @@
-//! Replication as the control plane directs it: settings and brokers downward, replicas that keep up or lag upward.
+//! Replication, directed by the control plane: settings and brokers in, in-sync and lagging replicas out.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::client::secure::{PyClientTls, PySaslCredentials};
 use crate::net::handle::PyDataPlane;
 use crate::storage::partition::PyPartition;
 
-/// How a broker replicates; see `_native.pyi`.
+/// The replication settings of a broker; see `_native.pyi`.
 #[pyclass(frozen, name = "ReplicationSettings", module = "pybroker._native")]
 pub struct PyReplicationSettings {
     pub settings: ReplicationSettings,
@@ -83,18 +83,18 @@ impl PyReplicationSettings {
 /// A broker's id, host, port and epoch.
 pub type Source = (i32, String, u16, i64);
 
-/// The table of brokers that are fetched from.
+/// The table of brokers to fetch from.
 pub fn sources(brokers: Vec<Source>) -> Vec<FetchSource> {
     let source = |(id, host, port, broker_epoch)| FetchSource { id: BrokerId(id), host, port, broker_epoch };
     brokers.into_iter().map(source).collect()
 }
 
-/// The table of racks that consumers are sent to: this broker's own, and those of the others.
+/// The table of racks for consumers: this broker's own, and those of the others.
 pub fn read_replicas(own_rack: Option<&str>, others: Vec<(i32, String)>) -> ReadReplicas {
     ReadReplicas::new(own_rack, others.into_iter().map(|(id, rack)| (BrokerId(id), rack)))
 }
 
-/// A follower's log starts later than before; see `_native.pyi`.
+/// A follower's log start offset has advanced; see `_native.pyi`.
 #[pyclass(frozen, name = "ReplicaDeletedRecords", module = "pybroker._native")]
 pub struct PyReplicaDeletedRecords {
     pub topic_id: [u8; 16],
@@ -153,10 +153,10 @@ impl PyReplicaCaughtUp {
     }
 }
 
-/// The place of a partition among those asked about, its leader epoch, and the broker ids that lag.
+/// The index of a partition in the call, its leader epoch, and the ids of lagging brokers.
 type Lagging = (usize, i32, Vec<i32>);
 
-/// Which in-sync replicas lag; see `_native.pyi`.
+/// The in-sync replicas that lag; see `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (partitions, data_plane, *, max_lag_ms, alive))]
 pub fn lagging_replicas(
@@ -183,7 +183,7 @@ pub fn lagging_replicas(
     })
 }
 
-/// Ends the wait for replicas that are not let in; see `_native.pyi`.
+/// Ends the wait for replicas that do not join the in-sync replicas; see `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (partition, data_plane, replicas))]
 pub fn stop_joining(partition: &PyPartition, data_plane: &PyDataPlane, replicas: Vec<i32>) {

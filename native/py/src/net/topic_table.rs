@@ -1,4 +1,4 @@
-//! `TopicTable` and what it is made of: the snapshot that goes down to the data plane.
+//! `TopicTable` and its parts: the control plane's snapshot for the data plane.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct PyTopicEntry {
     slots: Vec<Option<PartitionSlot>>,
 }
 
-/// More partitions than any topic has: an index beyond is a mistake, not a reason to take memory.
+/// More partitions than any topic has: a larger index is an error, and allocates no memory.
 const MAX_PARTITIONS: usize = 10_000_000;
 
 #[pymethods]

@@ -1,4 +1,4 @@
-//! Transactions, as the control plane has them written to partitions: markers, and verifications that precede a batch.
+//! Transactions in partitions, for the control plane: markers, and verification before a batch.
 
 use std::sync::Arc;
 
@@ -33,14 +33,14 @@ impl PyAppendedMarkers {
     }
 }
 
-/// A transaction that ends: the partition, the producer's id, the epoch of the marker, whether it commits, the coordinator's
-/// epoch, and the `transaction.version` that it follows.
+/// A transaction that ends: the partition, the producer's id, the marker's epoch, whether it commits, the coordinator's
+/// epoch, and its `transaction.version`.
 pub type Ended<'py> = (PyRef<'py, PyPartition>, i64, i16, bool, i32, i8);
 
-/// From this `transaction.version` on a marker's epoch is beyond that of its transaction (KIP-890).
+/// From this `transaction.version` on a marker's epoch is higher than that of its transaction (KIP-890).
 const BUMPS_EPOCHS: i8 = 2;
 
-/// The transaction that ends.
+/// The end of a transaction.
 pub fn ended(
     producer_id: i64,
     producer_epoch: i16,
@@ -106,16 +106,16 @@ fn transaction_verified(data_plane: &PyDataPlane, connection: u64, request: u64,
     data_plane.inner.verified(Waiter { connection, request }, answers.into_iter().map(verified).collect());
 }
 
-/// Why nothing may be appended to a partition, as code and words; `None` where the transaction has it.
+/// The error that prevents an append to a partition, as code and text; `None` if the partition is in the transaction.
 pub type Answer = Option<(i16, Option<String>)>;
 
-/// The answer about one partition.
+/// The result for one partition.
 pub fn verified(answer: Answer) -> Verified {
     answer.map(|(code, text)| (ErrorCode(code), text))
 }
 
-/// A producer as a partition knows it: id, epoch, last sequence number, last timestamp, coordinator epoch, and first offset of
-/// its open transaction; -1 for what there is not.
+/// A producer's state in a partition: id, epoch, last sequence number, last timestamp, coordinator epoch, and first offset
+/// of its open transaction; -1 for missing ones.
 type Producer = (i64, i16, i32, i64, i32, i64);
 
 /// See `_native.pyi`.
@@ -138,7 +138,7 @@ fn forget_producers(py: Python<'_>, partition: &PyPartition, now_ms: i64) {
     py.detach(|| partition.inner.log().forget_old(now_ms));
 }
 
-/// Adds what this file has to the module.
+/// Registers the classes and functions of this file.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyAppendedMarkers>()?;
     m.add_function(wrap_pyfunction!(active_producers, m)?)?;
@@ -149,13 +149,13 @@ pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(verify_transactions, m)?)
 }
 
-/// What the first batch of a transaction is looked at for by a coordinator, whose batches have no sequence, nor a request
-/// that says the transactional id.
+/// The parameters of the check of a transaction's first batch from a coordinator: its batches have no sequence numbers, and
+/// it has no request with a transactional id.
 pub fn beginning(producer_id: i64, producer_epoch: i16, bumps_epoch: bool) -> BeginningTransaction {
     BeginningTransaction { producer_id, producer_epoch, sequence: -1, bumps_epoch, transactional_id: None }
 }
 
-/// The check of a batch that is appended with the guard of this number; without one it is not checked.
+/// The check of a batch with the guard of this number; without a guard the batch is not checked.
 pub fn transaction_check(guard: Option<u64>) -> TransactionCheck {
     guard
         .map_or(TransactionCheck::Unchecked, |number| TransactionCheck::Guarded(VerificationGuard::from_number(number)))

@@ -1,5 +1,5 @@
-//! What metrics read of the data plane beside the counts of APIs: frozen values, and rows that are built slice by slice, so that
-//! who reads those of many partitions lets others run in between.
+//! Further metrics of the data plane: frozen values, and rows that are built in slices, so that reading those of many
+//! partitions does not block other threads.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::net::handle::PyDataPlane;
 
-/// The classes and functions of this file.
+/// Registers the classes and functions of this file.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyClientUses>()?;
     m.add_class::<PyPartitionStates>()?;
@@ -51,7 +51,7 @@ fn partition_states(py: Python<'_>, data_plane: &PyDataPlane) -> PyPartitionStat
     py.detach(|| PyPartitionStates::new(inner.partition_states(), inner.topic_counts()))
 }
 
-/// User, client id, what was used, milliseconds to wait; and how many are left out.
+/// User, client id, usage, throttle time in milliseconds; and the number of entities left out.
 type Uses = (Vec<(String, String, u64, u64)>, usize);
 
 fn uses_of(found: (Vec<QuotaUse>, usize)) -> Uses {
@@ -69,7 +69,7 @@ pub struct PyClientUses {
     addresses: (Vec<(String, u64)>, usize),
 }
 
-/// How long requests of one kind took; see `_native.pyi`.
+/// The times of requests of one kind; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "RequestTimes", module = "pybroker._native")]
 #[derive(Clone)]
 pub struct PyRequestTimes {
@@ -87,7 +87,7 @@ impl From<TimesOfKind> for PyRequestTimes {
     }
 }
 
-/// Counts of topics: bytes in, out and rejected, records in, produces, those that failed, fetches, those that failed.
+/// Counts of topics: bytes in, out and rejected, records in, produces, failed produces, fetches, failed fetches.
 type Counts = (u64, u64, u64, u64, u64, u64, u64, u64);
 
 fn counts_of(counts: TopicCounts) -> Counts {
@@ -129,7 +129,8 @@ impl PyWorkCounters {
     }
 }
 
-/// One replica: topic, index, whether it leads, bytes, segments, start, end, high watermark, replicas, in sync, wanted in sync.
+/// One replica: topic, index, whether it leads, bytes, segments, start, end, high watermark, replicas, in sync, minimum in
+/// sync.
 type Row<'a> = (&'a str, i32, bool, u64, usize, i64, i64, i64, usize, usize, usize);
 
 /// See `_native.pyi`.
@@ -145,7 +146,7 @@ impl PyPartitionStates {
     }
 }
 
-/// A part of a slice; none where it begins behind the end.
+/// A part of a slice; empty if it begins after the end.
 fn part<T>(all: &[T], from: usize, count: usize) -> &[T] {
     let from = from.min(all.len());
     &all[from..all.len().min(from.saturating_add(count))]

@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyList};
 
 use crate::error::MetadataLogError;
 
-/// Makes one control batch of records.
+/// Builds one control batch from records.
 #[pyfunction]
 #[pyo3(signature = (records, timestamp_ms))]
 pub fn build_control_batch<'py>(
@@ -20,7 +20,7 @@ pub fn build_control_batch<'py>(
     PyBytes::new(py, &control::build_control(&records, timestamp_ms))
 }
 
-/// Reads the control batch at the front of a buffer.
+/// Parses the control batch at the front of a buffer.
 #[pyfunction]
 #[pyo3(signature = (buffer))]
 pub fn parse_control_batch<'py>(py: Python<'py>, buffer: &[u8]) -> PyResult<Bound<'py, PyList>> {

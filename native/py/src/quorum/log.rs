@@ -1,6 +1,6 @@
-//! A log that this node writes for itself, for `pybroker.controller.quorum`: the metadata log.
+//! A log that only this node writes, for `pybroker.controller.quorum`: the metadata log.
 //!
-//! Owns the conversion alone. Everything that touches the disk releases the interpreter's lock.
+//! Owns the conversion alone. Calls with disk I/O release the interpreter lock.
 
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use pyo3::types::PyBytes;
 
 use crate::error::{append_error, log_error, read_error};
 
-/// A log in Kafka's files whose batches are made by this node.
+/// A log in Kafka's file format whose batches this node builds.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct Log {
     log: pybroker_storage::Log,
@@ -39,7 +39,7 @@ impl Log {
             segment_index_bytes,
             index_interval_bytes,
             preallocate: false,
-            // The rest are rules for clients' batches and for partitions, which this log has none of.
+            // The other settings are rules for clients' batches and for partitions, which this log does not have.
             max_message_bytes: usize::MAX,
             compression: None,
             compression_level: None,

@@ -1,4 +1,4 @@
-//! What a voter hands out, for `pybroker.controller.quorum`; and the batches of the metadata log.
+//! The output of a voter for `pybroker.controller.quorum`; and the batches of the metadata log.
 
 use pybroker_quorum::{Entry, Position, ReplicaKey, SnapshotMark, batch};
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use crate::error::MetadataLogError;
 /// An entry, or a snapshot: index, term, and payload or id.
 pub type Parts = (u64, u64, Vec<u8>);
 
-/// What a voter has to persist, to send and to apply.
+/// The data that a voter has to persist, to send and to apply.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct QuorumReady(pub pybroker_quorum::Ready);
 
@@ -67,7 +67,7 @@ fn messages<'py>(py: Python<'py>, messages: &[(ReplicaKey, Vec<u8>)]) -> PyResul
     Ok(list)
 }
 
-/// Makes the batch of some metadata records.
+/// Builds the batch of metadata records.
 #[pyfunction]
 #[pyo3(signature = (values, timestamp_ms))]
 pub fn build_record_batch<'py>(
@@ -79,14 +79,14 @@ pub fn build_record_batch<'py>(
     PyBytes::new(py, &batch::build_records(&values, timestamp_ms))
 }
 
-/// Whether a batch changes who votes.
+/// Whether a batch changes the set of voters.
 #[pyfunction]
 #[pyo3(signature = (payload))]
 pub fn changes_voters(payload: &[u8]) -> bool {
     batch::changes_voters(payload)
 }
 
-/// Reads the whole batches at the front of a buffer.
+/// Parses the whole batches at the front of a buffer.
 #[pyfunction]
 #[pyo3(signature = (buffer))]
 pub fn parse_metadata_batches<'py>(py: Python<'py>, buffer: &[u8]) -> PyResult<(Bound<'py, PyList>, usize)> {

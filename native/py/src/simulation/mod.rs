@@ -1,4 +1,4 @@
-//! `SimulatedDataPlane`: the hot path and the fetchers of a broker that has no sockets, for the simulation of clusters.
+//! `SimulatedDataPlane`: the hot path and the fetchers of a broker without sockets, for the simulation of clusters.
 
 pub(crate) mod simulated_answers;
 pub(crate) mod simulated_disk;
@@ -23,7 +23,7 @@ use crate::simulation::simulated_answers::{Answered, Question, answered, questio
 use crate::storage::partition::PyPartition;
 use crate::storage::role::PyRole;
 
-/// A data plane; see `_native.pyi`. In a box, as it is aligned to more than Python's allocator gives.
+/// A data plane; see `_native.pyi`. Boxed, as its alignment exceeds that of Python's allocator.
 #[pyclass(frozen, name = "SimulatedDataPlane", module = "pybroker._native")]
 pub struct PySimulatedDataPlane(Mutex<Box<SimulatedDataPlane>>);
 
@@ -188,7 +188,7 @@ impl PySimulatedDataPlane {
         PyBytes::new_with(py, slice.len, |bytes| Ok(slice.file.read_exact_at(bytes, slice.position)?))
     }
 
-    /// A fault to plant: a log is cut where no epoch says so.
+    /// Injects a fault: truncates a log without a leader epoch that requires it.
     fn cut(&self, partition: &PyPartition, offset: i64) -> PyResult<()> {
         let now_ms = self.0.lock().now_ms();
         partition.inner.log().truncate_to(Offset(offset), now_ms).map_err(log_error)

@@ -1,10 +1,10 @@
-//! What a simulated data plane has for Python: answers, and questions to coordinators of transactions. Converts, and nothing else.
+//! The output of a simulated data plane: responses, and queries for transaction coordinators. Converts only.
 
 use pybroker_net::{Served, TransactionAsked};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// The number of a request that waits, or its answer; neither where the connection is closed or no answer is wanted.
+/// The number of a waiting request, or its response; neither if the connection is closed or there is no response.
 pub type Answered<'py> = (Option<u64>, Option<Bound<'py, PyBytes>>);
 
 /// See `_native.pyi`.

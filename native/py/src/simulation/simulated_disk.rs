@@ -10,10 +10,10 @@ use pybroker_sys::file;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// What is to fail.
+/// The faults to inject.
 #[derive(Default)]
 struct Faults {
-    /// Writes that are still to succeed; `u64::MAX` for all.
+    /// Writes until one fails; `u64::MAX` for no failure.
     writes_left: AtomicU64,
     sync_fails: AtomicBool,
 }
@@ -102,7 +102,7 @@ impl PySimulatedDisk {
     }
 }
 
-/// Replaces a small file whole, as `pybroker/storage/log_dirs/atomic_file.py` does, under the layer.
+/// Replaces a small file atomically, as `pybroker/storage/log_dirs/atomic_file.py` does, under the layer.
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("tmp");
     let made = file::create(&temporary)?;

@@ -1,4 +1,4 @@
-//! `LogCleaner` and `CleanedLog`: passes of compaction, as `pybroker.storage` asks for them.
+//! `LogCleaner` and `CleanedLog`: compaction passes for `pybroker.storage`.
 
 use pybroker_storage::{CleanLimits, CleanRange, Cleaned, Throttle};
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use crate::error::{clean_error, log_error, read_error};
 use crate::storage::partition::PyPartition;
 
-/// Passes over logs, at one pace together; see `_native.pyi`.
+/// Compaction passes that share one rate limit; see `_native.pyi`.
 #[pyclass(frozen, name = "LogCleaner", module = "pybroker._native")]
 pub struct PyLogCleaner {
     throttle: Throttle,
@@ -50,7 +50,7 @@ impl PyLogCleaner {
     }
 }
 
-/// What a pass has done; see `_native.pyi`.
+/// The result of a pass; see `_native.pyi`.
 #[pyclass(frozen, name = "CleanedLog", module = "pybroker._native")]
 pub struct PyCleanedLog {
     cleaned: Cleaned,

@@ -1,4 +1,4 @@
-//! The files of many partitions: closed while they are idle, and for good at the end.
+//! Closes the files of many partitions: while they are idle, and for good at the end.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use crate::error::{log_error, os_error};
 use crate::storage::partition::PyPartition;
 
-/// A file system that can be synced at once; see `_native.pyi`.
+/// A file system that can be synced as a whole; see `_native.pyi`.
 #[pyclass(frozen, name = "FileSystem", module = "pybroker._native")]
 pub struct PyFileSystem {
     inner: FileSystem,
@@ -57,7 +57,7 @@ pub fn close_idle_files(py: Python<'_>, partitions: Vec<PyRef<'_, PyPartition>>,
     py.detach(|| {
         let open: usize = partitions.iter().map(|partition| partition.log().open_files()).sum();
         let mut closed = 0;
-        // The first round closes what was not used since the last look, the second one what is left.
+        // The first round closes files not used since the last check, the second one the rest.
         for _ in 0..2 {
             for partition in &partitions {
                 if open.saturating_sub(closed) <= most {

@@ -1,4 +1,4 @@
-//! `LogConfig`: the settings of one log, from Python's `config` to `storage`.
+//! `LogConfig`: the settings of one log, from Python's `config` for `storage`.
 
 use pybroker_record::{Compression, TimestampType};
 use pybroker_storage::LogConfig;

@@ -1,4 +1,4 @@
-//! `LogOpening`: what is known of a partition's log before it is opened, and the opening of many.
+//! `LogOpening`: the facts known about a partition's log before it is opened; and opening many logs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::storage::log_config::PyLogConfig;
 use crate::storage::partition::{PyPartition, topic_id};
 use crate::storage::recovery_progress::PyRecoveryProgress;
 
-/// What the owner of a log knows about it before it is opened; see `_native.pyi`.
+/// The facts that the owner of a log knows before it is opened; see `_native.pyi`.
 #[pyclass(frozen, name = "LogOpening", module = "pybroker._native")]
 pub struct PyLogOpening {
     directory: PathBuf,
     topic: Arc<str>,
     index: i32,
     topic_id: TopicId,
-    /// The directory's `partition.metadata` has been read and names this topic.
+    /// Whether the directory's `partition.metadata` has been read and has this topic id.
     claimed: bool,
     config: LogConfig,
     clean_shutdown: bool,
@@ -85,7 +85,7 @@ impl PyLogOpening {
     }
 }
 
-/// A partition, or the error that its opening raised.
+/// A partition, or the error of its opening.
 #[derive(IntoPyObject)]
 pub enum Opened {
     Partition(Py<PyPartition>),

@@ -1,6 +1,6 @@
 //! `LogWalk`: the batches of a file one after the other, for `pybroker.cli.dump_log`.
 //!
-//! Owns the conversion alone. Many batches come at a time, so that a large file costs few crossings.
+//! Owns the conversion alone. A call returns many batches, so that a large file needs few calls.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,13 @@ use pyo3::types::PyBytes;
 
 use crate::error::{log_error, os_error};
 
-/// What a compressed batch may decompress to: a user that looks at a file is shown what is in it.
+/// The limit on a decompressed batch: large, as a user inspects the file.
 const MOST_BYTES: usize = 1 << 30;
 
-/// Where the part of a message of format 0 or 1 begins that its checksum covers.
+/// The start of the part of a message of format 0 or 1 that its checksum covers.
 const CRC32_COVERS: usize = 16;
 
-/// A walk over a file of batches; see `_native.pyi`.
+/// An iteration over a file of batches; see `_native.pyi`.
 #[pyclass(frozen, module = "pybroker._native")]
 pub struct LogWalk(Mutex<pybroker_storage::LogWalk>);
 
@@ -96,10 +96,10 @@ pub struct FileBatch {
 type FileRecord<'py> =
     (i64, i64, i32, Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>, Vec<Bound<'py, PyBytes>>);
 
-/// Offset, timestamp, checksum, whether that is right, key, value.
+/// Offset, timestamp, checksum, whether that is correct, key, value.
 type FileMessage<'py> = (i64, i64, u32, bool, Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>);
 
-/// The fields of the header that a dump shows, in the order of `_native.pyi`.
+/// The fields of the header in a dump, in the order of `_native.pyi`.
 type Shown = (i64, i64, i32, i32, i32, i64, i16, i32, i16, i64, i64, u32);
 
 impl FileBatch {

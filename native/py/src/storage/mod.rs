@@ -1,4 +1,4 @@
-//! Logs and replicas of partitions: how they are opened, cleaned, moved, looked over and closed.
+//! Logs and replicas of partitions: opening, cleaning, moving, verifying and closing them.
 
 pub(crate) mod checksum;
 pub(crate) mod cleaner;

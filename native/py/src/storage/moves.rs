@@ -1,4 +1,4 @@
-//! `LogMover` and `LogMove`: logs that go to another directory, as `pybroker.storage.moves` asks for it.
+//! `LogMover` and `LogMove`: moves of logs to another directory, for `pybroker.storage.moves`.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::error::{log_error, move_error};
 use crate::storage::partition::PyPartition;
 
-/// Moves of logs, at one pace together; see `_native.pyi`.
+/// Moves of logs that share one rate limit; see `_native.pyi`.
 #[pyclass(frozen, name = "LogMover", module = "pybroker._native")]
 pub struct PyLogMover {
     throttle: Throttle,
@@ -46,7 +46,7 @@ impl PyLogMover {
     }
 }
 
-/// How far a move is; see `_native.pyi`.
+/// The progress of a move; see `_native.pyi`.
 #[pyclass(frozen, name = "LogMove", module = "pybroker._native")]
 pub struct PyLogMove {
     inner: LogMove,

@@ -1,4 +1,4 @@
-//! `Partition`: a replica on this broker, as the control plane holds it.
+//! `Partition`: a replica on this broker, as the control plane uses it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Whose a partition's directory is: by the topic id in its `partition.metadata`.
+//! The topic of a partition's directory, by the topic id in its `partition.metadata`.
 
 use std::path::PathBuf;
 
@@ -9,14 +9,14 @@ use pyo3::types::PyBytes;
 
 use crate::error::log_error;
 
-/// The topic id that a directory names, if any, or the error that kept it from being read.
+/// The topic id in a directory, if any, or the error of reading it.
 #[derive(IntoPyObject)]
 pub enum TopicIdRead<'py> {
     Read(Option<Bound<'py, PyBytes>>),
     Failed(Py<PyBaseException>),
 }
 
-/// The topic ids that partitions' directories name; see `_native.pyi`.
+/// The topic ids in partitions' directories; see `_native.pyi`.
 #[pyfunction]
 pub fn read_topic_ids(py: Python<'_>, directories: Vec<PathBuf>) -> Vec<TopicIdRead<'_>> {
     let read: Vec<_> = py.detach(|| directories.iter().map(|directory| partition_metadata::read(directory)).collect());

@@ -1,4 +1,4 @@
-//! `RecoveryProgress`: how far recoveries have come, which Python looks at while they run.
+//! `RecoveryProgress`: the progress of recoveries, which Python reads while they run.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl PyRecoveryProgress {
         Self { inner: Arc::default() }
     }
 
-    /// `(log, losses, warnings)` of each log where there was something; see `_native.pyi`.
+    /// `(log, losses, warnings)` of each log with losses or warnings; see `_native.pyi`.
     fn take_found(&self) -> Vec<(String, Vec<Lost>, Vec<String>)> {
         let found = self.inner.take_found().into_iter();
         let lost = |loss: &Loss| (loss.cause.name(), loss.bytes, loss.set_aside.len(), loss.text());

@@ -1,4 +1,4 @@
-//! Taking old segments of a partition out of use, for `pybroker.storage.retention`.
+//! Removing old segments of a partition, for `pybroker.storage.retention`.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::error::log_error;
 use crate::storage::partition::PyPartition;
 
-/// Segments that are out of use; see `_native.pyi`.
+/// Segments removed from their log; see `_native.pyi`.
 #[pyclass(frozen, name = "RemovedSegments", module = "pybroker._native")]
 pub struct PyRemovedSegments {
     expired: Expired,

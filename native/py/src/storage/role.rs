@@ -1,4 +1,4 @@
-//! `Role`: what this broker is to be to a partition, and the change of many.
+//! `Role`: this broker's role for a partition, and the change of many roles.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::error::not_become;
 use crate::net::handle::PyDataPlane;
 use crate::storage::partition::PyPartition;
 
-/// A role with what belongs to it; see `_native.pyi`.
+/// A role with its parameters; see `_native.pyi`.
 #[pyclass(frozen, name = "Role", module = "pybroker._native")]
 pub struct PyRole {
     pub change: Change,
 }
 
-/// What becomes of a partition.
+/// The change of a partition's role.
 #[derive(Clone)]
 pub enum Change {
     Lead(Leadership),

@@ -1,6 +1,6 @@
-//! `verify_log`: a log looked over without changing it, for `pybroker.storage.verification`.
+//! `verify_log`: checks a log without changing it, for `pybroker.storage.verification`.
 //!
-//! Owns the conversion alone. The walk releases the interpreter's lock.
+//! Owns the conversion alone. The check releases the interpreter lock.
 
 use std::path::PathBuf;
 
@@ -63,7 +63,7 @@ impl PyVerifiedLog {
     }
 }
 
-/// Looks a log over; see `_native.pyi`.
+/// Checks a log; see `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (directory, *, clean_shutdown, recovery_point, log_start_offset, high_watermark, compacted_to, is_partition))]
 #[allow(clippy::too_many_arguments, reason = "keyword-only: one argument a field")]
@@ -89,7 +89,7 @@ pub fn verify_log(
     py.detach(|| pybroker_storage::verify_log(log)).map(PyVerifiedLog).map_err(log_error)
 }
 
-/// Files that recoveries have set aside in a log's directory; see `_native.pyi`.
+/// Files in a log's directory that recoveries have set aside; see `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (directory))]
 pub fn set_aside_files(directory: PathBuf) -> PyResult<Vec<(String, u64)>> {
