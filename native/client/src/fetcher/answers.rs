@@ -185,7 +185,7 @@ impl Reader {
     fn take_error(&mut self, index: usize, code: ErrorCode, now: Instant) {
         let was_preferred = self.parts[index].leave_preferred();
         if was_preferred && code == ErrorCode::OFFSET_OUT_OF_RANGE {
-            return; // The replica may be behind: the leader is asked, at once.
+            return; // The replica may lag: the next request is sent to the leader, at once.
         }
         self.hold(index, now);
         if let Some(time) = self.reset().filter(|_| code == ErrorCode::OFFSET_OUT_OF_RANGE) {

@@ -218,7 +218,7 @@ impl Inbox {
     /// Set the start offset of a partition, after its look-up.
     pub fn found(&mut self, key: &Key, mark: Mark, offset: i64) {
         if self.items.iter().any(|item| item.mark == mark) {
-            return; // What waits lies before it, and is read first.
+            return; // The waiting chunks are before this offset, and are read first.
         }
         if let Some(place) = self.places.get_mut(key).filter(|place| place.mark == mark) {
             place.start = Start::Offset(offset);

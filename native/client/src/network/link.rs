@@ -10,7 +10,7 @@ use pybroker_wire::api_versions::ServedVersions;
 #[derive(Debug)]
 pub(super) enum Purpose<T> {
     Handshake,
-    /// SaslHandshake that queries what the listener speaks.
+    /// SaslHandshake that probes the listener's security protocol.
     Probe,
     /// SaslHandshake.
     Mechanism,

@@ -3,8 +3,8 @@
 //! A listener without TLS closes the connection at a ClientHello, and a listener with SASL at the first request of a client
 //! without it. A broker that stops does the same. So the next connection to the node begins with a SaslHandshake for no
 //! mechanism, which every listener of Kafka responds to: a listener with SASL with its mechanisms
-//! (UNSUPPORTED_SASL_MECHANISM), a listener without with ILLEGAL_SASL_STATE. Nothing but such a response is a refusal; the
-//! connection after a probe without a response is tried as it was before.
+//! (UNSUPPORTED_SASL_MECHANISM), a listener without with ILLEGAL_SASL_STATE. Only such a response is an authentication
+//! failure. After a probe without a response, the next connection begins without a probe.
 
 use std::time::Instant;
 
@@ -61,7 +61,7 @@ impl<T> Network<T> {
             _ => ClientError::Disconnected { server, detail: "an unexpected response to SaslHandshake".to_owned() },
         };
         if matches!(error, ClientError::AuthenticationFailed { .. }) {
-            // A connection without a probe would become ready, and end the refusal, at a listener with SASL.
+            // A connection without a probe would become ready at a listener with SASL, and clear the authentication failure.
             self.suspicions.insert(node, suspicion);
         }
         self.drop_link(node, error, now, events);

@@ -38,7 +38,7 @@ impl Slice {
     }
 }
 
-/// A response frame: size prefix, header and body, and the slices of logs that interrupt the body.
+/// A response frame: size prefix, header and body, and the slices of logs inside the body.
 #[derive(Debug)]
 pub struct Response {
     bytes: Vec<u8>,

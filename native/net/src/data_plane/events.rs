@@ -98,7 +98,7 @@ pub struct UnresolvedRequest {
     pub judge: Option<(i8, Vec<TopicRef>)>,
     /// The transactional id that the client needs Write on; `None` if there is nothing to authorize.
     pub transactional_id: Option<String>,
-    /// The query for the transaction coordinator. If set, the other fields are not used.
+    /// The query for the transaction coordinator. If set, there is nothing else to decide.
     pub transaction: Option<TransactionAsked>,
 }
 

@@ -91,7 +91,7 @@ impl DataPlane {
         }
     }
 
-    /// Closes a listener; its connections end when their requests in work are answered. Returns whether the listener
+    /// Closes a listener; its connections end when their requests in work are complete. Returns whether the listener
     /// existed.
     pub fn unlisten(&self, listener: &str) -> bool {
         let closed = self.acceptor.lock().as_ref().and_then(|acceptor| acceptor.unlisten(listener));

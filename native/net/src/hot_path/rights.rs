@@ -44,7 +44,7 @@ pub struct Verdict {
     pub allowed: HashSet<TopicRef>,
     /// The version of the rules that the decision used; 0: do not cache the decision.
     pub version: u64,
-    /// Whether the client may write as the transactional id of the request.
+    /// Whether the client has Write on the transactional id of the request.
     pub transactional_id: bool,
 }
 

@@ -49,7 +49,7 @@ impl Processor {
         self.reactor.open.insert(Connection::new(number, accepted, now));
     }
 
-    /// A socket is readable or writable.
+    /// Handles a socket that is readable or writable.
     pub(super) fn drive(&mut self, number: u64, flags: epoll::EventFlags) {
         let Some(open) = self.reactor.open.get(number) else { return };
         let mut connection = open.lock();

@@ -97,7 +97,7 @@ pub enum Message {
         /// The decision.
         decision: Decision,
     },
-    /// A listener was closed: each of its connections ends when its requests in work are answered.
+    /// A listener was closed: each of its connections ends when its requests in work are complete.
     CloseListener(Arc<str>),
     /// Orders for the thread of this processor have arrived (`processor::threads`).
     Orders,

@@ -49,7 +49,7 @@ thread_local! {
     static SEALED: RefCell<Vec<u8>> = RefCell::new(vec![0; PIECE_BYTES + OVERHEAD_BYTES]);
 }
 
-/// A session of the library. Its `Debug` shows nothing.
+/// A session of the library, whose `Debug` output has no content.
 struct Session(UnbufferedServerConnection);
 
 impl fmt::Debug for Session {

@@ -45,7 +45,7 @@ impl Bearer {
     }
 }
 
-/// A server's message about a token, without characters that must not be in a log line.
+/// A server's message about a token for a log line: cut, and without control characters.
 pub fn described(token: &[u8]) -> String {
     let text = String::from_utf8_lossy(&token[..token.len().min(MOST_WORDS)]);
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()

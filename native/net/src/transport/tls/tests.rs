@@ -84,7 +84,7 @@ fn whole(stream: TcpStream) -> Transport {
 /// Both ends of a connection, driven alternately on one thread.
 struct Ends {
     server: Tls,
-    /// What the server has decrypted.
+    /// The plaintext that the server has received.
     plain: Vec<u8>,
     client: ClientConnection,
     socket: TcpStream,
