@@ -18,7 +18,7 @@ pub enum ClientError {
     /// A `host:port` that cannot be parsed or resolved.
     #[error("bootstrap server {server:?}: {detail}")]
     BadAddress {
-        /// The value.
+        /// The value in the list of servers.
         server: String,
         /// The reason.
         detail: String,
@@ -203,7 +203,7 @@ pub enum ClientError {
     BadSetting {
         /// Kafka's key name.
         setting: &'static str,
-        /// The value.
+        /// The rejected value.
         value: String,
         /// What is expected.
         detail: &'static str,

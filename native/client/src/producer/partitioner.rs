@@ -41,7 +41,7 @@ fn fnv1a(key: &[u8]) -> u32 {
 pub enum Partitioner {
     /// Kafka's default: by the hash of the key; without a key (or with `partitioner.ignore.keys`) the sticky partition.
     Sticky {
-        /// Ignore keys.
+        /// Choose the partition as for a record without a key.
         ignores_keys: bool,
     },
     /// Kafka's `RoundRobinPartitioner`: the next partition with a leader for each record, whatever its key.

@@ -9,7 +9,7 @@ use crate::transport::Transport;
 /// An accepted connection.
 #[derive(Debug)]
 pub struct Accepted {
-    /// The transport.
+    /// The socket, plaintext or TLS.
     pub transport: Transport,
     /// The listener's name.
     pub listener: Arc<str>,

@@ -59,7 +59,7 @@ pub enum Slot {
 pub struct Parked {
     /// The request's number.
     pub request: u64,
-    /// Its API.
+    /// Produce or Fetch.
     pub api: HotPathApi,
     pub head: RequestHead,
     /// The frame without its size prefix.

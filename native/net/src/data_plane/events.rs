@@ -159,7 +159,7 @@ pub enum Event {
         /// Its number.
         connection: u64,
     },
-    /// A log directory failed.
+    /// An operation in a log directory failed.
     LogDirectoryFailed {
         directory: String,
         /// The system's error message.
@@ -192,9 +192,9 @@ pub enum Event {
     },
     /// A line for the broker's log.
     Line {
-        /// The level.
+        /// The severity.
         level: Level,
-        /// The text.
+        /// The message without its level.
         text: String,
     },
 }

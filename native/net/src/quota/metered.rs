@@ -14,7 +14,7 @@ use super::rate::{Rate, Window};
 /// An entity's usage of one quota. Shared by all connections of the entity.
 #[derive(Debug)]
 pub struct Meter {
-    /// The entity.
+    /// The user or client that shares the quota.
     pub(super) entity: Entity,
     window: Window,
     rate: Mutex<Rate>,

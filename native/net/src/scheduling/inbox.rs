@@ -94,7 +94,7 @@ pub enum Message {
     Decide {
         /// Its connection's number.
         connection: u64,
-        /// The decision.
+        /// Whether and how to execute the request.
         decision: Decision,
     },
     /// A listener was closed: each of its connections ends when its requests in work are complete.
