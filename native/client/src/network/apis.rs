@@ -1,6 +1,6 @@
-//! The APIs that this client uses, with their versions: those of Kafka 4 by topic name.
+//! The APIs that this client uses, in the versions that Kafka 4 supports with topic names.
 //!
-//! All other requests of a client are sent by `pybroker.protocol`.
+//! All other requests of a client use `pybroker.protocol`.
 
 use pybroker_wire::ApiKey;
 use pybroker_wire::api_versions::ServedVersions;

@@ -1,8 +1,8 @@
 //! Memory for requests that are being received, over all connections, limited by `queued.max.request.bytes`.
 //!
 //! A frame that does not arrive whole in one read reserves its size here before more of it is read. The memory is released
-//! when the request is answered or its connection ends. As in Kafka's `SimpleMemoryPool`, a request may begin while any
-//! memory is left: one request may exceed the limit, and none larger than the pool waits for ever.
+//! when the request is complete or its connection ends. As in Kafka's `SimpleMemoryPool`, a request may begin while any
+//! memory is left. So at most one request exceeds the limit, and a request larger than the pool does not wait for ever.
 
 use std::collections::VecDeque;
 
