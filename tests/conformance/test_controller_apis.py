@@ -55,7 +55,7 @@ async def joined(requests: Requests, broker_id: int) -> int:
 
 
 class Detector:
-    """Notes what a failure detector is told."""
+    """Records the calls of a failure detector."""
 
     def __init__(self) -> None:
         self.noted: list[tuple[int, int, int]] = []

@@ -8,37 +8,19 @@
 //! names topics by id (KIP-516), 15 moves the replica id into a tag (KIP-903), 16 adds leader endpoints (KIP-951), 17
 //! and 18 add tags of followers, which are skipped. Source: Kafka's `FetchRequest` and `FetchResponse` schemas.
 
+mod versions;
+
 use std::ops::Range;
 
+use self::versions::{
+    BY_ID, FLEXIBLE, WITH_ISOLATION_LEVEL, WITH_LAST_FETCHED_EPOCH, WITH_LEADER_EPOCH, WITH_LOG_START_OFFSET,
+    WITH_MAX_BYTES, WITH_NODE_ENDPOINTS, WITH_RACK, WITH_REPLICA_STATE, WITH_SESSIONS, WITH_THROTTLE_TIME,
+};
 use super::leaders::{BrokerEndpoint, LeaderAndEpoch, read_endpoints, write_endpoints};
 use super::primitives::{Malformed, Reader, Writer};
 use super::{ErrorCode, TopicRef};
 use pybroker_record::{BrokerId, LeaderEpoch, PartitionIndex};
 
-/// First flexible version.
-const FLEXIBLE: i16 = 12;
-/// The first version whose response has `throttle_time_ms`.
-const WITH_THROTTLE_TIME: i16 = 1;
-/// The first version with a `max_bytes` of the whole response (KIP-74).
-const WITH_MAX_BYTES: i16 = 3;
-/// The first version with `isolation_level`, and with aborted transactions in the response (KIP-98).
-const WITH_ISOLATION_LEVEL: i16 = 4;
-/// The first version with `log_start_offset`.
-const WITH_LOG_START_OFFSET: i16 = 5;
-/// The first version with fetch sessions (KIP-227).
-const WITH_SESSIONS: i16 = 7;
-/// The first version with `current_leader_epoch` (KIP-320).
-const WITH_LEADER_EPOCH: i16 = 9;
-/// The first version with `rack_id`, and `preferred_read_replica` in the response (KIP-392).
-const WITH_RACK: i16 = 11;
-/// The first version with `last_fetched_epoch` (KIP-595).
-const WITH_LAST_FETCHED_EPOCH: i16 = 12;
-/// The first version whose response has `node_endpoints` (KIP-951).
-const WITH_NODE_ENDPOINTS: i16 = 16;
-/// First version that names topics by id.
-const BY_ID: i16 = 13;
-/// First version with the replica's state in a tag instead of its id at the start.
-const WITH_REPLICA_STATE: i16 = 15;
 /// The tag of the replica's state.
 const REPLICA_STATE_TAG: u32 = 1;
 /// The tag of a partition's diverging epoch.
