@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 
 class QuorumReplica(msgspec.Struct, frozen=True):
-    """How far a voter or an observer has come."""
+    """Replication progress of a voter or an observer."""
 
     node_id: int
     directory_id: bytes
-    """Zeros where it is not known."""
+    """All zeros if unknown."""
     log_end_offset: int
-    """-1 where it is not known."""
+    """-1 if unknown."""
     last_fetch_ms: int
-    """When it last sent something, ms since 1970; -1 for never."""
+    """When it last sent a message, ms since 1970; -1 for never."""
     last_caught_up_ms: int
-    """When it last had all that the leader had, ms since 1970; -1 for never."""
+    """When its log last reached the leader's log end offset, ms since 1970; -1 for never."""
 
 
 class QuorumState(msgspec.Struct, frozen=True):
-    """Who leads the quorum, since when, and how far its log goes."""
+    """The quorum's leader, its epoch, the high watermark and the progress of the replicas."""
 
     leader_id: int
     leader_epoch: int
     high_watermark: int
-    """End of what is committed."""
+    """First offset that is not committed."""
     log_end_offset: int
     voters: tuple[QuorumReplica, ...] = ()
     observers: tuple[QuorumReplica, ...] = ()
     endpoints: Mapping[int, tuple[VoterEndpoint, ...]] = {}
-    """Listeners of the voters by node id, as far as they are known."""
+    """Known listeners of the voters, by node id."""

@@ -1,7 +1,7 @@
-"""The channels of a broker to the active controller, by the node's settings.
+"""The channels of a broker to the active controller, configured from the node's settings.
 
-Owns how many connections there are for what: heartbeats alone, what the broker asks itself, what its clients ask. Must
-not know what is asked, nor when.
+Owns the number of connections for each kind of request: heartbeats, the broker's other requests, and forwarded client
+requests. Must not know what the requests contain, nor when they are sent.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import MetadataImage
 
 _REQUEST_TIMEOUT_MS = 30_000
-"""Kafka's, for one answer of a controller."""
+"""Kafka's request timeout, for one response of a controller."""
 _PATIENCE_MS = 60_000
-"""Kafka's, for a request that is tried again."""
+"""Kafka's total time for a request and its retries."""
 _HEARTBEATS_UNDER_WAY = 2
 _OWN_CONNECTIONS, _OWN_UNDER_WAY = 3, 100
 _CLIENTS_CONNECTIONS = 4
-"""A controller answers the requests of one connection one after the other: so many clients do not wait for another."""
+"""A controller handles the requests of one connection in order: this many client requests can proceed in parallel."""
 
 
 class Channels:
-    """The ways to the active controller. Follows the metadata image as a publisher: a new leader's epoch is in it."""
+    """The channels to the active controller. Follows the metadata image as a publisher, to see new leader epochs."""
 
     def __init__(
         self, heartbeats: NodeToControllerChannel, requests: NodeToControllerChannel, clients: NodeToControllerChannel
@@ -42,7 +42,7 @@ class Channels:
         self._epoch = -1
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage, /) -> None:
-        """Ask the leader of a new epoch what an earlier one has not answered."""
+        """Resend unanswered requests to the leader of a new epoch."""
         if image.epoch == self._epoch:
             return
         self._epoch = image.epoch
@@ -50,7 +50,7 @@ class Channels:
             channel.leader_changed()
 
     async def close(self) -> None:
-        """End the connections; requests that wait raise `NotControllerError`."""
+        """Close the connections; waiting requests raise `NotControllerError`."""
         for channel in (self.heartbeats, self.requests, self.clients):
             await channel.close()
 
@@ -58,8 +58,8 @@ class Channels:
 def build_channels(
     config: BrokerConfig, find_leader: Callable[[], Endpoint | None], security: RenewedSecurity | None
 ) -> Channels:
-    """Return the channels; `find_leader` returns where the active controller is, as far as this node knows. `security`
-    is that of connections to controllers, None for plaintext.
+    """Return the channels. `find_leader` returns the address of the active controller, or None if this node does not
+    know it. `security` applies to connections to controllers; None means plaintext.
     """
     known = [(voter.host, voter.port) for voter in config.quorum_voters] or config.quorum_bootstrap_servers
 
@@ -83,5 +83,5 @@ def build_channels(
 
 
 def build_patience(config: BrokerConfig) -> Patience:
-    """Return for how long the active controller is looked for."""
+    """Return how long requests are retried until an active controller responds."""
     return Patience(heartbeat_ms=max(config.broker_session_timeout_ms // 2, 1), request_ms=_PATIENCE_MS)

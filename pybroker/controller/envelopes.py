@@ -1,7 +1,7 @@
-"""Envelopes: a request with who it is from, as one node hands it to the controller (KIP-590).
+"""Envelopes: a client's request with its principal, as a node forwards it to the controller (KIP-590).
 
-Owns the making of an envelope and the reading of its answer. Must not know who sends it, or what is asked. The other
-end is `pybroker/handlers/envelope.py`.
+Owns the encoding of an envelope and the decoding of its response. Must not know the sender or the request. The receiver
+is `pybroker/handlers/envelope.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pybroker.security.principals import Principal
 
 _HEADER_VERSION = 1
-"""Of the header without its tagged fields: they are a part of the message."""
+"""Header version without tagged fields: those are a part of the message."""
 _PRINCIPAL_VERSION = 0
 _CORRELATION_ID_SIZE = 4
 
@@ -42,10 +42,10 @@ def build_envelope(
 
 
 def open_answer(header: RequestHeader, answer: EnvelopeResponse) -> bytes:
-    """Return the answer to an envelope's request, all that follows the correlation id.
+    """Return the response to the request in an envelope, without its correlation id.
 
-    Raises `UnservedByControllerError` where the controller does not speak the request's version, and `ControllerError`
-    for what no controller answers to a broker that may forward.
+    Raises `UnservedByControllerError` if the controller does not support the request's version, and `ControllerError`
+    for a response that no controller sends to an authorized broker.
     """
     what = f"API {header.request_api_key} version {header.request_api_version}"
     if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:

@@ -1,24 +1,24 @@
-"""What this package raises.
+"""The exceptions of this package.
 
 ControllerError
-├── NotControllerError         this node does not lead the quorum, or is stopping: ask another, or later
-├── ControllerTimeoutError     the active controller did not answer in time
-├── UnservedByControllerError  the active controller does not speak what it is asked, or not in that version
-├── UnforwardableError         a request that the active controller would not take
-├── StaleBrokerEpochError      the broker was registered anew meanwhile, or never was
-├── QuorumError                the quorum's state does not fit together
+├── NotControllerError         this node does not lead the quorum, or is stopping: retry later or on another node
+├── ControllerTimeoutError     the active controller did not respond in time
+├── UnservedByControllerError  the active controller does not support the API, or not the needed version
+├── UnforwardableError         the active controller would reject the forwarded request
+├── StaleBrokerEpochError      the broker has a newer registration, or none
+├── QuorumError                the quorum's state is inconsistent
 ├── ForeignClusterError        a voter of another cluster
-├── UnknownVoterError          a voter that this quorum does not have, or in another directory
-├── QuorumStateError           the `quorum-state` file is not what was written
-├── MetadataLogError           the metadata log is not what was written
-└── SnapshotFetchError         another node does not give a snapshot as it should
+├── UnknownVoterError          a voter that this quorum does not have, or with another directory id
+├── QuorumStateError           the `quorum-state` file is damaged
+├── MetadataLogError           the metadata log is damaged
+└── SnapshotFetchError         another node refused a snapshot, or sent an invalid one
 """
 
 from __future__ import annotations
 
 
 class ControllerError(Exception):
-    """Base of what this package raises."""
+    """Base class of the exceptions of this package."""
 
 
 class NotControllerError(ControllerError):
@@ -26,40 +26,40 @@ class NotControllerError(ControllerError):
 
 
 class ControllerTimeoutError(ControllerError):
-    """The active controller did not answer in time; whether it did what it was asked is not known."""
+    """The active controller did not respond in time; whether it executed the request is unknown."""
 
 
 class UnservedByControllerError(ControllerError):
-    """The active controller does not speak an API, or not in the version that is needed."""
+    """The active controller does not support an API, or not in the version that is needed."""
 
 
 class UnforwardableError(ControllerError):
-    """A client's request that the active controller would not take; the text says why."""
+    """The active controller would reject this client request; the text gives the reason."""
 
 
 class StaleBrokerEpochError(ControllerError):
-    """The broker epoch is not the one in force."""
+    """The broker epoch is not the one of the current registration."""
 
 
 class QuorumError(ControllerError):
-    """The quorum refuses what it was given; damage or a bug."""
+    """The quorum rejects its input; this indicates damage or a bug."""
 
 
 class ForeignClusterError(ControllerError):
-    """Messages of a voter of another cluster."""
+    """A message came from a voter of another cluster."""
 
 
 class UnknownVoterError(ControllerError):
-    """Messages of a voter, or for one, that this quorum does not have."""
+    """A message came from, or is addressed to, a voter that this quorum does not have."""
 
 
 class QuorumStateError(ControllerError):
-    """The `quorum-state` file cannot be understood; the text names the file."""
+    """The `quorum-state` file cannot be parsed; the text names the file."""
 
 
 class MetadataLogError(ControllerError):
-    """The metadata log cannot be understood; the text names the place."""
+    """The metadata log cannot be parsed; the text names the position."""
 
 
 class SnapshotFetchError(ControllerError):
-    """Another node refuses a snapshot of the metadata log, or gives something else; the text says what."""
+    """Another node refused a snapshot of the metadata log, or sent an invalid response; the text gives the reason."""

@@ -1,11 +1,10 @@
-"""The active controller's failure detector: which brokers have died, as their closed connections and ports show.
+"""The active controller's failure detector: detects failed brokers by their closed connections and refused ports.
 
-Owns by which connection each broker sends its heartbeats, and the probe of a broker's listener after that connection
-has ended. Must not fence a broker: the cluster machine does, by the event that a session's end is too.
+Owns the connection of each broker's heartbeats, and the probe of a broker's listener after that connection ends. Must
+not fence a broker: the cluster machine does, by the same event as for an expired session.
 
-A port that refuses is the port of a process that has ended. Any other outcome may be a slow or a parted network: then
-the end of the session decides, as in Kafka. A false alarm costs an election and no record
-(docs/adr/0043-a-closed-connection-and-a-refused-port-are-a-death.md, docs/rooms/failure-detection.md).
+A refused connection proves that the broker's process has ended. Any other outcome may be a slow or partitioned network:
+then the broker session's timeout decides, as in Kafka. A false detection costs an election and no record
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.controller")
 
 _LONGEST_CONNECT_S = 1.0
-"""Longer than any connection takes that is not lost on its way."""
+"""Longer than any connect whose packets are not lost."""
 _PROBE_TIMEOUT_S = 0.2
-"""A process that ends closes its listener and its connections one after the other: one that was opened in between is
+"""A process that exits closes its listener and its connections one after the other: a connection opened in between is
 reset well within this time."""
 _PROBES = 5
 _NO_SUCH_FAMILY = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
@@ -49,9 +48,9 @@ class FailureDetector:
         """Create a detector that knows no broker.
 
         Args:
-            address_of: returns where other brokers reach the broker of an id and epoch, None for a fenced or forgotten
-                one.
-            died: has a broker fenced; raises `unreachable` if this node no longer leads the quorum.
+            address_of: returns the inter-broker address of the broker with an id and epoch, None for a fenced or
+                unregistered broker.
+            died: fences a broker; raises `unreachable` if this node does not lead the quorum.
             unreachable: see `died`.
             grace_ms: the time from the end of a connection to the probe (`broker.death.grace.ms`). With -1 no broker is
                 probed.
@@ -68,9 +67,9 @@ class FailureDetector:
         self._probes: dict[int, asyncio.Task[None]] = {}
 
     def note(self, connection: int, broker_id: int, broker_epoch: int) -> None:
-        """Note the connection by which a broker's heartbeat came; it replaces the broker's earlier connection.
+        """Record the connection of a broker's heartbeat; it replaces the broker's earlier connection.
 
-        After a network cut the earlier connection stays open at this end alone, and proves nothing.
+        After a network partition the earlier connection may stay open on this side only, and proves nothing.
         """
         broker = broker_id, broker_epoch
         if self._brokers.get(connection) != broker:
@@ -81,11 +80,11 @@ class FailureDetector:
         self._gone.pop(broker_id, None)
 
     def is_gone(self, broker_id: int) -> bool:
-        """Return whether a broker's connection has ended, and no heartbeat has come by another one since."""
+        """Return whether a broker's connection has ended, and no heartbeat has arrived on another one since."""
         return broker_id in self._gone
 
     def connection_closed(self, connection: int) -> None:
-        """Note the end of a connection; if a broker sent its heartbeats by it, probe that broker."""
+        """Process the end of a connection; if a broker sent its heartbeats on it, probe that broker."""
         broker = self._brokers.pop(connection, None)
         if broker is None or broker in self._brokers.values():
             return
@@ -100,9 +99,9 @@ class FailureDetector:
         probe.add_done_callback(lambda _: self._probes.pop(broker_id, None))
 
     def began_to_lead(self, brokers: Iterable[tuple[int, int]]) -> None:
-        """Probe brokers, by id and epoch, that have sent no heartbeat to this controller, which is active from now on.
+        """Probe brokers, by id and epoch, that have sent no heartbeat to this controller, which has become active.
 
-        A controller that ends with its broker reports no lost connection, so the next controller probes by itself.
+        If the previous controller failed together with a broker, nothing reports that broker's lost connection.
         """
         known = set(self._brokers.values())
         for broker_id, epoch in brokers:
@@ -152,7 +151,7 @@ def build_failure_detector(controller: Controller, inter_broker_listener: str, g
 
     detector = FailureDetector(address_of, died, ControllerError, grace_ms)
 
-    def leads(begins: bool) -> None:  # what `on_leadership` calls
+    def leads(begins: bool) -> None:  # the callback of `on_leadership`
         if begins:
             brokers = controller.image.cluster.brokers.values()
             detector.began_to_lead(
@@ -164,10 +163,10 @@ def build_failure_detector(controller: Controller, inter_broker_listener: str, g
 
 
 async def _refuses(host: str, port: int) -> bool | None:
-    """Return whether nobody listens there; None for a connection that ended at once, which proves neither."""
+    """Return whether the port refuses connections; None for a connection that is reset at once: no proof."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, ValueError):  # ValueError for a name that cannot be one, as it is too long
+    except (OSError, ValueError):  # ValueError for a name that is too long
         return False
     outcomes = {await _refuses_at(str(address[0]), port) for *_, address in found} - {_Probed.NO_ROUTE}
     if outcomes == {_Probed.REFUSED}:

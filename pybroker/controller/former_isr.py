@@ -50,7 +50,7 @@ class FormerIsr:
             self._left = {key: left for key, left in self._left.items() if leaders[key] not in (broker, None)}
 
     def publish(self, delta: MetadataDelta, image: MetadataImage, /) -> None:
-        """Note who has left an ISR between the previous image and this one."""
+        """Record the replicas that left an ISR between the previous image and this one."""
         if not self._is_active():
             return
         for topic_id, index, before, after in delta.changed_partitions(image):

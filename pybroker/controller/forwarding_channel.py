@@ -1,9 +1,9 @@
-"""What a broker itself asks of a controller in another process: `LocalChannel`'s words as Kafka's requests.
+"""Requests of a broker to a controller in another process: the methods of `LocalChannel` as Kafka requests.
 
-Owns the translation to requests and back. Must not know where the active controller is, which
-`pybroker/controller/node_to_controller.py` finds, nor what clients ask, which `pybroker/net/forwarding.py` forwards.
+Owns the conversion to requests and from responses. Must not know where the active controller is:
+`pybroker/controller/node_to_controller.py` finds it. `pybroker/net/forwarding.py` forwards client requests.
 
-A heartbeat has as long as half a session, as with Kafka; all else is tried for as long as `Patience` says.
+A heartbeat times out after half a broker session, as with Kafka; all other requests have the timeout of `Patience`.
 """
 
 from __future__ import annotations
@@ -40,32 +40,32 @@ if TYPE_CHECKING:
 Response = TypeVar("Response", bound=Message)
 
 _MOST_ASSIGNMENTS = 2000
-"""Replicas in one AssignReplicasToDirs: a large broker's report is not one large request."""
+"""Maximum number of replicas in one AssignReplicasToDirs request: the report of a large broker is split."""
 _NEWEST_CREATION = CreateTopicsRequest.__message__.versions.last
 _OWN_ADDRESS = "127.0.0.1"
-"""What stands for the client's address where the broker itself asks."""
+"""The client address in envelopes of requests that the broker itself sends."""
 
 
 class Channel(Protocol):
-    """The way to the active controller, whichever it is."""
+    """A channel to the active controller, on any node."""
 
     async def send(self, request: Message, response: type[Response], *, timeout_ms: int) -> Response:
-        """Return the active controller's answer; raises a `ControllerError` when none comes in time."""
+        """Return the active controller's response; raises a `ControllerError` when none arrives in time."""
 
 
 class Patience(msgspec.Struct, frozen=True):
-    """For how long the active controller is looked for."""
+    """How long requests to the active controller are retried."""
 
     heartbeat_ms: int
-    """For a registration and a heartbeat: they are sent anew, with what is true then."""
+    """For a registration and a heartbeat. The broker then sends a new one with current values."""
     request_ms: int
-    """For all else."""
+    """For all other requests."""
 
 
 class ForwardingChannel:
-    """What a broker asks of the active controller. Used from one event loop.
+    """Sends the broker's own requests to the active controller. Used from one event loop.
 
-    Every coroutine raises `ControllerTimeoutError` when the controller does not answer in time.
+    Every coroutine raises `ControllerTimeoutError` when the controller does not respond in time.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class ForwardingChannel:
         metadata_offset: Callable[[], int],
         published: Callable[[int], Awaitable[None]],
     ) -> None:
-        """Heartbeats have their own channel: nothing that takes long is before them.
+        """Heartbeats have their own channel, so that no slow request delays them.
 
-        `metadata_offset` returns up to where this broker has put metadata in force; `published` waits until an offset
-        is.
+        `metadata_offset` returns the offset up to which this broker has published the metadata; `published` waits
+        until an offset is published.
         """
         self._cluster_id = cluster_id
         self._heartbeats = heartbeats
@@ -90,10 +90,10 @@ class ForwardingChannel:
         self._metadata_offset = metadata_offset
         self._published = published
         self._correlation_ids = itertools.count(1)
-        # What the last heartbeat said, which the report of a failed directory says again.
+        # Flags of the last heartbeat, which the report of a failed directory repeats.
         self._want_fence = True
         self._want_shut_down = False
-        # Invariant: every directory that was reported; each heartbeat names them, as the one before may be lost.
+        # Invariant: every reported directory. Each heartbeat repeats them all, as the previous one may be lost.
         self._offline: list[bytes] = []
 
     async def register_broker(
@@ -109,7 +109,7 @@ class ForwardingChannel:
         fenced: bool = True,
         previous_broker_epoch: int = -1,
     ) -> RegisteredBroker:
-        """Register this broker, which is fenced until a heartbeat wants it otherwise."""
+        """Register this broker. It stays fenced until a heartbeat requests unfencing."""
         if not fenced:
             raise ControllerError("a broker registers unfenced in the active controller's own process only")
         request = broker.BrokerRegistrationRequest(
@@ -137,7 +137,7 @@ class ForwardingChannel:
     async def heartbeat(
         self, broker_id: int, broker_epoch: int, *, want_fence: bool = False, want_shut_down: bool = False
     ) -> HeartbeatResult:
-        """Say that this broker is alive, and what it wants; one that does not want to be fenced is unfenced."""
+        """Send a heartbeat. The controller unfences the broker unless `want_fence` is set."""
         self._want_fence, self._want_shut_down = want_fence, want_shut_down
         request = BrokerHeartbeatRequest(
             broker_id=broker_id,
@@ -152,7 +152,7 @@ class ForwardingChannel:
         return HeartbeatResult(code, _words(code), is_fenced=answer.is_fenced, should_shut_down=answer.should_shut_down)
 
     async def fail_log_directories(self, broker_id: int, broker_epoch: int, directories: Sequence[bytes]) -> Result:
-        """Report log directories that have failed: a heartbeat says it (KIP-858), and so does every later one."""
+        """Report failed log directories in a heartbeat (KIP-858); every later heartbeat repeats them."""
         self._offline += [directory for directory in directories if directory not in self._offline]
         result = await self.heartbeat(
             broker_id, broker_epoch, want_fence=self._want_fence, want_shut_down=self._want_shut_down
@@ -162,7 +162,7 @@ class ForwardingChannel:
     async def assign_replicas(
         self, broker_id: int, broker_epoch: int, directories: Mapping[tuple[bytes, int], bytes]
     ) -> Result:
-        """Report in which log directories this broker has put replicas, by topic id and partition."""
+        """Report the log directories of replicas of this broker, by topic id and partition."""
         result = Result()
         placements = iter(directories.items())
         while part := list(itertools.islice(placements, _MOST_ASSIGNMENTS)):
@@ -178,7 +178,7 @@ class ForwardingChannel:
         return result
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> range:
-        """Return a block of producer ids that is this broker's alone; raises `StaleBrokerEpochError`."""
+        """Return a block of producer ids reserved for this broker; raises `StaleBrokerEpochError`."""
         answer = await self._requests.send(
             AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=broker_epoch),
             AllocateProducerIdsResponse,
@@ -194,7 +194,7 @@ class ForwardingChannel:
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, changes: Sequence[InSyncChange]
     ) -> list[InSyncResult]:
-        """Ask for other in-sync replicas; what became of each change, in their order."""
+        """Request changes of in-sync replicas; returns the result of each change, in the order of `changes`."""
         request = in_sync.AlterPartitionRequest(
             broker_id=broker_id, broker_epoch=broker_epoch, topics=_by_topic(changes)
         )
@@ -312,7 +312,7 @@ def _by_topic(changes: Sequence[InSyncChange]) -> list[in_sync.TopicData]:
 
 
 def _code(number: int) -> ErrorCode:
-    """Return an error code; one of a newer controller that is not known here is UNKNOWN_SERVER_ERROR."""
+    """Return an error code; a code that is unknown here is UNKNOWN_SERVER_ERROR."""
     try:
         return ErrorCode(number)
     except ValueError:

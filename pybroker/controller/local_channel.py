@@ -1,6 +1,6 @@
-"""The controller in this process: what handlers and this broker ask for becomes an event of its machine.
+"""The channel to the controller in this process: requests of handlers and of this broker become events of its machine.
 
-Owns the translation, with the dice that an event carries, and the cutting of large requests into parts. Must not know
+Owns the translation, including random values in events, and the splitting of large requests. Must not know wire
 requests: handlers translate those.
 """
 
@@ -81,29 +81,29 @@ if TYPE_CHECKING:
     from pybroker.security.acl_filter import Filter
 
 _CHANGE_WEIGHT = 20
-"""What the change of a resource's configurations weighs, of which all are judged anew."""
+"""Weight of the change of one resource's configurations, all of which are validated again."""
 
 _ENTRIES_OF_A_CHANGE = 100
-"""So many access control entries that a filter is held against weigh as a change."""
+"""This many access control entries to compare with a filter weigh as much as one change."""
 
 
 class LocalChannel:
-    """A `ControllerChannel` to this node's own controller, and what brokers ask of it. Used from one event loop.
+    """A `ControllerChannel` to this node's own controller, for clients and brokers. Used from one event loop.
 
     Every coroutine raises `NotControllerError` while that controller does not lead.
     """
 
     def __init__(self, controller: Controller, is_gone: Callable[[int], bool] = lambda _: False) -> None:
-        """`is_gone` returns whether a broker's connection has ended: another process may register under its id then."""
+        """`is_gone` returns whether a broker's connection has ended; then another process may register with its id."""
         self._controller = controller
         self._is_gone = is_gone
         self.former_isr = FormerIsr(lambda: controller.is_leader)
-        """What follows the controller's metadata, so that a broker that reports a loss does not lead."""
+        """Tracks replicas that left an ISR, so that a broker that reports a loss does not become leader."""
         controller.on_leadership(lambda _: self.former_isr.forget())
 
     @property
     def leader_id(self) -> int:
-        """Node id of the quorum's leader as far as it is known here, -1 for none."""
+        """Node id of the quorum's leader as far as this node knows it, -1 for none."""
         return self._controller.leader_id
 
     def quorum_state(self) -> QuorumState:
@@ -111,7 +111,7 @@ class LocalChannel:
         return self._controller.quorum_state()
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[CreatedTopic]:
-        """Create topics; each succeeds or fails by itself, results in the order of `topics`."""
+        """Create topics; each succeeds or fails by itself. Results are in the order of `topics`."""
         created: list[CreatedTopic] = []
         whole = whole_creation(topics, self._controller.settings.num_partitions)
         for part in parts(topics, _partitions_of_new):
@@ -128,7 +128,7 @@ class LocalChannel:
     async def create_partitions(
         self, topics: Sequence[MorePartitions], *, validate_only: bool = False
     ) -> list[EnlargedTopic]:
-        """Give topics more partitions; each succeeds or fails by itself, results in the order of `topics`."""
+        """Add partitions to topics; each succeeds or fails by itself. Results are in the order of `topics`."""
         enlarged: list[EnlargedTopic] = []
         whole = whole_enlargement(topics, self._controller.image)
         for part in parts(topics, lambda topic: max(topic.count, 1)):
@@ -137,7 +137,7 @@ class LocalChannel:
         return enlarged
 
     async def delete_topics(self, topics: Sequence[str | bytes]) -> list[DeletedTopic]:
-        """Delete topics by name or 16-byte id; results in the order of `topics`."""
+        """Delete topics by name or 16-byte id. Results are in the order of `topics`."""
         deleted: list[DeletedTopic] = []
         whole = whole_deletion(topics)
         for part in parts(topics, lambda _: 1):
@@ -147,7 +147,7 @@ class LocalChannel:
     async def elect_leaders(
         self, election_type: ElectionType, partitions: Sequence[tuple[str, Sequence[int]]] | None
     ) -> list[ElectedTopic] | Result:
-        """Elect leaders of partitions, None for all; each succeeds or fails by itself, unless all are refused."""
+        """Elect leaders of partitions, None for all. Each succeeds or fails by itself, unless the request is denied."""
         return cast(
             "list[ElectedTopic] | Result", await self._controller.submit(ElectLeaders(election_type, partitions))
         )
@@ -155,7 +155,7 @@ class LocalChannel:
     async def alter_reassignments(
         self, topics: Sequence[ReassignableTopic], *, allow_replication_factor_change: bool = True
     ) -> list[ReassignedTopic]:
-        """Give partitions other replicas, or cancel that; each succeeds or fails by itself, results in their order."""
+        """Reassign partitions, or cancel it; each succeeds or fails by itself. Results are in the order of `topics`."""
         pieces = [
             (number, msgspec.structs.replace(topic, partitions=part))
             for number, topic in enumerate(topics)
@@ -169,7 +169,7 @@ class LocalChannel:
         return [ReassignedTopic(topic.name, done) for topic, done in zip(topics, reassigned, strict=True)]
 
     async def list_reassignments(self, partitions: Sequence[tuple[str, Sequence[int]]] | None) -> list[OngoingTopic]:
-        """Return what is being reassigned of these partitions by topic, None for all."""
+        """Return the ongoing reassignments of these partitions by topic, None for all partitions."""
         return cast("list[OngoingTopic]", await self._controller.submit(ListReassignments(partitions)))
 
     async def register_broker(
@@ -210,10 +210,10 @@ class LocalChannel:
         want_shut_down: bool = False,
         metadata_offset: int | None = None,
     ) -> HeartbeatResult:
-        """Note that a broker is alive; one that does not want to be fenced is unfenced.
+        """Process a heartbeat. A broker that does not request fencing is unfenced.
 
-        `metadata_offset` is up to where a broker in another process has put metadata in force: it is unfenced once it
-        knows its own registration.
+        `metadata_offset` is the offset up to which a broker in another process has published metadata. This broker is
+        unfenced once it has published its own registration.
         """
         image = self._controller.image
         broker = image.cluster.brokers.get(broker_id)
@@ -223,13 +223,13 @@ class LocalChannel:
         return cast("HeartbeatResult", await self._controller.submit(event))
 
     async def fail_log_directories(self, broker_id: int, broker_epoch: int, directories: Sequence[bytes]) -> Result:
-        """Note that a broker has lost log directories: what lies there gets another leader, or none."""
+        """Process the failure of a broker's log directories: partitions there get another leader, or none."""
         return cast("Result", await self._controller.submit(LogDirectoriesFailed(broker_id, broker_epoch, directories)))
 
     async def assign_replicas(
         self, broker_id: int, broker_epoch: int, directories: Mapping[tuple[bytes, int], bytes]
     ) -> Result:
-        """Note in which log directories a broker has put replicas, by topic id and partition."""
+        """Record the log directories of a broker's replicas, by topic id and partition."""
         result = Result()
         for part in parts(list(directories.items())):
             event = AssignReplicas(broker_id, broker_epoch, dict(part), self.former_isr.of(key for key, _ in part))
@@ -241,7 +241,7 @@ class LocalChannel:
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, changes: Sequence[InSyncChange]
     ) -> list[InSyncResult]:
-        """Change the in-sync replicas of partitions that a broker leads; what became of each, in their order."""
+        """Change the ISR of partitions that a broker leads. Results are in the order of `changes`."""
         results: list[InSyncResult] = []
         for part in parts(changes):
             reply = await self._controller.submit(AlterPartitions(broker_id, broker_epoch, part))
@@ -271,7 +271,7 @@ class LocalChannel:
     ) -> list[AlteredUser]:
         """Change credentials of users; each succeeds or fails by itself."""
         times = Counter([*(one.name for one in deletions), *(one.name for one in upsertions)])
-        # All that is refused, as it is named twice, and then the others in parts: the keys of each take a while.
+        # First all users that are named twice, which are rejected; then the others in parts, as key derivation is slow.
         twice = AlterScramUsers(
             [one for one in deletions if times[one.name] > 1], [one for one in upsertions if times[one.name] > 1]
         )
@@ -285,35 +285,35 @@ class LocalChannel:
     async def create_token(
         self, owner: str, requester: str, renewers: Sequence[str], max_lifetime_ms: int, wall_ms: int
     ) -> DelegationToken | Result:
-        """Make a delegation token, or return why there is none; `wall_ms` is the time of day."""
+        """Create a delegation token, or return the error; `wall_ms` is the time of day, ms since 1970."""
         token_id = base64.urlsafe_b64encode(_fresh_id()).decode().rstrip("=")  # as Kafka writes its ids
         event = CreateToken(token_id, owner, requester, tuple(renewers), max_lifetime_ms, wall_ms)
         return cast("DelegationToken | Result", await self._controller.submit(event))
 
     async def renew_token(self, token_id: str, principal: str, period_ms: int, wall_ms: int) -> TokenEnd:
-        """Have a delegation token live longer, as `principal` asks."""
+        """Renew a delegation token on behalf of `principal`."""
         event = RenewToken(token_id, principal, period_ms, wall_ms)
         return cast("TokenEnd", await self._controller.submit(event))
 
     async def expire_token(self, token_id: str, principal: str, period_ms: int, wall_ms: int) -> TokenEnd:
-        """Have a delegation token end, as `principal` asks."""
+        """Expire a delegation token on behalf of `principal`."""
         event = ExpireToken(token_id, principal, period_ms, wall_ms)
         return cast("TokenEnd", await self._controller.submit(event))
 
     async def unregister_broker(self, broker_id: int) -> Result:
-        """Forget a broker."""
+        """Unregister a broker."""
         return cast("Result", await self._controller.submit(UnregisterBroker(broker_id)))
 
     async def add_voter(self, voter: VoterNode, timeout_ms: int, *, waits: bool = True) -> Result:
-        """Have a controller vote once it has all of the metadata log; `waits`: return when that is committed."""
+        """Add a voter once it has caught up with the metadata log; with `waits`, return once this is committed."""
         return await self._controller.voters.add(voter, timeout_ms, waits=waits)
 
     async def remove_voter(self, node_id: int, directory_id: bytes) -> Result:
-        """Have a controller vote no more."""
+        """Remove a voter."""
         return await self._controller.voters.remove(node_id, directory_id)
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> range:
-        """Give a broker a block of 1000 producer ids; raises `StaleBrokerEpochError`."""
+        """Allocate a block of 1000 producer ids for a broker; raises `StaleBrokerEpochError`."""
         reply = await self._controller.submit(AllocateProducerIds(broker_id, broker_epoch))
         if isinstance(reply, range):
             return reply
@@ -334,7 +334,7 @@ class LocalChannel:
     async def alter_client_quotas(
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
     ) -> list[AlteredQuotas]:
-        """Change limits of users, clients and addresses; each entity succeeds or fails by itself, and is named once."""
+        """Change quotas of users, clients and addresses; each entity succeeds or fails by itself, and is named once."""
         distinct = one_of_each(alterations)
         unresolved = await unresolved_hosts(name for one in distinct for kind, name in one.entity if kind == IP)
         altered: list[AlteredQuotas] = []
@@ -343,15 +343,15 @@ class LocalChannel:
         return altered
 
     async def create_acls(self, entries: Sequence[AccessControlEntry]) -> list[Result]:
-        """Make access control entries; each succeeds or fails by itself, results in their order."""
+        """Create access control entries; each succeeds or fails by itself. Results are in the order of `entries`."""
         results: list[Result] = []
         for part in parts(entries, lambda _: 1):
             results += await self._controller.submit(CreateAcls(part, [_fresh_id() for _ in part]))
         return results
 
     async def delete_acls(self, filters: Sequence[Filter]) -> list[DeletedAcls]:
-        """Delete the access control entries that filters match; results in the order of `filters`."""
-        # Each filter is held against every entry.
+        """Delete the access control entries that filters match. Results are in the order of `filters`."""
+        # Each filter is compared with every entry.
         weight = 1 + len(self._controller.image.acls.by_id) // _ENTRIES_OF_A_CHANGE
         results: list[DeletedAcls] = []
         gone: dict[AccessControlEntry, None] = {}
@@ -366,7 +366,7 @@ class LocalChannel:
         controller = self._controller
         event = UpdateFeatures(updates, controller.node_id, validate_only, int(controller.is_dynamic))
         if event.raises_kraft_version:
-            # Its level is no record of the machine's, and comes first: nothing is done where either is refused.
+            # The kraft.version is no record of the machine and is set first; if either is rejected, nothing changes.
             refused = cast("Result", await controller.submit(msgspec.structs.replace(event, validate_only=True)))
             if not refused.error_code:
                 refused = await controller.voters.upgrade(validate_only=validate_only)
@@ -380,7 +380,7 @@ def _partitions_of_new(topic: NewTopic) -> int:
 
 
 def _fresh_id() -> bytes:
-    """Return a random topic id; Kafka's tools take none whose text begins with a dash."""
+    """Return a random topic id whose base64 form does not begin with a dash: Kafka's tools reject such ids."""
     while True:
         topic_id = bytearray(os.urandom(16))
         topic_id[6] = topic_id[6] & 0x0F | 0x40
@@ -390,4 +390,4 @@ def _fresh_id() -> bytes:
 
 
 _DASH = 62
-"""What "-" stands for in the URL-safe base64 in which ids are written."""
+"""The value of "-" in the URL-safe base64 alphabet of ids."""

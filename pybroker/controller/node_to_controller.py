@@ -1,11 +1,11 @@
-"""Requests of this node to the active controller: whichever that is, and however often it changes meanwhile.
+"""Requests of this node to the active controller, across controller elections.
 
-Owns the connections to the active controller's controller listener, the search for it, and the tries until a request's
-time is over. Must not know what a request means: `ForwardingChannel` and `pybroker/net/forwarding.py` make them.
+Owns the connections to the active controller's listener, the search for this controller, and the retries until a
+request times out. Must not know what a request contains: `ForwardingChannel` and `pybroker/net/forwarding.py` do.
 
-A request is sent again after NOT_CONTROLLER, and after a connection that ended before its answer: then it may have been
-done already, and what it asks for has to bear that, as with Kafka. Heartbeats have a channel of their own: a controller
-answers the requests of one connection one after the other, and a slow one is not to cost a broker its session.
+A request is sent again after NOT_CONTROLLER, and after a connection that ended before its response. The first attempt
+may have succeeded, so requests must tolerate duplicates, as with Kafka. Heartbeats have a channel of their own: a
+controller handles the requests of one connection in order, and a slow request must not cost a broker its session.
 """
 
 from __future__ import annotations
@@ -34,37 +34,37 @@ Response = TypeVar("Response", bound=Message)
 
 _ASK_ANOTHER = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 _TRIES_OF_AN_ELECTION = 50
-"""As many tries follow each other closely: an election takes less."""
+"""The first tries use the short backoff: an election takes less time than this many tries."""
 _QUIET_S = 2.0
-"""An outage that is shorter is an election, and has no line in the log."""
+"""A shorter outage is an election and is not logged."""
 _LAST_ANSWERS_S = 0.2
-"""How long a controller that leads no more may still answer what it was asked."""
+"""After a leader change, the former active controller has this long to respond to requests in flight."""
 _REFUSED_MS = 1_000
-"""The pause after a refusal of who this node is: nothing but a changed setting ends these."""
+"""Backoff after an authentication failure: only a changed configuration resolves it."""
 _LATER = 10
-"""By how much longer the pauses between later tries are."""
+"""Factor of the backoff after the first `_TRIES_OF_AN_ELECTION` tries."""
 
 
 class ChannelSettings(NamedTuple):
-    """How a channel asks."""
+    """Settings of one channel."""
 
     client_id: str
     request_timeout_ms: int
-    """The longest wait for one answer (`controller.socket.timeout.ms`); then the connection is given up."""
+    """The longest wait for one response (`controller.socket.timeout.ms`); then the connection is closed."""
     retry_backoff_ms: int
-    """Pause before another try (`controller.quorum.retry.backoff.ms`)."""
+    """Backoff before a retry (`controller.quorum.retry.backoff.ms`)."""
     connections: int
-    """Connections that are used at once at most: as many requests are worked on together."""
+    """Number of connections: as many requests are processed in parallel."""
     max_under_way: int
-    """Requests that are sent and not answered; others wait for their turn until their time is over."""
+    """Maximum number of requests in flight; others wait for a slot until they time out."""
     security: RenewedSecurity | None = None
-    """What connections are secured with, None for plaintext."""
+    """Security of the connections, None for plaintext."""
     unacknowledged_ms: int | None = None
-    """A connection ends when the controller's TCP acknowledges nothing for so long; None for the kernel's timeout."""
+    """A connection is closed when TCP data stays unacknowledged for this long; None for the kernel's timeout."""
 
 
 class NodeToControllerChannel:
-    """Asks the active controller. Used from one event loop."""
+    """Sends requests to the active controller. Used from one event loop."""
 
     def __init__(
         self,
@@ -73,8 +73,8 @@ class NodeToControllerChannel:
         find_leader: Callable[[], Endpoint | None],
         bootstrap: Sequence[tuple[str, int]] = (),
     ) -> None:
-        """`name` begins the lines of the log. `find_leader` returns where the active controller is, as far as this node
-        knows; `bootstrap` is asked in turn where it does not, or is behind the times.
+        """`name` prefixes log messages. `find_leader` returns the address of the active controller, if this node knows
+        it. Otherwise, or if that address fails, the `bootstrap` servers are tried round-robin.
         """
         self._name = name
         self._settings = settings
@@ -86,24 +86,24 @@ class NodeToControllerChannel:
             for _ in range(settings.connections)
         ]
         self._room = asyncio.Semaphore(settings.max_under_way)
-        # What `find_leader` returned last, and who is asked: the same, until that one fails.
+        # The last result of `find_leader`, and the server in use. They are equal until that server fails.
         self._named: str | None = None
         self._active: str | None = None
         self._turn = 0
-        # Set when another leader is named; then there is a fresh one.
+        # Set when `find_leader` names another leader, and then replaced by a fresh event.
         self._news = asyncio.Event()
         self._ending: set[asyncio.Task[None]] = set()
-        # Why the controller cannot be asked, None while it can. One that lasts has a line then, and one at its end.
+        # Why the controller cannot be reached, None while it can. A long outage is logged, and so is its end.
         self._outage: str | None = None
         self._outage_began = 0.0
         self._outage_said = False
         self._closed = False
 
     async def send(self, request: Message, response: type[Response], *, timeout_ms: int) -> Response:
-        """Return the active controller's answer.
+        """Return the active controller's response.
 
-        Raises `ControllerTimeoutError` when none comes in time, `UnservedByControllerError` where the controller does
-        not speak the API, and `NotControllerError` once the channel is closed.
+        Raises `ControllerTimeoutError` when none arrives in time, `UnservedByControllerError` if the controller does
+        not support the API, and `NotControllerError` once the channel is closed.
         """
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -116,7 +116,7 @@ class NodeToControllerChannel:
             ) from None
 
     def leader_changed(self) -> None:
-        """Note that `find_leader` names another: what waits for a try asks it now, what waits for an answer soon."""
+        """Retry waiting requests now at the leader that `find_leader` names, and soon those in flight elsewhere."""
         news, self._news = self._news, asyncio.Event()
         news.set()
         target = self._target()
@@ -127,7 +127,7 @@ class NodeToControllerChannel:
                 loop.call_later(_LAST_ANSWERS_S, self._give_up, slot, connection)
 
     async def close(self) -> None:
-        """End the connections; requests that wait raise `NotControllerError`."""
+        """Close the connections; waiting requests raise `NotControllerError`."""
         self._closed = True
         self._news.set()
         for slot in self._slots:
@@ -167,14 +167,14 @@ class NodeToControllerChannel:
         raise NotControllerError(f"{self._name}: this node is stopping")
 
     def _give_up(self, slot: KeptConnection, connection: Connection) -> None:
-        """Wait no longer for the answers of one that leads no more: a process that is stopped gives none."""
+        """Close a connection to a former leader with requests in flight: a suspended process never responds."""
         if slot.connection is connection and slot.under_way:
             ending = asyncio.ensure_future(connection.close())
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
 
     def _target(self) -> str | None:
-        """Return whom to ask: the leader that the quorum names, unless it has failed since it was named."""
+        """Return the server to use: the leader that the quorum names, unless it has failed since it was named."""
         leader = self._find_leader()
         named = None if leader is None else server_name(leader.host, leader.port)
         if named is not None and named != self._named:

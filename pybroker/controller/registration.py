@@ -1,7 +1,7 @@
-"""This node as a controller that the metadata knows: where it is reached, and which features it supports (KIP-919).
+"""Registration of this node as a controller: its endpoints and the features that it supports (KIP-919).
 
-Owns the incarnation id of the controller, and the tries to have it registered by the active one. Must not know the
-quorum: a controller votes whether it is registered or not. Follows the image as a publisher: what that says is so.
+Owns the incarnation id of the controller, and the retries of its registration at the active controller. Must not know
+the quorum: an unregistered controller votes too. Follows the image as a publisher; the image is authoritative.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 60.0
 
 
 class Registrar(Protocol):
-    """The active controller, as another controller sees it that registers."""
+    """The active controller, as another controller sees it when it registers."""
 
     async def register_controller(
         self,
@@ -44,7 +44,7 @@ class Registrar(Protocol):
 
 
 class Reachable(msgspec.Struct, frozen=True):
-    """Where other nodes reach this controller, by listener name."""
+    """The endpoints of this controller, by listener name."""
 
     listeners: Mapping[str, tuple[str, int]]
     security_protocols: Mapping[str, int]
@@ -56,18 +56,18 @@ class ControllerRegistration:
     def __init__(
         self, node_id: int, registrar: Callable[[], Registrar], unreachable: type[Exception], reachable: Reachable
     ) -> None:
-        """`registrar` returns the active controller; `unreachable` is what it raises when that cannot be asked."""
+        """`registrar` returns the active controller; `unreachable` is raised when it cannot be reached."""
         self._node_id = node_id
         self._registrar = registrar
         self._unreachable = unreachable
         self._reachable = reachable
         self._incarnation_id = os.urandom(16)
         self._registering: asyncio.Task[None] | None = None
-        # Why the last try failed, None when it did not: that is said once.
+        # Why the last try failed, None if it succeeded. A repeated failure is logged once.
         self._failure: str | None = None
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage, /) -> None:
-        """Register where the metadata does not know this incarnation; stop trying where it does."""
+        """Register if the image lacks this incarnation; stop retrying once the image contains it."""
         known = image.cluster.controllers.get(self._node_id)
         is_known = known is not None and known.incarnation_id == self._incarnation_id
         level = image.features.levels.get(METADATA_VERSION, 0)
@@ -79,13 +79,13 @@ class ControllerRegistration:
             self._registering = None
 
     async def stop(self) -> None:
-        """Try no more."""
+        """Stop retrying."""
         if self._registering is not None:
             self._registering.cancel()
             await asyncio.gather(self._registering, return_exceptions=True)
 
     async def _register(self) -> None:
-        """Ask until the image has the registration, which ends this; an answer alone may be of a lost leader."""
+        """Send registrations until the image contains one. A response alone may come from a leader that lost."""
         pause_s = _FIRST_PAUSE_S
         while True:
             try:

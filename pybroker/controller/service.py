@@ -1,11 +1,11 @@
-"""One voter's controller: the log is opened and replayed, and while this voter leads, decisions are made and committed.
+"""The controller of one voter: opens and replays the log, and decides and commits while this voter is the leader.
 
-Owns the meeting of machine, quorum and image: an event goes to the runner, the records that the machine decides on go
-to the quorum's driver, and what is committed goes to the loader. Machine and runner exist exactly while this voter
-leads; what is committed is loaded in either role. Must not know what events mean: `LocalChannel` makes them.
+Connects state machine, quorum and image. An event is passed to the runner, the records of the machine's decision to
+the quorum's driver, and committed records to the loader. Machine and runner exist exactly while this voter leads;
+committed records are loaded in either role. Must not know what events mean: `LocalChannel` builds them.
 
-A write that fails ends the controller: what of it reached the disk is known only after a restart. Callers get
-`NotControllerError` from then on, and `on_failure` is called with the reason.
+A failed write stops the controller, because only a restart shows how much of the write reached the disk. Callers then
+get `NotControllerError`, and `on_failure` is called with the reason.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.controller")
 
 MAX_RECORDS_PER_BATCH = 10_000
-"""Kafka's bound; a single event may exceed it, as its records are never parted."""
+"""Kafka's limit. A single event may exceed it, as its records are never split."""
 _NOT_LEADING = "this node does not lead the metadata quorum"
 
 
 class Controller:
-    """One voter of the metadata quorum and the cluster machine that it drives while it leads. Used from one event loop.
+    """One voter of the metadata quorum, and the cluster machine that this voter runs while it leads.
 
-    It is opened first, then started; from then on it follows the elections.
+    Used from one event loop. It is opened first, then started; afterwards it follows the elections.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Controller:
         quorum: QuorumSettings,
         on_failure: Callable[[Exception], None] | None = None,
     ) -> None:
-        """Make a controller that is not open. `on_failure` is called with the error after which it cannot go on."""
+        """Create a controller that is not open. `on_failure` is called with the error that stops it."""
         self.settings = settings
         self._quorum = quorum
         self._on_failure = on_failure
@@ -86,9 +86,9 @@ class Controller:
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="pybroker-controller")
         self._failure: Exception | None = None
         self.event_times = Durations()
-        """From the submission of an event to the publication of what it decided."""
+        """Time from the submission of an event to the publication of its records."""
         self.commit_times = Durations()
-        """From the proposal of a batch of records to its publication, when a majority of the voters has it."""
+        """Time from the proposal of a batch of records to its publication, after a majority of voters has it."""
         self._replicas = Replicas()
         self._callbacks: list[Callable[[bool], None]] = []
         self._on_reach: Callable[[int, bool], None] = lambda _voter, _is_reached: None
@@ -96,24 +96,24 @@ class Controller:
         self._checkpointer = Checkpointer(quorum.directory / DIRECTORY_NAME, quorum.snapshots, _wall_clock_ms)
         self._checkpoint: asyncio.Task[None] | None = None
         self._fetched: tuple[SnapshotMark, MetadataImage] | None = None
-        # What the node was formatted with; None for one that formatted itself.
+        # The records that the node was formatted with; None for a node that formatted itself.
         self._formatted: list[Message] | None = None
         self._formatted_scram = ScramImage()
         self._voter: Voter
         self._driver: Driver
         self._upkeep: VoterUpkeep
         self.voters: VoterChanges
-        """Changes of those who vote, which the leader decides on."""
-        # The end of the first election, or of the controller before it.
+        """Changes of the voter set, which the leader decides on."""
+        # Done when the first election is decided, or when the previous controller ends.
         self._settled: asyncio.Future[None]
         # Invariant: not None exactly while this voter leads and decides.
         self._runner: Runner[Event, Message] | None = None
 
     async def open(self, publishers: Iterable[Publisher] = ()) -> None:
-        """Open the metadata log, or begin it, and load what is known to be committed.
+        """Open or create the metadata log, and load the records that are known to be committed.
 
-        It is published by `start`. Raises `OSError`, `ControllerError` and `MetadataError`; there is nothing to
-        be stopped then.
+        `start` publishes them. Raises `OSError`, `ControllerError` and `MetadataError`; the controller then needs no
+        `stop`.
         """
         self._loader = Loader(publishers)
         loop = asyncio.get_running_loop()
@@ -131,34 +131,34 @@ class Controller:
         self._upkeep = VoterUpkeep(self._quorum, self._driver, self.voters)
 
     async def start(self) -> None:
-        """Take part in elections; the only voter of its quorum leads when this returns.
+        """Take part in elections. The only voter of a quorum is the leader when this returns.
 
         Raises `OSError`, `ControllerError` and `MetadataError`.
         """
         is_alone = self._voter.is_alone
         if not is_alone:
-            self._publish()  # what a snapshot holds; nothing may be committed for long
+            self._publish()  # the content of the snapshot; the first commit may take long
         self._driver.start()
         self._upkeep.start()
         if is_alone:
             await self._settled
 
     def on_leadership(self, callback: Callable[[bool], None]) -> None:
-        """Have `callback` called when this voter begins to decide, with True, and when it ends, with False."""
+        """Register a callback: called with True when this voter begins to decide, and with False when it resigns."""
         self._callbacks.append(callback)
 
     def on_reach(self, callback: Callable[[int, bool], None]) -> None:
-        """Have `callback` called with a voter's id when it is reached, True, or has hung up, False; before `open`."""
+        """Register a callback, before `open`: called with a voter's id and True on connect, False on disconnect."""
         self._on_reach = callback
 
     def poll_voters(self) -> None:
-        """Report voters that have closed their connections before the event loop has seen it."""
+        """Report closed connections of voters that the event loop has not processed yet."""
         self._driver.peers.poll()
 
     def step(self, request: RaftMessagesRequest) -> None:
-        """Take another replica's messages.
+        """Process the Raft messages of another replica.
 
-        Raises `ForeignClusterError`, `UnknownVoterError`, and `QuorumError` for what is no message.
+        Raises `ForeignClusterError`, `UnknownVoterError`, and `QuorumError` for an invalid message.
         """
         key = check_frame(request, self._quorum, is_dynamic=self._voter.is_dynamic)
         self._replicas.note_voter(key, _wall_clock_ms())
@@ -171,11 +171,11 @@ class Controller:
         self._replicas.note_progress(self._voter.progress(), self._voter.last_index, _wall_clock_ms())
 
     async def stop(self) -> None:
-        """Finish what is in work, then close the log. Later calls raise `NotControllerError`."""
+        """Finish the work in progress, then close the log. Later calls raise `NotControllerError`."""
         await self._upkeep.stop()
         self._resign()
         if self._closing:
-            # What waits for a majority that is gone ends with the driver.
+            # Work that waits for a lost majority ends with the driver.
             await asyncio.wait(self._closing, timeout=self._quorum.request_timeout_ms / 1000)
         await self._driver.stop()
         if self._checkpoint is not None:
@@ -185,13 +185,13 @@ class Controller:
             await asyncio.get_running_loop().run_in_executor(self._disk, self._voter.log.close)
         finally:
             self._disk.shutdown()
-            # The publishers know this controller: until a collection found them, they would keep files open.
+            # The publishers reference this controller: until garbage collection they would keep files open.
             self._loader.stop()
 
     async def submit(self, event: Event) -> Any:
-        """Return the machine's reply, when what it decided is committed and published.
+        """Return the machine's reply, once its records are committed and published.
 
-        Raises `NotControllerError`, and what ended the commit.
+        Raises `NotControllerError`, and any error that ended the commit.
         """
         with self.event_times.timed():
             runner = self._leading()
@@ -212,15 +212,15 @@ class Controller:
 
     @property
     def publish_failures(self) -> int:
-        """How many times a part of the node could not put an image in force."""
+        """Number of failures of a publisher to apply an image."""
         return self._loader.failures
 
     @property
     def scram(self) -> ScramImage:
-        """The users of the metadata; before its first records, those that this node was formatted with.
+        """The SCRAM users of the metadata, or those that this node was formatted with, before the first records.
 
-        Without them voters that sign in by SCRAM could not elect who commits them. The record of the first leader's
-        epoch comes before: the metadata has its first users when it has levels of features.
+        Otherwise voters that authenticate by SCRAM could not elect the leader that commits these users. The first
+        records of the metadata contain both feature levels and users, but the leader epoch's record precedes them.
         """
         image = self._loader.image
         return image.scram if image.features.levels else self._formatted_scram
@@ -233,19 +233,19 @@ class Controller:
 
     @property
     def leader_endpoint(self) -> tuple[str, int] | None:
-        """Host and port of the leader's listener of controllers, None where it is not known here."""
+        """Host and port of the leader's controller listener, None if this node does not know it."""
         leader = self._voter.voters.find(self.leader_id)
         endpoint = None if leader is None else leader.endpoint()
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether the log names the voters (kraft.version 1)."""
+        """Whether the log contains the voter set (kraft.version 1)."""
         return self._voter.is_dynamic
 
     @property
     def next_offset(self) -> int:
-        """Offset that the next record of the metadata log will have."""
+        """Offset of the next record of the metadata log."""
         return self._voter.next_offset
 
     @property
@@ -264,23 +264,24 @@ class Controller:
         return self._driver.committed_offset
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Return whole committed batches from the one with `offset` on, at least one, none at the end.
+        """Return whole committed batches, starting with the one that contains `offset`; empty at the end of the log.
 
-        Raises `ValueError` outside of the log, and `OSError`.
+        Returns at least one batch, even if it exceeds `max_bytes`. Raises `ValueError` outside of the log, and
+        `OSError`.
         """
         return self._voter.log.read_committed(offset, max_bytes, self._driver.committed_offset)
 
     @property
     def served(self) -> ServedLog:
-        """What of the log others may ask for."""
+        """The part of the log that other nodes may fetch."""
         return ServedLog(self._voter.log)
 
     async def wait_committed(self, beyond_offset: int) -> None:
-        """Return when more is committed than the records below `beyond_offset`, or when the controller stops."""
+        """Return when the high watermark exceeds `beyond_offset`, or when the controller stops."""
         await self._driver.wait_committed(beyond_offset)
 
     def note_observer(self, node_id: int, directory_id: bytes, offset: int, now_ms: int) -> None:
-        """Note that an observer has fetched up to `offset`, for DescribeQuorum."""
+        """Record that an observer has fetched up to `offset`, for DescribeQuorum."""
         self._replicas.note_observer(node_id, directory_id, offset, self._voter.next_offset, now_ms)
 
     def quorum_state(self) -> QuorumState:
@@ -299,7 +300,7 @@ class Controller:
         )
 
     def has_timer(self, key: Hashable) -> bool:
-        """Return whether the machine waits for a timer; raises `NotControllerError` when this voter does not lead."""
+        """Return whether a timer with `key` is set; raises `NotControllerError` when this voter does not lead."""
         return self._leading().has_timer(key)
 
     def _leading(self) -> Runner[Event, Message]:
@@ -310,7 +311,7 @@ class Controller:
         return self._runner
 
     def _open_voter(self) -> Voter:
-        """Open and load, on the disk's thread: nobody else knows this controller yet."""
+        """Open and load the log on the disk thread. No other thread uses this controller yet."""
         self._formatted = read_bootstrap(self._quorum.directory)
         self._formatted_scram = first_users(self._formatted)
         snapshot = newest_snapshot(self._quorum.directory / DIRECTORY_NAME)
@@ -323,7 +324,7 @@ class Controller:
         return Voter.open(self._quorum, now_ms=_wall_clock_ms, replay=self._load, snapshot=mark, voters=named)
 
     async def _fetch(self, snapshot: SnapshotMark, address: PeerAddress) -> VoterSet | None:
-        """Get a snapshot that the leader offers, the image in it, and the voters that it names.
+        """Fetch a snapshot that the leader offers, and load its image; returns the voter set that it contains.
 
         Raises `OSError` and `ControllerError`.
         """
@@ -343,7 +344,7 @@ class Controller:
         return None if named is None else VoterSet.from_record(named)
 
     def _restart(self, snapshot: SnapshotMark) -> None:
-        """Replace all that was loaded by a snapshot that was fetched."""
+        """Replace all loaded metadata by the fetched snapshot."""
         fetched, self._fetched = self._fetched, None
         if fetched is None or fetched[0] != snapshot:
             raise ControllerError(f"the snapshot up to offset {snapshot.id.end_offset} was not fetched")
@@ -359,7 +360,7 @@ class Controller:
             await self._driver.propose([_encode(record) for record in records], records)
 
     def _apply(self, committed: Sequence[tuple[Committed, Sequence[Message] | None]]) -> None:
-        """Load and publish what the quorum has committed; records are at hand for what was decided here."""
+        """Load and publish the entries that the quorum has committed; `records` is None unless decided on this node."""
         for entry, records in committed:
             if records is None:
                 self._load(entry.batch())
@@ -372,7 +373,7 @@ class Controller:
             self._checkpoint = asyncio.get_running_loop().create_task(snapshot)
 
     async def _take_snapshot(self, image: MetadataImage, raft_index: int, voters: VoterSet | None = None) -> None:
-        """Make the snapshot of an image, and remove what snapshots stand for and nobody needs any more."""
+        """Write the snapshot of an image, and remove older snapshots and log segments that no node needs."""
         loop = asyncio.get_running_loop()
         named = (voters or self._voter.voters).to_record() if self._voter.names_voters else None
         snapshot = await self._checkpointer.take(image, raft_index, partial(loop.run_in_executor, None), voters=named)
@@ -388,13 +389,13 @@ class Controller:
             self._voter.forget_before(kept.end_offset)
 
     def _follow_election(self, leads: bool) -> None:
-        """Begin to decide, or end it."""
+        """Begin to decide if this voter leads, else resign."""
         if not leads:
             self._resign()
             return
-        # The first leader ever finalizes the features; a later one those that are new to the log, in a single node: of
-        # several nodes one may run an older version, and levels rise when somebody asks for it (docs/adr/0021).
-        # The levels are asked for, and not whether the log is empty, as a crash may have come in between.
+        # The first leader ever finalizes the features. Later, a single node finalizes the features that are new to the
+        # log; with several nodes one may run an older version, so levels rise on request only (docs/adr/0021).
+        # The condition is on levels, not on an empty log, as a crash may have happened in between.
         levels, brokers = self._loader.image.features.levels, self._loader.image.cluster.brokers
         is_single = self._voter.is_alone and brokers.keys() <= {self._quorum.node_id}
         try:
@@ -406,8 +407,8 @@ class Controller:
         if not levels and enables_eligible_replicas(first):
             first += equalize_min_isr(self._loader.image, self.settings)
         if self._voter.is_dynamic and not self._voter.names_voters:
-            # The checkpoint that a node was formatted with is not replicated: those who come later learn the voters
-            # from the log.
+            # The checkpoint that a node was formatted with is not replicated: controllers that join later read the
+            # voters from the log.
             self._driver.propose_voters(self._voter.voters).add_done_callback(_observe)
         if not first:
             self._lead()
@@ -418,12 +419,12 @@ class Controller:
         self._driver.propose([_encode(record) for record in first], first).add_done_callback(self._finalized)
 
     def _finalized(self, committed: asyncio.Future[None]) -> None:
-        """Begin to decide when the features are finalized; another election may have come first."""
+        """Begin to decide once the features are finalized, unless this voter has lost the leadership meanwhile."""
         if committed.exception() is None and self._driver.leads:
             self._lead()
 
     def _lead(self) -> None:
-        """Begin to decide, from the newest image on: this voter was elected."""
+        """Begin to decide, starting from the newest image: this voter was elected."""
         image = self._loader.image
         cluster_id, topics = self._quorum.cluster_id, len(image.topics.by_id)
         words = "leading cluster %s in epoch %d: %d topics at offset %d"
@@ -439,7 +440,7 @@ class Controller:
             callback(True)
 
     def _resign(self) -> None:
-        """Decide nothing any more; callers get `NotControllerError`, also those that wait for what is not committed."""
+        """Stop deciding. Callers get `NotControllerError`, including those that wait for an uncommitted record."""
         runner, self._runner = self._runner, None
         if runner is None:
             return
@@ -465,7 +466,7 @@ class Controller:
 
 
 def _observe(committed: asyncio.Future[None]) -> None:
-    """What is lost with the leadership, the next leader does."""
+    """Ignore the failure of a commit: if the leadership is lost, the next leader repeats the work."""
     if not committed.cancelled():
         committed.exception()
 

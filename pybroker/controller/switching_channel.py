@@ -26,7 +26,7 @@ class SwitchingChannel:
         leader_id: Callable[[], int],
         leads: Callable[[], bool],
     ) -> None:
-        """`local` is None for a node without a controller, `remote` for a single node.
+        """`local` is None for a node without a controller, `remote` for a cluster of a single node.
 
         `leads` returns whether this node's controller is the active one.
         """
@@ -37,22 +37,22 @@ class SwitchingChannel:
 
     @property
     def leader_id(self) -> int:
-        """Node id of the quorum's leader as far as it is known here, -1 for none."""
+        """Node id of the quorum's leader as far as this node knows it, -1 for none."""
         return self._leader_id()
 
     def own(self) -> LocalChannel:
         """Return the channel to this node's controller; raises `NotControllerError` while it is not the active one.
 
-        Requests of clients are decided there: `pybroker/net/forwarding.py` forwards the others as they are.
+        Client requests use this channel. `pybroker/net/forwarding.py` forwards the other client requests unchanged.
         """
         if self._local is None or not self._leads():
             raise NotControllerError("this node does not lead the metadata quorum")
         return self._local
 
     def active(self) -> LocalChannel | ForwardingChannel:
-        """Return the channel for what this node itself requests of the active controller, for one request.
+        """Return the channel for one request of this node itself to the active controller.
 
-        Its coroutines raise `ControllerTimeoutError` where another controller does not respond.
+        Its coroutines raise `ControllerTimeoutError` if a controller in another process does not respond.
         """
         if self._remote is None:
             return self.own()
@@ -62,7 +62,7 @@ class SwitchingChannel:
 
 
 class _Resigning:
-    """This node's own channel; where its controller resigns meanwhile, the request is sent to the next one."""
+    """This node's own channel; if its controller resigns during a request, the request is sent to the next one."""
 
     def __init__(self, local: LocalChannel, remote: ForwardingChannel) -> None:
         self._local = local

@@ -1,7 +1,7 @@
 """Unclean leader elections: a warning for each on the active controller, and their number.
 
-Owns how an unclean election shows in the metadata. Must not decide who is elected: `cluster/elections.py` does, and a
-machine logs nothing.
+Owns how an unclean election is recognized in the metadata. Must not decide who is elected: `cluster/elections.py` does,
+and a machine logs nothing.
 """
 
 from __future__ import annotations

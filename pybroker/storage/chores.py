@@ -1,6 +1,6 @@
-"""Work on disks that is done again and again, as checkpoints and checks of retention.
+"""Periodic work on disks, such as checkpoints and retention checks.
 
-Owns which work logs need by the clock, the pauses, and that a failure ends none of it. Must not know how it is done.
+Owns the list of periodic tasks, their intervals, and that they continue after a failure. Must not know how each works.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def begin_chores(
     workers: Executor,
     clock: Clock = SYSTEM_CLOCK,
 ) -> list[asyncio.Task[None]]:
-    """Begin what a broker's logs need again and again, until the tasks are cancelled."""
+    """Start the periodic tasks for a broker's logs; they run until they are cancelled."""
     checkpoint_ms = min(
         config.log_flush_offset_checkpoint_interval_ms,
         config.log_flush_start_offset_checkpoint_interval_ms,
@@ -66,7 +66,7 @@ async def repeat(
     first_ms: int | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> None:
-    """Do blocking work again and again, first after `first_ms`; a failure is logged and tried again."""
+    """Run blocking work periodically, first after `first_ms`; a failure is logged and retried at the next interval."""
     loop = asyncio.get_running_loop()
     pause_ms = interval_ms if first_ms is None else first_ms
     while True:

@@ -1,23 +1,23 @@
-"""What can be wrong with a log directory or a partition.
+"""Errors of log directories and partitions.
 
 StorageError
-├── DirectoryError              the directory cannot be used at all: the broker does not start
-│   ├── DirectoryFailedError    the system refuses: offline alone, where another directory is left
-│   ├── DirectoryLockedError    another broker holds it
-│   ├── ForeignDirectoryError   it belongs to another node or cluster, or to no broker
-│   └── NotFormattedError       it has no identity, and the node may not give it one
-├── CorruptCheckpointError      a checkpoint file is not in Kafka's form
-├── DirectoryOfflineError       the directory failed while the broker ran: its partitions are not served
+├── DirectoryError              the directory cannot be used: the broker does not start
+│   ├── DirectoryFailedError    an I/O error: only this directory is offline, if another one is usable
+│   ├── DirectoryLockedError    another broker has locked the directory
+│   ├── ForeignDirectoryError   the directory belongs to another node or cluster, or to no broker
+│   └── NotFormattedError       the directory has no identity, and the node may not format it
+├── CorruptCheckpointError      a checkpoint file is not in Kafka's format
+├── DirectoryOfflineError       the directory failed while the broker ran: its partitions are offline
 ├── LogDirectoryNotFoundError   there is no log directory of that name
 ├── PartitionNotHereError       the partition has no log on this broker
-├── TopicNameTooLongError       the topic's name leaves no room for what is to stand behind it in a directory's name
-├── MoveEndedError              a move to another directory was ended: cancelled, or the log is cut, closed or deleted
-├── CleaningEndedError          a pass of compaction was ended: the log is cut, closed or deleted, or the broker stops
-└── NotAppendedError            a coordinator's batches were refused
-    ├── BatchTooLargeError      a batch is larger than the topic takes
-    ├── CoordinatorFencedError  a marker is of a transaction coordinator that has a successor
+├── TopicNameTooLongError       the topic's name is too long for the suffix of a directory's name
+├── MoveEndedError              a move to another directory ended: cancelled, or the log is truncated, closed or deleted
+├── CleaningEndedError          compaction of a log ended: the log is truncated, closed or deleted, or the broker stops
+└── NotAppendedError            a coordinator's batches were rejected
+    ├── BatchTooLargeError      a batch is larger than the topic's max.message.bytes
+    ├── CoordinatorFencedError  a marker is of an earlier epoch of a transaction coordinator
     ├── InvalidProducerEpochError  a producer has a newer epoch, or a marker is of an earlier transaction
-    ├── InvalidTxnStateError    a batch is part of no transaction that is open, or was verified
+    ├── InvalidTxnStateError    a batch belongs to no open or verified transaction
     ├── NotEnoughReplicasError  fewer replicas are in sync than min.insync.replicas
     └── NotLeaderError          this broker does not lead the partition
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class StorageError(Exception):
-    """Something about the stored data is wrong; the text is one line that says what and where."""
+    """The stored data is wrong; the text is one line that describes the error and its location."""
 
 
 class DirectoryError(StorageError):
@@ -39,7 +39,7 @@ class DirectoryError(StorageError):
 
 
 class DirectoryFailedError(DirectoryError):
-    """The system does not let the directory be used: its disk failed, or nobody may read it."""
+    """An I/O error prevents the use of the directory: its disk failed, or permissions are missing."""
 
 
 class DirectoryLockedError(DirectoryError):
@@ -51,7 +51,7 @@ class DirectoryLockedError(DirectoryError):
 
 
 class ForeignDirectoryError(DirectoryError):
-    """The directory belongs to somebody else."""
+    """The directory belongs to another node."""
 
 
 class NotFormattedError(DirectoryError):
@@ -74,39 +74,39 @@ class LogDirectoryNotFoundError(StorageError):
 
 
 class PartitionNotHereError(StorageError):
-    """The partition has no log here."""
+    """The partition has no log on this broker."""
 
 
 class TopicNameTooLongError(StorageError):
-    """A directory's name with the topic's in it would be longer than file systems allow."""
+    """A directory name that contains the topic's name would be longer than file systems allow."""
 
 
 class MoveEndedError(StorageError):
-    """A move of a log was ended before its end; the log is where it was."""
+    """The move of a log was cancelled; the log stays in its directory."""
 
 
 class CleaningEndedError(StorageError):
-    """A pass of compaction was ended before its end; what it had finished by then stays."""
+    """A compaction pass was cancelled; the segments that it had finished stay compacted."""
 
 
 class NotAppendedError(StorageError):
-    """Batches were refused; nothing was written."""
+    """Batches were rejected; nothing was appended."""
 
 
 class BatchTooLargeError(NotAppendedError):
-    """A batch is larger than the topic takes."""
+    """A batch is larger than the topic's max.message.bytes."""
 
 
 class CoordinatorFencedError(NotAppendedError):
-    """A marker of a transaction coordinator that another one has succeeded (TRANSACTION_COORDINATOR_FENCED)."""
+    """A marker has an earlier epoch of the transaction coordinator (TRANSACTION_COORDINATOR_FENCED)."""
 
 
 class InvalidProducerEpochError(NotAppendedError):
-    """The log knows a newer epoch of the producer (INVALID_PRODUCER_EPOCH)."""
+    """The log has a newer epoch of the producer (INVALID_PRODUCER_EPOCH)."""
 
 
 class InvalidTxnStateError(NotAppendedError):
-    """A batch of a transaction that is not open here, and that no verification allows (INVALID_TXN_STATE)."""
+    """A transactional batch belongs to no open transaction here, and was not verified (INVALID_TXN_STATE)."""
 
 
 class NotEnoughReplicasError(NotAppendedError):

@@ -1,7 +1,7 @@
-"""What the process or the system has run out of: descriptors, memory, mappings. The disk is not to blame.
+"""Exhausted resources of the process or the system: descriptors, memory, mappings. These are no disk failures.
 
-Owns which errors of the system mean that, and the words that name the limit behind them. Must not know what was being
-done: the caller that was refused tries again, or says so.
+Owns which errors of the system indicate exhaustion, and the text that names the limits. Must not know the operation:
+its caller retries or reports the error.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _MAPPINGS = Path("/proc/sys/vm/max_map_count")
 
 
 def is_exhaustion(error: object) -> bool:
-    """Return whether an operation failed for want of a descriptor or of memory: the same one may succeed later."""
+    """Return whether an operation failed for lack of a descriptor or of memory: a retry may succeed."""
     return isinstance(error, OSError) and error.errno in _EXHAUSTED
 
 
 def limits() -> str:
-    """Return the limits that may be reached and how they are raised, in one sentence."""
+    """Return the limits that may be reached and how to raise them, in one sentence."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         mappings = f" and {int(_MAPPINGS.read_text())} mappings (vm.max_map_count)"

@@ -1,7 +1,7 @@
-"""A topic's settings as the native log wants them.
+"""A topic's configuration as settings of the native log.
 
-Owns the naming between Kafka's topic keys and the fields of `LogConfig`. Must not hold a default of its own, with one
-exception that is no setting: the bound on what a compressed batch may grow to.
+Owns the mapping from Kafka's topic keys to the fields of `LogConfig`. Must not have defaults of its own, with one
+exception that is no setting: the maximum size of a decompressed batch.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from pybroker.config.topic import TopicConfig
 
-# A batch may not claim more than this once decompressed: without a bound 1 MiB of zeros could ask for a GiB.
+# Maximum size of a decompressed batch: without it 1 MiB of compressed zeros could take a GiB of memory.
 _MAX_DECOMPRESSED_BYTES = 128 * 1024**2
 
 
 def build_log_config(topic: TopicConfig) -> LogConfig:
-    """Return the native settings for one log of a topic; the jitter of its segments' age is drawn here."""
+    """Return the native settings for one log of a topic; draws the random jitter of the segments' age."""
     return LogConfig(
         segment_bytes=topic.segment_bytes,
         segment_ms=_segment_ms(topic),
@@ -47,12 +47,12 @@ def build_log_config(topic: TopicConfig) -> LogConfig:
 
 
 def _segment_ms(topic: TopicConfig) -> int:
-    """Return the age at which a segment is closed: in time for what max.compaction.lag.ms asks."""
+    """Return the age at which a segment is rolled: at most max.compaction.lag.ms for a compacted topic."""
     return min(topic.segment_ms, topic.max_compaction_lag_ms) if "compact" in topic.cleanup_policy else topic.segment_ms
 
 
 def _level(topic: TopicConfig) -> int | None:
-    """Return the level of the topic's codec; None where it has none, or is the producer's."""
+    """Return the level of the topic's codec; None for a codec without levels, or the producer's codec."""
     levels = {
         "gzip": topic.compression_gzip_level,
         "lz4": topic.compression_lz4_level,
@@ -62,7 +62,7 @@ def _level(topic: TopicConfig) -> int | None:
 
 
 def _jitter(bound_ms: int) -> int:
-    """Draw a number of ms below the bound."""
+    """Return a random number of ms below the bound."""
     if not bound_ms:
         return 0
 

@@ -1,7 +1,7 @@
-"""What openings of logs have found missing: said as warnings, summed up by log directory, and read back from its files.
+"""Records found missing when logs are opened: logged as warnings, summed up by log directory, and read back from files.
 
-Owns those lines and the form of the file `recovery-report`, which the native log writes beside the records. Must not
-decide what is damage.
+Owns the log messages and the format of the file `recovery-report`, which the native log writes beside the records. Must
+not decide what is damage.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.storage")
 
 REPORT_NAME = "recovery-report"
-"""The file in a log's directory that keeps what its openings have found missing."""
+"""The file in a log's directory that lists the losses found each time the log was opened."""
 
 _TORN_WRITE = "torn-write"
 
 
 class Report(NamedTuple):
-    """A line of the file: when, why, and the sentence that was logged then."""
+    """A line of the file: time, cause, and the logged sentence."""
 
     time_ms: int
     cause: str
@@ -37,7 +37,7 @@ class Report(NamedTuple):
 
 
 class _Sum:
-    """What was found in one log directory."""
+    """Losses found in one log directory."""
 
     def __init__(self) -> None:
         self.torn: set[str] = set()
@@ -47,14 +47,14 @@ class _Sum:
 
 
 class Losses:
-    """What the openings of one start have found. Safe to use from several threads."""
+    """Losses found when the logs are opened at one start. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sums: dict[Path, _Sum] = {}
 
     def gather(self, progress: Mapping[Path, RecoveryProgress]) -> None:
-        """Log what was found since the last call, a line each, and add it to the sums."""
+        """Log each loss found since the last call on a line of its own, and add it to the sums."""
         for directory, found in progress.items():
             for name, losses, warnings in found.take_found():
                 for text in warnings:
@@ -71,7 +71,7 @@ class Losses:
             total.files += files
 
     def summarize(self) -> None:
-        """Log one line for each directory where something was missing, and forget it."""
+        """Log one line for each directory with losses, and reset the sums."""
         with self._lock:
             sums, self._sums = self._sums, {}
         for directory, total in sums.items():
@@ -89,9 +89,9 @@ class Losses:
 
 
 def read_reports(directory: Path) -> list[Report]:
-    """Return what the openings of the log in `directory` have found missing, oldest first; raises OSError.
+    """Return the losses found when the log in `directory` was opened, oldest first; raises OSError.
 
-    A line that is damaged itself is passed over.
+    Damaged lines are skipped.
     """
     try:
         lines = (directory / REPORT_NAME).read_text(encoding="utf-8", errors="replace").splitlines()

@@ -1,12 +1,12 @@
 """Moves of logs between the log directories of this broker (AlterReplicaLogDirs, KIP-113).
 
-Owns which log is on its way where, the directories of future replicas, and the threads that fill them. The copying
-itself and the moment in which a future replica takes the log's place are the native log's. Must not know leadership,
-clients or metadata records. Its methods block on the disk: they are called from worker threads, never from the loop.
+Owns the moves in progress, the directories of future replicas, and the threads that fill them. The native log copies
+the records and swaps the future replica for the log. Must not know leadership, clients or metadata records. Its methods
+block on the disk: they are called from worker threads, never from the loop.
 
-A future replica's directory is what remembers a move: one that a start finds is filled further, as Kafka does it,
-unless its topic is gone or the log lies there already. A move that fails on its target is given up and its directory
-removed; one whose log fails waits for the next start.
+A move is stored as the directory of its future replica only. At a start such a move is resumed, as Kafka does, unless
+the topic is deleted or the log is already in that directory. A move whose target fails is cancelled and its directory
+removed; a move whose log fails waits for the next start.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ log = logging.getLogger("pybroker.storage")
 
 Key = tuple[str, int]
 
-# A target without room is no damage: what was copied goes, and there is room again.
+# A full target disk is no damage: the copy is removed, which frees the space.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PACE = "replica.alter.log.dirs.io.max.bytes.per.second"
-_EXHAUSTED_S = 1.0  # a move that finds no descriptor, or no memory, is tried again so much later
-_AGAIN_S = 0.1  # a log that is cut ends its move; it is tried again so much later
+_EXHAUSTED_S = 1.0  # backoff of a move that finds no descriptor, or no memory
+_AGAIN_S = 0.1  # backoff after a truncation of the log, which ends its move
 
 
 class Move:
-    """A log on its way to another directory."""
+    """A move of a log to another directory."""
 
     def __init__(self, partition: Partition, source: LogDirectory, target: LogDirectory, future: Path) -> None:
         self.partition = partition
@@ -60,27 +60,27 @@ class Move:
         self.state = LogMove()
         self.cancelled = False
         self.ended = threading.Event()
-        # What a worker makes of it; None before the move is handed to one.
+        # The task of a worker; None before the move is submitted to one.
         self.work: Future[None] | None = None
 
     @property
     def key(self) -> Key:
-        """Topic and index."""
+        """Topic and partition index."""
         return self.partition.topic, self.partition.index
 
     @property
     def lag(self) -> int:
-        """How many offsets the future replica is behind the log."""
+        """Number of offsets that the future replica is behind the log."""
         return max(0, self.partition.log_end_offset - self.state.end_offset)
 
     def cancel(self) -> None:
-        """End it as soon as can be."""
+        """Cancel the move as soon as possible."""
         self.cancelled = True
         self.state.cancel()
 
 
 class LogMoves:
-    """Moves logs, as many at a time as there are threads. Safe to use from several threads."""
+    """Moves logs, at most one per thread at a time. Safe to use from several threads."""
 
     def __init__(
         self,
@@ -92,9 +92,9 @@ class LogMoves:
         directory_failed: Callable[[Path, OSError], None],
         moved: Callable[[Move], None],
     ) -> None:
-        """`moved` is called, on a worker's thread, with each move that is done; it may raise OSError.
+        """`moved` is called, on a worker's thread, with each completed move; it may raise OSError.
 
-        `directory_failed` is called with a directory that does not do what it should, in the same way.
+        `directory_failed` is called in the same way with each directory that fails.
         """
         self._partitions = partitions
         self._directories = directories
@@ -105,9 +105,9 @@ class LogMoves:
         self._warn_of_standstill()
         self._workers = ThreadPoolExecutor(threads, "pybroker-mover")
         self._stopping = threading.Event()
-        # Held while a move is asked for or ended: requests are dealt with one after the other.
+        # Held while a move is requested or cancelled: requests are handled one after the other.
         self._asking = threading.Lock()
-        # Guards `_moves`. Invariant: exactly the moves that have not ended, those that wait for a thread among them.
+        # Guards `_moves`. Invariant: exactly the moves that have not ended, including those that wait for a thread.
         self._lock = threading.Lock()
         self._moves: dict[Key, Move] = {}
 
@@ -117,11 +117,11 @@ class LogMoves:
             return list(self._moves.values())
 
     def is_moving(self, topic: str, index: int) -> bool:
-        """Return whether a log is on its way."""
+        """Return whether a log is being moved."""
         return (topic, index) in self._moves
 
     def set_pace(self, max_bytes_per_second: float) -> None:
-        """Change how much all moves together copy in a second."""
+        """Change the rate of copying, in bytes per second for all moves together."""
         if max_bytes_per_second != self._pace:
             self._pace = max_bytes_per_second
             self._mover.set_pace(max_bytes_per_second)
@@ -132,18 +132,17 @@ class LogMoves:
             log.warning("%s=0: moves between log directories stop until it is raised", _PACE)
 
     def stop(self) -> None:
-        """End all moves; the next start goes on with them."""
+        """Stop all moves; the next start resumes them."""
         with self._asking:
             self._stopping.set()
             self._mover.stop()
         self._workers.shutdown(cancel_futures=True)
 
     def request(self, topic: str, index: int, path: str) -> None:
-        """Have a log moved to the log directory with this path; where it lies there already, or moves there, nothing
-        is done.
+        """Move a log to the log directory with this path; does nothing if the log is there already, or moves there.
 
-        A move to another directory is ended first. Raises OSError and StorageError; where the partition does not lie
-        here, it will be put into that directory when it comes.
+        A move to another directory is cancelled first. Raises OSError and StorageError; a partition without a log here
+        will be created in that directory.
         """
         name = future_name(topic, index)
         if name is None:
@@ -173,7 +172,7 @@ class LogMoves:
     def _end(self, move: Move) -> None:
         move.cancel()
         if move.work is not None and move.work.cancel():
-            self._run(move)  # no thread was free for it yet, and there is nothing to do but to take it away
+            self._run(move)  # it waited for a thread: only its future replica has to be removed
         move.ended.wait()
 
     def _begin(self, move: Move) -> None:
@@ -189,7 +188,7 @@ class LogMoves:
             move.work = self._workers.submit(self._run, move)
 
     def resume(self) -> None:
-        """Go on with the moves that the last run has left; all logs are open."""
+        """Resume the moves that the last run has not completed; all logs are open."""
         for (topic, index), directory, path in self._partitions.left_futures:
             located = self._partitions.locate(topic, index)
             if located is None and self._partitions.is_lost(topic, index):
@@ -211,7 +210,7 @@ class LogMoves:
         return belongs(there, partition.topic_id) and source is not directory and not moving
 
     def give_up_failed(self) -> None:
-        """End the moves whose target has failed."""
+        """Cancel the moves whose target has failed."""
         for move in self.all():
             if move.target.offline:
                 move.cancel()
@@ -226,7 +225,7 @@ class LogMoves:
             move.ended.set()
 
     def _move(self, move: Move) -> bool:
-        """Move the log; whether it lies in its new place."""
+        """Copy the log and swap it; returns whether the log is in its target directory."""
         while not move.cancelled and not self._stopping.is_set() and self._is_open(move):
             try:
                 old, left = self._mover.move_log(
@@ -252,7 +251,7 @@ class LogMoves:
         return self._partitions.get(*move.key) is move.partition
 
     def _failed(self, move: Move, error: OSError) -> bool:
-        """A file failed, before the log took its new place or after it."""
+        """Handle an I/O error before or after the swap; returns whether the log is in its target directory."""
         there = Path(move.partition.directory) == move.target.path
         log.error("%s-%d %s: %s", *move.key, "was moved and has failed" if there else "cannot be moved", error)
         if there:
@@ -261,7 +260,7 @@ class LogMoves:
         return there
 
     def _doubt(self, move: Move, error: OSError) -> None:
-        """See whether the directory that an error came up in has failed as a whole."""
+        """Report the directory in which an error occurred as failed, if the whole directory has failed."""
         if error.errno in _FULL:
             return
         in_source = error.filename is not None and Path(error.filename).is_relative_to(move.source.path)
@@ -277,19 +276,19 @@ class LogMoves:
                 log.error("%s-%d was moved, but its checkpoints could not be updated: %s", *move.key, error)
 
     def _settle(self, move: Move, old: Path, left: OSError | None) -> None:
-        """The log lies in its new place: what was there before goes."""
+        """Complete a move after the swap: remove the log's old directory."""
         self._note(move)
         log.info("moved %s-%d from %s to %s", *move.key, move.source.path, move.target.path)
         if left is None:
             remove(old)
         else:
-            # It is out of date; the next start that finds it removes it.
+            # It is outdated; the next start that finds it removes it.
             log.error("Failed to remove %s: %s", old, left)
             if not is_exhaustion(left):
                 self._directory_failed(move.source.path, left)
 
     def _leave(self, move: Move) -> None:
-        """Take the future replica away, unless the next start shall go on with it."""
+        """Remove the future replica, unless the next start shall resume the move."""
         resumed = not move.cancelled and (self._stopping.is_set() or self._partitions.is_lost(*move.key))
         if not resumed:
             try:

@@ -1,7 +1,7 @@
-"""The files that logs keep open: as many as the process has descriptors for.
+"""The open files of logs, limited by the process's file descriptors.
 
-Owns when files of segments that nobody uses are closed, and the line that says that descriptors or memory have run
-out. A closed file is opened again on its next use. Must not know where the number comes from.
+Owns when files of unused segments are closed, and the log message about exhausted descriptors or memory. A closed file
+is opened again on its next use. Must not know how the limit is determined.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _SAY_EVERY_S = 60.0
 
 
 class OpenFiles:
-    """Keeps at most `most` files of segments open, apart from those that are being read or sent."""
+    """Keeps at most `most` files of segments open, not counting those that are being read or sent."""
 
     def __init__(self, partitions: Partitions, most: int, workers: Executor) -> None:
         self._partitions = partitions
         self._most = most
         self._workers = workers
-        # None, or done: no files are being closed because something has run out.
+        # None, or done, if no files are being closed because of exhausted descriptors or memory.
         self._giving_way: asyncio.Future[None] | None = None
         self._said = -_SAY_EVERY_S
 
     def close_idle(self) -> None:
-        """Close files beyond the number, first those that were not used since the last check. Blocks."""
+        """Close files beyond the limit, first those that were not used since the last check. Blocks."""
         self._close(self._most)
 
     def step_exhausted(self, error: str) -> None:
-        """Say that descriptors or memory have run out, and close files that nobody uses. On the loop's thread."""
+        """Log that descriptors or memory are exhausted, and close unused files. Call it on the loop's thread."""
         loop = asyncio.get_running_loop()
         if loop.time() - self._said >= _SAY_EVERY_S:
             self._said = loop.time()

@@ -1,8 +1,8 @@
-"""Opening many logs: each log directory by several threads of its own, with word of how far it is.
+"""Opening of many logs: several threads for each log directory, with progress reports.
 
-Owns how openings are shared among threads, the lines that report a recovery, and what recoveries have left. Must not
-know what an opening does. Logs are opened some at a time: threads that take turns at the interpreter for each log are
-no faster than one.
+Owns the distribution of openings to threads, the log messages about recovery progress, and the count of remaining
+recoveries. Must not know what an opening does. Logs are opened in groups: threads that take the interpreter's lock for
+each log are no faster than one thread.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _BYTES_AT_ONCE = 16 * _MB
 
 
 class Left(NamedTuple):
-    """What a recovery has still to do."""
+    """The remaining work of a recovery."""
 
     logs: int
     bytes: int
-    """Of segments that are to be read and checked."""
+    """Size of the segments that are still to be read and checked."""
 
 
 class OpeningQueue(Generic[T]):
-    """The openings of one directory. As many threads as may work on it call `drain`."""
+    """The openings of one directory. Each thread that may open logs there calls `drain`."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class OpeningQueue(Generic[T]):
     ) -> None:
         """`waiting` are the openings, each with the bytes that it has to recover; `open_all` opens some of them.
 
-        `recovered` returns how many of all those bytes were read and checked; None: there is nothing to report.
+        `recovered` returns the number of these bytes that have been read and checked; with None nothing is reported.
         """
         self._directory = directory
         self._waiting = deque(waiting)
@@ -64,7 +64,7 @@ class OpeningQueue(Generic[T]):
         return len(self._waiting)
 
     def drain(self) -> None:
-        """Open until nothing waits any more. An opening deals with its own failures."""
+        """Open logs until the queue is empty. An opening handles its own failures."""
         while some := self._next():
             self._open_all(some)
             with self._lock:
@@ -72,7 +72,7 @@ class OpeningQueue(Generic[T]):
             self.report()
 
     def _next(self) -> list[T]:
-        """Take some openings: few where there is much to recover, so that the last thread is not long alone."""
+        """Take some openings: few if there are many bytes to recover, so that the threads finish at the same time."""
         some: list[T] = []
         size = 0
         with self._lock:
@@ -83,7 +83,7 @@ class OpeningQueue(Generic[T]):
         return some
 
     def report(self) -> None:
-        """Say how far the recovery is, if that is news. Called by and by, as one log may take long."""
+        """Log the progress of the recovery if it has changed. Called periodically, as one log may take long."""
         if self._recovered is None:
             return
         with self._lock:
@@ -107,34 +107,34 @@ class OpeningQueue(Generic[T]):
 
     @property
     def recovers(self) -> Path | None:
-        """The directory that is recovered by this, None where nothing is."""
+        """The directory that this queue recovers, or None if it recovers nothing."""
         return None if self._recovered is None else self._directory
 
     @property
     def left(self) -> Left:
-        """What the recovery has still to do; any thread may ask."""
+        """The remaining work of the recovery. Safe to read from any thread."""
         with self._lock:
             logs = self._total - self._done
         read = 0 if self._recovered is None else self._recovered() - self._begun
         return Left(logs, max(0, self._to_recover - read) if logs else 0)
 
     def _share(self, read: int) -> int:
-        """The percentage of the bytes, or of the partitions where there are none."""
+        """Return the percentage of bytes read, or of partitions opened if there are no bytes to recover."""
         return read * 100 // self._to_recover if self._to_recover else self._done * 100 // self._total
 
 
 class Recoveries:
-    """The recoveries of this start, by log directory; any thread may ask what they have left."""
+    """The recoveries of this start, by log directory. Safe to read from any thread."""
 
     def __init__(self) -> None:
         self._queues: dict[Path, OpeningQueue[Any]] = {}
 
     def queue(self, queue: OpeningQueue[T]) -> OpeningQueue[T]:
-        """Return the openings of a directory, and follow them where they recover it."""
+        """Return the queue, after adding it to the recoveries if it recovers its directory."""
         if queue.recovers is not None:
             self._queues = {**self._queues, queue.recovers: queue}
         return queue
 
     def left(self) -> list[tuple[Path, Left]]:
-        """Return what each has left, nothing at its end."""
+        """Return the remaining work of each recovery, zero once it is complete."""
         return [(directory, queue.left) for directory, queue in self._queues.items()]

@@ -1,6 +1,6 @@
 """The open partitions of this node: opened, closed, deleted, and checkpointed.
 
-Owns which directory a partition lies in. Its methods block on the disk:
+Owns the assignment of partitions to log directories. Its methods block on the disk:
 they are called from worker threads, never from the loop. Must not know leadership, clients or metadata records.
 """
 
@@ -52,7 +52,7 @@ Key = tuple[str, int]
 
 
 class Opening(NamedTuple):
-    """A partition that is to be open here; `assigned` is the id of the directory that the cluster knows it in."""
+    """A partition that is to be opened; `assigned` is the id of its directory in the cluster metadata."""
 
     key: Key
     topic_id: bytes
@@ -66,7 +66,7 @@ class _Hosted(NamedTuple):
 
 
 class Partitions:
-    """What is open here, by topic and index. Safe to use from several threads."""
+    """The open partitions, by topic and index. Safe to use from several threads."""
 
     def __init__(
         self,
@@ -74,45 +74,45 @@ class Partitions:
         now_ms: Callable[[], int],
         on_failure: Callable[[Path, OSError], object] | None = None,
     ) -> None:
-        """`on_failure` is called with each directory that fails, by the thread that notices; it calls `fail` later."""
+        """`on_failure` is called with each directory that fails, on the thread that notices; it calls `fail` later."""
         self._directories = directories
         self._now_ms = now_ms
         self._on_failure = on_failure
         self._lock = threading.Lock()
         # Invariant: exactly the partitions whose logs are open and whose directory has not failed.
         self._hosted: dict[Key, _Hosted] = {}
-        # Where a partition lies that is not open yet; in several directories, when one of them was missing for a while.
-        # Invariant: no key is in both.
+        # The directories of each partition that is not open yet. There are several if one of them was missing for a
+        # while. Invariant: no key is in both.
         self._found: dict[Key, list[LogDirectory]] = {}
-        # As `_found`, of those whose opening lacked a descriptor or memory; it is tried again.
+        # As `_found`, for partitions whose opening lacked a descriptor or memory; it is retried.
         # Invariant: no key is in two of the three.
         self._put_off: dict[Key, list[LogDirectory]] = {}
-        # Where new partitions are put that are being opened.
+        # The directories of new partitions that are being opened.
         self._begun: dict[Key, LogDirectory] = {}
-        # How many of all those each directory has; None: to be counted. New ones are added: not each counts all.
+        # The number of all those per directory; None if it must be counted. New partitions increment it.
         self._counts: Counter[LogDirectory] | None = None
-        # What a topic claims and cannot be served, with the directory that it lies in, as far as that is known: the
-        # directory failed, or the log cannot be opened. No key is hosted.
+        # Partitions of the metadata that are offline, with their directory if it is known: the directory failed, or
+        # the log cannot be opened. No key is hosted.
         self._lost: dict[Key, LogDirectory | None] = {}
-        # Invariant: true until everything has been opened that the last run may have had.
+        # Invariant: true until all partitions that the last run may have had are opened.
         self._claiming = True
         self._last_runs = LastRuns()
         # Directories of future replicas that the last run has left.
         self._futures: list[tuple[Key, LogDirectory, Path]] = []
-        # Where new partitions shall go that somebody asked about before they came.
+        # The requested directories of partitions that are not here yet.
         self._preferred: dict[Key, LogDirectory] = {}
         self._stop = CleanStop()
         self._losses = Losses()
-        # Partitions that no directory has at the start; they may be written down as being here.
+        # Partitions that no directory has at the start, although a checkpoint may list them.
         self._missing: set[Key] = set()
-        # What the recoveries in each directory have read.
+        # Bytes read by the recoveries in each directory.
         self._progress = {directory.path: RecoveryProgress() for directory in directories.logs}
         self._checkpoints = Checkpoints()
 
     def scan(self) -> None:
-        """Look at what the directories hold and what the last run wrote down; removes what was being deleted.
+        """Read the content of the directories and the files of the last run; removes logs whose deletion had begun.
 
-        Raises OSError where there are not even descriptors for that.
+        Raises OSError if there are no descriptors for that.
         """
         for directory in self._directories.online:
             try:
@@ -141,16 +141,16 @@ class Partitions:
 
     @property
     def to_recover(self) -> Mapping[Path, int]:
-        """How many partitions, not opened yet, lie in each directory that the last run did not leave cleanly."""
+        """Number of partitions that are not open yet, by directory, for directories without a clean shutdown."""
         paths = (directory.path for directories in self._found.values() for directory in directories)
         return Counter(path for path in paths if not self._last_runs.clean(path))
 
     def recovered_bytes(self, directory: Path) -> int:
-        """Return how much the recoveries in a directory have read so far."""
+        """Return the number of bytes that the recoveries in a directory have read so far."""
         return self._progress[directory].bytes
 
     def bytes_to_recover(self, topic: str, index: int) -> int:
-        """Return how much the recovery of a partition that is not open yet will read; 0 where there is none."""
+        """Return the number of bytes that the recovery of an unopened partition will read; 0 without a recovery."""
         key = (topic, index)
         unclean = (path for path in self._paths_of(key) if not self._last_runs.clean(path))
         points = ((path, self._last_runs.listed_offsets(key, path).recovery_point) for path in unclean)
@@ -160,14 +160,14 @@ class Partitions:
         return [directory.path for directory in (self._found.get(key) or self._put_off.get(key) or [])]
 
     def directory_of(self, topic: str, index: int) -> Path | None:
-        """Return the directory that a partition lies in, open or not; None when it has none yet."""
+        """Return the directory of a partition, open or not; None if it has none yet."""
         hosted = self._hosted.get((topic, index))
         if hosted is not None:
             return hosted.directory.path
         return next(iter(self._paths_of((topic, index))), None)
 
     def by_directory(self) -> dict[LogDirectory, list[Partition]]:
-        """Return every log directory, failed ones too, with what is open in it."""
+        """Return every log directory, including failed ones, with its open partitions."""
         lying: dict[LogDirectory, list[Partition]] = {directory: [] for directory in self._directories.logs}
         with self._lock:
             for hosted in self._hosted.values():
@@ -175,17 +175,17 @@ class Partitions:
         return lying
 
     def is_lost(self, topic: str, index: int) -> bool:
-        """Return whether the partition lies here and cannot be served."""
+        """Return whether the partition has a log here but is offline."""
         return (topic, index) in self._lost
 
     def lost_count(self) -> int:
-        """Return how many partitions lie here and cannot be served; any thread may ask."""
+        """Return the number of offline partitions. Safe to call from any thread."""
         return len(self._lost)
 
     def directory_id(self, topic: str, index: int) -> bytes | None:
-        """Return the id of the directory where the partition is served, or was before the directory failed.
+        """Return the id of the partition's directory, including a directory that has failed.
 
-        LOST_DIRECTORY for one that cannot be served although its directory works, None where nothing is known.
+        Returns LOST_DIRECTORY for an offline partition whose directory works, None for an unknown partition.
         """
         key = (topic, index)
         hosted = self._hosted.get(key)
@@ -197,7 +197,7 @@ class Partitions:
         return id_of(directory) if directory.offline else LOST_DIRECTORY
 
     def get(self, topic: str, index: int) -> Partition | None:
-        """Return the open partition, None when it is not open here."""
+        """Return the open partition, None if it is not open here."""
         hosted = self._hosted.get((topic, index))
         return None if hosted is None else hosted.partition
 
@@ -207,11 +207,11 @@ class Partitions:
             return [hosted.partition for hosted in self._hosted.values()]
 
     def open_all(self, openings: Iterable[Opening]) -> dict[Key, Partition | Exception]:
-        """Open partitions, creating those that are new: each of them, or the error that keeps it from being served.
+        """Open partitions, and create new ones. Returns each partition, or the error that prevents its opening.
 
         The errors are OSError, ValueError and StorageError. A partition that could not be opened, or whose directory
-        failed, is lost until the broker starts again, unless the error `is_exhaustion`: then it can be opened later.
-        Files are read and made without the interpreter's lock.
+        failed, is lost until the broker restarts, unless the error `is_exhaustion`: then it can be opened later.
+        Files are read and created without the interpreter's lock.
         """
         outcomes: dict[Key, Partition | Exception] = {}
         waiting: dict[Key, Opening] = {}
@@ -245,9 +245,9 @@ class Partitions:
         return outcomes
 
     def _lose(self, key: Key, error: Exception, directory: LogDirectory | None = None) -> Exception:
-        """Note that a partition cannot be served, and whether its directory failed with it.
+        """Record that a partition is offline, and whether its directory failed.
 
-        Not one that only lacked a descriptor or memory: nothing is wrong with it.
+        Does nothing if the opening only lacked a descriptor or memory: the log is intact.
         """
         if is_exhaustion(error):
             return error
@@ -262,7 +262,7 @@ class Partitions:
         found: Mapping[Key, list[LogDirectory]],
         outcomes: dict[Key, Partition | Exception],
     ) -> dict[Key, tuple[LogOpening, LogDirectory]]:
-        """Return what is known of each log and the directory where it lies or shall lie; `outcomes` gets the errors."""
+        """Return the known state of each log and its existing or new directory; puts the errors into `outcomes`."""
         paths = [f"{directory.path}/{key[0]}-{key[1]}" for key in waiting for directory in found[key]]
         ids = dict(zip(paths, read_topic_ids(paths), strict=True))
         own: dict[Key, LogDirectory] = {}
@@ -300,11 +300,11 @@ class Partitions:
         found: list[LogDirectory],
         ids: Mapping[str, bytes | Exception | None],
     ) -> LogDirectory | None:
-        """Return the directory that has a partition's log, None where it is new; raises what forbids to open it."""
+        """Return the directory of a partition's log, None for a new one; raises the error that prevents the opening."""
         own = settle_found(f"{key[0]}-{key[1]}", opening.topic_id, found, ids)
         if own is None:
             if self._claiming and len(self._directories.online) < len(self._directories.logs):
-                # It may lie in a directory that is not there: an empty log in its place would lose what it holds.
+                # It may be in the missing directory: an empty log in its place would lose its records.
                 raise DirectoryOfflineError(f"{key[0]}-{key[1]} may lie in a log directory that is offline")
             if self._claiming and not found:
                 self._missing.add(key)
@@ -312,12 +312,12 @@ class Partitions:
         if own.offline:
             raise DirectoryOfflineError(f"log directory {own.path} failed")
         if is_elsewhere(self._directories, own, opening.assigned):
-            # It was moved, and what was left behind is out of date.
+            # It was moved, and the log that was left here is outdated.
             raise DirectoryOfflineError(f"{key[0]}-{key[1]} lies in a log directory that is offline")
         return own
 
     def _place(self, keys: Sequence[Key]) -> dict[Key, LogDirectory]:
-        """Return directories for new partitions: the one asked for, else the emptiest; raises DirectoryError."""
+        """Return directories for new partitions: the requested one, else the emptiest; raises DirectoryError."""
         placed: dict[Key, LogDirectory] = {}
         if not keys:
             return placed
@@ -328,12 +328,12 @@ class Partitions:
                 if preferred is None or preferred.offline:
                     preferred = self._directories.place(counts.__getitem__)
                 counts[preferred] += 1
-                # Other threads that place meanwhile count it.
+                # Concurrent placements count it.
                 placed[key] = self._begun[key] = preferred
         return placed
 
     def _count(self) -> Counter[LogDirectory]:
-        """Count what each directory holds, or shall hold soon. Called with the lock."""
+        """Return the number of existing and new partitions per directory. Called with the lock."""
         counts = Counter(hosted.directory for hosted in self._hosted.values())
         counts.update(self._begun.values())
         counts.update(directory for found in self._found.values() for directory in found)
@@ -360,20 +360,20 @@ class Partitions:
 
     @property
     def left_futures(self) -> list[tuple[Key, LogDirectory, Path]]:
-        """The directories of future replicas that the last run has left: of which partition, where, and their paths."""
+        """The future replicas that the last run has left: partition, log directory and path of each."""
         return self._futures
 
     def locate(self, topic: str, index: int) -> tuple[Partition, LogDirectory] | None:
-        """Return the open partition and the log directory that it lies in, None when it is not open here."""
+        """Return the open partition and its log directory, None if it is not open here."""
         return self._hosted.get((topic, index))
 
     def prefer(self, topic: str, index: int, directory: LogDirectory) -> None:
-        """Put a partition that does not lie here yet into this directory when it comes; a stop forgets that."""
+        """Choose the directory in which a partition will be created here; a stop discards this choice."""
         with self._lock:
             self._preferred[topic, index] = directory
 
     def moved(self, partition: Partition, directory: LogDirectory) -> bool:
-        """Note that a partition lies in another directory now; false when it is open no more."""
+        """Record the new directory of a moved partition; returns False if the partition is not open."""
         key = (partition.topic, partition.index)
         with self._lock:
             hosted = self._hosted.get(key)
@@ -381,7 +381,7 @@ class Partitions:
                 return False
             self._hosted[key] = _Hosted(partition, directory)
             self._counts = None
-        # First where it is: a log start that is written down nowhere would be forgotten by a crash.
+        # The new directory first: a log start that is in no checkpoint would be lost in a crash.
         self._in(directory, partial(self._write_checkpoints, directory))
         self._in(hosted.directory, partial(self._write_checkpoints, hosted.directory))
         return True
@@ -402,11 +402,11 @@ class Partitions:
             except OSError as error:
                 if not is_exhaustion(error):
                     raise
-                # Renaming takes no descriptor: a topic made anew by the name finds it free.
+                # Renaming takes no descriptor: it frees the name for a new topic.
                 discard(hosted.directory.path / f"{topic}-{index}")
 
     def set_aside_strays(self) -> None:
-        """Say what the openings have found missing, and rename what lies here and no topic claims, as Kafka does."""
+        """Log a summary of the losses, and rename the logs that no topic claims, as Kafka does."""
         self._losses.summarize()
         with self._lock:
             self._missing.clear()
@@ -418,7 +418,7 @@ class Partitions:
                 set_aside(directory.path / f"{topic}-{index}")
 
     def fail(self, path: str) -> list[Partition]:
-        """Take the directory out of use and return the partitions that went with it."""
+        """Take the directory offline and return its partitions."""
         with self._lock:
             lost = []
             self._counts = None
@@ -438,13 +438,13 @@ class Partitions:
         directory.offline = True
 
     def flush(self, topic: str, index: int) -> None:
-        """Flush one log to its disk; a disk that fails takes its directory offline."""
+        """Flush one log to its disk; if the disk fails, its directory goes offline."""
         hosted = self._hosted.get((topic, index))
         if hosted is not None:
             self._in(hosted.directory, hosted.partition.flush)
 
     def flush_due(self) -> None:
-        """Flush every log that was not for its `flush.ms`; a disk that fails takes its directory offline."""
+        """Flush every log whose last flush is `flush.ms` ago; if a disk fails, its directory goes offline."""
         with self._lock:
             everything = list(self._hosted.values())
         now_ms = self._now_ms()
@@ -452,9 +452,9 @@ class Partitions:
             self._in(directory, partial(partition.flush_due, now_ms))
 
     def write_checkpoints(self) -> bool:
-        """Write down recovery points, high watermarks and log starts where they have changed.
+        """Write changed recovery points, high watermarks and log start offsets to the checkpoint files.
 
-        A directory where that fails, or that is gone, goes offline. False: try again, there was no descriptor left.
+        A directory that is missing, or where a write fails, goes offline. Returns False if a descriptor lacked: retry.
         """
         written = True
         for directory in self._directories.online:
@@ -463,7 +463,7 @@ class Partitions:
         return written
 
     def write_log_starts(self) -> bool:
-        """Write down the log starts where they have changed; as `write_checkpoints`."""
+        """Write changed log start offsets to the checkpoint files; errors as in `write_checkpoints`."""
         written = True
         for directory in self._directories.online:
             opened = partial(self._partitions_in, directory)
@@ -471,12 +471,12 @@ class Partitions:
         return written
 
     def role_failed(self, topic: str, index: int, error: OSError) -> None:
-        """Take the directory offline in which the log of an open partition could not be made ready for its role."""
+        """Take the directory of an open partition offline, because its log failed during a change of role."""
         if (hosted := self._hosted.get((topic, index))) is not None:
             self._fail(hosted.directory, error)
 
     def _in(self, directory: LogDirectory, work: Callable[[], object]) -> bool:
-        """Do something to a directory; one that fails is offline. False where it only lacked a descriptor."""
+        """Run `work`; if it fails, the directory goes offline. Returns False if it only lacked a descriptor."""
         if directory.offline:
             return True
         try:
@@ -496,5 +496,5 @@ class Partitions:
             return [hosted.partition for hosted in self._hosted.values() if hosted.directory is directory]
 
     def close(self, threads: int, broker_epoch: int, *, clean: bool) -> None:
-        """Close every log, as `CleanStop.close` does it."""
+        """Close every log, as described in `CleanStop.close`."""
         self._stop.close(self.by_directory(), threads, self._write_checkpoints, broker_epoch, clean=clean)

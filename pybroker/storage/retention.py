@@ -1,10 +1,10 @@
-"""Retention: holding logs to the age and size that their topics allow (KIP-107 for the log start).
+"""Retention: deletes segments beyond the age and size that their topics allow (KIP-107 for the log start).
 
-Owns what a topic's settings ask of its logs, and that files which are out of use are removed when their time has come.
-Which segments go is arithmetic of the native log. Its methods block on the disk: they are called from worker threads,
-never from the loop. Must not know where settings come from, nor who may ask.
+Owns the limits that a topic's configuration sets, and the delayed removal of deleted files. The native log computes
+which segments are deleted. Its methods block on the disk: they are called from worker threads, never from the loop.
+Must not know the source of the configuration, nor which clients are authorized.
 
-Also where nothing may be deleted by age or size, segments wholly below the log start go: nobody can read them.
+Segments wholly below the log start offset are deleted without any limit too: no client can read them.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ log = logging.getLogger("pybroker.storage")
 
 
 class Later(Protocol):
-    """Runs blocking work on a worker thread, that many ms from now. It may be called from any thread."""
+    """Runs blocking work on a worker thread after a delay in ms. May be called from any thread."""
 
     def __call__(self, delay_ms: int, work: Callable[[], None], /) -> None:
-        """Take the work; what has not begun when the broker stops is not done."""
+        """Schedule the work; work that has not begun when the broker stops is dropped."""
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What a log is held to; None is no limit."""
+    """The limits of a log; None is no limit."""
 
     retention_ms: int | None
     retention_bytes: int | None
 
 
 def limits_of(topic: TopicConfig) -> Limits:
-    """Return what a topic's settings ask of its logs: nothing without `delete` in the policy, whatever they say."""
+    """Return the limits of a topic's configuration: none without `delete` in the cleanup policy."""
     if "delete" not in topic.cleanup_policy:
         return Limits(None, None)
     return Limits(
@@ -52,7 +52,7 @@ def limits_of(topic: TopicConfig) -> Limits:
 
 
 class Retention:
-    """Deletes what logs need not keep. `settings_of` gives a topic's settings in force, None for one that goes."""
+    """Deletes expired segments. `settings_of` returns a topic's configuration, None if it is being deleted."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Retention:
         self._stopped = True
 
     def delete_old_segments(self) -> None:
-        """Look at every log once; one whose disk fails does not keep the others."""
+        """Check every log once; if a disk fails, the check continues with the other logs."""
         for partition in self._partitions.all():
             settings = self._settings_of(partition.topic)
             if self._stopped or settings is None:
@@ -91,14 +91,14 @@ class Retention:
             self._take_leave(partition, removed, settings)
 
     def forget_producers(self) -> None:
-        """Have every log forget the producers that were silent for too long."""
+        """Expire the state of inactive producers in every log."""
         for partition in self._partitions.all():
             if self._stopped:
                 return
             forget_producers(partition, self._now_ms())
 
     def delete_records(self, partition: Partition, offset: int) -> int:
-        """Move the log start to `offset`, which is at most the high watermark; the log start then. Raises OSError."""
+        """Advance the log start to `offset`, at most the high watermark, and return the log start. Raises OSError."""
         removed = advance_log_start(partition, offset)
         settings = self._settings_of(partition.topic)
         if settings is not None:
@@ -126,8 +126,9 @@ class Retention:
 
 
 def remove_files(files: Iterable[str]) -> None:
-    """Remove files that are out of use."""
-    # What cannot be removed now is removed when its log is opened the next time. What is gone went with its topic.
+    """Remove deleted segments' files."""
+    # A file that cannot be removed now is removed when its log is opened again. A missing file was deleted with its
+    # topic.
     for file in files:
         try:
             os.unlink(file)

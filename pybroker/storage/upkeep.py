@@ -1,7 +1,6 @@
-"""What works on a broker's logs by itself while it runs: retention, compaction, moves, checkpoints, open files.
+"""Background tasks for a broker's logs: retention, compaction, moves, checkpoints, open files.
 
-Owns which of these there are, and how they begin and end together. Must not know how any of them works, nor who leads a
-partition.
+Owns the list of tasks, and their start and stop. Must not know how any of them works, nor the partitions' leaders.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Upkeep:
-    """Keeps the logs of a broker as its settings want them. Used from the event loop."""
+    """Runs the background tasks for the logs of a broker. Used from the event loop."""
 
     def __init__(
         self,
@@ -46,10 +45,10 @@ class Upkeep:
         directory_failed: Callable[[Path, OSError], None],
         moved: Callable[[str], None],
     ) -> None:
-        """`config_of` returns the broker's settings in force, `settings_of` a topic's, None for one that goes.
+        """`config_of` returns the broker's configuration, `settings_of` a topic's, None if it is being deleted.
 
-        At most `log_files` files of segments stay open. `directory_failed` is called, on any thread, with a log
-        directory that does not do what it should; `moved`, on the loop's thread, with a topic of which a log was moved.
+        At most `log_files` files of segments stay open. `directory_failed` is called, on any thread, with a failed log
+        directory; `moved` is called, on the loop's thread, with the topic of a log that was moved.
         """
         config = config_of()
         self._partitions = partitions
@@ -60,8 +59,8 @@ class Upkeep:
         self._settings_of = settings_of
         self._directory_failed = directory_failed
         self._later = _Later(self._loop, clock, workers)
-        # The cleaner while it is at work. The movers know this list, and not this object: until a collection found the
-        # two, they would keep files open.
+        # The cleaner while it runs. The movers reference this list, not this object: otherwise a reference cycle would
+        # keep files open until the next garbage collection.
         self._cleaners: list[Cleaner] = []
         self.moves = LogMoves(
             partitions,
@@ -74,20 +73,20 @@ class Upkeep:
         self.retention = Retention(partitions, settings_of, self._later, clock.wall_ms)
         self.open_files = OpenFiles(partitions, log_files, workers)
         self._tasks: list[asyncio.Task[None]] = []
-        # Flushes of logs that began a new segment; empty before the logs are closed.
+        # Flushes of logs that rolled a segment; empty before the logs are closed.
         self._flushes: set[asyncio.Future[None]] = set()
 
     @property
     def cleaner_counts(self) -> CleanerCounts | None:
-        """What the cleaner has done; None while it does not run."""
+        """The cleaner's statistics; None while it does not run."""
         return next((cleaner.counts for cleaner in list(self._cleaners)), None)
 
     async def resume_moves(self) -> None:
-        """Go on with the moves that an earlier run has begun."""
+        """Resume the moves of the previous run."""
         await self._loop.run_in_executor(self._workers, self.moves.resume)
 
     async def begin(self) -> None:
-        """Begin everything that works by the clock."""
+        """Start all periodic tasks."""
         config = self._config_of()
         self._tasks = begin_chores(
             config, self._partitions, self.retention, self.open_files, self._workers, self._clock
@@ -108,21 +107,21 @@ class Upkeep:
             self._tasks.append(asyncio.ensure_future(cleaner.run()))
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Take the broker's changed settings."""
+        """Apply the broker's changed configuration."""
         self.moves.set_pace(config.replica_alter_log_dirs_io_max_bytes_per_second)
 
     def flush_rolled(self, topic: str, index: int) -> None:
-        """Flush a log that began a new segment: its recovery point follows, and a crash has one segment to scan."""
+        """Flush a log that rolled a segment: its recovery point advances, and a crash leaves one segment to recover."""
         flushing = self._loop.run_in_executor(self._workers, self._partitions.flush, topic, index)
         self._flushes.add(flushing)
         flushing.add_done_callback(self._flushes.discard)
 
     async def flushed(self) -> None:
-        """Wait for the flushes that `flush_rolled` has begun; raises what one of them raised."""
+        """Wait for the flushes that `flush_rolled` has begun; raises the first error of a flush."""
         await asyncio.gather(*self._flushes)
 
     async def end(self) -> None:
-        """End everything but flushes; a pass or a move that is under way ends without a result."""
+        """Stop all tasks except flushes; a pass or move in progress ends without a result."""
         self._later.stop()
         for task in self._tasks:
             task.cancel()
@@ -136,7 +135,7 @@ class Upkeep:
 
 
 class _Later:
-    """Runs blocking work on a worker, some time from now."""
+    """Runs blocking work on a worker after a delay."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, workers: Executor) -> None:
         self._loop = loop
@@ -145,11 +144,11 @@ class _Later:
         self._stopped = False
 
     def __call__(self, delay_ms: int, work: Callable[[], None], /) -> None:
-        """Take the work, from any thread."""
+        """Schedule the work, from any thread."""
         self._loop.call_soon_threadsafe(self._clock.call_later, delay_ms / 1000, partial(self._submit, work))
 
     def stop(self) -> None:
-        """Begin nothing more."""
+        """Start no more work."""
         self._stopped = True
 
     def _submit(self, work: Callable[[], None]) -> None:
@@ -158,7 +157,7 @@ class _Later:
 
 
 def _moved(cleaners: Iterable[Cleaner], notify: Callable[[str], object], move: Move) -> None:
-    """Have the cleaner follow a log that was moved, on the mover's thread."""
+    """Report a moved log to the cleaner, on the mover's thread."""
     for cleaner in cleaners:
         cleaner.follow_move(move.key, move.source, move.target)
     notify(move.partition.topic)

@@ -1,7 +1,7 @@
 """A stopped broker's directories checked without changing them: every log, index, checkpoint and small file.
 
-Owns what is held against what, and what counts as damage; the batches are read by the native `verify_log`. Opens
-nothing for writing. Must not know options or output. A shared lock on each directory keeps brokers out meanwhile.
+Owns the comparisons, and the definition of damage; the native `verify_log` reads the batches. Opens nothing for
+writing. Must not know options or output. A shared lock on each directory keeps brokers from starting meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pybroker.storage.native import VerifiedLog
 
 DAMAGE, UNREADABLE, NOTE = "damage", "unreadable", "note"
-"""Severity of a finding: something is lost or wrong; it could not be checked; the next start repairs it, or a hint."""
+"""Severity of a finding: damage or loss; a check that was not possible; a hint, or a flaw that a start repairs."""
 
 _MOST_THREADS = 4
 _WRITTEN_AT_STOP = (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS)
@@ -44,7 +44,7 @@ Key = tuple[str, int]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that is wrong, or worth a word."""
+    """A problem, or a hint."""
 
     path: Path
     severity: str
@@ -53,7 +53,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Verification(msgspec.Struct, frozen=True):
-    """Everything that was found, and how much was checked."""
+    """All findings, and the amount of data checked."""
 
     findings: list[Finding]
     logs: int
@@ -63,17 +63,17 @@ class Verification(msgspec.Struct, frozen=True):
 
     @property
     def damaged(self) -> bool:
-        """Whether anything is lost or wrong."""
+        """Whether there is any damage or loss."""
         return any(finding.severity == DAMAGE for finding in self.findings)
 
     @property
     def complete(self) -> bool:
-        """Whether everything could be checked."""
+        """Whether every check was possible."""
         return all(finding.severity != UNREADABLE for finding in self.findings)
 
 
 class _Checkpoints(msgspec.Struct, frozen=True):
-    """What the checkpoint files of one directory say; None of one that says nothing."""
+    """The contents of one directory's checkpoint files; None for a file that is missing or unreadable."""
 
     points: Mapping[Key, int] | None
     watermarks: Mapping[Key, int] | None
@@ -82,18 +82,18 @@ class _Checkpoints(msgspec.Struct, frozen=True):
 
 
 class _Log(msgspec.Struct, frozen=True):
-    """A log that is to be checked."""
+    """A log to check."""
 
     path: Path
-    key: Key | None  # None: that of the metadata
+    key: Key | None  # None: the metadata log
     clean: bool
     checkpoints: _Checkpoints
 
 
 def verify_directories(log_paths: Sequence[Path], metadata_path: Path) -> Verification:
-    """Look over the log directories of a stopped broker and its metadata log.
+    """Check the log directories of a stopped broker and its metadata log.
 
-    Raises `DirectoryError` where a directory is none, or a broker has it, and `OSError` where one cannot be read.
+    Raises `DirectoryError` if a directory is missing or locked by a broker, and `OSError` if one cannot be read.
     """
     paths = list(dict.fromkeys((*log_paths, metadata_path)))
     findings: list[Finding] = []
@@ -126,11 +126,11 @@ def verify_directories(log_paths: Sequence[Path], metadata_path: Path) -> Verifi
 
 @contextmanager
 def _shared_lock(path: Path) -> Iterator[None]:
-    """Keep brokers from starting in the directory; raises DirectoryError when one is there."""
+    """Keep brokers from starting in the directory; raises DirectoryError if one has locked it."""
     if not path.is_dir():
         raise DirectoryError(f"log directory {path}: there is no such directory")
     if is_locked_here(path):
-        # Opening the lock file and closing it would give the lock back.
+        # Opening and closing the lock file here would release this process's lock.
         raise DirectoryLockedError(path, os.getpid())
     try:
         file = os.open(path / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
@@ -172,7 +172,7 @@ def _check_identities(paths: Sequence[Path], findings: list[Finding]) -> None:
 
 
 def _find_logs(path: Path, findings: list[Finding]) -> list[_Log]:
-    """Return the partitions' logs in a directory, and note what else lies there."""
+    """Return the partitions' logs in a directory; adds findings about other entries."""
     clean = (path / CLEAN_SHUTDOWN_NAME).exists()
     checkpoints = _Checkpoints(
         _read(path / RECOVERY_POINTS, clean, findings),

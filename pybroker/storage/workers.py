@@ -1,6 +1,6 @@
-"""The threads that open, flush and clear logs: a pool whose size may change while it works.
+"""The threads that open, flush and delete logs: a thread pool that can be resized while it works.
 
-Owns that what was handed in before a change is done. Must not know what is done.
+Owns that work submitted before a resize is completed. Must not know the work.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ class Workers(Executor):
     def __init__(self, size: int) -> None:
         self.size = size
         self._pool = ThreadPoolExecutor(size, _NAME)
-        # What is not done yet, of the pool and of those that it has replaced.
+        # Incomplete futures of this pool and of the pools that it has replaced.
         self._undone: set[Future[Any]] = set()
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
-        """Have a function called by one of the threads."""
+        """Run a function on one of the threads."""
         future = self._pool.submit(fn, *args, **kwargs)
         self._undone.add(future)
         future.add_done_callback(self._undone.discard)
         return future
 
     def resize(self, size: int) -> None:
-        """Have at most so many threads from now on; those of before end when they have done what they have."""
+        """Change the number of threads; the previous threads exit after their submitted work is done."""
         if size == self.size:
             return
         self._pool.shutdown(wait=False)
         self.size, self._pool = size, ThreadPoolExecutor(size, _NAME)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End when everything is done that was handed in."""
+        """Shut down after all submitted work is done."""
         undone = list(self._undone)
         if cancel_futures:
             for future in undone:

@@ -1,1 +1,1 @@
-"""The log cleaner, and what it remembers of each log."""
+"""The log cleaner, and its stored state of each log."""

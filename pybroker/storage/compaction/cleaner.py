@@ -1,10 +1,11 @@
-"""The log cleaner: which log is compacted next, by how many threads, what is remembered of it (Kafka's `LogCleaner`).
+"""The log cleaner: chooses the next log to compact, and stores the progress of each log (Kafka's `LogCleaner`).
 
-Owns the choice, `cleaner-offset-checkpoint` and `cleaner-last-passes` of every log directory, and the logs that cannot
-be cleaned. A pass itself is the native log's work. A log is worth one when its dirty ratio is above its topic's, or
-when max.compaction.lag.ms has passed; of several the filthiest is first. Must not know where settings come from.
+Owns the choice, the threads, `cleaner-offset-checkpoint` and `cleaner-last-passes` of every log directory, and the set
+of uncleanable logs. The native log does the compaction pass. A log is due when its dirty ratio exceeds its topic's
+min.cleanable.dirty.ratio, or when max.compaction.lag.ms has passed; the filthiest log is first. Must not know where
+settings come from.
 
-Its methods but `run` and `stop` block on the disk: they are called from the cleaner's own threads.
+All methods except `run` and `stop` block on the disk: they are called from the cleaner's own threads.
 """
 
 from __future__ import annotations
@@ -58,17 +59,17 @@ log = logging.getLogger("pybroker.storage.cleaner")
 
 Key = tuple[str, int]
 
-# A full disk is no damage: the pass is tried again when there is room.
+# A full disk is no damage: the pass is retried once there is free space.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-# Kafka's bound on the memory of one thread, whose map it indexes by an int.
+# Kafka's limit for the memory of one thread, whose map has int indexes.
 _LARGEST_MAP = 2**31 - 1
-# Kafka takes any pace, and one of 0 as it is: a pass begins and never ends. So it is taken here, and a warning
-# is logged. With a negative one Kafka's throttle never waits.
+# Kafka accepts any rate. With a rate of 0 a pass never ends, which is the same here, with a warning in the log.
+# With a negative rate Kafka's throttle never waits.
 _STANDSTILL = 1024.0
 
 
 class LogToClean(msgspec.Struct, frozen=True):
-    """A compacted log, and what a pass over it would have to do."""
+    """A compacted log, and the work of a pass over it."""
 
     partition: Partition
     directory: LogDirectory
@@ -80,18 +81,18 @@ class LogToClean(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> Key:
-        """Topic and index."""
+        """Topic and partition index."""
         return self.partition.topic, self.partition.index
 
     @property
     def is_due(self) -> bool:
-        """Whether a pass is worth its price now."""
+        """Whether a pass is due now."""
         overdue = self.overdue_ms > 0 and self.bytes.cleanable > 0
         return overdue or self.bytes.ratio > self.policy.min_dirty_ratio
 
 
 class CleanerCounts:
-    """The work of a cleaner since the start, and the result of its last check; any thread may read it."""
+    """Statistics of a cleaner since the start, and the result of its last check. Safe to read from any thread."""
 
     def __init__(self) -> None:
         self.passes = 0
@@ -101,19 +102,19 @@ class CleanerCounts:
         self.uncleanable = 0
         """Logs that cannot be cleaned."""
         self.max_dirty_ratio = 0.0
-        """Of the filthiest log, as a share of its bytes."""
+        """Dirty ratio of the filthiest log."""
         self.due = 0
-        """Logs that are worth a pass."""
+        """Logs that are due for a pass."""
         self.due_bytes = 0
-        """Bytes that can be cleaned of these."""
+        """Cleanable bytes of the logs that are due."""
         self.checked_ms: int | None = None
         """Time of the last check, by the wall clock."""
 
 
 class Cleaner:
-    """Compacts logs, a pass at a time.
+    """Compacts logs, one pass at a time.
 
-    `settings_of` gives a topic's settings in force, None for one that goes; `config_of` the broker's.
+    `settings_of` returns a topic's configuration, None if it is being deleted; `config_of` returns the broker's.
     """
 
     def __init__(
@@ -127,9 +128,9 @@ class Cleaner:
         is_moving: Callable[[str, int], bool],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`directory_failed` is called, on a cleaner's thread, with a log directory that does not do what it should.
+        """`directory_failed` is called, on a cleaner's thread, with a failed log directory.
 
-        A log that `is_moving` to another directory is left alone.
+        A log that `is_moving` to another directory is not compacted.
         """
         self._partitions = partitions
         self._settings_of = settings_of
@@ -145,19 +146,19 @@ class Cleaner:
         self._workers: ThreadPoolExecutor | None = None
         self._stopped = False
         self.counts = CleanerCounts()
-        # Guards all that follows.
+        # Guards the fields below.
         self._lock = threading.Lock()
         self._in_work: set[Key] = set()
-        # Invariant: a partition that is here is open, or the next check removes it.
+        # Invariant: each of these partitions is open, or the next check removes it.
         self._uncleanable: dict[Key, Partition] = {}
-        # What the files of each directory hold; read once, before the first pass.
+        # Contents of each directory's files; read once, before the first pass.
         self._offsets: dict[Path, dict[Key, int]] = {}
         self._passes: dict[Path, dict[Key, LastPass]] = {}
-        # Whose offsets those are: a topic made anew by the same name begins anew.
+        # The topic ids of those offsets: a topic created again with the same name starts without a checkpoint.
         self._topic_ids: dict[Key, bytes] = {}
 
     async def run(self) -> None:
-        """Clean for ever, with as many threads as log.cleaner.threads says; a change of it acts at once."""
+        """Compact logs forever, with log.cleaner.threads threads; a change of the setting applies at once."""
         running: set[asyncio.Task[None]] = set()
         self._workers = ThreadPoolExecutor(128, "pybroker-cleaner")
         try:
@@ -180,20 +181,20 @@ class Cleaner:
                 await self._sleep(self._backoff_s())
 
     def _backoff_s(self) -> float:
-        # Kafka takes 0 and then never rests; a millisecond is as good.
+        # Kafka accepts 0 and then never waits; a millisecond makes no difference.
         return max(1, self._config_of().log_cleaner_backoff_ms) / 1000
 
     def stop(self) -> None:
-        """End the passes that are under way, and wait until they have; the logs are about to be closed."""
+        """Cancel the passes in progress, and wait until they have ended; the logs are about to be closed."""
         self._stopped = True
         self._native.stop()
         if self._workers is not None:
             self._workers.shutdown()
 
     def move_back_checkpoints(self) -> None:
-        """See that no log counts as clean beyond its active segment: one that was cut there was never cleaned so far.
+        """Reset cleaner checkpoints beyond the active segment: a log truncated there is not clean up to that offset.
 
-        Called before anything is appended: later what is written anew would hide it.
+        Called before anything is appended: new records would hide the truncation.
         """
         with self._lock:
             for directory, partitions in self._partitions.by_directory().items():
@@ -213,7 +214,7 @@ class Cleaner:
                     self._write(directory)
 
     def clean_filthiest(self) -> bool:
-        """Compact the log that needs it most; whether there was one, and its pass brought it further."""
+        """Compact the log that is the filthiest; returns whether there was one, and its first dirty offset advanced."""
         self._follow_pace()
         with self._lock:
             chosen = None if self._stopped else self._choose()
@@ -246,7 +247,7 @@ class Cleaner:
             )
 
     def _choose(self) -> LogToClean | None:
-        """Return the filthiest log that is due; every checked log is rolled when its time has come."""
+        """Return the filthiest log that is due; rolls the active segment of each checked log if its time has come."""
         found = list(self._survey())
         self._forget_others({log_to_clean.key for log_to_clean in found})
         self.counts.uncleanable = len(self._uncleanable)
@@ -258,7 +259,7 @@ class Cleaner:
         return max(due, key=lambda one: one.bytes.ratio, default=None)
 
     def follow_move(self, key: Key, source: LogDirectory, target: LogDirectory) -> None:
-        """Remember in `target` what was remembered of a log in `source`: it is as clean there as it was here."""
+        """Carry the cleaner state of a moved log over from `source` to `target`: the copy is equally clean."""
         with self._lock:
             checkpoint = self._offsets_of(source).pop(key, None)
             if checkpoint is not None:
@@ -298,7 +299,7 @@ class Cleaner:
         first_uncleanable = first_uncleanable_offset(
             segments, first_dirty, partition.last_stable_offset, policy, now_ms
         )
-        # Looking opens files: nothing is overdue where the lag has no bound.
+        # This opens files. Without a max.compaction.lag.ms nothing is overdue.
         oldest = earliest_dirty_timestamp(partition, first_dirty) if policy.max_lag_ms < LONG_MAX else None
         return LogToClean(
             partition,
@@ -321,7 +322,7 @@ class Cleaner:
         start, end = partition.log_start_offset, partition.log_end_offset
         first_dirty = first_dirty_offset(checkpoint, start, end)
         if checkpoint is not None and first_dirty != checkpoint:
-            # Retention moves the start of a log that is deleted from, too: no reason to wonder.
+            # Retention also advances the log start of a topic with the policy `delete`: no warning then.
             level = logging.DEBUG if policy.delete and checkpoint < start else logging.WARNING
             log.log(
                 level,
@@ -340,7 +341,7 @@ class Cleaner:
             try:
                 offsets = read_checkpoint(checkpoint)
             except CorruptCheckpointError as error:
-                # Kafka makes it empty, and writes it when something is compacted.
+                # Kafka creates an empty file, and writes it after the first compaction.
                 if checkpoint.stat().st_size:
                     log.warning("%s; all compacted logs of this directory are dirty", error)
                 offsets = {}
@@ -353,7 +354,7 @@ class Cleaner:
         return offsets
 
     def _forget_others(self, compacted: set[Key]) -> None:
-        """Drop what is remembered of logs that are gone or not compacted any more, in the checkpoint files too."""
+        """Remove the state of logs that are deleted or no compacted topic's, also from the checkpoint files."""
         for key in self._uncleanable.keys() - compacted:
             del self._uncleanable[key]
         for key in self._topic_ids.keys() - compacted:
@@ -401,7 +402,7 @@ class Cleaner:
             self._later(settings.file_delete_delay_ms, lambda: remove_files(files))
         self._remember(chosen, cleaned)
         _log_cleaned(chosen, cleaned)
-        # It would be chosen again at once.
+        # Otherwise it would be chosen again at once.
         return cleaned.end_offset > chosen.first_dirty
 
     def _pass(self, chosen: LogToClean) -> CleanedLog:

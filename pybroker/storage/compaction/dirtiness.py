@@ -5,8 +5,8 @@
     dirty ratio      = cleanable / (clean + cleanable)
     overdue by       = (now - max.compaction.lag.ms) - timestamp of the oldest dirty segment, where that is above 0
 
-The first uncleanable segment is the first of: the active one, the one with the last stable offset, the first dirty one
-with a record younger than min.compaction.lag.ms. Owns these equations and nothing else: no file, no clock.
+The first uncleanable segment is the first of: the active segment, the segment with the last stable offset, the first
+dirty segment with a record younger than min.compaction.lag.ms. Owns only these equations: no file, no clock.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """The facts about one segment that the decision needs."""
+    """The properties of one segment that the decision needs."""
 
     base_offset: int
     size: int
     largest_timestamp: int
-    """In ms; -1 when no record has one."""
+    """In ms; -1 if no record has a timestamp."""
 
 
 class CompactionPolicy(msgspec.Struct, frozen=True):
-    """What a topic says of compaction."""
+    """A topic's configuration of compaction."""
 
     compact: bool
     delete: bool
@@ -42,7 +42,7 @@ class CompactionPolicy(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, topic: TopicConfig) -> CompactionPolicy:
-        """Return the policy that a topic's settings make."""
+        """Return the policy from a topic's configuration."""
         return cls(
             compact="compact" in topic.cleanup_policy,
             delete="delete" in topic.cleanup_policy,
@@ -53,7 +53,7 @@ class CompactionPolicy(msgspec.Struct, frozen=True):
 
 
 class Bytes(msgspec.Struct, frozen=True):
-    """The bytes of a log by what compaction thinks of them; the uncleanable ones count for neither."""
+    """The clean and cleanable bytes of a log; uncleanable bytes are in neither."""
 
     clean: int
     cleanable: int
@@ -66,7 +66,7 @@ class Bytes(msgspec.Struct, frozen=True):
 
 
 def first_dirty_offset(checkpoint: int | None, log_start: int, log_end: int) -> int:
-    """Return where the dirty part begins: the checkpoint where it lies in the log, else the log's start."""
+    """Return the first dirty offset: the checkpoint if it is inside the log, else the log start offset."""
     if checkpoint is None or not log_start <= checkpoint <= log_end:
         return log_start
     return checkpoint
@@ -85,7 +85,7 @@ def first_uncleanable_offset(
 
 
 def bytes_of(segments: Sequence[Segment], first_dirty: int, first_uncleanable: int) -> Bytes:
-    """Return how much is clean, and how much can be cleaned."""
+    """Return the clean and the cleanable bytes."""
     first = _floor(segments, min(first_dirty, first_uncleanable))
     return Bytes(
         sum(segment.size for segment in segments if segment.base_offset < first_dirty),
@@ -94,12 +94,12 @@ def bytes_of(segments: Sequence[Segment], first_dirty: int, first_uncleanable: i
 
 
 def overdue_ms(oldest_timestamp: int | None, policy: CompactionPolicy, now_ms: int) -> int:
-    """Return by how much max.compaction.lag.ms has passed for the oldest dirty segment; 0 when it has not."""
+    """Return the ms since max.compaction.lag.ms has passed for the oldest dirty segment; 0 if it has not."""
     if oldest_timestamp is None:
         return 0
     return max(0, now_ms - policy.max_lag_ms - oldest_timestamp)
 
 
 def _floor(segments: Sequence[Segment], offset: int) -> int:
-    """Return the index of the segment that `offset` lies in."""
+    """Return the index of the segment that contains `offset`."""
     return max(0, bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1)

@@ -1,12 +1,12 @@
-"""The file of a log directory that records what compaction did last to each of its compacted logs.
+"""The file of a log directory that records the last compaction pass of each of its compacted logs.
 
     0                      the version
     1                      how many lines follow
     orders 0 cleaned 1042 1700000000000 210 5000000 1200000 48000 9100
 
-A line is topic, partition, state, first dirty offset, end of the pass (ms since the epoch), how long it took (ms),
-bytes before and after, records before and after. A log that no pass has been over has zeros. Kafka has no such file and
-leaves it alone. Owns the form; the cleaner writes it, `pybroker log-cleaner` reads it.
+The fields of a line: topic, partition, state, first dirty offset, end of the pass (ms since the epoch), its duration
+(ms), bytes before and after, records before and after. A log without a pass has zeros. Kafka has no such file and
+ignores it. Owns the format; the cleaner writes the file, `pybroker log-cleaner` reads it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VERSION = "0"
 
 
 class LastPass(NamedTuple):
-    """What is known of a log's last pass."""
+    """The result of a log's last pass."""
 
     state: str = WAITING
     first_dirty: int = 0
@@ -41,7 +41,7 @@ class LastPass(NamedTuple):
 
 
 def read_last_passes(path: Path) -> dict[tuple[str, int], LastPass]:
-    """Return the passes by (topic, partition), none when there is no file; raises CorruptCheckpointError, OSError."""
+    """Return the passes by (topic, partition), empty if there is no file; raises CorruptCheckpointError, OSError."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:

@@ -1,1 +1,1 @@
-"""Log directories: whose they are, their small files, and what is written at a stop."""
+"""Log directories: their identity, their metadata files, and the files of a clean shutdown."""

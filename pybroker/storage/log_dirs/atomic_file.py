@@ -1,4 +1,4 @@
-"""Small files that are replaced whole: after a crash there is the old text or the new, never a part.
+"""Small files that are replaced atomically: after a crash a file has the old text or the new one, never a part.
 
 Owns the order write, fdatasync, rename, sync of the directory. Must not know what is in the files.
 """
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Give `path` the content `text`, durably and whole; raises OSError that names a file, leaving no part behind."""
+    """Replace the content of `path` durably and atomically; raises OSError with a file name, leaving no part behind."""
     temporary = path.with_name(path.name + ".tmp")
     try:
         with temporary.open("w", encoding="utf-8") as file:
@@ -28,14 +28,14 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def named(error: OSError, path: Path) -> OSError:
-    """Return the error with `path` as its file where it names none, as an error of an open file does."""
+    """Return the error with `path` as its file name if it has none: errors of an open file have none."""
     if error.filename is None:
         error.filename = str(path)
     return error
 
 
 def sync_directory(path: Path) -> None:
-    """Wait until the names in the directory are on the device; raises OSError."""
+    """Sync the directory's entries to the device; raises OSError."""
     directory = os.open(path, os.O_RDONLY)
     try:
         os.fsync(directory)

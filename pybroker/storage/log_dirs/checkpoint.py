@@ -5,7 +5,7 @@
     orders 0 1042          topic, partition, offset
     orders 1 977
 
-Owns the form of the files and their names. Must not know what the offsets mean to a log.
+Owns the format of the files and their names. Must not know the meaning of the offsets.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_DIGITS = len(str(_LARGEST_OFFSET))
 
 
 def read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
-    """Return the offsets by (topic, partition), none when there is no file; raises CorruptCheckpointError, OSError."""
+    """Return the offsets by (topic, partition), empty if there is no file; raises CorruptCheckpointError, OSError."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -51,8 +51,8 @@ def read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
 
 
 def _is_number(text: str) -> bool:
-    """Return whether the text is a whole number that an offset can be."""
-    # Python refuses to read a number of thousands of digits, so they are counted first.
+    """Return whether the text is a valid offset."""
+    # The length is checked first, because Python refuses to parse a number of thousands of digits.
     return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and int(text) <= _LARGEST_OFFSET
 
 

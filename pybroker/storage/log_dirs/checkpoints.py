@@ -1,7 +1,7 @@
-"""The checkpoint files of log directories: written where something has changed.
+"""The checkpoint files of log directories: rewritten when offsets have changed.
 
-Owns which offsets stand in which file, and that a file is replaced by one thread at a time. Must not know which
-partitions lie where.
+Owns which offsets each file contains, and that one thread at a time replaces a file. Must not know the directories of
+partitions.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ Key = tuple[str, int]
 
 
 class Checkpoints:
-    """What this run has written. Its methods block on the disk, and raise OSError."""
+    """The checkpoints written in this run. Its methods block on the disk, and raise OSError."""
 
     def __init__(self) -> None:
-        # Invariant: what the files hold, as far as this run has written them.
+        # Invariant: the contents of the files that this run has written.
         self._written: dict[Path, dict[Key, int]] = {}
-        # Held while files are written: a file is replaced by newer offsets only.
+        # Held while files are written, so that a file is only replaced by newer offsets.
         self._writing = threading.Lock()
 
     def write(self, directory: Path, here: Callable[[], Sequence[Partition]]) -> None:
-        """Write recovery points, high watermarks and log starts of what lies `here`, in a directory."""
+        """Write recovery points, high watermarks and log start offsets of the partitions `here` in a directory."""
         with self._writing:
             partitions = here()
             self._write(directory / RECOVERY_POINTS, {(p.topic, p.index): p.recovery_point for p in partitions})
@@ -38,7 +38,7 @@ class Checkpoints:
         self.write_log_starts(directory, here)
 
     def write_log_starts(self, directory: Path, here: Callable[[], Sequence[Partition]]) -> None:
-        """Write the log starts of what lies `here`, in a directory."""
+        """Write the log start offsets of the partitions `here` in a directory."""
         with self._writing:
             starts = {(p.topic, p.index): p.log_start_offset for p in here()}
             self._write(directory / LOG_STARTS, {key: offset for key, offset in starts.items() if offset > 0})

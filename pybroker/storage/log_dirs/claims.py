@@ -1,6 +1,6 @@
-"""Which log directory has a partition's log, where several have one of its name or the cluster knows it elsewhere.
+"""Chooses the log directory of a partition if several have a log of its name, or the metadata assigns another one.
 
-Owns the rules by topic id, moves and the cluster's word, and puts aside what loses by them. Must not open logs.
+Owns the rules by topic id, moves and assigned directory, and renames the losing directories. Must not open logs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.storage")
 
 NOWHERE = frozenset({None, LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY})
-"""Words of the cluster that name no directory."""
+"""Reserved directory ids in the cluster metadata, which name no directory."""
 
 
 def id_of(directory: LogDirectory) -> bytes | None:
@@ -33,11 +33,11 @@ def id_of(directory: LogDirectory) -> bytes | None:
 def settle_found(
     name: str, topic_id: bytes, found: Sequence[LogDirectory], ids: Mapping[str, bytes | Exception | None]
 ) -> LogDirectory | None:
-    """Return which of the directories found has the log `name`; what else has its name gets another one.
+    """Return the directory with the log `name`. The other logs of this name are renamed.
 
-    `ids` has, by path, the topic id that each of them is for: None makes it anybody's. A crash while a log takes its
-    place in another directory leaves two of it: the one that was moved more often is the log, and the other one is
-    removed. Raises OSError, and ValueError where it cannot be known whose a directory is.
+    `ids` contains, by path, the topic id of each log; None matches any topic. A crash during the swap of a moved log
+    leaves two copies: the one with the higher move count is the log, and the other one is removed. Raises OSError, and
+    ValueError if the topic of a log cannot be determined.
     """
     own = [directory for directory in found if belongs(ids[f"{directory.path}/{name}"], topic_id)]
     moves = {directory: move_count(str(directory.path / name)) for directory in own} if len(own) > 1 else {}
@@ -52,7 +52,7 @@ def settle_found(
 
 
 def is_elsewhere(directories: Directories, own: LogDirectory, assigned: bytes | None) -> bool:
-    """Return whether the cluster knows the partition in a directory that is not at work."""
+    """Return whether the metadata assigns the partition to a directory that is offline."""
     if assigned in NOWHERE or len(directories.online) == len(directories.logs):
         return False
     return assigned not in {id_of(directory) for directory in directories.online} and assigned != id_of(own)

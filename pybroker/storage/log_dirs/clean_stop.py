@@ -1,7 +1,7 @@
-"""The end of a run: logs are closed, and what vouches for that is written last.
+"""The end of a run: closes logs, then writes the files that prove a clean shutdown.
 
-Owns the order, and what the device is waited for by: the file system as a whole where many logs have something to be
-synced. Must not know which partitions lie where.
+Owns the order, and the choice of sync: of the whole file system if many logs have unsynced data. Must not know the
+directories of partitions.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.storage")
 
 _SHARED_FROM = 32
-"""So many logs wait for one sync of their file system, which also waits for what others have written there; of fewer
-each waits for its own files."""
+"""From this number of logs on, one sync of the file system is used, which also writes other programs' data. Fewer logs
+sync their own files."""
 
 
 class CleanStop:
-    """Closes what lies in log directories."""
+    """Closes the logs in log directories."""
 
     def __init__(self) -> None:
         self._file_systems: dict[Path, FileSystem | None] = {}
 
     def begin(self, directory: Path) -> None:
-        """Open a directory before anything is written there: what is lost from now on is reported. Raises OSError."""
+        """Open the file system before any write, so that all later I/O errors are reported. Raises OSError."""
         self._file_systems[directory] = FileSystem.open(str(directory))
 
     def close(
@@ -44,10 +44,10 @@ class CleanStop:
         *,
         clean: bool,
     ) -> None:
-        """Flush and close every log; if all was `clean`, write checkpoints and clean-shutdown files.
+        """Flush and close every log; with `clean`, write checkpoints and clean-shutdown files.
 
-        Each directory is dealt with by so many `threads`. The clean-shutdown files come last: they vouch for all that
-        is written before them. A directory that fails now gets none, and is recovered at the next start.
+        Each directory has its own `threads` threads. The clean-shutdown files are written last: they prove that all
+        earlier writes succeeded. A directory that fails gets none, and is recovered at the next start.
         """
         failures: list[Exception] = []
         for directory, partitions in lying.items():

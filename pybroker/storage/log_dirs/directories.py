@@ -1,4 +1,4 @@
-"""All log directories of the node together: that they agree, that empty ones are formatted, where a partition goes.
+"""All log directories of the node together: their consistency, formatting, and the placement of partitions.
 
 Owns the checks between directories and the placement rule. Must not open logs.
 """
@@ -20,7 +20,7 @@ log = logging.getLogger("pybroker.storage")
 
 
 class Directories:
-    """The locked log directories, and the metadata directory where that is another one."""
+    """The locked log directories, and the metadata directory if it is a separate one."""
 
     def __init__(self, logs: tuple[LogDirectory, ...], metadata: LogDirectory) -> None:
         self.logs = logs
@@ -28,10 +28,10 @@ class Directories:
 
     @classmethod
     def acquire(cls, log_paths: Sequence[Path], metadata_path: Path, node_id: int) -> Directories:
-        """Lock every directory and check that all belong to this node; raises DirectoryError, leaving all untouched.
+        """Lock every directory and check that all belong to this node; raises DirectoryError, and changes nothing then.
 
-        A log directory that the system refuses is offline from the start, as in Kafka; that of the metadata, and the
-        last one, are not to be missed.
+        A log directory with an I/O error is offline from the start, as in Kafka. The metadata directory and the last
+        log directory are required.
         """
         held: dict[Path, LogDirectory] = {}
         try:
@@ -59,14 +59,14 @@ class Directories:
 
     @property
     def last_broker_epoch(self) -> int:
-        """The broker epoch of the last run, where it ended cleanly in every log directory; else -1 (KIP-966)."""
+        """The broker epoch of the last run, if it ended cleanly in every log directory; else -1 (KIP-966)."""
         epochs = {directory.last_broker_epoch() for directory in self.online}
         return epochs.pop() if len(epochs) == 1 else NO_BROKER_EPOCH
 
     def require_identity(self) -> None:
-        """Check that the node was formatted, which one of a cluster does not do by itself; raises NotFormattedError.
+        """Check that the node was formatted, as a node of a cluster does not format itself; raises NotFormattedError.
 
-        A log directory that is new beside others gets the identity that they have.
+        A new log directory gets the identity of the other directories.
         """
         if all(directory.meta is None for directory in self.all):
             paths = ", ".join(str(directory.path) for directory in self.all)
@@ -80,9 +80,9 @@ class Directories:
             )
 
     def format(self, node_id: int) -> str:
-        """Give the directories without an identity one, and return the cluster id; raises DirectoryError (ADR 0004).
+        """Format the directories without an identity, and return the cluster id; raises DirectoryError (ADR 0004).
 
-        The cluster id is that of the directories which have one already, else a fresh one.
+        The cluster id is that of the formatted directories, else a random one.
         """
         known = [directory.meta.cluster_id for directory in self.all if directory.meta is not None]
         cluster_id = known[0] if known else random_id()
@@ -106,12 +106,12 @@ class Directories:
         if not online:
             raise DirectoryError("no log directory is left online")
         if len(online) == 1:
-            # Nothing to count: a thousand new partitions would each count all those before.
+            # No need to count: each of a thousand new partitions would count all previous ones.
             return online[0]
         return min(online, key=partitions_in)
 
     def release(self) -> None:
-        """Give every lock back."""
+        """Release all locks."""
         for directory in self.all:
             directory.release()
 

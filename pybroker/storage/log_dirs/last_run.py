@@ -1,7 +1,7 @@
-"""What the last run wrote down in a log directory about the logs there, read once at a start.
+"""The checkpoints and files that the last run wrote in a log directory, read once at a start.
 
-Owns what stands for an offset that is not written down, and where a log is written down that was moved. Must not know
-where a log lies now: callers say it.
+Owns the default of a missing offset, and the search for the entry of a log that was moved. Must not know the current
+directories of logs: callers pass them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNKNOWN = -1
 
 
 class LastOffsets(msgspec.Struct, frozen=True):
-    """What is known of one log; a recovery point or a log start of -1 is not known."""
+    """The stored offsets of one log; a recovery point or a log start of -1 is unknown."""
 
     recovery_point: int = 0
     log_start: int = 0
@@ -37,21 +37,21 @@ class LastOffsets(msgspec.Struct, frozen=True):
 
 
 class LastRun(msgspec.Struct, frozen=True):
-    """What a directory's files say."""
+    """The contents of a directory's files."""
 
     clean: bool
     recovery_points: Mapping[Key, int]
     log_starts: Mapping[Key, int]
     high_watermarks: Mapping[Key, int]
-    unlisted_point: int  # what stands for a recovery point that is not there: 0, or -1 where the file was damaged
-    unlisted_start: int  # the same for a log start
+    unlisted_point: int  # default of a missing recovery point: 0, or -1 if the file was damaged
+    unlisted_start: int  # default of a missing log start offset
 
     def lists(self, key: Key) -> bool:
         """Return whether the log was here when the checkpoints were written: each log has a recovery point."""
         return key in self.recovery_points
 
     def offsets_of(self, key: Key) -> LastOffsets:
-        """Return what is known of a log."""
+        """Return the stored offsets of a log."""
         return LastOffsets(
             self.recovery_points.get(key, self.unlisted_point),
             self.log_starts.get(key, self.unlisted_start),
@@ -60,35 +60,35 @@ class LastRun(msgspec.Struct, frozen=True):
 
 
 class LastRuns:
-    """What is known of the last run in every directory."""
+    """The stored state of the last run in every directory."""
 
     def __init__(self) -> None:
         self._runs: dict[Path, LastRun] = {}
 
     def read(self, directory: LogDirectory) -> None:
-        """Read a directory's files; from now on only a new clean stop counts as one. Raises OSError."""
+        """Read a directory's files. Removes its clean-shutdown file. Raises OSError."""
         self._runs[directory.path] = _read_last_run(directory)
 
     def clean(self, path: Path) -> bool:
-        """Return whether the last run has left a directory cleanly."""
+        """Return whether the last run has shut down cleanly in a directory."""
         return self._runs[path].clean
 
     def listed_offsets(self, key: Key, path: Path) -> LastOffsets:
-        """Return what a directory's own files say of a log."""
+        """Return the offsets of a log in a directory's own files."""
         return self._runs[path].offsets_of(key)
 
     def offsets_of(self, key: Key, path: Path) -> LastOffsets:
-        """Return what is known of the log that lies in a directory now; raises OSError and ValueError."""
+        """Return the offsets of the log that is now in a directory; raises OSError and ValueError."""
         own = self._runs[path]
         if not own.lists(key) and move_count(str(path / f"{key[0]}-{key[1]}")) > 0:
-            # It was moved at the end of the last run, and only where it came from is it written down.
+            # It was moved at the end of the last run, and only its source directory's checkpoint lists it.
             for other in self._runs.values():
                 if other.lists(key):
                     return other.offsets_of(key)
         return own.offsets_of(key)
 
     def offsets_where_missing(self, key: Key) -> LastOffsets:
-        """Return what was written down of a log whose directory is not there any more; nothing for one that is new."""
+        """Return the stored offsets of a log whose directory is missing; default offsets for a new log."""
         listed = (run.offsets_of(key) for run in self._runs.values() if run.lists(key) or key in run.high_watermarks)
         return next(listed, LastOffsets())
 
@@ -108,7 +108,7 @@ def _read_last_run(directory: LogDirectory) -> LastRun:
 
 
 def _read(path: Path, clean: bool) -> dict[Key, int] | None:
-    """Return what a checkpoint says, None where it cannot be known."""
+    """Return the contents of a checkpoint, None if they are unknown."""
     if clean and not path.exists():
         log.warning("checkpoint file %s is missing, although the last stop was clean", path)
         return None
