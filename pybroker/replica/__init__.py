@@ -1,15 +1,15 @@
-"""One broker's replicas: metadata becomes open partitions and a table in the data plane.
+"""One broker's replicas: applies the metadata to open partitions and to the topic table of the data plane.
 
-Owns becoming leader, and the topic table that the hot path of Produce and Fetch sees. Must not decide who leads (that
-is the controller's) and must not know requests.
+Owns becoming leader, and the topic table that Produce and Fetch use. Must not elect leaders (the controller does) and
+must not know requests.
 
     native     the gateway to Rust
     roles      image -> leader or follower
-    sources    image -> where the others are fetched from; settings of replication
-    in_sync    who caught up or lags -> what the controller is asked
+    sources    image -> endpoints to fetch from; settings of replication
+    in_sync    caught-up or lagging replicas -> ISR changes sent to the controller
     deletions  records deleted by the leader -> deleted by all live replicas
-    throttled  topic settings -> which replicas are throttled
-    read_replicas  image -> which racks consumers are sent to
-    endpoints  image -> where clients find the other brokers
+    throttled  topic configuration -> throttled replicas
+    read_replicas  image -> racks of replicas that consumers may fetch from
+    endpoints  image -> the other brokers' endpoints in responses
     publisher  metadata delta -> opened and deleted partitions -> topic table
 """

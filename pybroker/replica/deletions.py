@@ -1,7 +1,7 @@
 """Deletions of records that wait until every live replica has deleted them (Kafka's `DelayedDeleteRecords`).
 
-Owns who waits for which partition. Must not know requests, nor how a leader deletes: it is called when that is done.
-The data plane says when a follower's log starts later; who lives, and who leads, is said by the metadata.
+Owns the waiting requests by partition. Must not know requests, nor how a leader deletes: it is called afterwards. The
+data plane reports new log start offsets of followers; the metadata contains live brokers and leaders.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 _LEADER = "leader"
 _NO_OFFSET = -1
 _SLICE = 200
-"""Partitions that are begun in one turn of the loop: a few milliseconds."""
+"""Partitions processed in one iteration of the event loop: a few milliseconds."""
 
 Key = tuple[bytes, int]
 """Topic id and index."""
 
 
 class Deleted(NamedTuple):
-    """How far records are gone from all replicas."""
+    """The progress of a deletion over all replicas."""
 
     low_watermark: int
-    """Where the earliest log of the live replicas starts; -1 with an error."""
+    """The lowest log start offset of the live replicas; -1 with an error."""
     error_code: ErrorCode = ErrorCode.NONE
 
 
 class _Awaited(msgspec.Struct, frozen=True):
-    """A partition whose live replicas are to start at an offset or later."""
+    """A partition whose live replicas shall advance their log start to an offset."""
 
     partition: Partition
     offset: int
@@ -45,7 +45,7 @@ class _Awaited(msgspec.Struct, frozen=True):
 
 
 class Deletions:
-    """Waits for replicas. Used from one event loop."""
+    """Waits until replicas have deleted records. Used from one event loop."""
 
     def __init__(
         self,
@@ -55,21 +55,21 @@ class Deletions:
         find: Callable[[str, int], Partition | None],
         is_lost: Callable[[str, int], bool],
     ) -> None:
-        """`image` is the one in force in the data plane, `find` returns the partition open here, `is_lost` says whether
+        """`image` returns the image published in the data plane, `find` the partition open here, `is_lost` whether
         its directory has failed.
         """
         self._data_plane = data_plane
         self._image = image
         self._find = find
         self._is_lost = is_lost
-        # Invariant: a partition's followers are watched in the data plane as long as it is here.
+        # Invariant: the data plane reports the followers' log starts of each of these partitions while it is here.
         self._awaited: dict[Key, dict[asyncio.Future[Deleted], _Awaited]] = {}
 
     async def replicated(self, deletions: Sequence[tuple[Partition, int]], timeout_s: float) -> list[Deleted]:
-        """Return how far each of these partitions is deleted on all live replicas, when it is as far as the offset.
+        """Return the low watermark of each of these partitions, once all live replicas have reached the offset.
 
-        What this leader has deleted is deleted whatever the others do: those that take longer than `timeout_s` are
-        answered with REQUEST_TIMED_OUT, and a partition that this broker leads no more with NOT_LEADER_OR_FOLLOWER.
+        The leader's own deletion is kept in any case. A partition that takes longer than `timeout_s` gets
+        REQUEST_TIMED_OUT, and a partition that this broker does not lead any more gets NOT_LEADER_OR_FOLLOWER.
         """
         before: list[int] = []
         waiting: list[_Awaited] = []
@@ -92,11 +92,11 @@ class Deletions:
         ]
 
     def deleted(self, event: ReplicaDeletedRecords) -> None:
-        """Take note that a follower's log starts later than before."""
+        """Process a new log start offset of a follower."""
         self._step((event.topic_id, event.index))
 
     def published(self) -> None:
-        """Take note that another image is in force: brokers may have died, and leaders changed."""
+        """Process a newly published image: brokers may be fenced, and leaders changed."""
         for key in list(self._awaited):
             self._step(key)
 
@@ -108,7 +108,7 @@ class Deletions:
         partition.await_deletion(True)
         self._check(one)
         if not one.done.done():
-            # They learn where this log starts from an answer.
+            # Followers learn this log's start offset from a fetch response.
             partition.wake_followers(self._data_plane)
         return one
 

@@ -1,6 +1,6 @@
-"""Where clients find the other brokers: what answers name beside a leader that is not here (KIP-951).
+"""Endpoints of the other brokers for clients: responses name them beside a leader on another broker (KIP-951).
 
-Arithmetic on the image. A client gets what the brokers advertise by the listener that it has come by, as in Metadata.
+Computed from the image. A client gets the advertised endpoints of its own listener, as in Metadata.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import ClusterImage
 
 Endpoint = tuple[int, str, int, str | None]
-"""Broker id, host, port and rack: what `TopicTable` takes."""
+"""Broker id, host, port and rack: an argument of `TopicTable`."""
 
 
 def plan_endpoints(cluster: ClusterImage, node_id: int) -> dict[str, list[Endpoint]]:
-    """Return, by listener of this broker, the endpoints of the others that are not fenced and have it.
+    """Return, by listener of this broker, the endpoints of the other unfenced brokers with that listener.
 
-    This broker is left out: its clients have dialled it.
+    This broker is left out: its clients are connected to it.
     """
     own = cluster.brokers.get(node_id)
     others = [broker for broker in cluster.brokers.values() if broker.id != node_id and not broker.fenced]

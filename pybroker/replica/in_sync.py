@@ -1,8 +1,8 @@
-"""What a leader asks the controller about its in-sync replicas: who caught up is to come in, who lags is to go.
+"""ISR changes that a leader requests from the controller: adds replicas that caught up, removes lagging replicas.
 
-Owns what is wanted of which partition, and that one request at a time is under way. Must not know how the controller is
-reached. Nothing is changed here by an answer: the metadata says who is in sync, and comes as an image. The data plane
-counts a replica that caught up from the moment that it reports it, until a newer partition epoch or `stop_joining`.
+Owns the requested change of each partition, and that one request at a time is in flight. Must not know the connection
+to the controller. A response changes nothing here: the new ISR arrives with a metadata image. The data plane counts a
+replica that caught up from its own report on, until a newer partition epoch or `stop_joining`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.replica")
 
 _AGAIN_S = 0.05
-"""How long it waits after a request that no controller answered."""
+"""Backoff after a request that no controller answered."""
 
 _NOT_LET_IN = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
 _AWAITS_METADATA = frozenset(
@@ -42,7 +42,7 @@ _AWAITS_METADATA = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     }
 )
-"""Answers after which a newer image says how the partition stands (Kafka's `Partition.handleAlterPartitionError`)."""
+"""Errors after which a newer image shows the state of the partition (Kafka's `Partition.handleAlterPartitionError`)."""
 
 _RECOVERED = 0
 
@@ -54,13 +54,13 @@ class _Joining(msgspec.Struct, frozen=True):
     """A replica that has caught up."""
 
     broker_epoch: int
-    """`NO_BROKER_EPOCH` where it is not known."""
+    """`NO_BROKER_EPOCH` if it is unknown."""
     partition_epoch: int
-    """At a newer one the high watermark waits for the replica no more: it may lack what is committed since."""
+    """At a newer epoch the high watermark stops waiting for the replica: it may lack records committed since."""
 
 
 class _Wish(msgspec.Struct, frozen=True):
-    """What is wanted of a partition, by its leader at an epoch."""
+    """The requested change of a partition, by its leader at a leader epoch."""
 
     leader_epoch: int
     joining: dict[int, _Joining]
@@ -69,7 +69,7 @@ class _Wish(msgspec.Struct, frozen=True):
 
 
 class InSyncCounts:
-    """What became of the changes since the start: Kafka's `IsrShrinks`, `IsrExpands` and `FailedIsrUpdates`."""
+    """Results of the changes since the start: Kafka's `IsrShrinks`, `IsrExpands` and `FailedIsrUpdates`."""
 
     def __init__(self) -> None:
         self.shrinks = 0
@@ -78,7 +78,7 @@ class InSyncCounts:
 
 
 class InSyncReplicas:
-    """Collects what is wanted and asks the controller."""
+    """Collects ISR changes and requests them from the controller."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class InSyncReplicas:
         alter_partitions: Callable[[Sequence[InSyncChange]], Awaitable[Sequence[InSyncResult]]],
         broker_epoch: Callable[[], int],
     ) -> None:
-        """`image` is the one in force in the data plane; `find` returns the partition open here."""
+        """`image` returns the image published in the data plane; `find` returns the partition open here."""
         self._node_id = node_id
         self._data_plane = data_plane
         self._image = image
@@ -98,20 +98,20 @@ class InSyncReplicas:
         self._alter_partitions = alter_partitions
         self._broker_epoch = broker_epoch
         self._wishes: dict[Key, _Wish] = {}
-        # Partition epochs at which something was answered: nothing is asked again before the image is beyond.
+        # Partition epochs at which a response arrived: nothing is requested again before the image has a newer epoch.
         self._answered: dict[Key, int] = {}
         self._asking: asyncio.Task[None] | None = None
         self._stopped = False
         self.counts = InSyncCounts()
 
     def caught_up(self, event: ReplicaCaughtUp) -> None:
-        """Take note of a follower that has all that is committed and is not in sync."""
+        """Process a follower outside of the ISR that has caught up with the high watermark."""
         wish = self._wish((event.topic_id, event.index), event.leader_epoch)
         wish.joining[event.replica] = _Joining(event.broker_epoch, event.partition_epoch)
         self._begin()
 
     def step_lag(self, partitions: Sequence[Partition], max_lag_ms: int) -> None:
-        """Look which in-sync replicas have fallen behind; due every half of replica.lag.time.max.ms."""
+        """Find in-sync replicas that lag; called every half of replica.lag.time.max.ms."""
         alive = plan_eligible(self._image().cluster)
         for place, leader_epoch, replicas in lagging_replicas(
             partitions, self._data_plane, max_lag_ms=max_lag_ms, alive=alive
@@ -121,7 +121,7 @@ class InSyncReplicas:
         self._begin()
 
     def published(self, image: MetadataImage) -> None:
-        """Take note that an image is in force: what waited for it is decided."""
+        """Process a newly published image: it contains the results of earlier requests."""
         for key, partition_epoch in list(self._answered.items()):
             partition = _partition(image, key)
             if partition is None or partition.partition_epoch > partition_epoch:
@@ -129,7 +129,7 @@ class InSyncReplicas:
         self._begin()
 
     async def stop(self) -> None:
-        """Ask nothing more."""
+        """Stop sending requests."""
         self._stopped = True
         if self._asking is not None:
             self._asking.cancel()
@@ -146,7 +146,7 @@ class InSyncReplicas:
             self._asking = asyncio.ensure_future(self._ask())
 
     async def _ask(self) -> None:
-        """Ask for all that is wanted, one request after the other, until nothing can be asked now."""
+        """Request all changes, one request after the other, until none can be sent now."""
         try:
             while changes := self._build_changes():
                 sizes = {(change.topic_id, change.partition): self._in_sync(change) for change in changes}
@@ -185,7 +185,7 @@ class InSyncReplicas:
             return None
         for id_, joined in list(wish.joining.items()):
             if joined.partition_epoch < partition.partition_epoch:
-                # It is reported again when it has caught up with what is committed by now.
+                # It is reported again once it has caught up with the current high watermark.
                 del wish.joining[id_]
         joining = {id_: joined.broker_epoch for id_, joined in wish.joining.items()}
         refused = [id_ for id_, epoch in joining.items() if not _is_eligible(image.cluster, id_, epoch)]
@@ -202,7 +202,7 @@ class InSyncReplicas:
             leader_epoch=partition.leader_epoch,
             partition_epoch=partition.partition_epoch,
             isr=tuple((id_, epochs.get(id_, NO_BROKER_EPOCH)) for id_ in isr),
-            # A leader that was elected uncleanly has recovered when it leads (KIP-704): it cuts off nothing of its own.
+            # An uncleanly elected leader has recovered when it leads (KIP-704): it truncates no records of its own.
             leader_recovery_state=_RECOVERED,
         )
 
@@ -222,7 +222,7 @@ class InSyncReplicas:
             self.counts.expands += after > before
 
     def _take(self, result: InSyncResult, asked: dict[Key, InSyncChange]) -> bool:
-        """Take an answer; whether the same is to be asked again."""
+        """Process the result of a change; returns whether to request it again."""
         key = (result.topic_id, result.partition)
         change = asked.get(key)
         if change is None:
@@ -234,7 +234,7 @@ class InSyncReplicas:
             return False
         if result.error_code not in _AWAITS_METADATA:
             return True
-        # Who caught up meanwhile is asked for with the next image; who lags is searched again.
+        # Replicas that caught up are requested with the next image; lagging replicas are determined again.
         wish = self._wishes.get(key)
         if wish is not None:
             wish.leaving.clear()
@@ -256,14 +256,14 @@ def _partition(image: MetadataImage, key: Key) -> PartitionImage | None:
 
 
 def _is_ahead(wish: _Wish, partition: PartitionImage | None) -> bool:
-    """Return whether a wish is of a role that the data plane has before the image is in force that gives it."""
+    """Return whether a change belongs to a role that the data plane has before its image is published."""
     if partition is None or partition.leader_epoch != wish.leader_epoch:
         return partition is not None and partition.leader_epoch < wish.leader_epoch
     return any(joined.partition_epoch > partition.partition_epoch for joined in wish.joining.values())
 
 
 def _is_eligible(cluster: ClusterImage, broker_id: int, broker_epoch: int) -> bool:
-    """Return whether a broker may be in sync: it is neither fenced nor shutting down, and it is that process."""
+    """Return whether a broker may be in sync: it is neither fenced nor shutting down, and has this epoch."""
     broker = cluster.brokers.get(broker_id)
     if broker is None or not may_be_in_sync(broker):
         return False

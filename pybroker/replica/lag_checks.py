@@ -1,7 +1,7 @@
-"""The check for replicas that are behind, every half of replica.lag.time.max.ms (Kafka's `isr-expiration`).
+"""The check for lagging replicas, every half of replica.lag.time.max.ms (Kafka's `isr-expiration`).
 
-It is also due when a broker's replicas may not be in sync any more: no high watermark waits for them from then on. Owns
-the timer. Must not know what follows from a replica that lags: `in_sync` does.
+It also runs when a broker's replicas may not be in sync any more: high watermarks then stop waiting for them. Owns
+the timer. Must not handle a lagging replica: `in_sync` does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LagChecks:
-    """Looks again and again until it is stopped. Used from one event loop."""
+    """Checks periodically until it is stopped. Used from one event loop."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class LagChecks:
         partitions: Callable[[], Sequence[Partition]],
         config: Callable[[], BrokerConfig],
     ) -> None:
-        """`config` returns the settings in force."""
+        """`config` returns the current configuration."""
         self._in_sync = in_sync
         self._partitions = partitions
         self._config = config
@@ -37,18 +37,18 @@ class LagChecks:
         self._eligible: frozenset[int] = frozenset()
 
     def begin(self) -> None:
-        """Look for the first time after half of replica.lag.time.max.ms."""
+        """Schedule the first check after half of replica.lag.time.max.ms."""
         half_s = self._config().replica_lag_time_max_ms / 2000
         self._handle = asyncio.get_running_loop().call_later(half_s, self._check)
 
     def published(self, image: MetadataImage) -> None:
-        """Look at once where an image that is in force has taken a broker's right to have replicas in sync."""
+        """Check at once if the published image has made a broker ineligible for ISRs."""
         before, self._eligible = self._eligible, frozenset(plan_eligible(image.cluster))
         if before - self._eligible:
             self._step()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the checks."""
         if self._handle is not None:
             self._handle.cancel()
 

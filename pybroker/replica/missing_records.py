@@ -1,6 +1,6 @@
-"""Replicas whose logs are missing records after a start, and which other replicas may have.
+"""Replicas whose logs lack records after a start, if other replicas may have these records.
 
-Owns the choice and the line that names them. Must not know what the controller does about them (docs/adr/0104).
+Owns the choice and the log message. Must not know how the controller handles them (docs/adr/0104).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.replica")
 
 _MOST_NAMES = 20
-"""So many partitions are named in the line."""
+"""Maximum number of partitions that the message names."""
 
 
 def find_missing_records(partitions: Iterable[Partition], image: MetadataImage) -> list[tuple[bytes, int]]:
-    """Return, by topic id and index, the open partitions that are missing records and have other replicas; log them."""
+    """Return, by topic id and index, the open partitions that lack records and have other replicas; log them."""
     topics = image.topics.by_id
     missing = [one for one in partitions if one.is_missing_records and one.topic_id in topics]
     replicated = [one for one in missing if len(topics[one.topic_id].partitions[one.index].replicas) > 1]

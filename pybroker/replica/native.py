@@ -1,4 +1,4 @@
-"""The gateway of `replica` to Rust: roles, the topic table and what it is made of."""
+"""The gateway of `replica` to Rust: roles, and the topic table with its parts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What stands in for a broker's partitions where there are none: at the listeners of controllers.
+"""Replaces a broker's partitions on the listeners of controllers, where there are none.
 
-Owns nothing. A request that a broker has forwarded changes the metadata here, and partitions elsewhere: the broker that
-forwarded it waits for its own.
+Owns nothing. A request that a broker has forwarded changes the metadata here, and partitions on brokers: the broker
+that forwarded it waits for its own.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class NoPartitions:
-    """Looks as `PartitionPublisher` does to a handler; nothing is ever to be opened."""
+    """Has the interface of `PartitionPublisher` for handlers; no partition is ever opened."""
 
     async def published(self, offset: int) -> None:
-        """Return at once: no partition follows the metadata here."""
+        """Return at once: no partition follows the metadata on this node."""
 
     def failure_of(self, topic: str, first: int = 0) -> str | None:
-        """Return None: nothing is opened that could fail."""
+        """Return None: no partition is opened here that could fail."""
 
     def settings_of(self, topic: str) -> TopicConfig | None:
-        """Return None: no topic is served here."""
+        """Return None: this node serves no topic."""

@@ -1,8 +1,8 @@
-"""From metadata to partitions: what a new image changes here is opened, gets its role, or is deleted; then published.
+"""Applies the metadata to partitions: opens them, changes their roles, or deletes them; then publishes the image.
 
-Owns the order of those steps and the topic table that the data plane sees. Must not decide anything about the cluster.
-The loader hands over images on the loop thread; the work on disks is done by worker threads, one image after the other,
-several images that came meanwhile in one go. A request that created a topic waits for `published`.
+Owns the order of those steps and the topic table that the data plane uses. Must not decide anything about the cluster.
+The loader passes images on the loop thread. Worker threads do the disk work for one image after the other, and skip
+images that are outdated by then. A request that created a topic waits for `published`.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.replica")
 
-_REPORT_EVERY_S = 1.0  # how often a recovery says how far it is
-_AGAIN_S = 1.0  # partitions that lacked a descriptor or memory are opened again so much later
+_REPORT_EVERY_S = 1.0  # interval of recovery progress reports
+_AGAIN_S = 1.0  # backoff for partitions that lacked a descriptor or memory
 
 Placed = tuple[bytes, int]
 """Topic id and index."""
 
 
 class _Change(NamedTuple):
-    """What one step to a newer image means here."""
+    """The changes of this broker's topics between two images."""
 
     removed: list[TopicImage]
     added: list[TopicImage]
 
 
 class _Wanted(NamedTuple):
-    """A partition that is to be open here."""
+    """A partition to open on this broker."""
 
     key: tuple[str, int]
     topic_id: bytes
@@ -71,7 +71,7 @@ class _Wanted(NamedTuple):
 
 
 class PartitionPublisher:
-    """Follows the metadata image with partitions and the topic table."""
+    """Applies the metadata image to partitions and the topic table."""
 
     def __init__(
         self,
@@ -82,59 +82,58 @@ class PartitionPublisher:
         published: Callable[[MetadataImage], None] | None = None,
         placed: Callable[[Mapping[Placed, bytes]], None] | None = None,
     ) -> None:
-        """`published` is called with each image that is in force here, before those who wait for it are woken.
+        """`published` is called with each published image, before the callers that wait for this image resume.
 
-        `placed` is called with the directories of partitions that the image does not know of: their ids by topic id
-        and index.
+        `placed` is called with the directory ids of partitions, by topic id and index, that differ from the image.
         """
         self._config = config
         self._partitions = partitions
         self._data_plane = data_plane
         self._workers = workers
         self.recoveries = Recoveries()
-        # Whether the broker's settings changed since they were last put in force in the logs.
+        # Whether the broker's configuration changed since it was last applied to the logs.
         self._reconfigured = False
-        # Invariant: of every topic in `_published` the settings that its logs were given.
+        # Invariant: the configuration of each topic in `_published`, as applied to its logs.
         self._settings: dict[str, TopicConfig] = {}
         self._on_published = published
         self._on_placed = placed
-        # Invariant: of the other brokers in `_published`, those that `_table` names.
+        # Invariant: the endpoints of the other brokers in `_published`, as in `_table`.
         self._endpoints: dict[str, list[Endpoint]] = {}
-        # Invariant: the brokers whose replicas may be in sync by `_table`; None before it says so.
+        # Invariant: the brokers whose replicas may be in sync, as in `_table`; None before the first table.
         self._eligible: list[tuple[int, int]] | None = None
-        # Invariant: what the data plane was given last of where others are fetched from.
+        # Invariant: the fetch sources that were last passed to the data plane.
         self._sources: list[Source] = []
-        # Invariant: the racks by which the data plane sends consumers on.
+        # Invariant: the racks that were last passed to the data plane for fetches from followers.
         self._read_replicas: ReadReplicas | None = None
         self._table = TopicTable(brokers={})
         # Invariant: `_table` and the open partitions show exactly this image.
         self._published = EMPTY_IMAGE
         self._newest = EMPTY_IMAGE
-        # Older images are passed over; None while the broker is not registered.
+        # First offset of images to publish; None while the broker is not registered.
         self._since: int | None = 0
-        # Why partitions that are to be open here are not, or have not their role. Those that lacked a descriptor or
-        # memory are tried again. Written by the workers too.
+        # Why partitions are not open here, or lack their role. Those that lacked a descriptor or memory are retried.
+        # Written by the workers too.
         self._failures: dict[tuple[str, int], Exception] = {}
         self._again: asyncio.TimerHandle | None = None
         self._retrying = False
         self._stopped = False
-        self._is_short = False  # whether it was said that something is tried again
+        self._is_short = False  # whether the retry was logged
         self._work: asyncio.Task[None] | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage, /) -> None:
-        """Take note of a newer image; the work on it goes on in the background."""
+        """Accept a newer image and apply it in the background."""
         self._newest = image
         self._begin()
 
     def hold(self) -> None:
-        """Put no image in force before `release`: an image of before this broker's registration may say that it leads,
-        as the process did that was here before, whose log may have had more.
+        """Publish no image before `release`. An image from before this broker's registration may make it the leader,
+        based on the previous process, whose log may have had more records.
         """
         self._since = None
 
     def release(self, offset: int) -> None:
-        """Put images from the one at `offset` on in force: it has this broker's registration."""
+        """Publish images from the one at `offset` on: it contains this broker's registration."""
         self._since = offset
         self._begin()
 
@@ -145,26 +144,26 @@ class PartitionPublisher:
             self._work = asyncio.ensure_future(self._catch_up())
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Take the broker's changed settings; with the next image every topic inherits from them."""
+        """Apply the broker's changed configuration; with the next image every topic inherits from it."""
         self._config = config
         self._reconfigured = True
 
     def settings_of(self, topic: str) -> TopicConfig | None:
-        """Return a topic's settings in force, None for one that is not served here. May be called from any thread."""
+        """Return a topic's configuration, None for a topic without replicas here. Safe to call from any thread."""
         return self._settings.get(topic)
 
     @property
     def offset_in_force(self) -> int:
-        """Offset of the newest image that is in force here, -1 before the first."""
+        """Offset of the newest image that is published here, -1 before the first."""
         return self._published.offset
 
     @property
     def image_in_force(self) -> MetadataImage:
-        """The newest image that is in force here."""
+        """The newest image that is published here."""
         return self._published
 
     async def published(self, offset: int) -> None:
-        """Wait until the image at `offset`, or a newer one, is in force here."""
+        """Wait until the image at `offset`, or a newer one, is published here."""
         if self._published.offset >= offset:
             return
         waiting = asyncio.get_running_loop().create_future()
@@ -172,17 +171,17 @@ class PartitionPublisher:
         await waiting
 
     async def stop(self) -> None:
-        """Wait for the work that is under way; what failed is not tried again."""
+        """Wait for the work in progress; failures are not retried."""
         self._stopped = True
         if self._again is not None:
             self._again.cancel()
         if self._work is not None:
             await self._work
-        # Those who are called know this publisher: until a collection found them, logs would stay open.
+        # The callbacks reference this publisher: until a garbage collection, the cycle would keep logs open.
         self._on_published = self._on_placed = None
 
     def failure_of(self, topic: str, first: int = 0) -> str | None:
-        """Return why a partition of a topic, from the `first` one on, is not open here; None when all are."""
+        """Return why a partition of a topic, with index `first` or higher, is not open here; None if all are open."""
         for (name, index), error in self._failures.items():
             if name == topic and index >= first:
                 again = f"; {limits()}; it is tried again" if is_exhaustion(error) else ""
@@ -190,18 +189,18 @@ class PartitionPublisher:
         return None
 
     def directory_failed(self, path: str) -> None:
-        """Take the partitions of a failed directory out of the table."""
+        """Remove the partitions of a failed directory from the table."""
         lost = self._partitions.fail(path)
         topics = {partition.topic for partition in lost}
         images = [self._published.topics.by_name[topic] for topic in topics if topic in self._published.topics.by_name]
         self._show(upsert=images, remove=[])
         self._report(images)
-        # Last: a client that is woken by it and asks again finds the table changed.
+        # Last: a client whose delayed request completes now, and is sent again, finds the table changed.
         for partition in lost:
             partition.fail(self._data_plane)
 
     def moved(self, topic: str) -> None:
-        """Report in which directory a topic's partitions lie now that one of them was moved."""
+        """Report the directories of a topic's partitions after a move of one of them."""
         image = self._published.topics.by_name.get(topic)
         if image is not None:
             self._report([image])
@@ -222,7 +221,7 @@ class PartitionPublisher:
                 for topic in change.removed:
                     await loop.run_in_executor(self._workers, self._delete, topic)
                 if change.removed:
-                    # A topic made anew by one of those names is not to inherit offsets.
+                    # A new topic of the same name must not inherit offsets.
                     await self._write_checkpoints()
                 queues = await loop.run_in_executor(self._workers, self._plan, change.added, image)
                 threads = self._config.num_recovery_threads_per_data_dir
@@ -244,14 +243,14 @@ class PartitionPublisher:
         except Exception as error:
             log.exception("Failed to apply the metadata at offset %d", self._newest.offset)
             for _, waiting in self._waiting:
-                if not waiting.done():  # The waiter may have given up.
+                if not waiting.done():  # it may be cancelled
                     waiting.set_exception(error)
             self._waiting.clear()
         finally:
             self._work = None
 
     def _set_sources(self, image: MetadataImage) -> None:
-        """Say where the other brokers are, before roles say who is followed."""
+        """Pass the other brokers' endpoints to the data plane, before roles name leaders to follow."""
         name = self._config.inter_broker_listener
         sources = plan_sources(image.cluster, name, self._config.node_id)
         if sources != self._sources:
@@ -259,7 +258,7 @@ class PartitionPublisher:
             self._data_plane.set_fetch_sources(sources)
 
     def _set_read_replicas(self, image: MetadataImage) -> None:
-        """Say which racks consumers are sent to (KIP-392)."""
+        """Pass the racks for fetches from followers to the data plane (KIP-392)."""
         planned = plan_read_replicas(image.cluster, self._config)
         if planned == self._read_replicas:
             return
@@ -275,7 +274,7 @@ class PartitionPublisher:
             await asyncio.sleep(_AGAIN_S)
 
     def _changed_by(self, image: MetadataImage) -> _Change:
-        """Return what an image changes here, with the topics of which something is to be tried again."""
+        """Return the changes of an image, and the topics with partitions to retry."""
         change = _compare(self._published, image, all_changed=self._reconfigured)
         if self._retrying:
             names = {name for (name, _), error in self._failures.items() if is_exhaustion(error)}
@@ -284,7 +283,7 @@ class PartitionPublisher:
         return change
 
     def _try_again_later(self) -> None:
-        """See to it that what lacked a descriptor or memory is tried again; say so once, and when all is open."""
+        """Schedule a retry of partitions that lacked a descriptor or memory; logs the first retry and the recovery."""
         if self._stopped:
             return
         exhausted = [error for error in self._failures.values() if is_exhaustion(error)]
@@ -305,7 +304,7 @@ class PartitionPublisher:
         self._begin()
 
     def _report(self, topics: Iterable[TopicImage]) -> None:
-        """Report in which directories partitions lie, as far as the image does not know (KIP-858)."""
+        """Report the directories of partitions that differ from the image (KIP-858)."""
         if self._on_placed is None:
             return
         placed = {}
@@ -327,7 +326,7 @@ class PartitionPublisher:
         self._waiting = still_waiting
 
     def _plan(self, topics: list[TopicImage], image: MetadataImage) -> list[OpeningQueue[_Wanted]]:
-        """Return what is to be opened of the topics, by the directory that it lies in, and leave what is not ours."""
+        """Return the partitions of the topics to open, by directory; closes those without a replica on this broker."""
         self._leave(topics)
         recovering = self._partitions.to_recover
         wanted: dict[Path | None, list[tuple[_Wanted, int]]] = {}
@@ -345,7 +344,7 @@ class PartitionPublisher:
         return self.recoveries.queue(OpeningQueue(at, them, self._open_all, recovered=recovered))
 
     def _leave(self, topics: list[TopicImage]) -> None:
-        """Close and delete partitions that are open here, and of which this broker is no replica any more."""
+        """Close and delete the open partitions of which this broker is not a replica any more."""
         node_id = self._config.node_id
         left = []
         for topic in topics:
@@ -364,7 +363,7 @@ class PartitionPublisher:
                 log.error("partition %s-%d cannot be deleted: %s", partition.topic, partition.index, error)
 
     def _open_all(self, wanted: list[_Wanted]) -> None:
-        """Open partitions and give them their roles; one that fails does not fail the others."""
+        """Open partitions and apply their roles; a failure of one does not affect the others."""
         served = {it.key: it for it in wanted if not self._partitions.is_lost(*it.key)}
         shared: dict[int, LogConfig] = {}
         configs = {key: _config_of(it.settings, shared) for key, it in served.items()}
@@ -384,11 +383,11 @@ class PartitionPublisher:
         for key, failure in zip(roles, become_roles(list(roles.values()), self._data_plane), strict=True):
             if failure is not None:
                 self._note(served[key], failure)
-                if isinstance(failure, OSError) and not is_exhaustion(failure):  # else it would serve nobody
+                if isinstance(failure, OSError) and not is_exhaustion(failure):  # else no client would be served
                     self._partitions.role_failed(*key, failure)
 
     def _note(self, wanted: _Wanted, error: Exception) -> None:
-        """Note why a partition is not open, or has not its role. Of those that are tried again not each has a line."""
+        """Record why a partition is not open, or lacks its role. Failures that are retried are not logged here."""
         self._failures[wanted.key] = error
         if not is_exhaustion(error):
             # A ValueError is a log that is damaged beyond recovery.
@@ -422,12 +421,12 @@ class PartitionPublisher:
 
     def _show(self, *, upsert: list[TopicImage], remove: list[str]) -> None:
         if not upsert and not remove:
-            return  # an empty table has no leaders to name
+            return  # an empty table contains no leaders
         self._table = self._table.replace(upsert=[self._entry(topic) for topic in upsert], remove=remove)
         self._data_plane.publish(self._table)
 
     def _take_brokers(self, image: MetadataImage) -> bool:
-        """Take into the table who is where, and whose replicas may be in sync; return whether it is begun anew."""
+        """Put endpoints and eligible brokers into the table; returns whether the table was created anew."""
         endpoints, eligible = plan_endpoints(image.cluster, self._config.node_id), plan_registered(image.cluster)
         is_other = endpoints != self._endpoints
         if is_other:
@@ -477,7 +476,7 @@ def _native_role(role: Role, min_insync_replicas: int) -> NativeRole:
 
 
 def _config_of(settings: TopicConfig, shared: dict[int, LogConfig]) -> LogConfig:
-    """Return the settings of a log, which partitions of one topic share unless each draws its own jitter."""
+    """Return the configuration of a log, which partitions of a topic share unless each has a random jitter."""
     if settings.segment_jitter_ms:
         return build_log_config(settings)
     config = shared.get(id(settings))
@@ -487,7 +486,7 @@ def _config_of(settings: TopicConfig, shared: dict[int, LogConfig]) -> LogConfig
 
 
 def _compare(old: MetadataImage, new: MetadataImage, *, all_changed: bool) -> _Change:
-    """Return the topics that went and those that came or changed; a topic made anew under its name is both."""
+    """Return deleted topics, and new or changed topics; a topic created again with its name is in both."""
     before, after = old.topics.by_id, new.topics.by_id
     removed = [topic for topic_id, topic in before.items() if topic_id not in after]
     added = [

@@ -1,6 +1,6 @@
-"""Which brokers consumers may be sent to that are nearer than the leader (KIP-392).
+"""The brokers from which consumers may fetch instead of the leader (KIP-392).
 
-Arithmetic on the image and the settings. The choice among them is the data plane's, for each Fetch.
+Computed from the image and the configuration. The data plane chooses among them for each Fetch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ReadReplicas(NamedTuple):
-    """The racks by which consumers are sent on: what `DataPlane.set_read_replicas` takes."""
+    """The racks for fetches from followers: arguments of `DataPlane.set_read_replicas`."""
 
     own_rack: str | None
     others: list[tuple[int, str]]
@@ -23,10 +23,10 @@ class ReadReplicas(NamedTuple):
 
 
 def plan_read_replicas(cluster: ClusterImage, config: BrokerConfig) -> ReadReplicas | None:
-    """Return the racks of the other brokers, None where replica.selector.class keeps consumers at the leader.
+    """Return the racks of the other brokers, None if replica.selector.class keeps consumers at the leader.
 
-    A broker is left out that is fenced, has no rack, or lacks a listener that this one has: its replica could not be
-    reached by the listener that a Fetch came by.
+    A broker is left out if it is fenced, has no rack, or lacks a listener that this broker has: clients of that
+    listener could not reach its replica.
     """
     own = cluster.brokers.get(config.node_id)
     if config.replica_selector_class != RACK_AWARE or own is None:

@@ -1,6 +1,6 @@
-"""Which role each replica of this broker has, as an image says it.
+"""The role of each replica of this broker in an image.
 
-Arithmetic on the image. Must not know what a role does; `publisher` puts the plan in force.
+Computed from the image. Must not know what a role does; `publisher` applies the roles.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Leader(msgspec.Struct, frozen=True):
     followers: tuple[tuple[int, bool], ...]
     """The other replicas: broker id, and whether it is in sync."""
     partition_epoch: int = 0
-    """Grows with each change of the partition."""
+    """Incremented by each change of the partition."""
 
 
 class Follower(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ class Follower(msgspec.Struct, frozen=True):
     leader: int
     """Broker id of the leader."""
     epoch: int
-    """The leader epoch: what is fetched from the leader, and refused of an older one."""
+    """The leader epoch of fetch requests; a leader with an older epoch rejects them."""
 
 
 class NoRole(msgspec.Struct, frozen=True):
@@ -51,12 +51,12 @@ def may_be_in_sync(broker: BrokerRegistration | None) -> bool:
 
 
 def plan_eligible(cluster: ClusterImage) -> list[int]:
-    """Return the ids of the brokers whose replicas may be in sync, in their order."""
+    """Return the ids of the brokers whose replicas may be in sync, in ascending order."""
     return [broker_id for broker_id, _ in plan_registered(cluster)]
 
 
 def plan_registered(cluster: ClusterImage) -> list[tuple[int, int]]:
-    """Return those of `plan_eligible` with the epochs of their registrations."""
+    """Return the brokers of `plan_eligible` with their broker epochs."""
     return sorted((broker.id, broker.epoch) for broker in cluster.brokers.values() if may_be_in_sync(broker))
 
 

@@ -1,6 +1,6 @@
-"""How this broker fetches from others: where they are on the inter-broker listener, and by which settings.
+"""How this broker fetches from other brokers: their inter-broker endpoints, and the replication settings.
 
-Arithmetic on the image and the settings. Must not know which partitions follow whom: roles say that.
+Computed from the image and the configuration. Must not know which leader a partition follows: roles contain it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import ClusterImage
 
 Source = tuple[int, str, int, int]
-"""Broker id, host, port and broker epoch: what `DataPlane.set_fetch_sources` takes."""
+"""Broker id, host, port and broker epoch: an argument of `DataPlane.set_fetch_sources`."""
 
 _FIRST_BACKOFF_MS = 10
-"""The first wait after a refusal; a leader that learns of its part a little later is not asked a whole
-replica.fetch.backoff.ms later (docs/adr/0044)."""
+"""The first backoff after an error. A leader that learns of its leadership slightly later is not delayed by a whole
+replica.fetch.backoff.ms (docs/adr/0044)."""
 
 
 def plan_sources(cluster: ClusterImage, listener: str, node_id: int) -> list[Source]:
-    """Return where the other brokers are fetched from, fenced ones included: they lead nothing."""
+    """Return the fetch endpoints of the other brokers. Fenced brokers are included; they lead no partition."""
     return [
         (broker.id, *broker.listeners[listener], broker.epoch)
         for broker in cluster.brokers.values()
@@ -35,9 +35,9 @@ def plan_sources(cluster: ClusterImage, listener: str, node_id: int) -> list[Sou
 def build_replication_settings(
     config: BrokerConfig, broker_epoch: int, security: RenewedSecurity | None = None
 ) -> ReplicationSettings:
-    """Return how a broker with these settings, registered at this epoch, replicates.
+    """Return the replication settings of a broker with this configuration and broker epoch.
 
-    `security` is that of its connections, None for plaintext.
+    `security` applies to its connections, None for plaintext.
     """
     return ReplicationSettings(
         node_id=config.node_id,

@@ -1,7 +1,7 @@
 """Which replicas of a broker are throttled, by their topics' settings (KIP-73).
 
-Arithmetic on a topic's settings. How much throttled replicas may take is the broker's setting, and goes with those of
-replication (`sources`).
+Computed from a topic's configuration. The rate limit of throttled replicas is a broker setting and part of the
+replication settings (`sources`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class ThrottledSides(NamedTuple):
     """The sides on which a partition's replica here is throttled."""
 
     leader: bool
-    """What it sends."""
+    """Throttle the records that it sends."""
     follower: bool
-    """What it fetches."""
+    """Throttle the records that it fetches."""
 
 
 def throttled_sides(settings: TopicConfig, index: int, node_id: int) -> ThrottledSides:
@@ -35,11 +35,11 @@ def throttled_sides(settings: TopicConfig, index: int, node_id: int) -> Throttle
 
 
 def _names(throttled: Sequence[str], replica: str) -> bool:
-    # Leading zeros are allowed in the setting, as Kafka reads numbers.
+    # The setting may contain leading zeros, as Kafka parses numbers.
     return "".join(throttled) == _ALL or replica in {_plain(item) for item in throttled if item}
 
 
 def _plain(item: str) -> str:
-    # As text: a topic's setting may have more digits than `int` takes.
+    # Compared as text: the setting may have more digits than `int` parses.
     index, broker = item.split(":")
     return f"{index.lstrip('0') or '0'}:{broker.lstrip('0') or '0'}"

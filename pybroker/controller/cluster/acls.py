@@ -1,7 +1,7 @@
 """Creating and deleting access control entries.
 
-Owns which entries are refused, with Kafka's words, and that no two entries are the same. Must not know who may do this,
-nor what an entry means to whom.
+Owns the validation of entries, with Kafka's messages, and that no two entries are equal. Must not know which clients
+are authorized, nor the effect of an entry.
 
 Source: Kafka's AclControlManager; `Filter` is its AclBindingFilter.
 """
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 _CONCRETE_PATTERNS = (3, 4)
 _CONCRETE_PERMISSIONS = (2, 3)
 _FIRST_CONCRETE = 2
-"""Of resource types and operations; before it are UNKNOWN and ANY."""
+"""The first concrete resource type and operation; the lower values are UNKNOWN and ANY."""
 
 
 class CreateAcls(msgspec.Struct, frozen=True):
-    """Make entries, each by itself. Answered by a `Result` for each, in their order."""
+    """Create entries, each by itself. The reply is a `Result` for each, in their order."""
 
     entries: Sequence[AccessControlEntry]
     ids: Sequence[bytes]
@@ -49,22 +49,22 @@ class CreateAcls(msgspec.Struct, frozen=True):
 
 
 class DeletedAcls(msgspec.Struct, frozen=True):
-    """What became of one filter."""
+    """The result of one filter."""
 
     result: Result
     entries: tuple[AccessControlEntry, ...] = ()
 
 
 class DeleteAcls(msgspec.Struct, frozen=True):
-    """Delete what filters match. Answered by `DeletedAcls` for each, in their order."""
+    """Delete the entries that filters match. The reply is a `DeletedAcls` for each filter, in their order."""
 
     filters: Sequence[Filter]
     gone: Sequence[AccessControlEntry] = ()
-    """What filters of the same request have deleted before."""
+    """Entries that earlier filters of the same request have deleted."""
 
 
 def create_acls(image: MetadataImage, event: CreateAcls) -> Outcome[Message, list[Result]]:
-    """Decide about new entries; one that is there already is a success without a record."""
+    """Decide about new entries; an entry that exists is a success without a record."""
     existing = set(image.acls.by_id.values())
     records: list[Message] = []
     results: list[Result] = []
@@ -83,7 +83,7 @@ def create_acls(image: MetadataImage, event: CreateAcls) -> Outcome[Message, lis
 
 
 def delete_acls(image: MetadataImage, event: DeleteAcls) -> Outcome[Message, list[DeletedAcls]]:
-    """Decide about filters. An entry that several match is named by the answer of each, as in Kafka."""
+    """Decide about filters. An entry that several filters match is in the result of each, as in Kafka."""
     gone: dict[bytes, None] = {}
     results: list[DeletedAcls] = []
     for one in event.filters:
@@ -99,7 +99,7 @@ def delete_acls(image: MetadataImage, event: DeleteAcls) -> Outcome[Message, lis
 
 
 def fault_of(entry: AccessControlEntry) -> str | None:
-    """Return Kafka's words for what is wrong with a new entry."""
+    """Return Kafka's message for what is wrong with a new entry, None if it is valid."""
     if name_of(RESOURCE_NAMES, entry.resource_type) == "UNKNOWN" or entry.resource_type < _FIRST_CONCRETE:
         return f"Invalid resourceType {name_of(RESOURCE_NAMES, entry.resource_type)}"
     if entry.pattern_type not in _CONCRETE_PATTERNS:

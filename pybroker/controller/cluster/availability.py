@@ -1,7 +1,7 @@
-"""Partitions when a broker leaves, returns, or has lost directories: those that it concerns, and what changes of them.
+"""Partition changes when a broker leaves, returns, or loses directories.
 
-Owns which partitions are checked; `partition_changes` says what becomes of each. Costs what the broker has, and not
-what the cluster has (`pybroker.metadata.partition_index`).
+Owns the selection of partitions; `partition_changes` computes each change. The cost depends on the broker's partitions,
+not on the cluster's (`pybroker.metadata.partition_index`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 
 class Rules:
-    """The rules of every topic's elections in one state of the cluster, each made once."""
+    """The election rules of every topic in one state of the cluster, each computed once."""
 
     def __init__(self, image: MetadataImage, settings: ClusterSettings) -> None:
         self._configs = image.configs
@@ -38,7 +38,7 @@ class Rules:
         self._made: dict[bytes, ElectionRules] = {}
 
     def __call__(self, topic: TopicImage) -> ElectionRules:
-        """Return the rules of a topic."""
+        """Return the election rules of a topic."""
         rules = self._made.get(topic.topic_id)
         if rules is None:
             known, configs = self._settings.config_rules, self._configs.of(TOPIC_RESOURCE, topic.name)
@@ -53,7 +53,7 @@ class Rules:
 
 
 def has_eligible_replicas(image: MetadataImage) -> bool:
-    """Return whether eligible leader replicas are kept."""
+    """Return whether eligible leader replicas are enabled."""
     return image.features.levels.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0
 
 
@@ -66,10 +66,10 @@ def after_leaving(
     *,
     is_lost: bool = False,
 ) -> Iterator[PartitionChangeRecord]:
-    """Yield the changes of partitions when `broker` cannot lead any more; `usable` says no to it already.
+    """Yield the changes of partitions when `broker` cannot lead any more; `usable` already excludes this broker.
 
-    With `directories` it cannot lead what lies in these alone. Where it `is_lost`, what it had may be gone, so that it
-    is no eligible leader either (KIP-966).
+    With `directories`, only the broker's replicas in these directories are affected. With `is_lost`, its replicas may
+    have lost records, so they are not eligible leaders either (KIP-966).
     """
     rules = Rules(image, settings)
     lost = (broker,) if is_lost else ()
@@ -86,7 +86,7 @@ def after_leaving(
 
 
 def after_unclean_stop(image: MetadataImage, broker: int, usable: Usable) -> Iterator[PartitionChangeRecord]:
-    """Yield a newer leader epoch for each partition that `broker` leads and can lead after an unclean stop.
+    """Yield a new leader epoch for each partition that `broker` leads and can lead after an unclean stop.
 
     The end of a log may be lost. New records then have the offsets of lost records, and only the leader epoch
     distinguishes them (KIP-101, KIP-320). Kafka writes two records a partition: no leader when it fences the broker,
@@ -98,7 +98,7 @@ def after_unclean_stop(image: MetadataImage, broker: int, usable: Usable) -> Ite
 
 
 def after_returning(image: MetadataImage, usable: Usable, settings: ClusterSettings) -> Iterator[PartitionChangeRecord]:
-    """Yield the changes of partitions without leader, now that `usable` brokers are more."""
+    """Yield the changes of partitions without a leader after another broker has become `usable`."""
     rules = Rules(image, settings)
     for topic, index, partition in _named(image, sorted(image.topics.index.leaderless)):
         change = build_change(topic.topic_id, index, partition, partition, usable=usable, rules=rules(topic))

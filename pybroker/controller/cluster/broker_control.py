@@ -1,6 +1,6 @@
-"""The four states in which the controller keeps a broker (KIP-631), and what leads from one to another.
+"""The four control states of a broker (KIP-631), and their transitions.
 
-Owns the table and where a registration stands in it. Must not know sessions or elections.
+Owns the transition table and the state of a registration. Must not know sessions or elections.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class BrokerControl(Enum):
-    """A broker, as the controller lets it be."""
+    """The control state of a broker."""
 
     FENCED = "fenced"
     UNFENCED = "unfenced"
@@ -24,7 +24,7 @@ class BrokerControl(Enum):
 
 
 class BrokerTrigger(Enum):
-    """What a heartbeat asks for, or its absence."""
+    """The request of a heartbeat, or its absence."""
 
     WANTS_TO_RUN = "wants_to_run"
     WANTS_TO_BE_FENCED = "wants_to_be_fenced"
@@ -46,7 +46,7 @@ TRANSITIONS = {
     (_S.UNFENCED, _T.WANTS_TO_STOP): _S.SHUTDOWN_NOW,
     (_S.UNFENCED, _T.WANTS_TO_STOP_AND_LEADS): _S.CONTROLLED_SHUTDOWN,
     (_S.UNFENCED, _T.FELL_SILENT): _S.FENCED,
-    # A shutdown is not taken back: whatever else a broker asks for, it goes on.
+    # A controlled shutdown cannot be cancelled: other requests of the broker do not end it.
     (_S.CONTROLLED_SHUTDOWN, _T.WANTS_TO_RUN): _S.CONTROLLED_SHUTDOWN,
     (_S.CONTROLLED_SHUTDOWN, _T.WANTS_TO_BE_FENCED): _S.FENCED,
     (_S.CONTROLLED_SHUTDOWN, _T.WANTS_TO_STOP_AND_LEADS): _S.CONTROLLED_SHUTDOWN,
@@ -58,7 +58,7 @@ BROKER_CONTROL = Transitions("broker control", _S.FENCED, TRANSITIONS)
 
 
 def control_of(broker: BrokerRegistration) -> BrokerControl:
-    """Return where a registered broker stands."""
+    """Return the control state of a registered broker."""
     if broker.fenced:
         return BrokerControl.FENCED
     return BrokerControl.CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else BrokerControl.UNFENCED

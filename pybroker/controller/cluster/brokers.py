@@ -1,7 +1,7 @@
-"""Registering, fencing and forgetting brokers (KIP-631).
+"""Registering, fencing and unregistering brokers (KIP-631).
 
-Owns incarnations and what their coming and going means for partitions. A heartbeat sets the timer that ends the
-broker's session; its arrival is no record, so a new leader of the quorum gives every broker a time of grace.
+Owns incarnations, and the partition changes when brokers register or leave. A heartbeat sets the timer that ends the
+broker's session. It writes no record, so a new active controller gives every broker a grace period.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ if TYPE_CHECKING:
 
 _FENCE, _UNFENCE, _SHUT_DOWN = 1, -1, 1
 _STOOD_STILL_MS = 1_000
-"""A timer that comes so late: the process was stopped, or its machine suspended."""
+"""If a timer fires this late, the process or its machine was suspended."""
 
 
 def session_key(broker_id: int) -> str:
-    """Return the key of the timer that ends a broker's session."""
+    """Return the key of the session timeout of a broker."""
     return f"session of broker {broker_id}"
 
 
 def grace_key(broker_id: int) -> str:
-    """Return the key of the timer within which a broker has to contact a new leader of the quorum."""
+    """Return the key of the timer within which a broker must contact a new active controller."""
     return f"grace of broker {broker_id}"
 
 
 def build_graces(image: MetadataImage, settings: ClusterSettings, now: int) -> list[Timer]:
-    """Return the timers with which a new leader of the quorum begins: every unfenced broker may be alive."""
+    """Return the timers that a new active controller starts with: every unfenced broker may be alive."""
     return [
         _expiry(grace_key(broker.id), broker.id, broker.epoch, now + settings.session_timeout_ms)
         for broker in image.cluster.brokers.values()
@@ -62,7 +62,7 @@ def build_graces(image: MetadataImage, settings: ClusterSettings, now: int) -> l
 def register_broker(
     image: MetadataImage, event: RegisterBroker, settings: ClusterSettings, now: int
 ) -> Outcome[Message, RegisteredBroker]:
-    """Decide about a broker that registers; another one takes the place of a broker only when its session is over."""
+    """Decide about a broker's registration; another incarnation is accepted only after the session has ended."""
     before = image.cluster.brokers.get(event.broker_id)
     same = before is not None and before.incarnation_id == event.incarnation_id
     if before is not None and not same and event.session_is_alive:
@@ -75,7 +75,7 @@ def register_broker(
     record = _registration(event, epoch)
     records: list[Message] = [record]
     if same and before is not None:
-        # An answer was lost: the incarnation is as it was, and only its epoch is new.
+        # The earlier response was lost: the incarnation keeps its state, and gets a new epoch.
         record.fenced, record.in_controlled_shutdown = before.fenced, before.in_controlled_shutdown
     elif not event.fenced:
         records += _begin_at_once(image, event, settings)
@@ -88,7 +88,7 @@ def register_broker(
 
 
 def _refusal(image: MetadataImage, event: RegisterBroker) -> RegisteredBroker | None:
-    """Return why a broker cannot be registered so, None where it can."""
+    """Return the error of a registration, None if it is valid."""
     if event.broker_id < 0:
         fault: str | None = f"Invalid broker id {event.broker_id}: expected 0 or more"
     elif not event.listeners:
@@ -109,7 +109,7 @@ def _refusal(image: MetadataImage, event: RegisterBroker) -> RegisteredBroker | 
 
 
 def _directory_fault(image: MetadataImage, event: RegisterBroker) -> str | None:
-    """Return what is wrong with the log directories of a broker: each is one broker's, and none is a reserved id."""
+    """Return what is wrong with a broker's log directories: duplicate, reserved, or another broker's ids; else None."""
     directories = set(event.log_dirs)
     if len(directories) < len(event.log_dirs):
         return "Duplicate directory ID in request"
@@ -125,8 +125,8 @@ def _directory_fault(image: MetadataImage, event: RegisterBroker) -> str | None:
 def _begin_at_once(image: MetadataImage, event: RegisterBroker, settings: ClusterSettings) -> list[Message]:
     """Return the changes of partitions for a new incarnation that registers unfenced.
 
-    The broker leads no partition in a log directory that it lacks. It gets partitions that have no leader. The leader
-    epoch of the others rises, unless its previous incarnation stopped cleanly.
+    The broker leads no partition in a log directory that it lacks. It becomes leader of partitions without one. The
+    leader epoch of the others increases, unless its previous incarnation stopped cleanly.
     """
     usable = usable_brokers(image, {event.broker_id: event.log_dirs}, plus=event.broker_id)
     placed = {
@@ -144,7 +144,7 @@ def _begin_at_once(image: MetadataImage, event: RegisterBroker, settings: Cluste
 
 
 def _may_have_lost(image: MetadataImage, event: RegisterBroker) -> bool:
-    """Return whether the end of a log may be lost: the previous incarnation did not stop cleanly (KIP-966)."""
+    """Return whether records may be lost: the previous incarnation did not stop cleanly (KIP-966)."""
     before = image.cluster.brokers.get(event.broker_id)
     return before is not None and event.previous_broker_epoch != before.epoch
 
@@ -152,7 +152,7 @@ def _may_have_lost(image: MetadataImage, event: RegisterBroker) -> bool:
 def unregister_broker(
     image: MetadataImage, event: UnregisterBroker, settings: ClusterSettings
 ) -> Outcome[Message, Result]:
-    """Decide about a broker to be forgotten."""
+    """Decide about the removal of a broker's registration."""
     broker = image.cluster.brokers.get(event.broker_id)
     if broker is None:
         code = ErrorCode.BROKER_ID_NOT_REGISTERED
@@ -165,14 +165,14 @@ def unregister_broker(
 def heartbeat(
     image: MetadataImage, event: Heartbeat, settings: ClusterSettings, now: int
 ) -> Outcome[Message, HeartbeatResult]:
-    """Decide about a broker that is alive."""
+    """Decide about a heartbeat of a broker."""
     broker = image.cluster.brokers.get(event.broker_id)
     if broker is None:
         return Outcome((), HeartbeatResult(ErrorCode.BROKER_ID_NOT_REGISTERED, "The broker is not registered."))
     if broker.epoch != event.broker_epoch:
         message = f"Expected broker epoch {broker.epoch}, but got broker epoch {event.broker_epoch}"
         return Outcome((), HeartbeatResult(ErrorCode.STALE_BROKER_EPOCH, message))
-    # The registration is at its epoch's offset, or a little later in the same commit.
+    # The registration's offset is its broker epoch, or slightly higher in the same commit.
     is_caught_up = event.metadata_offset is None or event.metadata_offset >= broker.epoch
     trigger = BrokerTrigger.WANTS_TO_RUN
     if event.want_shut_down:
@@ -192,19 +192,19 @@ def heartbeat(
 def expire_session(
     image: MetadataImage, event: SessionExpired, settings: ClusterSettings, now: int
 ) -> Outcome[Message, None]:
-    """Fence a broker that fell silent. A controller that stood still itself gives it another session's time."""
+    """Fence a silent broker. If the controller itself was suspended, the broker gets another session timeout."""
     broker = image.cluster.brokers.get(event.broker_id)
     if broker is None or broker.epoch != event.broker_epoch:
         return Outcome((), None)
     if event.due_ms is not None and now - event.due_ms >= _STOOD_STILL_MS:
-        # What brokers have sent meanwhile is not read yet: all of them would be fenced together.
-        # Once: a controller that is late again and again fences them.
+        # Heartbeats received meanwhile are not processed yet: all brokers would be fenced together.
+        # Only once: a controller whose timers are always late still fences brokers.
         again = Timer(
             session_key(broker.id), now + settings.session_timeout_ms, SessionExpired(broker.id, broker.epoch)
         )
         return Outcome((), None, (again, Timer(grace_key(broker.id), None)))
     state = BROKER_CONTROL.following(control_of(broker), BrokerTrigger.FELL_SILENT)
-    # Also where a death was noticed before the session's time: another incarnation may register at once.
+    # Also if the failure was detected before the session timeout: another incarnation may register at once.
     return Outcome(_become(image, broker, state, settings), None, _no_session(broker.id))
 
 

@@ -1,7 +1,7 @@
 """Client quotas (KIP-546): each entity of a request succeeds or fails by itself.
 
-Owns which entities and which limits are refused, with the words of Kafka's ClientQuotaControlManager. Must not know
-what a limit does, nor resolve a name: the service that submits the event says which names are no address.
+Owns the validation of entities and quotas, with the messages of Kafka's ClientQuotaControlManager. Must not know the
+effect of a quota, nor resolve a name: the service that submits the event passes the names that cannot be resolved.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ _USER_AND_CLIENT_KEYS: dict[str, tuple[int, str] | None] = {
     "producer_byte_rate": (_MAX_LONG, "LONG"),
     "request_percentage": _DOUBLE,
 }
-"""What users and clients have limits of; a whole number has a greatest value and the name of its type in Java."""
+"""The quota keys of users and clients; an integral quota has a maximum value and the name of its Java type."""
 _IP_KEYS: dict[str, tuple[int, str] | None] = {"connection_creation_rate": (_MAX_INT, "INT")}
 _LEAST_REMAINDER = 1e-6
-"""A value that is nearer to a whole number counts as one."""
+"""A value that is closer than this to an integer counts as an integer."""
 
 
 class QuotaAlteration(NamedTuple):
-    """The changes of one entity's limits."""
+    """The changes of one entity's quotas."""
 
     entity: QuotaEntity
     ops: Sequence[tuple[str, float | None]]
-    """(key, new limit), None to take the limit away."""
+    """(key, new value); None removes the quota."""
     is_repeated: bool = False
     """Whether the request names the entity more than once."""
 
 
 class AlterClientQuotas(msgspec.Struct, frozen=True):
-    """Change limits. Answered by an `AlteredQuotas` for each entity, in their order."""
+    """Change quotas. The reply is an `AlteredQuotas` for each entity, in their order."""
 
     alterations: Sequence[QuotaAlteration]
-    """Of different entities."""
+    """Of distinct entities."""
     unresolved: frozenset[str] = frozenset()
-    """Names of `ip` entities that are no address and that no address is known of."""
+    """Names of `ip` entities that are no address and cannot be resolved."""
     validate_only: bool = False
 
 
 class AlteredQuotas(NamedTuple):
-    """What became of one entity's changes."""
+    """The result of one entity's changes."""
 
     entity: QuotaEntity
     error_code: ErrorCode = ErrorCode.NONE
@@ -67,7 +67,7 @@ class AlteredQuotas(NamedTuple):
 
 
 def one_of_each(alterations: Sequence[QuotaAlteration]) -> list[QuotaAlteration]:
-    """Return one alteration of each entity, marked where there are more, in the order of their first mention."""
+    """Return one alteration of each entity, in the order of first mention, with `is_repeated` for repeated entities."""
     distinct: dict[QuotaEntity, QuotaAlteration] = {}
     for one in alterations:
         distinct[one.entity] = one._replace(is_repeated=one.entity in distinct)
@@ -75,7 +75,7 @@ def one_of_each(alterations: Sequence[QuotaAlteration]) -> list[QuotaAlteration]
 
 
 def alter_client_quotas(image: MetadataImage, event: AlterClientQuotas) -> Outcome[Message, list[AlteredQuotas]]:
-    """Decide about each entity; a limit that stays what it is leaves no record."""
+    """Decide about each entity; an unchanged quota writes no record."""
     records: list[Message] = []
     results: list[AlteredQuotas] = []
     for one in event.alterations:
@@ -125,7 +125,7 @@ def _entity_fault(entity: QuotaEntity, unresolved: frozenset[str]) -> str | None
     names = dict(entity)
     if IP in names:
         if len(names) > 1:
-            # Kafka's words lack the space too.
+            # Kafka's message lacks the space too.
             return "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
         if names[IP] in unresolved:
             return f"{names[IP]} is not a valid IP or resolvable host."
@@ -135,7 +135,7 @@ def _entity_fault(entity: QuotaEntity, unresolved: frozenset[str]) -> str | None
 def _value_fault(keys: Mapping[str, tuple[int, str] | None], key: str, value: float) -> str | None:
     if key not in keys:
         return f"Invalid configuration key {key}"
-    # Kafka takes what is no number; nothing can be limited by it.
+    # Kafka accepts NaN, but no quota can be enforced with it.
     if math.isnan(value) or value <= 0.0:
         return f"Quota {key} must be greater than 0"
     whole = keys[key]
@@ -150,6 +150,6 @@ def _value_fault(keys: Mapping[str, tuple[int, str] | None], key: str, value: fl
 
 
 def entity_text(entity: QuotaEntity) -> str:
-    """Return an entity as Kafka's words show it."""
+    """Return an entity in the format of Kafka's messages."""
     parts = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in entity)
     return f"ClientQuotaEntity(entries={{{parts}}})"

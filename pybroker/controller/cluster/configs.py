@@ -1,6 +1,6 @@
-"""Changing configurations of topics, brokers, groups and client metrics: key by key (KIP-339), or all of a resource's.
+"""Changes of configurations of topics, brokers, groups and client metrics: incremental (KIP-339), or of all keys.
 
-Owns which resources can be changed, what is done to lists, and that a resource's configurations stay valid as a whole.
+Owns which resources can be changed, list operations, and that a resource's configurations stay valid as a whole.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from pybroker.protocol.schema import Message
 
 LONGEST_VALUE = 32767
-"""Bytes that the string of a ConfigRecord can hold."""
+"""Maximum size of a string in a ConfigRecord, in bytes."""
 
 
 class RefusedConfigError(Exception):
-    """One resource cannot be changed so."""
+    """The change of one resource is rejected."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class RefusedConfigError(Exception):
 def alter_configs(
     image: MetadataImage, event: AlterConfigs, settings: ClusterSettings
 ) -> Outcome[Message, list[ConfigResult]]:
-    """Decide about changed configurations, each resource by itself; one that comes again sees its change before."""
+    """Decide about changed configurations, each resource by itself; a repeated resource sees its earlier change."""
     results: list[ConfigResult] = []
     records: list[Message] = []
     changed: dict[ConfigResource, Mapping[str, str]] = {}
@@ -60,13 +60,13 @@ def alter_configs(
         some = _records(resource, before, after)
         records += some
         if any(record.name == MIN_INSYNC_REPLICAS for record in some) and has_eligible_replicas(image):
-            # Who was eligible under another minimum may lack what is committed (KIP-966); "" stands for all topics.
+            # A replica that was eligible under another minimum may lack committed records (KIP-966); "" is all topics.
             records.append(ClearElrRecord(topic_name=resource.name))
     return Outcome(() if event.validate_only else tuple(records), results)
 
 
 def changed_configs(before: Mapping[str, str], change: ConfigChange, rules: ConfigRules) -> dict[str, str]:
-    """Return the resource's configurations as they become. Raises `RefusedConfigError` for items of what is no list."""
+    """Return the configurations after the change. Raises `RefusedConfigError` for items of a key that is no list."""
     after = {} if change.replaces else dict(before)
     for name, value in change.changes.items():
         if value is None:
@@ -76,7 +76,7 @@ def changed_configs(before: Mapping[str, str], change: ConfigChange, rules: Conf
     for verb, texts in (("APPEND", change.appended), ("SUBTRACT", change.subtracted)):
         for name, text in texts.items():
             items = _items(change.resource, name, after.get(name), verb, rules)
-            # A subtracted item goes once, an appended one is there once (Kafka's ConfigurationControlManager).
+            # SUBTRACT removes an item once, APPEND adds it unless it exists (Kafka's ConfigurationControlManager).
             if verb == "SUBTRACT":
                 gone = Counter(text.split(","))
                 after[name] = ",".join(item for item in items if not _takes(gone, item))
@@ -150,7 +150,7 @@ def _check(image: MetadataImage, resource: ConfigResource, after: Mapping[str, s
 def _check_min_isr(
     image: MetadataImage, resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]
 ) -> None:
-    """Refuse what would give brokers different minimums while eligible leader replicas are kept (KIP-966)."""
+    """Reject a change after which brokers have different minimums while ELRs are enabled (KIP-966)."""
     old, new = before.get(MIN_INSYNC_REPLICAS), after.get(MIN_INSYNC_REPLICAS)
     if resource.type != BROKER_RESOURCE or old == new or not has_eligible_replicas(image):
         return
@@ -163,7 +163,7 @@ def _check_min_isr(
 
 
 def equalize_min_isr(image: MetadataImage, settings: ClusterSettings) -> list[ConfigRecord]:
-    """Return what makes `min.insync.replicas` one number for all brokers, before eligible leader replicas are kept."""
+    """Return the records that make `min.insync.replicas` equal for all brokers, before ELRs are enabled."""
     records = []
     if MIN_INSYNC_REPLICAS not in image.configs.of_broker(None):
         value = str(settings.config_rules.min_insync_replicas({}))
@@ -179,7 +179,7 @@ def _min_isr_record(broker: str, value: str | None) -> ConfigRecord:
 
 
 def _records(resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]) -> list[ConfigRecord]:
-    """Return records for what really changes."""
+    """Return records for the keys that differ."""
     changed = {name: value for name, value in after.items() if before.get(name) != value}
     gone = [name for name in before if name not in after]
     return [

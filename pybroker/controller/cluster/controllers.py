@@ -1,6 +1,6 @@
-"""Registering controllers (KIP-919): where each is reached, and the features that it supports.
+"""Registration of controllers (KIP-919): their endpoints, and the features that they support.
 
-Owns which registrations there are. A controller votes by the quorum's own configuration, registered or not.
+Owns the set of registrations. A controller votes according to the quorum's configuration, registered or not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FIRST_METADATA_VERSION_WITH_CONTROLLERS = 15
 
 
 def register_controller(image: MetadataImage, event: RegisterController) -> Outcome[Message, Result]:
-    """Decide about a controller that registers; one that is registered so already changes nothing."""
+    """Decide about a controller's registration; an equal registration changes nothing."""
     level = image.features.levels.get(METADATA_VERSION, FIRST_METADATA_VERSION_WITH_CONTROLLERS)
     if level < FIRST_METADATA_VERSION_WITH_CONTROLLERS:
         message = "The current MetadataVersion is too old to support controller registrations."

@@ -1,7 +1,7 @@
-"""Delegation tokens: how long each lives, who may prolong or end it, and that those which have ended go.
+"""Delegation tokens: their lifetime, authorization to renew or expire them, and the removal of expired tokens.
 
-Owns these rules. Must not know the secret that tokens are proved by: who asks has found the token that is meant. When a
-token ends is said in milliseconds since 1970, so events bring the time of day beside the machine's own.
+Owns these rules. Must not know the HMACs of tokens: the caller has found the token by its HMAC. Expiry times are in
+milliseconds since 1970, so events contain the time of day beside the machine's own clock.
 
 Source: Kafka's DelegationTokenControlManager (KIP-48, KIP-373, KIP-900).
 """
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from pybroker.protocol.schema import Message
 
 MAX_REMOVALS = 1000
-"""Tokens that one decision removes; the next part comes in a turn of its own."""
+"""Tokens that one decision removes; the next ones are removed by a separate event."""
 _SWEEP = "expired delegation tokens"
 _ERROR = -1
-"""The time that an error answers."""
+"""The timestamp in an error response."""
 
 
 class CreateToken(msgspec.Struct, frozen=True):
-    """Make a token. Answered by the `DelegationToken`, or by a `Result` with the reason why there is none."""
+    """Create a token. The reply is the `DelegationToken`, or a `Result` with the error."""
 
     token_id: str
     """Fresh and random."""
@@ -42,48 +42,48 @@ class CreateToken(msgspec.Struct, frozen=True):
     requester: str
     renewers: tuple[str, ...]
     max_lifetime_ms: int
-    """0 or less for what the settings say, which is also the most."""
+    """0 or less for `max_lifetime_ms` of the settings, which is also the maximum."""
     wall_ms: int
 
 
 class RenewToken(msgspec.Struct, frozen=True):
-    """Have a token live longer. Answered by `TokenEnd`."""
+    """Renew a token. The reply is a `TokenEnd`."""
 
     token_id: str
     principal: str
-    """Who asks."""
+    """The requester."""
     period_ms: int
-    """From now; 0 or less for what the settings say, which is also the most."""
+    """From now; 0 or less for `expiry_ms` of the settings, which is also the maximum."""
     wall_ms: int
 
 
 class ExpireToken(msgspec.Struct, frozen=True):
-    """Have a token end. Answered by `TokenEnd`."""
+    """Expire a token. The reply is a `TokenEnd`."""
 
     token_id: str
     principal: str
-    """Who asks."""
+    """The requester."""
     period_ms: int
-    """From now; below 0 the token goes at once."""
+    """From now; below 0 the token is removed at once."""
     wall_ms: int
 
 
 class RemoveEndedTokens(msgspec.Struct, frozen=True):
-    """Remove the tokens that have ended. It is the machine's own."""
+    """Remove the expired tokens. A timer event of the machine itself."""
 
     epoch_ms: int
-    """What the machine's clock lacks to the time of day. A clock that is set while a controller leads is not seen."""
+    """Time of day minus the machine's clock, in ms. A clock change while a controller is active has no effect."""
 
 
 class TokenEnd(msgspec.Struct, frozen=True):
-    """When a token ends, or why nothing was changed."""
+    """The expiry time of a token, or the error."""
 
     error_code: ErrorCode
     expires_ms: int = _ERROR
 
 
 def first_sweep(settings: ClusterSettings, now: int, epoch_ms: int) -> list[Timer]:
-    """Return the timer with which a new leader of the quorum begins to remove tokens."""
+    """Return the timer of the first token removal of a new active controller."""
     interval = settings.tokens.check_interval_ms
     return [] if interval == NEVER else [Timer(_SWEEP, now + interval, RemoveEndedTokens(epoch_ms))]
 
@@ -91,7 +91,7 @@ def first_sweep(settings: ClusterSettings, now: int, epoch_ms: int) -> list[Time
 def create_token(
     image: MetadataImage, event: CreateToken, settings: ClusterSettings
 ) -> Outcome[Message, DelegationToken | Result]:
-    """Make a token, unless its owner has as many as `delegation.token.max.per.owner` allows."""
+    """Create a token, unless its owner has as many as `delegation.token.max.per.owner` allows."""
     owned, limit = image.delegation_tokens.owned.get(event.owner, 0), settings.tokens.max_per_owner
     if limit is not None and owned >= limit:
         words = (
@@ -115,9 +115,9 @@ def create_token(
 
 
 def renew_token(image: MetadataImage, event: RenewToken, settings: ClusterSettings) -> Outcome[Message, TokenEnd]:
-    """Have a token live longer, within its longest life."""
+    """Renew a token, up to its maximum lifetime."""
     known = image.delegation_tokens.by_id.get(event.token_id)
-    if known is not None and is_over(known, event.wall_ms):  # asked before who may do it, as in Kafka
+    if known is not None and is_over(known, event.wall_ms):  # checked before authorization, as in Kafka
         return Outcome((), TokenEnd(ErrorCode.DELEGATION_TOKEN_EXPIRED))
     token = _own(image, event)
     if isinstance(token, ErrorCode):
@@ -127,7 +127,7 @@ def renew_token(image: MetadataImage, event: RenewToken, settings: ClusterSettin
 
 
 def expire_token(image: MetadataImage, event: ExpireToken) -> Outcome[Message, TokenEnd]:
-    """Have a token end."""
+    """Expire a token."""
     token = _own(image, event)
     if isinstance(token, ErrorCode):
         return Outcome((), TokenEnd(token))
@@ -151,12 +151,12 @@ def remove_ended_tokens(
 
 
 def is_over(token: DelegationToken, wall_ms: int) -> bool:
-    """Whether a token has ended."""
+    """Return whether a token has expired."""
     return token.expires_ms < wall_ms or token.ends_ms < wall_ms
 
 
 def _own(image: MetadataImage, event: RenewToken | ExpireToken) -> DelegationToken | ErrorCode:
-    """Return the token, or why who asks may not change it."""
+    """Return the token, or the error that the requester gets."""
     token = image.delegation_tokens.by_id.get(event.token_id)
     if token is None:
         return ErrorCode.DELEGATION_TOKEN_NOT_FOUND
@@ -166,7 +166,7 @@ def _own(image: MetadataImage, event: RenewToken | ExpireToken) -> DelegationTok
 
 
 def _until(token: DelegationToken, expires_ms: int) -> Outcome[Message, TokenEnd]:
-    """Have a token end at a time, or at its longest life's end before that."""
+    """Set the expiry time of a token, at most the end of its maximum lifetime."""
     changed = DelegationToken(
         token_id=token.token_id,
         owner=token.owner,

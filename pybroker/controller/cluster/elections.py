@@ -1,15 +1,15 @@
-"""Who leads a partition: one election, and the partitions that a broker which comes or goes concerns.
+"""The leader of a partition: one election.
 
-Owns the arithmetic of one election (Kafka's PartitionChangeBuilder)::
+Owns the equations of one election (Kafka's PartitionChangeBuilder)::
 
-    candidate       = a replica in the isr, or of the eligible leader replicas where the isr is empty, that is usable
-    leader          = the leader there is if it is a candidate, else the first candidate in the order of the replicas,
-                      else the last known leader where the isr and the eligible leader replicas are empty (KIP-966),
-                      else, uncleanly, the first replica that is usable, else nobody
+    candidate       = a usable replica of the isr, or of the eligible leader replicas if the isr is empty
+    leader          = the current leader if it is a candidate, else the first candidate in the order of the replicas,
+                      else the last known leader if the isr and the eligible leader replicas are empty (KIP-966),
+                      else, uncleanly, the first usable replica, else none
     preferred       = the first replica if it is a candidate, or the leader as above, but never uncleanly
 
-and which partitions are checked when a broker leaves or returns. What else changes with the leader is the arithmetic
-of `partition_changes`. A replica is usable where its broker is and the log directory that it lies in works (KIP-858).
+`partition_changes` computes the consequences of a new leader. A replica is usable if its broker is usable and its log
+directory is online (KIP-858).
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import MetadataImage, PartitionImage
 
     Usable = Callable[[int, bytes], bool]
-    """Whether a broker can lead what lies in this directory of its."""
+    """Whether a broker can lead a replica in one of its directories, given by id."""
 
 
 class Election(Enum):
-    """How far an election may go to find a leader."""
+    """The replicas that an election accepts as leader."""
 
     ONLINE = "online"
-    """Keep the leader, or take another one that loses nothing."""
+    """Keep the leader, or elect another one that lacks no committed records."""
     PREFERRED = "preferred"
-    """The first replica, where it loses nothing."""
+    """Elect the first replica, if it lacks no committed records."""
     UNCLEAN = "unclean"
-    """Anybody who is there, where nobody is without loss."""
+    """Elect any usable replica, if none is usable without loss."""
 
 
 class ElectionRules(msgspec.Struct, frozen=True):
-    """What a topic's settings and the cluster's features say about the elections of its partitions."""
+    """The election settings of a topic, and of the cluster's features."""
 
     min_isr: int = 1
-    """`min.insync.replicas`, and no more than there are replicas."""
+    """`min.insync.replicas`, at most the number of replicas."""
     has_eligible_replicas: bool = False
-    """Whether eligible leader replicas are kept: `eligible.leader.replicas.version` is 1 (KIP-966)."""
+    """Whether eligible leader replicas are enabled: `eligible.leader.replicas.version` is 1 (KIP-966)."""
     is_unclean: bool = False
     """`unclean.leader.election.enable`."""
 
     @property
     def election(self) -> Election:
-        """The election that nobody asked for."""
+        """The default election type."""
         return Election.UNCLEAN if self.is_unclean else Election.ONLINE
 
 
@@ -62,7 +62,7 @@ DEFAULT_RULES = ElectionRules()
 
 
 class Elected(NamedTuple):
-    """What an election came to."""
+    """The result of an election."""
 
     leader: int
     is_unclean: bool = False
@@ -74,7 +74,7 @@ def elect(
     election: Election = Election.ONLINE,
     last_known: tuple[int, ...] = (),
 ) -> Elected:
-    """Return the leader that a partition of this isr, these replicas and eligible replicas gets.
+    """Return the leader of a partition with this isr, these replicas and eligible leader replicas.
 
     `last_known` is the last known leader, if it may be elected.
     """

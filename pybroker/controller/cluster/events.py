@@ -1,6 +1,6 @@
-"""What the cluster machine is asked, and what it answers.
+"""Events of the cluster machine, and its replies.
 
-Owns the shapes alone. Where a choice is random the event carries the dice: fresh ids and a seed.
+Owns only these types. An event carries all random values that its decision needs: new ids and a seed.
 """
 
 from __future__ import annotations
@@ -73,45 +73,45 @@ __all__ = [
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """What has an `error_message`, which fits in a string of the protocol whatever it quotes."""
+    """Base of replies with an `error_message`, which is cut to the maximum length of a string in the protocol."""
 
     def __post_init__(self) -> None:
-        """Cut a message that is too long."""
+        """Truncate a message that is too long."""
         words: str | None = self.error_message  # type: ignore[attr-defined]
         if words is not None and len(words) > LONGEST_MESSAGE:
             msgspec.structs.force_setattr(self, "error_message", words[:LONGEST_MESSAGE])
 
 
 class Result(_Answer, frozen=True):
-    """Success, or why not."""
+    """Success, or an error."""
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
 
 
 class WholeRequest(msgspec.Struct, frozen=True):
-    """What a request asks for, all its events together (`whole_requests`)."""
+    """Totals of a request over all its events (`whole_requests`)."""
 
     times: Mapping[str | bytes, int]
-    """How often each topic is named, by name or by id as the request has it."""
+    """How often the request names each topic, by name or by id."""
     partitions: int
-    """How many partitions are to be made."""
+    """Number of partitions to create."""
 
 
 class CreateTopics(msgspec.Struct, frozen=True):
-    """Create topics; each succeeds or fails by itself. Answered by a `CreatedTopic` for each, in order."""
+    """Create topics; each succeeds or fails by itself. The reply is a `CreatedTopic` for each, in order."""
 
     topics: Sequence[NewTopic]
     topic_ids: Sequence[bytes]
-    """A fresh id for each topic."""
+    """A new id for each topic."""
     seed: int
-    """Where placement begins."""
+    """Seed of the placement."""
     whole: WholeRequest
     validate_only: bool = False
 
 
 class CreatedTopic(_Answer, frozen=True):
-    """What became of one topic of a `CreateTopics`."""
+    """The result of one topic of a `CreateTopics`."""
 
     name: str
     error_code: ErrorCode = ErrorCode.NONE
@@ -122,17 +122,17 @@ class CreatedTopic(_Answer, frozen=True):
 
 
 class CreatePartitions(msgspec.Struct, frozen=True):
-    """Give topics more partitions; each succeeds or fails by itself. Answered by an `EnlargedTopic` for each."""
+    """Add partitions to topics; each succeeds or fails by itself. The reply is an `EnlargedTopic` for each."""
 
     topics: Sequence[MorePartitions]
     seed: int
-    """Where placement begins."""
+    """Seed of the placement."""
     whole: WholeRequest
     validate_only: bool = False
 
 
 class EnlargedTopic(_Answer, frozen=True):
-    """What became of one topic of a `CreatePartitions`."""
+    """The result of one topic of a `CreatePartitions`."""
 
     name: str
     error_code: ErrorCode = ErrorCode.NONE
@@ -140,14 +140,14 @@ class EnlargedTopic(_Answer, frozen=True):
 
 
 class DeleteTopics(msgspec.Struct, frozen=True):
-    """Delete topics, named by name or by id. Answered by a `DeletedTopic` for each, in order."""
+    """Delete topics, by name or by id. The reply is a `DeletedTopic` for each, in order."""
 
     topics: Sequence[str | bytes]
     whole: WholeRequest
 
 
 class DeletedTopic(_Answer, frozen=True):
-    """What became of one topic of a `DeleteTopics`; name and id as far as they are known."""
+    """The result of one topic of a `DeleteTopics`, with name and id if they are known."""
 
     name: str | None
     topic_id: bytes
@@ -156,24 +156,24 @@ class DeletedTopic(_Answer, frozen=True):
 
 
 class ElectionType(IntEnum):
-    """Which leader is wanted, numbered as ElectLeaders does."""
+    """The type of an election, numbered as in ElectLeaders."""
 
     PREFERRED = 0
-    """The first replica, while it is in sync (KIP-460)."""
+    """Elect the first replica, if it is in sync (KIP-460)."""
     UNCLEAN = 1
-    """Anybody, also out of sync, where nobody leads."""
+    """Elect any replica, also out of sync, if there is no leader."""
 
 
 class ElectLeaders(msgspec.Struct, frozen=True):
-    """Elect leaders, each partition by itself. Answered by an `ElectedTopic` for each topic, or one `Result`."""
+    """Elect leaders, each partition by itself. The reply is an `ElectedTopic` for each topic, or one `Result`."""
 
     election_type: ElectionType
     partitions: Sequence[tuple[str, Sequence[int]]] | None
-    """Partitions by topic; None is every partition, and the reply leaves out those that need no election."""
+    """Partitions by topic; None is every partition, and the reply omits those that need no election."""
 
 
 class ElectedPartition(_Answer, frozen=True):
-    """What became of one partition of an `ElectLeaders`."""
+    """The result of one partition of an `ElectLeaders`."""
 
     partition: int
     error_code: ErrorCode = ErrorCode.NONE
@@ -181,21 +181,21 @@ class ElectedPartition(_Answer, frozen=True):
 
 
 class ElectedTopic(msgspec.Struct, frozen=True):
-    """What became of the partitions of one topic of an `ElectLeaders`."""
+    """The results of the partitions of one topic of an `ElectLeaders`."""
 
     name: str
     partitions: Sequence[ElectedPartition]
 
 
 class AlterReassignments(msgspec.Struct, frozen=True):
-    """Give partitions other replicas, or cancel it, each by itself. Answered by a `ReassignedTopic` for each topic."""
+    """Reassign partitions, or cancel it, each by itself. The reply is a `ReassignedTopic` for each topic."""
 
     topics: Sequence[ReassignableTopic]
     allow_replication_factor_change: bool = True
 
 
 class ReassignedPartition(_Answer, frozen=True):
-    """What became of one partition of an `AlterReassignments`."""
+    """The result of one partition of an `AlterReassignments`."""
 
     partition: int
     error_code: ErrorCode = ErrorCode.NONE
@@ -203,17 +203,17 @@ class ReassignedPartition(_Answer, frozen=True):
 
 
 class ReassignedTopic(msgspec.Struct, frozen=True):
-    """What became of the partitions of one topic of an `AlterReassignments`."""
+    """The results of the partitions of one topic of an `AlterReassignments`."""
 
     name: str
     partitions: Sequence[ReassignedPartition]
 
 
 class ListReassignments(msgspec.Struct, frozen=True):
-    """List what is being reassigned. Answered by an `OngoingTopic` for each topic with such partitions."""
+    """List ongoing reassignments. The reply is an `OngoingTopic` for each topic with such partitions."""
 
     partitions: Sequence[tuple[str, Sequence[int]]] | None
-    """Partitions by topic, of which those that are not there are passed over; None is every partition."""
+    """Partitions by topic, of which unknown ones are skipped; None is every partition."""
 
 
 class OngoingReassignment(msgspec.Struct, frozen=True):
@@ -235,7 +235,7 @@ class OngoingTopic(msgspec.Struct, frozen=True):
 class AlterPartitions(msgspec.Struct, frozen=True):
     """Change the in-sync replicas of partitions that a broker leads, each by itself (KIP-497).
 
-    Answered by an `InSyncResult` for each, in order, or by one `Result`.
+    The reply is an `InSyncResult` for each, in order, or one `Result`.
     """
 
     broker_id: int
@@ -244,27 +244,27 @@ class AlterPartitions(msgspec.Struct, frozen=True):
 
 
 class RegisterBroker(msgspec.Struct, frozen=True):
-    """Register a broker's new incarnation (KIP-631). Answered by a `RegisteredBroker`."""
+    """Register a broker's new incarnation (KIP-631). The reply is a `RegisteredBroker`."""
 
     broker_id: int
     incarnation_id: bytes
     listeners: Mapping[str, tuple[str, int]]
     security_protocols: Mapping[str, int]
     epoch: int
-    """A number greater than any that was given before: the next offset of the log."""
+    """A number greater than all earlier broker epochs: the next offset of the log."""
     rack: str | None = None
     log_dirs: tuple[bytes, ...] = ()
     features: Mapping[str, tuple[int, int]] = {}
     fenced: bool = True
-    """A broker inside the controller's own process registers unfenced: it is alive when it asks."""
+    """A broker inside the controller's own process registers unfenced: it is alive when it registers."""
     session_is_alive: bool = False
     """Whether the session of an earlier incarnation is still alive."""
     previous_broker_epoch: int = -1
-    """The epoch that it had when it stopped cleanly, so that it has lost nothing (KIP-966); -1 where it did not."""
+    """The broker epoch at its clean stop, after which its logs are complete (KIP-966); -1 after an unclean stop."""
 
 
 class RegisteredBroker(_Answer, frozen=True):
-    """The epoch that the broker has from now on, or why it was refused."""
+    """The new broker epoch, or the error of the registration."""
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
@@ -272,7 +272,7 @@ class RegisteredBroker(_Answer, frozen=True):
 
 
 class RegisterController(msgspec.Struct, frozen=True):
-    """Register a controller's new incarnation (KIP-919). Answered by a `Result`."""
+    """Register a controller's new incarnation (KIP-919). The reply is a `Result`."""
 
     controller_id: int
     incarnation_id: bytes
@@ -282,35 +282,35 @@ class RegisterController(msgspec.Struct, frozen=True):
 
 
 class UnregisterBroker(msgspec.Struct, frozen=True):
-    """Forget a broker. Answered by a `Result`."""
+    """Unregister a broker. The reply is a `Result`."""
 
     broker_id: int
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """A broker is alive (KIP-631). Answered by a `HeartbeatResult`."""
+    """A broker is alive (KIP-631). The reply is a `HeartbeatResult`."""
 
     broker_id: int
     broker_epoch: int
     want_fence: bool = False
     want_shut_down: bool = False
     metadata_offset: int | None = None
-    """Up to where the broker has put metadata in force; None for a broker in this process, whose image is ours."""
+    """Offset of the metadata that the broker has published; None for a broker in this process: it shares the image."""
 
 
 class HeartbeatResult(_Answer, frozen=True):
-    """What the broker is to know about itself."""
+    """The controller's state of the broker."""
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     is_fenced: bool = True
     should_shut_down: bool = False
     is_caught_up: bool = False
-    """Whether it has put its own registration in force."""
+    """Whether the broker has published its own registration."""
 
 
 class LogDirectoriesFailed(msgspec.Struct, frozen=True):
-    """A broker has lost log directories: a heartbeat reports them as offline (KIP-858). Answered by a `Result`."""
+    """A broker has lost log directories: a heartbeat reports them as offline (KIP-858). The reply is a `Result`."""
 
     broker_id: int
     broker_epoch: int
@@ -318,7 +318,7 @@ class LogDirectoriesFailed(msgspec.Struct, frozen=True):
 
 
 class AssignReplicas(msgspec.Struct, frozen=True):
-    """A broker reports where it has put replicas (AssignReplicasToDirs of KIP-858). Answered by a `Result`."""
+    """A broker reports the directories of replicas (AssignReplicasToDirs of KIP-858). The reply is a `Result`."""
 
     broker_id: int
     broker_epoch: int
@@ -329,52 +329,52 @@ class AssignReplicas(msgspec.Struct, frozen=True):
 
 
 class SessionExpired(msgspec.Struct, frozen=True):
-    """No heartbeat of a broker came within the session timeout. Answered by None."""
+    """A broker sent no heartbeat within the session timeout. The reply is None."""
 
     broker_id: int
     broker_epoch: int
     due_ms: int | None = None
-    """When the session ended; None where the broker's death was noticed otherwise."""
+    """When the session expired; None if the broker's failure was detected otherwise."""
 
 
 class BalanceLeaders(msgspec.Struct, frozen=True):
-    """It is time to check for partitions whose leader is not their preferred replica. Answered by None."""
+    """It is time to check for partitions whose leader is not their preferred replica. The reply is None."""
 
     brokers: frozenset[int] = frozenset()
-    """Partitions that a check has found and that are not done; none begins a check."""
+    """Brokers that a check has found and whose partitions remain; empty for a new check."""
 
 
 class ElectUncleanly(msgspec.Struct, frozen=True):
-    """It is time to check for leaderless partitions whose topics allow unclean elections. Answered by None."""
+    """It is time to check for leaderless partitions whose topics allow unclean elections. The reply is None."""
 
 
 class WriteNoOp(msgspec.Struct, frozen=True):
-    """It is time to write a record that says nothing (KIP-835). Answered by None."""
+    """It is time to write a NoOpRecord (KIP-835). The reply is None."""
 
 
 class ConfigChange(msgspec.Struct, frozen=True):
-    """Changes of one resource's configurations (KIP-339); a name is in one of the mappings only."""
+    """Changes of one resource's configurations (KIP-339); each key is in only one of the mappings."""
 
     resource: ConfigResource
     changes: Mapping[str, str | None]
-    """The new value by name; None deletes."""
+    """The new value by key; None deletes the key."""
     appended: Mapping[str, str] = {}
-    """Items, with commas, that a list is to have."""
+    """Items to append to a list, separated by commas."""
     subtracted: Mapping[str, str] = {}
-    """Items, with commas, that a list is to have no longer."""
+    """Items to remove from a list, separated by commas."""
     replaces: bool = False
-    """Whether every configuration that is not named is deleted, as the old AlterConfigs does."""
+    """Whether all other configurations are deleted, as the old AlterConfigs does."""
 
 
 class AlterConfigs(msgspec.Struct, frozen=True):
-    """Change configurations; each resource succeeds or fails by itself. Answered by a `ConfigResult` for each."""
+    """Change configurations; each resource succeeds or fails by itself. The reply is a `ConfigResult` for each."""
 
     changes: Sequence[ConfigChange]
     validate_only: bool = False
 
 
 class ConfigResult(_Answer, frozen=True):
-    """What became of one resource of an `AlterConfigs`."""
+    """The result of one resource of an `AlterConfigs`."""
 
     resource: ConfigResource
     error_code: ErrorCode = ErrorCode.NONE
@@ -382,14 +382,14 @@ class ConfigResult(_Answer, frozen=True):
 
 
 class AllocateProducerIds(msgspec.Struct, frozen=True):
-    """Give a broker a block of producer ids (KIP-730). Answered by a `range`, or a `Result` that refuses."""
+    """Allocate a block of producer ids for a broker (KIP-730). The reply is a `range`, or a `Result` with an error."""
 
     broker_id: int
     broker_epoch: int
 
 
 class UpgradeType(IntEnum):
-    """How far a feature's level may go, numbered as UpdateFeatures does."""
+    """The allowed changes of a feature's level, numbered as in UpdateFeatures."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -402,32 +402,32 @@ class FeatureUpdate(msgspec.Struct, frozen=True):
     name: str
     level: int
     upgrade_type: int = UpgradeType.UPGRADE
-    """An `UpgradeType`, or a number that is none."""
+    """An `UpgradeType`, or an invalid number."""
 
 
 class UpdateFeatures(msgspec.Struct, frozen=True):
-    """Finalize feature levels (KIP-584), all or none. Answered by a `Result`."""
+    """Finalize feature levels (KIP-584), all or none. The reply is a `Result`."""
 
     updates: Sequence[FeatureUpdate]
     controller_id: int
-    """Who decides, for the words of a refusal."""
+    """Node id of the deciding controller, for error messages."""
     validate_only: bool = False
     kraft_version: int = 0
-    """The level of kraft.version, which is in control records: the machine checks an update of it and writes none."""
+    """The level of kraft.version, which is in control records: the machine validates its update and writes none."""
 
     @property
     def raises_kraft_version(self) -> bool:
-        """Whether the log is to name the voters from now on."""
+        """Whether the update raises kraft.version, so that the log will contain the voter set."""
         levels = [update.level for update in self.updates if update.name == KRAFT_VERSION]
         return bool(levels) and levels[-1] > self.kraft_version
 
 
 class ScramDeletion(msgspec.Struct, frozen=True):
-    """A user's credential to remove."""
+    """A user's credential to delete."""
 
     name: str
     mechanism: int
-    """Kafka's number of it, or a number that is none."""
+    """Kafka's number of the mechanism, or an invalid number."""
 
 
 class ScramUpsertion(msgspec.Struct, frozen=True):
@@ -435,7 +435,7 @@ class ScramUpsertion(msgspec.Struct, frozen=True):
 
     name: str
     mechanism: int
-    """Kafka's number of it, or a number that is none."""
+    """Kafka's number of the mechanism, or an invalid number."""
     iterations: int
     salt: bytes
     salted_password: bytes
@@ -445,8 +445,8 @@ class ScramUpsertion(msgspec.Struct, frozen=True):
 
 
 class AlterScramUsers(msgspec.Struct, frozen=True):
-    """Change credentials of users (KIP-554). Answered by an `AlteredUser` for each user, in the order of their names'
-    first mention.
+    """Change credentials of users (KIP-554). The reply is an `AlteredUser` for each user, in the order in which the
+    names are first mentioned.
     """
 
     deletions: Sequence[ScramDeletion]
@@ -454,7 +454,7 @@ class AlterScramUsers(msgspec.Struct, frozen=True):
 
 
 class AlteredUser(_Answer, frozen=True):
-    """What became of one user of an `AlterScramUsers`."""
+    """The result of one user of an `AlterScramUsers`."""
 
     name: str
     error_code: ErrorCode = ErrorCode.NONE

@@ -1,6 +1,6 @@
 """Finalizing feature levels (KIP-584, KIP-778).
 
-Owns which levels may follow which. Every node has to support a level; it falls only where the request says that it may.
+Owns the allowed level changes. Every node must support a level; a level is lowered only if the request allows it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FAILED = "The update failed for all features since the following feature had an
 
 
 def update_features(image: MetadataImage, event: UpdateFeatures, settings: ClusterSettings) -> Outcome[Message, Result]:
-    """Decide about new levels, all or none; of two updates of a feature the later one counts."""
+    """Decide about new levels, all or none; of two updates of a feature the last one applies."""
     updates = {update.name: update for update in event.updates}
     for update in updates.values():
         fault = _fault(image, update, event)
@@ -37,7 +37,7 @@ def update_features(image: MetadataImage, event: UpdateFeatures, settings: Clust
             return Outcome((), Result(ErrorCode.INVALID_UPDATE_VERSION, f"{_FAILED}{fault}"))
     changed = [one for one in updates.values() if _current(image, one.name, event) != one.level]
     records: list[Message] = [
-        # The level of kraft.version is a control record, of which the quorum takes care.
+        # The level of kraft.version is a control record, which the quorum writes.
         FeatureLevelRecord(name=one.name, feature_level=one.level)
         for one in changed
         if one.name != KRAFT_VERSION
@@ -48,7 +48,7 @@ def update_features(image: MetadataImage, event: UpdateFeatures, settings: Clust
 
 
 def _fault(image: MetadataImage, update: FeatureUpdate, event: UpdateFeatures) -> str | None:
-    """Return what is wrong with an update, in the words of Kafka's controller."""
+    """Return what is wrong with an update, in the words of Kafka's controller, or None."""
     name, level, current = update.name, update.level, _current(image, update.name, event)
     reason = None
     if update.upgrade_type not in set(UpgradeType):
@@ -90,7 +90,7 @@ def _lacking_support(image: MetadataImage, name: str, level: int, controller_id:
 
 
 def _refusal(upgrade_type: int) -> str:
-    # Records are written in the versions of one level, so that none below it is as good.
+    # Records are written in the versions of one level: a lower level would make no difference.
     if upgrade_type == UpgradeType.UNSAFE_DOWNGRADE:
         return "Unsafe metadata downgrade is not supported in this version."
     return "Refusing to perform the requested downgrade because it might delete metadata information."

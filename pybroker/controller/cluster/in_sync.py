@@ -1,14 +1,14 @@
-"""Changes of in-sync replicas that the leaders of partitions ask for (KIP-497, KIP-704, KIP-841, KIP-903).
+"""ISR changes that the leaders of partitions request (KIP-497, KIP-704, KIP-841, KIP-903).
 
-Owns what is refused, each partition by itself, in the order in which Kafka's controller asks::
+Owns the validation of each partition's change, in the order of Kafka's controller::
 
-    NOT_CONTROLLER          the leader knows a later epoch than this controller, which leads no more
-    FENCED_LEADER_EPOCH     it knows an earlier leader epoch
-    INVALID_REQUEST         another leads; or these cannot be the in-sync replicas
-    INVALID_UPDATE_VERSION  it knows an earlier partition epoch
-    INELIGIBLE_REPLICA      a broker of them is not registered, fenced, stopping, or has another epoch
+    NOT_CONTROLLER          the leader has a later epoch than this controller, which is not active any more
+    FENCED_LEADER_EPOCH     the leader has an earlier leader epoch
+    INVALID_REQUEST         another broker is the leader, or the requested ISR is invalid
+    INVALID_UPDATE_VERSION  the leader has an earlier partition epoch
+    INELIGIBLE_REPLICA      a broker of the ISR is not registered, fenced, stopping, or has another epoch
 
-What else changes with them, the end of a reassignment among it, is the arithmetic of `partition_changes`.
+`partition_changes` computes the consequences, such as the end of a reassignment.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 _RECOVERED = 0
 _SAME_LEADER = -2
-"""What a record of a partition has as its leader where that does not change."""
+"""The leader field of a record that does not change the leader."""
 
 
 def alter_partitions(
     image: MetadataImage, event: AlterPartitions, settings: ClusterSettings
 ) -> Outcome[Message, list[InSyncResult] | Result]:
-    """Decide about in-sync replicas, one partition after the other: of two changes of one the later is too old."""
+    """Decide about ISR changes, one after the other: a second change of a partition has an outdated partition epoch."""
     broker = image.cluster.brokers.get(event.broker_id)
     if broker is None or broker.epoch != event.broker_epoch:
         found = "none" if broker is None else str(broker.epoch)
@@ -55,14 +55,14 @@ def alter_partitions(
 
 
 class _Changes:
-    """Changes in one state of the cluster, and the records that they come to."""
+    """Changes in one state of the cluster, and their records."""
 
     def __init__(self, image: MetadataImage, broker_id: int, settings: ClusterSettings) -> None:
         self._image = image
         self._broker_id = broker_id
         self._usable = usable_brokers(image)
         self._rules = Rules(image, settings)
-        # The topics as the records leave them.
+        # The topics after the records are applied.
         self._topics = TopicsDelta(image.topics)
         self.records: list[PartitionChangeRecord] = []
 
@@ -90,7 +90,7 @@ class _Changes:
             self.records.append(record)
             self._topics.apply_partition_change(record)
             if record.leader not in (self._broker_id, _SAME_LEADER):
-                # A reassignment has come to its end, and the leader is not among the replicas that it leaves.
+                # A reassignment has completed, and the leader is not among the remaining replicas.
                 return _refused(change, ErrorCode.NEW_LEADER_ELECTED)
         after = self._partition(topic, change.partition) or partition
         return InSyncResult(
@@ -127,7 +127,7 @@ class _Changes:
 
 
 def _is_possible(partition: PartitionImage, change: InSyncChange) -> bool:
-    """Return whether these can be in-sync replicas: distinct, the leader among them, and alone while it recovers."""
+    """Return whether the ISR is valid: distinct replicas with the leader, and only the leader while it recovers."""
     isr = {broker_id for broker_id, _ in change.isr}
     if len(isr) < len(change.isr) or partition.leader not in isr or not isr.issubset(partition.replicas):
         return False

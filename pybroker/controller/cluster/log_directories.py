@@ -1,8 +1,8 @@
-"""Log directories of brokers: where each replica lies, and what becomes of partitions when a directory fails (KIP-858).
+"""Log directories of brokers: the directory of each replica, and partition changes when a directory fails (KIP-858).
 
-Owns the decisions alone. A replica in a directory that does not work leads nothing and, where others are in sync, is
-not in sync; the last one in sync stays so, and the partition has no leader until the directory is back. A broker that
-has lost records of a replica reports it as lost first, and then where it lies.
+Owns only these decisions. A replica in an offline directory cannot lead, and leaves the ISR unless it is the last one.
+In that case the partition has no leader until the directory is back. A broker that has lost records of a replica first
+reports the replica as lost, and then its directory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def fail_log_directories(
     image: MetadataImage, event: LogDirectoriesFailed, settings: ClusterSettings
 ) -> Outcome[Message, Result]:
-    """Decide about directories that a broker has lost; those that it never had, or lost before, are no news."""
+    """Decide about directories that a broker has lost; unknown directories, and those lost before, change nothing."""
     broker = _incarnation(image, event.broker_id, event.broker_epoch)
     if isinstance(broker, Result):
         return Outcome((), broker)
@@ -47,7 +47,7 @@ def fail_log_directories(
 
 
 def assign_replicas(image: MetadataImage, event: AssignReplicas, settings: ClusterSettings) -> Outcome[Message, Result]:
-    """Decide about replicas whose directories a broker reports; those that are gone meanwhile are passed over."""
+    """Decide about replicas whose directories a broker reports; deleted partitions are skipped."""
     broker = _incarnation(image, event.broker_id, event.broker_epoch)
     if isinstance(broker, Result):
         return Outcome((), broker)
@@ -73,9 +73,10 @@ def usable_brokers(
     plus: int | None = None,
     but: int | None = None,
 ) -> Usable:
-    """Return who can lead what lies where: as the image says, with `plus` and without `but`.
+    """Return a function that decides whether a broker can lead a replica in a directory, based on the image.
 
-    `log_dirs` has the directories of brokers that have others than the image says.
+    The broker `plus` is included and the broker `but` is excluded. `log_dirs` replaces the directories of brokers in
+    the image.
     """
 
     def usable(broker_id: int, directory: bytes) -> bool:
@@ -91,10 +92,10 @@ def usable_brokers(
 def _assigned(
     partition: PartitionImage, broker: BrokerRegistration, directory: bytes, former_isr: tuple[int, ...]
 ) -> PartitionImage:
-    """Return the partition with a replica in this directory; in one that does not work the replica is not in sync.
+    """Return the partition with a replica in this directory; in an offline directory the replica is not in sync.
 
     The last replica that may lead stays in sync. If it is lost, the last one of the `former_isr` is in sync instead:
-    that one lacks nothing as far as its broker knows (docs/adr/0104).
+    as far as its broker knows, that replica lacks no records (docs/adr/0104).
     """
     directories = (
         directory if replica == broker.id else directory_of(partition, replica) for replica in partition.replicas

@@ -1,7 +1,7 @@
 """ClusterMachine: every decision about the cluster's metadata.
 
-Owns the state that decisions read, and which of the package's modules decides about which event. Changes only by
-records, through the same delta that every broker applies. Reads no clock, rolls no dice and does no I/O.
+Owns the state that decisions read, and the dispatch of events to the package's modules. Changes only by records,
+through the same delta that every broker applies. Reads no clock, has no random source and does no I/O.
 """
 
 from __future__ import annotations
@@ -104,31 +104,31 @@ class ClusterMachine:
 
     @property
     def image(self) -> MetadataImage:
-        """The state. Offsets are the log's affair: `offset` and `epoch` stay those of the image it began with."""
+        """The state. Its `offset` and `epoch` stay those of the initial image: the log tracks them."""
         if self._delta is not None:
             self._image = self._delta.build()
             self._delta = None
         return self._image
 
     def draft(self) -> ClusterMachine:
-        """Return a machine of the same state; images are immutable, so nothing is copied."""
+        """Return a machine with the same state; images are immutable, so nothing is copied."""
         return ClusterMachine(self._settings, self.image)
 
     def keep(self) -> ClusterMachine:
-        """End a draft whose records are committed."""
+        """Complete a draft whose records are committed."""
         return self
 
     def drop(self) -> None:
-        """End a draft whose records are not; nobody else has seen its state."""
+        """Discard a draft whose records are not committed; its state was never visible."""
 
     def apply(self, record: Message) -> None:
-        """Change the state as a record says; raises `RecordError`."""
+        """Apply a record to the state; raises `RecordError`."""
         if self._delta is None:
             self._delta = MetadataDelta(self._image)
         self._delta.apply(record)
 
     def handle(self, event: Event, now: int) -> Outcome[Message, Any]:
-        """Decide about an event at `now` in milliseconds; the event's docstring says what the reply is."""
+        """Decide about an event at `now` in milliseconds; the event's docstring describes the reply."""
         image, settings = self.image, self._settings
         match event:
             case CreateTopics():

@@ -1,17 +1,18 @@
-"""What changes of a partition besides what was asked for: its leader, its eligible leader replicas, the end of its
-reassignment (Kafka's PartitionChangeBuilder).
+"""Consequences of a requested partition change: its leader, its eligible leader replicas, the end of its reassignment
+(Kafka's PartitionChangeBuilder).
 
-Owns the arithmetic alone, `before` being the partition as it is and `wanted` as it shall be::
+Owns only these equations. `before` is the current partition and `wanted` is the requested one::
 
-    after           = wanted, or the partition at the end of its reassignment where the wanted isr allows that
-    eligible        = (eligible + isr of before) - isr of after - those that lost their log,
-                      and nobody where isr has min.insync.replicas (KIP-966)
-    leader          = the one that `elections` finds; an eligible one is the isr from then on, and so is one found
-                      uncleanly, which has to recover (KIP-704)
-    isr             = that of before where it would be empty and eligible leader replicas are not kept
-    last known      = (leader of before) when there is no leader any more, and nobody when there is one again
+    after           = wanted, or the partition at the end of its reassignment if the wanted isr allows that
+    eligible        = (eligible + isr of before) - isr of after - replicas that lost their log,
+                      and empty if isr has min.insync.replicas (KIP-966)
+    leader          = the one that `elections` finds; an eligible leader becomes the isr, and so does an unclean
+                      leader, which has to recover (KIP-704)
+    isr             = isr of before if it would be empty and eligible leader replicas are not enabled
+    last known      = (leader of before) while there is no leader, and empty with a leader
 
-A named leader begins a leader epoch. It is named where it changes, and where a replica has left: that one must notice.
+A record with a leader increments the leader epoch. It has a leader if the leader changes, or if a replica is removed,
+so that this replica notices.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ def build_change(
     election: Election | None = None,
     lost: Collection[int] = (),
 ) -> PartitionChangeRecord | None:
-    """Return the change from `before` to `wanted` with what follows from it; None where nothing changes.
+    """Return the change from `before` to `wanted` with its consequences; None if nothing changes.
 
-    The election is the topic's own where none is named. Replicas that are `lost` have forgotten what was committed.
+    The election type defaults to the topic's. Replicas that are `lost` have lost committed records.
     """
     after = completed(wanted)
     eligible = _eligible(before, after, rules, lost)
@@ -83,14 +84,14 @@ def _eligible(
     before: PartitionImage, after: PartitionImage, rules: ElectionRules, lost: Collection[int]
 ) -> tuple[int, ...]:
     if not rules.has_eligible_replicas or len(after.isr) >= rules.min_isr:
-        # A partition whose isr is empty keeps who may lead it when the feature is gone.
+        # A partition with an empty isr keeps its eligible leaders when the feature is disabled.
         return () if after.isr else after.eligible_leader_replicas
     candidates = {*after.eligible_leader_replicas, *before.isr}.intersection(after.replicas)
     return tuple(sorted(candidates.difference(after.isr, lost)))
 
 
 def _remember_leader(change: PartitionChangeRecord, before: PartitionImage) -> None:
-    """Note the last leader when there is none any more, and forget it when somebody leads."""
+    """Record the last known leader while there is no leader, and clear it when there is one."""
     if change.leader == NO_LEADER and not before.last_known_elr:
         change.last_known_elr = [before.leader]
     elif change.leader >= 0 and before.last_known_elr:

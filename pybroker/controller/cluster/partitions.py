@@ -1,7 +1,7 @@
-"""Partitions of a topic: giving it more, and what is true of every new one.
+"""Partitions of a topic: adding more, and the rules for every new partition.
 
-Owns Kafka's rules for adding partitions, for replicas that somebody assigned by hand, and the record that a new
-partition is. Reads the image, changes nothing.
+Owns Kafka's rules for adding partitions and for manual replica assignments, and builds the record of a new partition.
+Reads the image, changes nothing.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from pybroker.protocol.schema import Message
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
-"""Kafka's bound on the records of one atomic batch."""
+"""Kafka's limit for the records of one atomic batch."""
 
 
 class RefusedError(Exception):
-    """One topic cannot be made, or enlarged, so."""
+    """The creation or enlargement of one topic is rejected."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -96,7 +96,7 @@ def _replicas(
 
 
 def check_whole(name: str, whole: WholeRequest) -> None:
-    """Refuse a topic of a request for too many partitions, or that names it more than once; raises RefusedError."""
+    """Reject a topic if the request has too many partitions, or names the topic more than once; raises RefusedError."""
     if whole.partitions > MAX_PARTITIONS_PER_REQUEST:
         raise RefusedError(
             ErrorCode.POLICY_VIOLATION,
@@ -110,7 +110,7 @@ def check_whole(name: str, whole: WholeRequest) -> None:
 def check_replicas(
     index: int, replicas: tuple[int, ...], brokers: Mapping[int, BrokerRegistration], factor: int
 ) -> None:
-    """Refuse replicas that cannot be a new partition's, or are not `factor` as the others'; raises RefusedError."""
+    """Reject invalid replicas of a new partition, or a number other than `factor`; raises RefusedError."""
     check_assigned(replicas, brokers)
     if len(replicas) != factor:
         raise invalid_assignment(
@@ -125,7 +125,7 @@ def check_replicas(
 
 
 def check_assigned(replicas: Sequence[int], brokers: Mapping[int, BrokerRegistration]) -> None:
-    """Refuse replicas that cannot be those of any partition; raises RefusedError."""
+    """Reject replicas that are invalid for any partition; raises RefusedError."""
     if not replicas:
         raise invalid_assignment("The manual partition assignment includes an empty replica list.")
     for broker, times in sorted(Counter(replicas).items()):
@@ -138,7 +138,7 @@ def check_assigned(replicas: Sequence[int], brokers: Mapping[int, BrokerRegistra
 
 
 def invalid_assignment(message: str) -> RefusedError:
-    """Return the refusal of replicas that were assigned by hand."""
+    """Return the error for an invalid manual assignment of replicas."""
     return RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
 
 
@@ -160,7 +160,7 @@ def partition_record(
 
 
 def new_directory(broker: BrokerRegistration) -> bytes:
-    """Return the id of the directory that a broker's new replica lies in.
+    """Return the directory id of a broker's new replica.
 
     A broker with several directories chooses by itself and reports it later (KIP-858).
     """

@@ -1,8 +1,8 @@
-"""What the controller does by itself from time to time: leaders go back to preferred replicas, partitions without
-leader get one uncleanly where their topic allows it, and the log shows that somebody leads.
+"""Periodic work of the controller: elections of preferred replicas, unclean elections for partitions without a leader
+whose topics allow it, and NoOpRecords, which show that the controller is alive.
 
-Owns when, and how much of it is one decision: the next part comes in a turn of its own, so that requests are answered
-in between. Who is elected is the arithmetic of `elections`.
+Owns the intervals, and the size of one decision. The next part is decided by a separate event, so that requests are
+handled in between. `elections` computes the leaders.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from pybroker.protocol.schema import Message
 
 MAX_ELECTIONS = 1000
-"""Elections of one decision; Kafka's `MAX_ELECTIONS_PER_IMBALANCE`."""
+"""Maximum number of elections in one decision; Kafka's `MAX_ELECTIONS_PER_IMBALANCE`."""
 _BALANCE, _UNCLEAN, _NO_OP = "leader balance", "unclean elections", "no-op record"
 
 
 def build_timers(image: MetadataImage, settings: ClusterSettings, now: int, *, epoch_ms: int) -> list[Timer]:
-    """Return the timers with which a new leader of the quorum begins; `now + epoch_ms` is the time of day."""
+    """Return the timers that a new active controller starts with; `now + epoch_ms` is the time of day."""
     periodic = (
         (_BALANCE, settings.imbalance_check_interval_ms, BalanceLeaders()),
         (_UNCLEAN, settings.unclean_election_interval_ms, ElectUncleanly()),
@@ -50,7 +50,7 @@ def build_timers(image: MetadataImage, settings: ClusterSettings, now: int, *, e
 def balance_leaders(
     image: MetadataImage, event: BalanceLeaders, settings: ClusterSettings, now: int
 ) -> Outcome[Message, None]:
-    """Give brokers the leadership that prefers them, where others lead more of it than the settings allow."""
+    """Elect preferred replicas of brokers whose imbalance exceeds the configured percentage."""
     brokers = event.brokers or _imbalanced(image, settings.imbalance_percentage)
     by_id, index = image.topics.by_id, image.topics.index
     keys = [
@@ -68,7 +68,7 @@ def balance_leaders(
 def elect_uncleanly(
     image: MetadataImage, _event: ElectUncleanly, settings: ClusterSettings, now: int
 ) -> Outcome[Message, None]:
-    """Give partitions without leader one that may lack records, where their topic allows it."""
+    """Elect leaders that may lack records for partitions without a leader, if their topic allows it."""
     rules, by_id = Rules(image, settings), image.topics.by_id
     keys = [key for key in sorted(image.topics.index.leaderless) if rules(by_id[key[0]]).is_unclean]
     records = _elect(image, settings, keys, Election.UNCLEAN)
@@ -77,12 +77,12 @@ def elect_uncleanly(
 
 
 def write_no_op(settings: ClusterSettings, now: int) -> Outcome[Message, None]:
-    """Write a record that says nothing (KIP-835)."""
+    """Write a NoOpRecord (KIP-835)."""
     return Outcome((NoOpRecord(),), None, (Timer(_NO_OP, now + settings.no_op_interval_ms, WriteNoOp()),))
 
 
 def _imbalanced(image: MetadataImage, percentage: int) -> frozenset[int]:
-    """Return the brokers of whose preferred partitions others lead more than `percentage`."""
+    """Return the brokers that do not lead more than `percentage` of the partitions that prefer them."""
     topics = image.topics
     if not topics.index.displaced:
         return frozenset()
@@ -99,7 +99,7 @@ def _imbalanced(image: MetadataImage, percentage: int) -> frozenset[int]:
 def _elect(
     image: MetadataImage, settings: ClusterSettings, keys: Iterable[PartitionKey], election: Election
 ) -> list[PartitionChangeRecord]:
-    """Return the changes of the first `MAX_ELECTIONS` of these partitions that change."""
+    """Return the first `MAX_ELECTIONS` changes of these partitions."""
     usable, rules, by_id = usable_brokers(image), Rules(image, settings), image.topics.by_id
     records: list[PartitionChangeRecord] = []
     for topic_id, index in keys:

@@ -1,15 +1,16 @@
-"""Where the replicas of new partitions go.
+"""Placement of the replicas of new partitions.
 
-Owns the arithmetic alone, a function of the brokers and a seed::
+Owns only these equations, a function of the brokers and a seed::
 
     leader of partition p          = order[(start + p) % n]
     candidate k of partition p     = order[(leader + 1 + (racks * (shift + p // n) + k) % (n - 1)) % n],   k = 0, 1, ...
     followers of partition p       = candidates from k = 0 on, none twice, and none in a rack that has a replica before
                                      every rack has one
 
-where `order` goes around the racks in turns, so that neighbours are in different racks, `start` and `shift` come from
-the seed, `n` is the number of usable brokers and `racks` that of their racks (KIP-36; without racks it is one rack).
-Brokers that are fenced are taken only where their rack has no others, or the others do not suffice, and never first.
+where `order` alternates between the racks, so that neighbours are in different racks, `start` and `shift` are derived
+from the seed, `n` is the number of usable brokers and `racks` is the number of their racks (KIP-36; without racks it is
+one rack). A fenced broker is used only if its rack has no others, or if there are too few other brokers, and is never
+the first replica.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class PlacementError(Exception):
-    """The replicas cannot be placed; the text says why, in Kafka's words."""
+    """The replicas cannot be placed; the text gives the reason, in Kafka's words."""
 
 
 def is_usable(broker: BrokerRegistration) -> bool:
@@ -63,7 +64,7 @@ def place(
 def _spread(
     candidates: Iterable[int], rack_of: Mapping[int, str | None], all_racks: int, replication_factor: int
 ) -> tuple[int, ...]:
-    """Return the first candidate of each rack, then those that were passed over, in their order."""
+    """Return the first candidate of each rack, then the skipped candidates, in their order."""
     replicas: list[int] = []
     racks: set[str | None] = set()
     passed: list[int] = []

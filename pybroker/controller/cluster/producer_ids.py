@@ -1,4 +1,4 @@
-"""Giving out producer ids in blocks (KIP-730)."""
+"""Allocation of producer ids in blocks (KIP-730)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LAST = (1 << 63) - 1
 
 
 def allocate_producer_ids(image: MetadataImage, event: AllocateProducerIds) -> Outcome[Message, range | Result]:
-    """Give a registered broker the next block; no id is ever given twice."""
+    """Allocate the next block for a registered broker; no id is ever allocated twice."""
     broker = image.cluster.brokers.get(event.broker_id)
     if broker is None or broker.epoch != event.broker_epoch:
         message = f"Broker {event.broker_id} is not registered with broker epoch {event.broker_epoch}."

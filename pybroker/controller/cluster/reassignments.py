@@ -1,18 +1,19 @@
-"""Which replicas a partition has while it is reassigned, and when that is done (KIP-455).
+"""The replicas of a partition during its reassignment, and the condition of its completion (KIP-455).
 
-Owns the arithmetic alone::
+Owns only these equations::
 
     original   = replicas - adding
     replicas'  = target + (replicas - target)
     adding'    = replicas' - original
     removing'  = replicas' - target
-    done       when isr - removing' is not empty, has all of adding' - removing', and has all of target where fewer
-               come than go; then replicas' = target, isr' = isr - removing', and nothing is added or removed
-    cancelled  replicas' = original, isr' = isr - adding; where that is empty, it takes an unclean election
+    done       when isr - removing' is not empty, has all of adding' - removing', and has all of target if more
+               replicas are removed than added; then replicas' = target, isr' = isr - removing', adding' and
+               removing' are empty
+    cancelled  replicas' = original, isr' = isr - adding; if that is empty, an unclean election is needed
 
-Where one reassignment takes another's place, a replica that the second one does not
-want is both added and removed, so that the second one can come to its end and a cancellation finds the original. In
-Kafka it keeps the second one from ending, or is forgotten, and a cancellation keeps it.
+If a second reassignment replaces the first one, an added replica that is not in the second target is both added and
+removed. So the second one can complete, and a cancellation restores the original. In Kafka such a replica blocks the
+completion, or is forgotten, and a cancellation keeps it.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class Assignment(NamedTuple):
-    """What a partition is to have."""
+    """The requested replicas of a partition."""
 
     replicas: tuple[int, ...]
-    """The preferred leader first, those that go last."""
+    """The preferred leader first, the replicas to be removed last."""
     isr: tuple[int, ...]
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
@@ -45,12 +46,12 @@ def is_reassigned(partition: PartitionImage) -> bool:
 
 
 def replication_factor(partition: PartitionImage) -> int:
-    """Return how many replicas the partition has, or will have when its reassignment is done."""
+    """Return the replication factor of the partition, after its reassignment if one is in progress."""
     return len(_without(partition.replicas, partition.removing_replicas))
 
 
 def plan_reassignment(partition: PartitionImage, target: Sequence[int]) -> Assignment:
-    """Return what the partition has on its way to the replicas `target`, or there, where it is done at once."""
+    """Return the replicas of the partition during a reassignment to `target`, or after it if it completes at once."""
     original = _without(partition.replicas, partition.adding_replicas)
     replicas = (*target, *sorted(set(partition.replicas).difference(target)))
     adding = tuple(sorted(set(replicas).difference(original)))
@@ -63,15 +64,15 @@ def plan_reassignment(partition: PartitionImage, target: Sequence[int]) -> Assig
 
 
 def plan_cancellation(partition: PartitionImage) -> Assignment:
-    """Return what the partition had before its reassignment; its isr is empty where nobody of that is in sync."""
+    """Return the replicas before the reassignment; the isr is empty if none of them is in sync."""
     isr = _without(partition.isr, partition.adding_replicas)
     return Assignment(_without(partition.replicas, partition.adding_replicas), isr)
 
 
 def to_be(partition: PartitionImage, to: Assignment, new_directory: Callable[[int], bytes]) -> PartitionImage:
-    """Return the partition with what it is to have.
+    """Return the partition with the given assignment.
 
-    `new_directory` returns the log directory's id of a broker that has no replica yet.
+    `new_directory` returns the id of the log directory on a broker that has no replica yet.
     """
     directories = tuple(
         directory_of(partition, replica) if replica in partition.replicas else new_directory(replica)
@@ -88,7 +89,7 @@ def to_be(partition: PartitionImage, to: Assignment, new_directory: Callable[[in
 
 
 def completed(partition: PartitionImage) -> PartitionImage:
-    """Return the partition at the end of its reassignment, or as it is where none is, or is not done."""
+    """Return the partition after its reassignment, or unchanged if there is none, or it is not complete."""
     if not is_reassigned(partition):
         return partition
     to = plan_reassignment(partition, _without(partition.replicas, partition.removing_replicas))

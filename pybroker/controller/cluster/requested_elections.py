@@ -1,6 +1,6 @@
-"""Elections that somebody asks for (KIP-460).
+"""Leader elections by request (KIP-460).
 
-Owns which partitions are meant, and the answer for each. Who is elected is the arithmetic of `elections`.
+Owns the selection of partitions, and the result of each. `elections` computes the leader.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOT_ELECTED = {
 def elect_leaders(
     image: MetadataImage, event: ElectLeaders, settings: ClusterSettings
 ) -> Outcome[Message, list[ElectedTopic] | Result]:
-    """Decide about leaders, each partition by itself; all are refused where they are more than one batch takes."""
+    """Decide about leaders, each partition by itself; the request is denied if its records exceed one batch."""
     elections = _Elections(image, event.election_type, settings)
     if event.partitions is None:
         held = (elections.hold(topic.name, topic.partitions) for topic in image.topics.by_name.values())
@@ -54,7 +54,7 @@ def _without_needless(topic: ElectedTopic) -> ElectedTopic:
 
 
 class _Elections:
-    """Elections of one kind in one state of the cluster, and the records that they come to."""
+    """Elections of one type in one state of the cluster, and the records of their results."""
 
     def __init__(self, image: MetadataImage, election_type: ElectionType, settings: ClusterSettings) -> None:
         self._image = image

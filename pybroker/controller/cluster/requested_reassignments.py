@@ -1,7 +1,7 @@
-"""Reassignments that somebody asks for, cancels or asks about (KIP-455, KIP-860).
+"""Requests to reassign partitions, to cancel reassignments, and to list them (KIP-455, KIP-860).
 
-Owns which partitions are meant, what is refused, and the answer for each. Which replicas a partition gets is the
-arithmetic of `reassignments`.
+Owns the selection of partitions, the validation, and the result of each. `reassignments` computes the replicas of a
+partition.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ if TYPE_CHECKING:
 def alter_reassignments(
     image: MetadataImage, event: AlterReassignments, settings: ClusterSettings
 ) -> Outcome[Message, list[ReassignedTopic]]:
-    """Decide about the replicas of partitions, one after the other: a partition named twice is reassigned twice."""
+    """Decide about the replicas of partitions, in order: a partition that is named twice is reassigned twice."""
     changes = _Reassignments(image, event.allow_replication_factor_change, settings)
     reply = [changes.reassign(topic) for topic in event.topics]
     return Outcome(tuple(changes.records), reply)
 
 
 def list_reassignments(image: MetadataImage, event: ListReassignments) -> Outcome[Message, list[OngoingTopic]]:
-    """Return what is in progress."""
+    """Return the ongoing reassignments."""
     topics = image.topics.by_name
     asked: Iterable[tuple[str, Iterable[int]]] = (
         ((name, topic.partitions) for name, topic in topics.items()) if event.partitions is None else event.partitions
@@ -79,7 +79,7 @@ def _ongoing(topic: TopicImage, indices: Iterable[int]) -> list[OngoingReassignm
 
 
 class _Reassignments:
-    """Reassignments in one state of the cluster, and the records that they come to."""
+    """Reassignments in one state of the cluster, and their records."""
 
     def __init__(self, image: MetadataImage, allow_replication_factor_change: bool, settings: ClusterSettings) -> None:
         self._image = image
@@ -87,18 +87,18 @@ class _Reassignments:
         self._allow_replication_factor_change = allow_replication_factor_change
         self._usable = usable_brokers(image)
         self._rules = Rules(image, settings)
-        # The topics as the records leave them.
+        # The topics after the records are applied.
         self._topics = TopicsDelta(image.topics)
         self.records: list[PartitionChangeRecord] = []
 
     def reassign(self, asked: ReassignableTopic) -> ReassignedTopic:
-        """Reassign, or cancel it, for a topic's partitions."""
+        """Reassign a topic's partitions, or cancel their reassignment."""
         results = []
         for one in asked.partitions:
             try:
                 self._reassign(asked.name, one.partition_index, one.replicas)
             except RefusedError as refusal:
-                # Words that the code has itself are not sent.
+                # The default message of an error code is not sent.
                 words = None if str(refusal) == refusal.code.message else str(refusal)
                 results.append(ReassignedPartition(one.partition_index, refusal.code, words))
             else:

@@ -1,6 +1,6 @@
-"""Users that can log in by SCRAM (KIP-554): each of a request succeeds or fails by itself.
+"""Users that can authenticate by SCRAM (KIP-554): each user of a request succeeds or fails by itself.
 
-Owns what makes a credential acceptable, in the words of Kafka's ScramControlManager.
+Owns the validation of credentials, in the words of Kafka's ScramControlManager.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TWICE = "A user credential cannot be altered twice in the same request"
 
 
 def alter_scram_users(image: MetadataImage, event: AlterScramUsers) -> Outcome[Message, list[AlteredUser]]:
-    """Decide about each user; a user may be named once, whatever the mechanism."""
+    """Decide about each user; a request may name a user only once, whatever the mechanism."""
     times = Counter([*(one.name for one in event.deletions), *(one.name for one in event.upsertions)])
     refused: dict[str, AlteredUser] = {
         name: AlteredUser(name, ErrorCode.DUPLICATE_RESOURCE, _TWICE) for name, count in times.items() if count > 1
@@ -63,7 +63,7 @@ def _upsertion_fault(upsertion: ScramUpsertion) -> AlteredUser | None:
     if upsertion.iterations > MOST_ITERATIONS:
         return AlteredUser(upsertion.name, ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
     if not upsertion.salted_password:
-        # Everybody can work out the keys of no bytes. Kafka's HMAC refuses them, too.
+        # Anyone can compute the keys of an empty password. Kafka's HMAC rejects it, too.
         return AlteredUser(upsertion.name, ErrorCode.UNACCEPTABLE_CREDENTIAL, "Salted password must not be empty")
     return None
 

@@ -1,4 +1,4 @@
-"""What the cluster machine is configured with."""
+"""The configuration of the cluster machine."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NEVER = 0
-"""Stands for no interval."""
+"""Disables an interval."""
 
 
 class ConfigRules(Protocol):
-    """What is known of the configurations of resources; it depends on the broker's settings alone."""
+    """The validation rules of configurations; they depend only on the broker's configuration."""
 
     def topic_fault(self, configs: Mapping[str, str], /) -> str | None:
-        """Return what is wrong with a topic's own configurations, None for nothing."""
+        """Return what is wrong with a topic's own configurations, None if they are valid."""
 
     def broker_fault(self, configs: Mapping[str, str], /, *, broker: int | None) -> str | None:
-        """Return what is wrong with those of one broker, or of the default of all (None); None for nothing."""
+        """Return what is wrong with the configurations of a broker, or of the cluster default (None); None if valid."""
 
     def group_fault(self, configs: Mapping[str, str], /) -> str | None:
-        """Return what is wrong with a group's own configurations, None for nothing."""
+        """Return what is wrong with a group's own configurations, None if they are valid."""
 
     def list_inherited(self, resource_type: int, name: str, /) -> tuple[str, ...] | None:
-        """Return the items that a list has where its resource does not set it, None for what is no list."""
+        """Return the inherited items of a list key that the resource does not set, None if the key is no list."""
 
     def min_insync_replicas(self, configs: Mapping[str, str], /) -> int:
         """Return `min.insync.replicas` of a topic with these configurations of its own."""
@@ -36,34 +36,34 @@ class ConfigRules(Protocol):
 
 
 class TokenSettings(msgspec.Struct, frozen=True):
-    """How long delegation tokens live, and how many an owner has."""
+    """Lifetimes of delegation tokens, and the limit per owner."""
 
     max_lifetime_ms: int = NEVER
-    """From when it was made, however often it is renewed."""
+    """From the creation of a token, including all renewals."""
     expiry_ms: int = NEVER
-    """From when it was made or renewed."""
+    """From the creation or the last renewal of a token."""
     check_interval_ms: int = NEVER
-    """How often tokens that have ended are removed; never where there are none."""
+    """Interval at which expired tokens are removed; never if tokens are disabled."""
     max_per_owner: int | None = None
-    """How many tokens an owner has at most; None for no bound."""
+    """Maximum number of tokens of an owner; None for no limit."""
 
 
 class ClusterSettings(NamedTuple):
     """Complete; the defaults are in `pybroker.config`."""
 
     num_partitions: int
-    """What -1 partitions of a new topic means."""
+    """Used for a new topic with -1 partitions."""
     replication_factor: int
-    """What a replication factor of -1 means."""
+    """Used for a replication factor of -1."""
     session_timeout_ms: int
-    """A broker that is silent for longer is fenced."""
+    """A broker without a heartbeat for this long is fenced."""
     config_rules: ConfigRules
     imbalance_check_interval_ms: int = NEVER
-    """How often leadership returns to preferred replicas."""
+    """Interval of elections of preferred replicas."""
     imbalance_percentage: int = 0
-    """How many of the partitions that prefer a broker may have another leader before it does."""
+    """Percentage of partitions preferring a broker that may have another leader before such an election."""
     unclean_election_interval_ms: int = NEVER
-    """How often partitions without leader, of topics that allow it, get one uncleanly."""
+    """Interval of unclean elections for partitions without a leader, of topics that allow them."""
     no_op_interval_ms: int = NEVER
-    """How often a record that says nothing shows that the controller lives."""
+    """Interval of NoOpRecords, which show that the controller is alive."""
     tokens: TokenSettings = TokenSettings()

@@ -1,7 +1,7 @@
-"""Topic names: which can be, and which collide (KAFKA-1507's rules, `org.apache.kafka.common.internals.Topic`).
+"""Topic names: validity and collisions (KAFKA-1507's rules, `org.apache.kafka.common.internals.Topic`).
 
-Arithmetic on strings. A '.' and a '_' are the same letter in a metric's name, so two topics that differ only there
-would share their metrics.
+Functions of strings. Metric names replace '.' by '_', so two topics that differ only in these characters would share
+their metrics.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def name_fault(name: str) -> str | None:
-    """Return what is wrong with a topic's name, None when nothing is; the words are Kafka's."""
+    """Return what is wrong with a topic's name, None if it is valid; the messages are Kafka's."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):
@@ -34,5 +34,5 @@ def may_collide(name: str) -> bool:
 
 
 def metric_name(name: str) -> str:
-    """Return the name as metrics have it; two names collide when these are equal."""
+    """Return the topic's name in metrics; two names collide if these are equal."""
     return name.replace(".", "_")

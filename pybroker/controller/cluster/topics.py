@@ -1,7 +1,7 @@
 """Creating and deleting topics.
 
-Owns Kafka's rules for both, and the records that a creation is: TopicRecord, ConfigRecords, PartitionRecords, in this
-order. Reads the image, changes nothing.
+Owns Kafka's rules for both, and the order of a creation's records: TopicRecord, ConfigRecords, PartitionRecords. Reads
+the image, changes nothing.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def create_topics(
 
 
 def delete_topics(image: MetadataImage, event: DeleteTopics) -> Outcome[Message, list[DeletedTopic]]:
-    """Decide about topics to delete, each by itself; one that the request names more than once stays."""
+    """Decide about topics to delete, each by itself; a topic that the request names more than once is rejected."""
     results: list[DeletedTopic] = []
     records: list[Message] = []
     for asked in event.topics:
@@ -95,7 +95,7 @@ def delete_topics(image: MetadataImage, event: DeleteTopics) -> Outcome[Message,
 
 
 def _deletion_fault(asked: str | bytes, topic: TopicImage | None, whole: WholeRequest) -> tuple[ErrorCode, str | None]:
-    """Return why a topic is not deleted, NONE where it is; the words are Kafka's."""
+    """Return why a topic is not deleted, NONE if it is deleted; the messages are Kafka's."""
     is_name = isinstance(asked, str)
     if whole.times[asked] > 1:
         return ErrorCode.INVALID_REQUEST, f"Duplicate topic {'name' if is_name else 'id'}."
@@ -108,7 +108,7 @@ def _deletion_fault(asked: str | bytes, topic: TopicImage | None, whole: WholeRe
 
 
 def _metric_names(image: MetadataImage, topics: Sequence[NewTopic]) -> dict[str, str]:
-    """Return the topic of each name in metrics, as far as the new topics can collide."""
+    """Return the existing topic of each metric name, if a new topic's name may collide."""
     if not any(may_collide(topic.name) for topic in topics):
         return {}
     return {metric_name(name): name for name in image.topics.by_name if may_collide(name)}
@@ -119,7 +119,7 @@ def _check_name(name: str, image: MetadataImage, taken: Mapping[str, str]) -> No
     if fault is not None:
         raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
     if name == METADATA_TOPIC:
-        # As Kafka says it: the topic is there, and nobody may create it.
+        # As in Kafka: the topic exists, and no client is authorized to create it.
         raise RefusedError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     if name in image.topics.by_name:
         raise RefusedError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")

@@ -1,7 +1,7 @@
-"""What a request asks for as a whole, where its events are parts of it.
+"""Totals of a request that is split into several events.
 
-Arithmetic on requests: how often each topic is named, and how many partitions are to be made. It is done once for a
-request and handed to the machine with each of its events, which refuses by it.
+Computed from requests: how often each topic is named, and the number of partitions to create. It is computed once for a
+request and passed to the machine with each of its events, which may reject the event because of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def whole_creation(topics: Sequence[NewTopic], num_partitions: int) -> WholeRequest:
-    """Sum up a request for new topics; `num_partitions` is what a topic gets that asks for -1."""
+    """Return the totals of a request for new topics; `num_partitions` replaces a count of -1."""
     wanted = (
         len(topic.assignments) or (num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0))
         for topic in topics
@@ -28,12 +28,12 @@ def whole_creation(topics: Sequence[NewTopic], num_partitions: int) -> WholeRequ
 
 
 def whole_enlargement(topics: Sequence[MorePartitions], image: MetadataImage) -> WholeRequest:
-    """Sum up a request for more partitions of topics that are there."""
+    """Return the totals of a request that adds partitions to existing topics."""
     known = image.topics.by_name
     more = (max(topic.count - len(known[topic.name].partitions), 0) for topic in topics if topic.name in known)
     return WholeRequest(Counter(topic.name for topic in topics), sum(more))
 
 
 def whole_deletion(topics: Sequence[str | bytes]) -> WholeRequest:
-    """Sum up a request to delete topics, by name or by id."""
+    """Return the totals of a request to delete topics, by name or by id."""
     return WholeRequest(Counter(topics), 0)

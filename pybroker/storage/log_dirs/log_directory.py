@@ -33,20 +33,20 @@ CLEAN_SHUTDOWN_NAME = ".kafka_cleanshutdown"
 NO_BROKER_EPOCH = -1
 _LARGEST_EPOCH = 2**63 - 1
 
-# What may lie in a directory that no broker has formatted yet.
+# Files that a directory may contain before a broker has formatted it.
 _IGNORED = frozenset({LOCK_NAME, "lost+found", FILE_NAME + ".tmp"})
 
-# What the system says of a disk that cannot be relied on any more, whatever file it is about.
+# Errors of a disk that is not reliable any more, on whatever file.
 _DISK_FAILED = frozenset(
     {errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EUCLEAN}
 )
 
-# POSIX locks do not hold between users within one process; this does. Invariant: the real paths locked by this process.
+# POSIX locks do not exclude users within one process; this set does. Invariant: real paths locked by this process.
 _locked_here: set[str] = set()
 
 
 class LogDirectory:
-    """A directory that this node has locked, or that failed before it could. `meta` is None until it is formatted."""
+    """A directory that this node has locked, or that failed before. `meta` is None until it is formatted."""
 
     def __init__(self, path: Path, meta: MetaProperties | None, lock: int | None, created: bool) -> None:
         self.path = path
@@ -57,12 +57,12 @@ class LogDirectory:
 
     @classmethod
     def failed(cls, path: Path) -> LogDirectory:
-        """A directory that cannot be used: offline from the start."""
+        """Return a directory that cannot be used: offline from the start."""
         return cls(path, None, None, created=False)
 
     @classmethod
     def acquire(cls, path: Path) -> LogDirectory:
-        """Create the directory if need be, lock it, read whose it is; raises DirectoryError, changing nothing then."""
+        """Create the directory if needed, lock it, read its identity; raises DirectoryError, changing nothing then."""
         created = not path.exists()
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ class LogDirectory:
         return directory
 
     def format(self, meta: MetaProperties) -> None:
-        """Make the empty directory that of `meta`'s node; raises DirectoryError."""
+        """Write the identity `meta` into the empty directory; raises DirectoryError."""
         try:
             write_meta_properties(self.path, meta)
         except OSError as error:
@@ -99,11 +99,11 @@ class LogDirectory:
 
     @property
     def was_left_cleanly(self) -> bool:
-        """Whether the last stop was clean and nobody has taken note of it."""
+        """Whether the last stop was clean, and `take_clean_shutdown` was not called since."""
         return (self.path / CLEAN_SHUTDOWN_NAME).exists()
 
     def last_broker_epoch(self) -> int:
-        """Return the epoch of the broker that stopped cleanly, -1 where nobody has, or that is not understood."""
+        """Return the broker epoch of the last clean stop, -1 if there is none, or the file cannot be parsed."""
         try:
             said = json.loads((self.path / CLEAN_SHUTDOWN_NAME).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -112,23 +112,23 @@ class LogDirectory:
         return epoch if type(epoch) is int and 0 <= epoch <= _LARGEST_EPOCH else NO_BROKER_EPOCH
 
     def take_clean_shutdown(self) -> bool:
-        """Return whether the last stop was clean, and forget it: from here on only a new clean stop counts."""
+        """Return whether the last stop was clean, and remove the file: from here on only a new clean stop counts."""
         path = self.path / CLEAN_SHUTDOWN_NAME
         clean = path.exists()
         if clean:
             path.unlink()
-            # A power failure would bring it back, to vouch for what is written from now on.
+            # Without the sync, the file could reappear after a power failure, and wrongly prove a clean stop.
             sync_directory(self.path)
         return clean
 
     def check(self) -> None:
-        """See whether the directory is still there; raises OSError."""
+        """Check that the directory still exists; raises OSError."""
         (self.path / FILE_NAME).stat()
 
     def has_failed(self, error: OSError) -> bool:
-        """Return whether an error that came up in here means that the directory as a whole cannot be relied on.
+        """Return whether an error in this directory means that the whole directory has failed.
 
-        The want of a descriptor or of memory says nothing about a disk.
+        A lack of descriptors or memory is no failure of a disk.
         """
         if is_exhaustion(error):
             return False
@@ -145,7 +145,7 @@ class LogDirectory:
         replace_file(self.path / CLEAN_SHUTDOWN_NAME, f'{{"version": 0, "brokerEpoch": {broker_epoch}}}')
 
     def release(self) -> None:
-        """Give the lock back. A directory that was created here and never formatted is removed again."""
+        """Release the lock. Removes a directory that was created here and never formatted."""
         if self._lock is None:
             return
         if self.meta is None:
@@ -157,7 +157,7 @@ class LogDirectory:
 
 
 def holder_of(path: Path) -> int | None:
-    """Return the pid of the process that has locked the directory, None when nobody has; raises OSError."""
+    """Return the pid of the process that has locked the directory, None if it is not locked; raises OSError."""
     try:
         file = os.open(path / LOCK_NAME, os.O_RDWR)
     except FileNotFoundError:
@@ -199,20 +199,20 @@ def _lock(path: Path) -> int:
 
 
 def pid_in(file: int) -> int | None:
-    """Return the pid that an open lock file names, None for none."""
+    """Return the pid in an open lock file, None if it contains none."""
     text = os.pread(file, 32, 0).strip()
     return int(text) if text.isdigit() else None
 
 
 def _cause(path: Path, error: OSError) -> str:
-    """Return why a log directory cannot be used, with the file that it is about."""
+    """Return why a log directory cannot be used, with the name of the file that caused the error."""
     if error.filename in (None, str(path), path):
         return str(error.strerror)
     return f"{error.filename}: {error.strerror}"
 
 
 def _refuse_exhaustion(path: Path, error: OSError) -> None:
-    """Raise DirectoryError where the start, and not the directory, is short of something: it is not to go offline."""
+    """Raise DirectoryError if the process lacks a resource: the directory itself must not go offline."""
     if is_exhaustion(error):
         raise DirectoryError(f"log directory {path} cannot be opened: {error.strerror}; {limits()}") from None
 

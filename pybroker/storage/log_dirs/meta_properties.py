@@ -1,6 +1,6 @@
-"""Kafka's `meta.properties`, version 1: which cluster and node a log directory belongs to.
+"""Kafka's `meta.properties`, version 1: the cluster id and node id of a log directory.
 
-Owns the form of the file. Must not decide whether a directory may be used.
+Owns the format of the file. Must not decide whether a directory may be used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NODE_ID = re.compile(r"[0-9]{1,10}")
 
 
 class MetaProperties(NamedTuple):
-    """Who a directory belongs to; ids are base64 of 16 bytes, as Kafka writes them."""
+    """The identity of a directory; ids are base64 of 16 bytes, as Kafka writes them."""
 
     cluster_id: str
     node_id: int
@@ -49,13 +49,13 @@ def _random_uuid() -> bytes:
 
 
 def id_text(data: bytes) -> str:
-    """Return Kafka's form of an id of 16 bytes."""
+    """Return Kafka's text form of an id of 16 bytes."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 @functools.lru_cache
 def id_bytes(text: str) -> bytes:
-    """Return the 16 bytes that an id in Kafka's form stands for; raises ValueError."""
+    """Return the 16 bytes of an id in Kafka's text form; raises ValueError."""
     data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     if len(data) != 16:
         raise ValueError(text)
@@ -63,7 +63,7 @@ def id_bytes(text: str) -> bytes:
 
 
 def read_meta_properties(directory: Path) -> MetaProperties | None:
-    """Return what the file in `directory` says, None without one; raises ForeignDirectoryError for another kind."""
+    """Return the contents of the file in `directory`, None without a file; raises ForeignDirectoryError for others."""
     path = directory / FILE_NAME
     if not path.exists():
         return None

@@ -1,6 +1,6 @@
-"""A partition's directory, seen from outside: its name, whose it is, how it gets out of the way.
+"""A partition's directory, seen from outside: its name, its topic, and its renaming when it is obsolete.
 
-Owns the names that distinguish a directory from others. Must not open a log.
+Owns the names that distinguish kinds of directories. Must not open a log.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.storage")
 
-# `-` and digits end the name of a partition's directory; the topic itself may hold dashes and digits.
+# `-` and digits end the name of a partition's directory; the topic name itself may contain dashes and digits.
 _DIRECTORY = re.compile(r"^(?P<topic>.+)-(?P<index>\d+)$")
 _FUTURE = re.compile(r"^(?P<topic>.+)-(?P<index>\d+)\.[0-9a-f]{32}-future$")
 _LONGEST_NAME = 255
@@ -23,15 +23,15 @@ _DELETED = re.compile(r"^.+-\d+\.[0-9a-f]{32}-delete$")
 _METADATA_TOPIC = "__cluster_metadata"
 
 METADATA_DIRECTORY = f"{_METADATA_TOPIC}-0"
-"""The directory of the metadata log, which is no partition's."""
+"""The directory of the metadata log. It is not a partition's."""
 
 
 PARTITION_METADATA = "partition.metadata"
-"""The file of a partition's directory that has the topic id (KIP-516)."""
+"""The file of a partition's directory that contains the topic id (KIP-516)."""
 
 
 def parse_name(name: str) -> tuple[str, int] | None:
-    """Return topic and index of a partition's directory; None for any other name, the metadata log's among them."""
+    """Return topic and index of a partition's directory; None for any other name, including the metadata log's."""
     match = _DIRECTORY.match(name)
     if match is None or match["topic"] == _METADATA_TOPIC:
         return None
@@ -39,7 +39,7 @@ def parse_name(name: str) -> tuple[str, int] | None:
 
 
 def future_name(topic: str, index: int) -> str | None:
-    """Return a name for the directory of a future replica, None where it would be too long for a file system."""
+    """Return a name for the directory of a future replica, None if it would be too long for a file system."""
     name = f"{topic}-{index}.{os.urandom(16).hex()}-future"
     return name if len(name) <= _LONGEST_NAME else None
 
@@ -51,20 +51,21 @@ def parse_future_name(name: str) -> tuple[str, int] | None:
 
 
 def topic_of(name: str) -> str:
-    """Return the topic in the name of a directory of a partition or of a future replica, any other name as it is."""
+    """Return the topic in the directory name of a partition or future replica; any other name is returned unchanged."""
     parsed = parse_name(name) or parse_future_name(name)
     return name if parsed is None else parsed[0]
 
 
 def is_deleted(name: str) -> bool:
-    """Return whether the directory was being deleted when the last run ended."""
+    """Return whether the name is that of a directory whose deletion had begun."""
     return _DELETED.match(name) is not None
 
 
 def belongs(there: bytes | Exception | None, topic_id: bytes) -> bool:
-    """Return whether a directory is this topic's, by what `read_topic_ids` gave for it: without an id it is anybody's.
+    """Return whether a directory belongs to this topic. `there` is the result of `read_topic_ids` for it.
 
-    Raises OSError, and ValueError when the file with the id is damaged: then nobody knows whose the directory is.
+    A directory without a topic id belongs to any topic. Raises OSError, and ValueError if the file with the id is
+    damaged: then the topic is unknown.
     """
     if isinstance(there, Exception):
         raise there
@@ -72,8 +73,8 @@ def belongs(there: bytes | Exception | None, topic_id: bytes) -> bool:
 
 
 def remove(path: Path) -> None:
-    """Remove the directory; what cannot be removed is tried again at the next start."""
-    # A partition's directory holds files only.
+    """Remove the directory; if it cannot be removed, the next start retries."""
+    # A partition's directory contains files only.
     try:
         for entry in path.iterdir():
             entry.unlink()
@@ -83,7 +84,7 @@ def remove(path: Path) -> None:
 
 
 def discard(path: Path) -> None:
-    """Rename the directory so that nobody takes it for a partition's, then remove it; raises OSError."""
+    """Rename the directory so that it is not taken for a partition's, then remove it; raises OSError."""
     deleted = path.with_name(f"{path.name}.{os.urandom(16).hex()}-delete")
     path.rename(deleted)
     remove(deleted)
@@ -101,14 +102,14 @@ def _is_of_partition(name: str) -> bool:
 
 
 def set_aside(path: Path) -> None:
-    """Rename the directory, so that nobody takes it for a partition's; raises OSError."""
+    """Rename the directory as a stray, so that it is not taken for a partition's; raises OSError."""
     stray = path.with_name(f"{path.name}.{os.urandom(16).hex()}-stray")
     log.warning("%s belongs to no topic of this cluster; it is renamed to %s", path, stray.name)
     path.rename(stray)
 
 
 def bytes_from(path: Path, recovery_point: int) -> int:
-    """Return the bytes of the segments that a recovery reads: from the one before the recovery point's on."""
+    """Return the bytes of the segments that a recovery reads: from the last one below the recovery point on."""
     try:
         with os.scandir(path) as entries:
             sizes = {entry.name: entry.stat().st_size for entry in entries if entry.name.endswith(".log")}

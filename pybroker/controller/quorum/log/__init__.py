@@ -1,1 +1,1 @@
-"""The metadata log on disk: its vote, its position, what it has lost, and how it is served."""
+"""The metadata log on disk: the vote, the log position, detection of lost records, and reads by followers."""

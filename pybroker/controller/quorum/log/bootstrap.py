@@ -1,8 +1,8 @@
-"""What a new cluster begins with: the records of `bootstrap.checkpoint`, and the first voters.
+"""The initial files of a new cluster: the records of `bootstrap.checkpoint`, and the first voters.
 
 Owns the two files that formatting a directory writes, as Kafka's storage tool does: the records that the first leader
-commits before any other, and a snapshot at offset 0 that names the voters (kraft.version 1). Both have a snapshot's
-form. Must not know which records those are.
+commits first, and a snapshot at offset 0 with the voter set (kraft.version 1). Both have the format of a snapshot. Must
+not know which records those are.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ FILE_NAME = "bootstrap.checkpoint"
 
 
 def write_bootstrap(directory: Path, records: Iterable[Message], now_ms: int) -> Path:
-    """Write `bootstrap.checkpoint` into the directory that holds the metadata log's; raises `OSError`.
+    """Write `bootstrap.checkpoint` into the parent directory of the metadata log; raises `OSError`.
 
-    What a file of an earlier cluster in this directory has acknowledged is forgotten.
+    Removes the log position of an earlier cluster in this directory.
     """
     (directory / POSITION_NAME).unlink(missing_ok=True)
     return write_file(directory / FILE_NAME, encode_records(records, 0, now_ms))
 
 
 def read_bootstrap(directory: Path) -> list[Message] | None:
-    """Return the records of the file, None where there is no file; raises `OSError` and `MetadataLogError`."""
+    """Return the records of the file, None without a file; raises `OSError` and `MetadataLogError`."""
     path = directory / FILE_NAME
     if not path.exists():
         return None
@@ -48,14 +48,14 @@ def read_bootstrap(directory: Path) -> list[Message] | None:
 
 
 def write_first_voters(directory: Path, voters: VotersRecord, now_ms: int) -> Path:
-    """Write the snapshot at offset 0 that names the voters, and the log's directory around it; raises `OSError`."""
+    """Write the snapshot at offset 0 with the voter set, creating the log's directory; raises `OSError`."""
     log_directory = directory / DIRECTORY_NAME
     log_directory.mkdir(exist_ok=True)
     return write_file(log_directory / SnapshotId(0, 0).file_name, encode_records((), 0, now_ms, voters=voters))
 
 
 def remove_first_files(directory: Path) -> None:
-    """Remove what the two writers above have left of a formatting that failed; raises nothing."""
+    """Remove the files of the two functions above after a failed formatting; raises nothing."""
     log_directory = directory / DIRECTORY_NAME
     for path in (directory / FILE_NAME, log_directory / SnapshotId(0, 0).file_name):
         with contextlib.suppress(OSError):

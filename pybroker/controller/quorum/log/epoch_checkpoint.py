@@ -1,6 +1,6 @@
-"""The newest epoch in the `leader-epoch-checkpoint` of the metadata log, for those that read it beside a closed log.
+"""The newest epoch in the metadata log's `leader-epoch-checkpoint`, readable while the log is closed.
 
-Owns that a damaged file counts as none: the next start makes it anew from the log. The file's form is the log's own.
+Owns that a damaged file counts as none: the next start rebuilds it from the log. The log owns the file's format.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NO_EPOCH = (-1, -1)
 
 
 def read_last_epoch(directory: Path) -> tuple[int, int]:
-    """Return the newest epoch and its first offset; `NO_EPOCH` where no file is there, or none that is understood."""
+    """Return the newest epoch and its first offset; `NO_EPOCH` if the file is missing or damaged."""
     try:
         # Version, count, and an epoch with its first offset in each line.
         epoch, start_offset = map(int, (directory / EPOCHS_NAME).read_bytes().splitlines()[2:][-1].split())

@@ -1,7 +1,7 @@
-"""What the first leader of a cluster commits before any other: the records of `bootstrap.checkpoint`, else ours.
+"""The records that the first leader of a cluster commits first: those of `bootstrap.checkpoint`, else defaults.
 
-Owns which of a formatted node's records are taken, and that a later leader adds only what a cluster that was never
-formatted lacks, where it is one node (docs/adr/0021). Must not know how they are committed.
+Owns the selection of records of a formatted node. In a cluster of one node that was never formatted, a later leader
+adds missing records (docs/adr/0021). Must not know how they are committed.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ log = logging.getLogger("pybroker.controller")
 
 
 def first_records(formatted: list[Message] | None, levels: Mapping[str, int]) -> list[Message]:
-    """Return what is to be committed in a cluster whose features have these levels, none in a new one.
+    """Return the records to commit in a cluster with these feature levels; a new cluster has none.
 
-    `formatted` are the records of the file, None where there is none. Raises `MetadataLogError` for records that this
-    version cannot honour.
+    `formatted` are the records of the file, None if there is no file. Raises `MetadataLogError` for records that this
+    version does not support.
     """
     for name in sorted(LEFT_OUT & levels.keys()):
         if levels[name] > 0:
@@ -52,14 +52,14 @@ def first_records(formatted: list[Message] | None, levels: Mapping[str, int]) ->
 
 
 def enables_eligible_replicas(records: Iterable[Message]) -> bool:
-    """Return whether one of the records gives eligible.leader.replicas.version a level."""
+    """Return whether one of the records sets a level of eligible.leader.replicas.version."""
     return any(
         isinstance(record, FeatureLevelRecord) and record.name == ELIGIBLE_LEADER_REPLICAS_VERSION for record in records
     )
 
 
 def first_users(formatted: list[Message] | None) -> ScramImage:
-    """Return the users of SCRAM among the records of the file."""
+    """Return the SCRAM users among the records of the file."""
     users = ScramDelta(ScramImage())
     for record in formatted or ():
         if isinstance(record, UserScramCredentialRecord):

@@ -1,7 +1,7 @@
-"""What a metadata log that Apache Kafka has written lacks, or has that no log of ours has.
+"""Differences between a metadata log that Apache Kafka has written and a log of this broker.
 
-Owns the Raft index of a snapshot whose writer knew of none, and that a log ends outside of a transaction. Must not know
-how a log is read.
+Owns the Raft index of a snapshot of Kafka's, which has none, and the check that a log does not end inside a
+transaction. Must not know how a log is read.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _SEGMENT = re.compile(r"(\d{20})\.log")
 
 
 def mark_of(snapshot: SnapshotFile, voters: VoterSet, node_id: int) -> SnapshotMark | None:
-    """Return a snapshot's place in the Raft log, None where the log is to be read without the snapshot.
+    """Return the Raft index of a snapshot, None if the log is to be read without the snapshot.
 
-    A snapshot of Kafka's does not say it. Where the log has its first entry, entries are counted from there. Where it
-    has not, the only voter of a quorum may choose: the end offset, which no restart changes. Raises `MetadataLogError`
-    where others would have to agree, and `OSError`.
+    A snapshot of Kafka's has no Raft index. If the log contains its first entry, entries are counted from there.
+    Otherwise the only voter of a quorum may choose: it takes the end offset, which no restart changes. Raises
+    `MetadataLogError` if several voters would have to agree, and `OSError`.
     """
     if snapshot.raft_index != UNKNOWN:
         return SnapshotMark(snapshot.raft_index, snapshot.id)
@@ -54,7 +54,7 @@ def mark_of(snapshot: SnapshotFile, voters: VoterSet, node_id: int) -> SnapshotM
 
 
 def check_whole(loader: Loader) -> None:
-    """Raise `MetadataLogError` for a log that ends inside of a transaction: what came of it, its writer has to say."""
+    """Raise `MetadataLogError` for a log that ends inside a transaction: only its writer can complete it."""
     if loader.is_in_transaction:
         raise MetadataLogError(
             "the metadata log ends inside of a transaction of Apache Kafka's controller: start Kafka on it once, which "
@@ -63,7 +63,7 @@ def check_whole(loader: Loader) -> None:
 
 
 def _log_end(snapshot: SnapshotFile) -> tuple[int, int]:
-    """Return the epoch of the last entry beside a snapshot, and the offset behind it; raises `OSError`."""
+    """Return the epoch of the last entry beside a snapshot, and the log end offset; raises `OSError`."""
     directory = snapshot.path.parent
     found = verify_log(
         str(directory),
@@ -79,6 +79,6 @@ def _log_end(snapshot: SnapshotFile) -> tuple[int, int]:
 
 
 def _first_offset(snapshot: SnapshotFile) -> int:
-    """Return the base offset of the first segment beside a snapshot, the snapshot's end where there is none."""
+    """Return the base offset of the first segment beside a snapshot, or the snapshot's end if there is none."""
     found = (_SEGMENT.fullmatch(name) for name in os.listdir(snapshot.path.parent))
     return min((int(match[1]) for match in found if match), default=snapshot.end_offset)

@@ -1,9 +1,9 @@
-"""The file `metadata-log-position`: how far a voter's metadata log was when the voter acknowledged its last entry.
+"""The file `metadata-log-position`: the end of a voter's metadata log when the voter acknowledged its last entry.
 
-Owns the file's form, and the rule that it is never ahead of the log and of the vote on the device. It is written in
-place and without a sync after each write of the log. So it survives the end of the process, and may be behind after a
-loss of power. It is in the directory above the log's: a log that is replaced by an older copy does not take it along.
-Must not know what follows from a log that is shorter (ADR 0102).
+Owns the file's format, and the rule that it is never ahead of the log and of the vote on the device. It is overwritten
+without a sync after each write of the log. So it survives the end of the process, and may be behind after a power
+failure. It is in the parent of the log's directory: if an older copy replaces the log, the file stays. Must not know
+the consequences of a shorter log (ADR 0102).
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ log = logging.getLogger("pybroker.controller")
 
 POSITION_NAME = "metadata-log-position"
 _BYTES = 96
-"""Of the one line, with spaces before its end: a write replaces it whole."""
+"""Size of the single line, padded with spaces: each write replaces all of it."""
 _LARGEST = 2**63 - 1
 
 
 class LogPosition(NamedTuple):
-    """The vote's term, and the last entry that was acknowledged."""
+    """The term of the vote, and the last acknowledged entry."""
 
     term: int = 0
     """The newest term in which this voter took part."""
     epoch: int = 0
-    """Of the entry."""
+    """Leader epoch of the entry."""
     raft_index: int = 0
     end_offset: int = 0
-    """After the entry's last record; 0 where nothing is known to have been acknowledged."""
+    """Offset after the entry's last record; 0 if no acknowledged entry is known."""
 
 
 def read_position(directory: Path) -> LogPosition:
-    """Return what the file in `directory` holds; raises `OSError`.
+    """Return the content of the file in `directory`; raises `OSError`.
 
-    Zeros where there is no file, or one that cannot be understood.
+    All fields are zero if the file is missing or damaged.
     """
     path = directory / POSITION_NAME
     try:
@@ -70,7 +70,7 @@ class PositionFile:
     """The file of one voter. Used by one thread at a time."""
 
     def __init__(self, directory: Path) -> None:
-        """`directory` is that above the log's."""
+        """`directory` is the parent of the log's directory."""
         self._path = directory / POSITION_NAME
         self._descriptor: int | None = None
         self._is_clear = False
@@ -89,7 +89,7 @@ class PositionFile:
         self._is_clear = False
 
     def clear(self, term: int) -> None:
-        """Forget the entry before the log is cut, and wait until that is on the device; raises `OSError`."""
+        """Reset the entry before the log is truncated, and wait for the sync; raises `OSError`."""
         if not self._is_clear:
             self.write(LogPosition(term))
             assert self._descriptor is not None

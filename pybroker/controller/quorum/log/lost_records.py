@@ -1,8 +1,8 @@
-"""Whether other files of the only voter prove that its metadata log was longer than it is now.
+"""Checks whether other files of the only voter prove that its metadata log was longer.
 
 Owns the proofs: a snapshot, an epoch, an acknowledged record or a change of voters beyond the log's end, and partitions
-of topics without a record. Owns the file by which an operator accepts the loss, too. Must not open the log, and changes
-no other file. A voter among several is not checked here: it fetches from the leader what it lacks (`losses`).
+of unknown topics. Also owns the file by which an operator accepts the loss. Must not open the log, and changes no other
+file. A voter among several is not checked here: it fetches missing records from the leader (`losses`).
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.controller")
 
 ACCEPT_LOSS = "accept-loss"
-"""An empty file of this name, in the metadata log's directory, has the next start continue without lost records."""
+"""An empty file of this name in the metadata log's directory makes the next start continue without lost records."""
 
 _SEGMENT = re.compile(r"\d{20}\.log")
 _PREFIX = struct.Struct(">qi")
-"""Base offset, and length of what follows: the front of a batch."""
+"""Base offset, and length of the rest: the start of a batch."""
 _SMALLEST_LENGTH = 49
 _ATTRIBUTES = slice(21, 23)
 _LAST_OFFSET_DELTA = slice(23, 27)
 _IS_CONTROL = 0x20
 _OF_TOPICS = frozenset({TopicRecord.__message__.api_key, RemoveTopicRecord.__message__.api_key})
-"""Types of the records that have a topic's id from its creation and its deletion; each is one byte of a frame."""
+"""Types of the records that contain a topic id, for its creation and its deletion; each is one byte of a frame."""
 _SHOWN = 3
 
 
 class Replica(NamedTuple):
-    """A replica of the metadata log, as the configuration and `meta.properties` have it."""
+    """A replica of the metadata log, from the configuration and `meta.properties`."""
 
     node_id: int
     directory_id: bytes = NO_DIRECTORY
     voters: Sequence[int] = ()
-    """Node ids of the voters that the configuration names; none where the log does."""
+    """Node ids of the voters in the configuration; empty if the log contains the voter set."""
 
 
 def check_nothing_lost(directory: Path, end_offset: int, replica: Replica, partitions: Sequence[Path]) -> None:
-    """Raise `MetadataLogError` where the only voter's log was longer than `end_offset`; raises `OSError` too.
+    """Raise `MetadataLogError` if the only voter's log was longer than `end_offset`; raises `OSError` too.
 
-    `partitions` are the directories of partitions that the node has. A loss that the operator has accepted is logged.
+    `partitions` are the node's partition directories. A loss that the operator has accepted is logged.
     """
     snapshot = newest_snapshot(directory)
     if not _is_only_voter(directory, end_offset, replica, snapshot):
@@ -89,7 +89,7 @@ def check_nothing_lost(directory: Path, end_offset: int, replica: Replica, parti
 
 
 def clear_acceptance(directory: Path) -> None:
-    """Remove the file by which an operator accepted a loss, as a start has used it; a failure is logged."""
+    """Remove the file by which an operator accepted a loss, after the start that used it; a failure is logged."""
     try:
         (directory / ACCEPT_LOSS).unlink(missing_ok=True)
     except OSError as error:
@@ -97,7 +97,7 @@ def clear_acceptance(directory: Path) -> None:
 
 
 def _is_only_voter(directory: Path, end_offset: int, replica: Replica, snapshot: SnapshotFile | None) -> bool:
-    """Return whether the replica is the whole quorum, by the last record that names the voters."""
+    """Return whether the replica is the whole quorum, according to the last voter set in snapshot and log."""
     voters = VoterSet.of(VoterNode(node_id) for node_id in replica.voters)
     if snapshot is not None and snapshot.voters is not None:
         voters = VoterSet.from_record(snapshot.voters)
@@ -108,7 +108,7 @@ def _is_only_voter(directory: Path, end_offset: int, replica: Replica, snapshot:
 
 
 def _beyond_the_end(directory: Path, end_offset: int, snapshot: SnapshotFile | None) -> str | None:
-    """Return what a file of the metadata log's directory has beyond the log's end, None for nothing."""
+    """Return the proof that a file of the metadata log's directory is beyond the log's end, None without a proof."""
     if snapshot is not None and snapshot.end_offset > end_offset:
         return f"and the snapshot {snapshot.path.name} ends at offset {snapshot.end_offset}"
     # The only voter writes the file before a batch of a new epoch, and syncs a batch before the next one.
@@ -122,7 +122,7 @@ def _beyond_the_end(directory: Path, end_offset: int, snapshot: SnapshotFile | N
 
 
 def _acknowledged(directory: Path, end_offset: int) -> str | None:
-    """Return what the node had acknowledged beyond the log's end, None for nothing. It names no topics."""
+    """Return the proof that the node had acknowledged records beyond the log's end, None without one."""
     acknowledged = read_position(directory.parent).end_offset
     return None if acknowledged <= end_offset else f"and {POSITION_NAME} has acknowledged offset {acknowledged - 1}"
 
@@ -130,10 +130,10 @@ def _acknowledged(directory: Path, end_offset: int) -> str | None:
 def _unknown_topics(
     directory: Path, end_offset: int, snapshot: SnapshotFile | None, partitions: Sequence[Path]
 ) -> str | None:
-    """Return the topics that partitions belong to, and that no record created or deleted; None for none.
+    """Return the topics of partitions that no record created or deleted; None if there are none.
 
     The log reaches the newest snapshot. So a lost record is younger than the snapshot, and so is its partition. Older
-    partitions may be of topics that were deleted while their directory was offline: such records may be removed.
+    partitions may belong to topics that were deleted while their directory was offline, and whose records are removed.
     """
     young = partitions
     if snapshot is not None and snapshot.end_offset > 0:
@@ -160,7 +160,7 @@ def _unknown_topics(
 
 
 def _forget_known(unknown: dict[bytes, Path], values: Iterable[bytes]) -> None:
-    """Remove the topics that records name; raises `ProtocolError`."""
+    """Remove from `unknown` the topics of these records; raises `ProtocolError`."""
     for value in values:
         if len(value) > 1 and value[1] in _OF_TOPICS:
             record = decode_record(value)
@@ -169,7 +169,7 @@ def _forget_known(unknown: dict[bytes, Path], values: Iterable[bytes]) -> None:
 
 
 def _written_ms(path: Path) -> float:
-    """Return when a file was written, by the wall clock; -1 where it cannot be read."""
+    """Return when a file was written, in ms since 1970; -1 if it cannot be read."""
     try:
         return path.stat().st_mtime * 1000
     except OSError:
@@ -184,7 +184,7 @@ def _batches(directory: Path, end_offset: int) -> Iterator[bytes]:
             while len(prefix := file.read(_PREFIX.size)) == _PREFIX.size:
                 base_offset, length = _PREFIX.unpack(prefix)
                 if not expected <= base_offset < end_offset or length < _SMALLEST_LENGTH:
-                    return  # a write that did not end
+                    return  # an incomplete write
                 raw = prefix + file.read(length)
                 expected = base_offset + int.from_bytes(raw[_LAST_OFFSET_DELTA]) + 1
                 yield raw

@@ -1,9 +1,9 @@
-"""The copy of the metadata log on the disk of a node that does not vote: committed batches, and snapshots.
+"""The copy of the metadata log on the disk of an observer: committed batches, and snapshots.
 
-Owns `__cluster_metadata-0` of such a node: what is in it at a start, what is added, and what becomes of one that is
-damaged or not the quorum's: one is renamed and kept, later ones are removed, and another is begun, as all of it can be
-fetched again. Nothing waits for the device, for the same reason. Must not know who is asked. Its methods block on the
-disk; one runs at a time.
+Owns `__cluster_metadata-0` of such a node: its content at a start, its appends, and the replacement of a copy that is
+damaged or of another quorum. The first such copy is renamed and kept, later ones are removed, and the log is fetched
+again. For the same reason no write waits for a sync. Must not know the leader. Its methods block on the disk; one runs
+at a time.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ _INDEX_INTERVAL_BYTES = 4096
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """What a copy holds."""
+    """The content of a copy."""
 
     loader: Loader
-    """Has loaded all of it, and published nothing."""
+    """Has loaded the whole copy, and published nothing."""
     end_offset: int
     epoch: int
     """Leader epoch of the last batch, -1 before the first."""
     raft_index: int
-    """Index of the last entry of Raft, -1 where it is not known."""
+    """Raft index of the last entry, -1 if it is unknown."""
 
 
 class MetadataCopy:
-    """One node's copy."""
+    """The copy of one node."""
 
     def __init__(self, parent: Path, segment_bytes: int, segment_ms: int, now_ms: Callable[[], int]) -> None:
-        """`parent` holds the directory of the copy; nothing is opened before `restore`."""
+        """`parent` is the parent directory of the copy; nothing is opened before `restore`."""
         self.directory = parent / DIRECTORY_NAME
         self._segment_bytes, self._segment_ms = segment_bytes, segment_ms
         self._now_ms = now_ms
@@ -63,15 +63,15 @@ class MetadataCopy:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the log's segments."""
+        """Size of the log's segments in bytes."""
         return self._opened().size_bytes
 
     def advance_start(self, offset: int) -> list[Path]:
-        """Move the log's start forward; return the files that are out of use then."""
+        """Advance the log start; return the deleted segments' files."""
         return self._opened().advance_start(offset)
 
     def restore(self) -> Restored:
-        """Open the copy, or begin one, and load it; one that is damaged is set aside. Raises `OSError`."""
+        """Open or create the copy, and load it; a damaged copy is set aside. Raises `OSError`."""
         self.close()
         try:
             return self._restore()
@@ -80,7 +80,7 @@ class MetadataCopy:
             return self._restore()
 
     def set_aside(self, reason: str) -> None:
-        """Rename the copy, so that `restore` begins another, or remove it where one is kept; raises `OSError`."""
+        """Rename the copy, so that `restore` creates another, or remove it if one is kept; raises `OSError`."""
         self.close()
         aside = self.directory.with_name(f"{DIRECTORY_NAME}.aside")
         if aside.exists():
@@ -94,13 +94,13 @@ class MetadataCopy:
         )
 
     def append(self, batches: bytes) -> None:
-        """Add committed batches that follow the last; raises `OSError`, and `ValueError` where they do not follow."""
+        """Append committed batches; raises `OSError`, and `ValueError` if they do not follow the last batch."""
         self._opened().append_as_follower(batches, self._now_ms())
 
     def install(self, path: Path) -> MetadataImage:
-        """Begin the log anew behind a snapshot that was fetched, and return its image.
+        """Restart the log after a fetched snapshot, and return the snapshot's image.
 
-        Raises `OSError` and `MetadataLogError`, with which nothing has changed.
+        Raises `OSError` and `MetadataLogError`; nothing has changed then.
         """
         image = read_image(path)
         self._opened().restart_at(image.offset + 1, self._now_ms())
@@ -155,10 +155,10 @@ class MetadataCopy:
         return Restored(loader, end_offset, epoch, index)
 
     def _align(self, snapshot: SnapshotFile | None, end_offset: int) -> None:
-        """Have the log reach from the snapshot, or from the beginning."""
+        """Make the log start at the snapshot's end, or at offset 0."""
         opened = self._opened()
         if snapshot is not None and opened.log_end_offset < end_offset:
-            # The snapshot was fetched, and the process ended before the log was begun anew behind it.
+            # The snapshot was fetched, and the process ended before the log was restarted after it.
             opened.restart_at(end_offset, self._now_ms())
         if opened.log_start_offset > end_offset:
             raise MetadataLogError(

@@ -1,9 +1,9 @@
 """The metadata log and the vote on one voter's disk.
 
-Owns `__cluster_metadata-0`: one record batch for each Raft entry, the batch's leader epoch being the entry's term; and
-the order of writing: hard state, then entries, then one sync for all that was handed in together. Must not know what
-records say, nor indexes of entries: a place in the log is an offset. Its methods block on the disk; those that write
-are called by one thread.
+Owns `__cluster_metadata-0`: one record batch for each Raft entry, whose leader epoch is the entry's term. Owns the
+order of writes: hard state, then entries, then one sync for all writes of a call. Must not know the content of records,
+nor indexes of entries: a position in the log is an offset. Its methods block on the disk; one thread calls the methods
+that write.
 
 After a crash the log ends with the last whole batch.
 """
@@ -35,9 +35,9 @@ log = logging.getLogger("pybroker.controller")
 _READ_BYTES = 1 << 20
 _INDEX_BYTES = 1 << 16
 _INDEX_INTERVAL_BYTES = 4096
-_PATIENCE_S = 60.0  # so long a write waits for a descriptor or memory before the metadata log counts as failed
+_PATIENCE_S = 60.0  # a write waits this long for a descriptor or memory before the metadata log counts as failed
 _AGAIN_S = 0.05
-# Where the length of a batch and its leader epoch stand; the checksum covers neither offset nor epoch.
+# Positions of a batch's length and leader epoch; the checksum covers neither offset nor epoch.
 _LENGTH = slice(8, 12)
 _EPOCH = slice(12, 16)
 _HEAD = 12
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class StoredBatch(msgspec.Struct, frozen=True):
-    """A batch as the log holds it."""
+    """A batch of the log."""
 
     base_offset: int
     last_offset: int
@@ -55,28 +55,28 @@ class StoredBatch(msgspec.Struct, frozen=True):
     is_control: bool
     values: tuple[bytes, ...]
     payload: bytes
-    """Its bytes with base offset and leader epoch 0, as voters send it to each other."""
+    """The batch with base offset and leader epoch 0, as voters send it to each other."""
 
 
 class Writing(NamedTuple):
-    """What one step of the quorum asks the disk for, in the order of the fields."""
+    """The writes of one step of the quorum, in the order of the fields."""
 
     number: int
     restart_at: int | None
-    """The log is to be empty and to begin at this offset."""
+    """Empty the log and restart it at this offset, if not None."""
     hard_state: HardState | None
     leader: int | None
     """Node id of the leader."""
     voters: Sequence[int]
     """Node ids of the voters."""
     cut_at: int | None
-    """What the log holds from this offset on was overruled."""
+    """Truncate the log to this offset: the following entries were overwritten by a new leader."""
     entries: Sequence[tuple[int, bytes]]
-    """Term and batch of each."""
+    """Term and batch of each entry."""
     messages: Sequence[tuple[int, bytes]]
-    """For other voters, to be sent when this is persisted."""
+    """Messages to other voters, to be sent after the writes are persisted."""
     position: LogPosition | None = None
-    """Where the log ends then; None while the voter waits for records that it had acknowledged and that are lost."""
+    """The end of the log afterwards; None while the voter waits for records that it had acknowledged and lost."""
 
     @property
     def is_empty(self) -> bool:
@@ -88,7 +88,7 @@ class MetadataLog:
     """The files of one voter."""
 
     def __init__(self, settings: QuorumSettings, now_ms: Callable[[], int]) -> None:
-        """Open or begin the log; raises `OSError`."""
+        """Open or create the log; raises `OSError`."""
         self.directory = settings.directory / DIRECTORY_NAME
         self._now_ms = now_ms
         self._log = Log.open(
@@ -110,7 +110,7 @@ class MetadataLog:
 
     @property
     def end_offset(self) -> int:
-        """Offset after the last record that was written."""
+        """Offset after the last written record."""
         return self._log.log_end_offset
 
     def hard_state(self) -> HardState | None:
@@ -128,13 +128,13 @@ class MetadataLog:
                 offset = batch.last_offset + 1
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Return whole batches from the one with `offset` on, at least one; `ValueError` outside of the log."""
+        """Return whole batches, starting with the one that contains `offset`, at least one; `ValueError` outside."""
         return self._log.read(offset, max_bytes)
 
     def read_committed(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        """Return whole batches from the one with `offset` on that end below `end_offset`: at least one, if there is.
+        """Return whole batches below `end_offset`, starting with the one that contains `offset`: at least one, if any.
 
-        Raises `ValueError` where the log does not have the offset, and `OSError`.
+        Raises `ValueError` if the log does not contain the offset, and `OSError`.
         """
         if offset >= end_offset:
             return b""
@@ -150,23 +150,23 @@ class MetadataLog:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of its segments."""
+        """Size of the segments in bytes."""
         return self._log.size_bytes
 
     def advance_start(self, offset: int) -> list[Path]:
-        """Move the start forward; return the files that are out of use then. Raises `OSError`."""
+        """Advance the log start; return the deleted segments' files. Raises `OSError`."""
         return self._log.advance_start(offset)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """Return the largest epoch up to this one that the log has, and where it ends; -1 and -1 for none."""
+        """Return the largest epoch of the log up to this one, and its end offset; -1 and -1 if there is none."""
         return self._log.end_offset_for_epoch(epoch)
 
     def restart_at(self, offset: int) -> None:
-        """Make the log an empty one that begins at `offset`; raises `OSError`."""
+        """Empty the log and restart it at `offset`; raises `OSError`."""
         self._log.restart_at(offset, self._now_ms())
 
     def write(self, writings: Sequence[Writing]) -> None:
-        """Persist, in their order, what several steps ask for; raises `OSError`: the log is not to be used then."""
+        """Persist the writes of several steps in order. Raises `OSError`; the log must not be used afterwards."""
         is_dirty, position = False, None
         for writing in writings:
             position = writing.position
@@ -193,7 +193,7 @@ class MetadataLog:
         self._log.close()
 
     def _patiently(self, work: Callable[[], T]) -> T:
-        """Do what changes nothing when it lacks a descriptor or memory, again and again until it finds one."""
+        """Retry work that lacks a descriptor or memory, until it succeeds. Such a failure must change nothing."""
         deadline = None
         while True:
             try:

@@ -1,7 +1,7 @@
-"""The metadata log as its leader serves it to those who follow: where it begins, and what lies before an offset.
+"""The metadata log as its leader serves it to followers: its start offset, and the epoch before an offset.
 
-Owns the comparison of a follower's log with this one (KIP-595): a follower names an offset and the epoch of the batch
-before it. Must not know requests, nor who leads.
+Owns the comparison of a follower's log with this one (KIP-595): a follower sends an offset and the epoch of the batch
+before it. Must not know requests, nor the leader.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 NOTHING_BEFORE = -1
 """The epoch before the log's very first record."""
 NO_SUCH_PLACE = -2
-"""No batch ends at the offset: no epoch that a follower may name is equal to this."""
+"""No batch ends at the offset: this epoch is not equal to any epoch of a follower."""
 _HEAD = struct.Struct(">qiibIhi")
 """Base offset, length, leader epoch, format, checksum, attributes, offset of the last record from the base offset."""
 
 
 class ServedLog:
-    """A view of one log; made when it is needed."""
+    """A read-only view of one log, created on demand."""
 
     def __init__(self, log: MetadataLog) -> None:
         self._log = log
 
     @property
     def directory(self) -> Path:
-        """Where the log's snapshots lie."""
+        """The directory of the log's snapshots."""
         return self._log.directory
 
     @property
@@ -42,14 +42,14 @@ class ServedLog:
         return self._log.start_offset
 
     def newest_snapshot(self) -> SnapshotId | None:
-        """Return the newest snapshot, None where there is none."""
+        """Return the newest snapshot, None if there is none."""
         snapshots = list_snapshots(self._log.directory)
         return snapshots[-1] if snapshots else None
 
     def epoch_before(self, offset: int, committed_offset: int) -> int | None:
-        """Return the epoch of the batch that ends at an offset; None where the log does not reach back so far.
+        """Return the epoch of the batch that ends at an offset; None if the log starts after this batch.
 
-        `NOTHING_BEFORE` at the very beginning, `NO_SUCH_PLACE` within a batch and behind what is committed.
+        Returns `NOTHING_BEFORE` at offset 0, and `NO_SUCH_PLACE` within a batch and above the high watermark.
         """
         start = self.start_offset
         if offset > committed_offset:
@@ -63,7 +63,7 @@ class ServedLog:
         return epoch if base_offset + delta + 1 == offset else NO_SUCH_PLACE
 
     def end_of_epoch(self, epoch: int, committed_offset: int) -> tuple[int, int]:
-        """Return the largest epoch up to this one that the log has, and where it ends; its start where it has none."""
+        """Return the largest epoch of the log up to this one, and its end offset; the log start if there is none."""
         found, end_offset = self._log.end_offset_for_epoch(epoch)
         if end_offset < 0:
             return epoch, self.start_offset
