@@ -1,4 +1,4 @@
-"""Agreement: the Raft library, the metadata log and the vote that survives a restart.
+"""The metadata quorum: the Raft library, the metadata log and the persistent vote.
 
-Owns the directory `__cluster_metadata-0`. Must not know what the records say.
+Owns the directory `__cluster_metadata-0`. Must not know the content of records.
 """

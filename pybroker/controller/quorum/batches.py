@@ -1,6 +1,6 @@
-"""Committed records as the quorum hands them on, from its log or from a snapshot.
+"""Committed records, read from the quorum's log or from a snapshot.
 
-Owns the shape alone. Must not know what records say.
+Owns only this type. Must not know the content of records.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import msgspec
 
 TOPIC_NAME = "__cluster_metadata"
-"""Kafka's name of the topic that the metadata log counts as."""
+"""Kafka's topic name of the metadata log."""
 DIRECTORY_NAME = "__cluster_metadata-0"
-"""Kafka's name of the directory that holds the metadata log and its snapshots."""
+"""Kafka's name of the directory of the metadata log and its snapshots."""
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Committed records, in the order of the log; none for a batch that speaks to the quorum."""
+    """Committed records, in log order; empty for a control batch."""
 
     last_offset: int
     epoch: int

@@ -1,13 +1,12 @@
-"""A voter in motion: what its steps ask for is written by a thread, sent to the others, and applied here.
+"""Drives a voter: writes its log on a thread, sends its messages to the other replicas, and applies commits here.
 
-Owns the order. Messages that may go at once do; those that wait for the disk are sent when it is done. One write is
-under way, and all that comes meanwhile is the next one, with one sync. What is committed is applied in the order of the
-log, and the caller that proposed it is answered after that. Owns the clock's ticks too, and the short way to an
-election: a voter that knows no leader and reaches a majority stands for election within milliseconds (ADR 0039). Must
-not know what records say.
+Owns the order. Messages that do not depend on the disk are sent at once; others are sent after the write. One write is
+in progress at a time; the next one contains everything that arrived meanwhile, with one sync. Commits are applied in
+log order, and then the proposers' futures complete. Owns the clock's ticks too, and the fast election: a voter that
+knows no leader and is connected to a majority campaigns within milliseconds (ADR 0039). Must not know records.
 
-A proposal fails with `NotControllerError` when this voter stops leading before it is committed: another leader may
-still commit it. A write that fails ends everything: what of it reached the disk is known only after a restart.
+A proposal fails with `NotControllerError` when this voter stops leading before the commit: another leader may still
+commit it. A failed write stops everything, because only a restart shows how much of the write reached the disk.
 """
 
 from __future__ import annotations
@@ -39,30 +38,30 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.controller")
 
 _SOON_S = 0.03
-"""Those who notice the end of a leader together stand for election at random within so long."""
+"""Voters that detect a leader's failure at the same time campaign after a random delay up to this."""
 _CAMPAIGNS = 10
-"""So often an election is tried that did not wait for a timeout; later the timeouts decide."""
+"""Number of campaigns without an election timeout; after these the timeouts apply."""
 _HAND_OVER_S = 1.0
 _ANNOUNCE_S = 0.5
-"""A replica that does not vote, or knows no leader, says so often where it is reached."""
+"""Interval at which a replica that does not vote, or knows no leader, announces its endpoint."""
 _NOT_LEADING = "this node does not lead the metadata quorum"
 
 
 class DriverEvents(msgspec.Struct, frozen=True):
-    """Whom the driver calls, always on the loop's thread."""
+    """Callbacks of the driver, always on the loop's thread."""
 
     apply: Callable[[Sequence[tuple[Committed, Any]]], None]
-    """What is committed, each with what `propose` was called with, None for what others proposed."""
+    """Committed entries, each with the argument of `propose`, or None if another replica proposed it."""
     leadership: Callable[[bool], None]
-    """This voter leads, and all that earlier leaders committed is applied; or it leads no more."""
+    """True: this voter leads, and all entries of earlier leaders are applied. False: it does not lead any more."""
     fetch: Callable[[SnapshotMark, PeerAddress], Awaitable[VoterSet | None]]
-    """Get a checkpoint from a voter onto the disk, and return the voters that it names."""
+    """Fetch a snapshot from a voter onto the disk, and return the voter set in it."""
     restart: Callable[[SnapshotMark], None]
-    """All that was applied is replaced by a checkpoint that was fetched."""
+    """Replace everything that was applied by a fetched snapshot."""
     failure: Callable[[Exception], None]
-    """The log is lost for this process."""
+    """The log has failed and cannot be used by this process any more."""
     reach: Callable[[int, bool], None] = lambda _voter, _is_reached: None
-    """A voter is connected to; or it has closed its connection, as one whose process has ended."""
+    """A voter is connected (True), or its connection is closed (False), as when its process ends."""
 
 
 class _Proposal(msgspec.Struct, frozen=True):
@@ -75,14 +74,14 @@ class Driver:
     """Drives one voter. Used from one event loop."""
 
     def __init__(self, voter: Voter, settings: QuorumSettings, disk: Executor, events: DriverEvents) -> None:
-        """Make a driver that stands still; `disk` has one thread."""
+        """Create a driver that is not started; `disk` has one thread."""
         self.voter = voter
         self._settings = settings
         self._disk = disk
         self._events = events
         self.peers = Peers(settings, self._peer_events())
         self.guests = Guests()
-        """Replicas that are none of the voters and say where they are reached."""
+        """Replicas that are not voters and have announced their endpoints."""
         self._leader_at: tuple[str, int] | None = None
         self._announced_s = 0.0
         self._resigning: asyncio.Task[None] | None = None
@@ -95,7 +94,7 @@ class Driver:
         self._is_pumping = False
         self._is_running = False
         self._failure: Exception | None = None
-        # The term that this voter was elected in and the entry that began it, None while it does not lead.
+        # The term in which this voter was elected and the entry that began it, None while it does not lead.
         self._elected: tuple[int, int] | None = None
         self._leads = False
         self._applied = voter.applied
@@ -108,11 +107,11 @@ class Driver:
 
     @property
     def leads(self) -> bool:
-        """Whether this voter leads and has applied all that was committed before its term."""
+        """Whether this voter leads and has applied all entries committed before its term."""
         return self._leads
 
     def start(self) -> None:
-        """Begin to count time and to reach the others; the only voter stands for election at once."""
+        """Start ticks and connections; the only voter campaigns at once."""
         self._is_running = True
         if self.voter.is_alone:
             self.voter.campaign()
@@ -120,14 +119,14 @@ class Driver:
         self._follow_voters()
 
     def propose(self, values: Sequence[bytes], what: Any) -> asyncio.Future[None]:
-        """Append records as one batch; the future ends when they are committed and `what` is applied.
+        """Append records as one batch; the future completes when they are committed and `what` is applied.
 
         Raises `NotControllerError`, as the future does.
         """
         if self._failure is not None:
             raise NotControllerError(f"the metadata log failed: {self._failure}")
         if not self._is_running:
-            # The voter may lead on where nobody took over, and nothing would ever commit this.
+            # With no successor, the voter may still be the leader, and nothing would ever commit this.
             raise NotControllerError(_NOT_LEADING)
         index = self.voter.propose(values)
         committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -136,9 +135,9 @@ class Driver:
         return committed
 
     def propose_voters(self, voters: VoterSet) -> asyncio.Future[None]:
-        """Change who votes; the future ends when that is committed, in force, and on this disk.
+        """Propose a voter set; the future completes when it is committed, in force, and on this disk.
 
-        Raises `NotControllerError`, as the future does, and `QuorumError` while another change is under way.
+        Raises `NotControllerError`, as the future does, and `QuorumError` while another change is in progress.
         """
         if self._failure is not None:
             raise NotControllerError(f"the metadata log failed: {self._failure}")
@@ -149,14 +148,14 @@ class Driver:
         return committed
 
     async def settled(self) -> None:
-        """Return when all that the voter has asked the disk for so far is written."""
+        """Return when all writes that the voter has requested so far are done."""
         while self._failure is None and (self._write is not None or self._queue):
             if self._write is not None:
                 await asyncio.wait([self._write])
-            await asyncio.sleep(0)  # its callback runs
+            await asyncio.sleep(0)  # lets the callback of the write run
 
     def take(self, key: int, messages: Sequence[bytes]) -> None:
-        """Take messages of another replica; raises `QuorumError` for the first that is none, after those before it."""
+        """Process another replica's messages; raises `QuorumError` for the first invalid one, after those before it."""
         if not self._is_running:
             return
         try:
@@ -168,9 +167,9 @@ class Driver:
             self._pump()
 
     def greet(self, key: int, guest: Guest) -> None:
-        """Note where a replica is reached that is none of the voters, or one that is not where it was.
+        """Record the endpoint of a replica that is not a voter, or of a voter that cannot be reached.
 
-        A leader sends the log to one that does not vote.
+        A leader sends the log to a replica that is not a voter.
         """
         is_voter = self.voter.voters.has(key)
         if not self._is_running or key == self.voter.key or (is_voter and self.peers.reaches(key)):
@@ -185,14 +184,14 @@ class Driver:
             self._pump()
 
     async def wait_committed(self, beyond_offset: int) -> None:
-        """Return when more is committed than the records below `beyond_offset`, or when the driver stops."""
+        """Return when the high watermark exceeds `beyond_offset`, or when the driver stops."""
         while self.committed_offset <= beyond_offset and self._is_running:
             if self._advance is None:
                 self._advance = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._advance)
 
     async def stop(self) -> None:
-        """Hand the leadership over if somebody takes it, finish the write that is under way, and stand still."""
+        """Transfer the leadership if another voter is connected, finish the write in progress, and stop."""
         if self.voter.is_leader and self.peers.connected and self._failure is None:
             await self._hand_over()
         self._is_running = False
@@ -208,12 +207,12 @@ class Driver:
             await asyncio.gather(self._fetch, return_exceptions=True)
         while self._write is not None or self._read is not None:
             await asyncio.gather(*filter(None, (self._write, self._read)), return_exceptions=True)
-            await asyncio.sleep(0)  # their callbacks run
+            await asyncio.sleep(0)  # lets the callbacks run
         self._lose()
         self._wake()
 
     def _pump(self) -> None:
-        """Do what the voter asks for until it asks for nothing."""
+        """Process the steps of the voter until there are none."""
         if self._is_pumping or self._failure is not None:
             return
         self._is_pumping = True
@@ -234,7 +233,7 @@ class Driver:
                     self._apply(step.committed)
                 if step.changes_voters:
                     self._voters_changed()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the voter's state is not known any more
+        except Exception as error:  # noqa: BLE001 - whatever it is, the voter's state is unknown then
             self._fail(error)
             return
         finally:
@@ -266,7 +265,7 @@ class Driver:
         self._wake()
 
     def _observe(self) -> bool:
-        """Follow the elections; return whether there may be more to do."""
+        """Update the leadership; return whether there may be more steps."""
         voter = self.voter
         term = voter.term if voter.is_leader else None
         if self._elected is not None and self._elected[0] != term:
@@ -280,7 +279,7 @@ class Driver:
         return False
 
     def _lose(self) -> None:
-        """Note that this voter leads no more: what it has not committed is for others to decide."""
+        """Handle the loss of leadership: the next leader decides about uncommitted proposals."""
         proposals, self._proposals = self._proposals, {}
         for proposal in proposals.values():
             if not proposal.committed.done():
@@ -309,7 +308,7 @@ class Driver:
         self._pump()
 
     def _begin_read(self) -> None:
-        """Read what a voter needs that is further behind than what is kept in memory."""
+        """Read entries from the disk for a lagging voter, if they are not in memory any more."""
         index = self.voter.wanted
         if self._read is None and index is not None and self._is_running:
             self._read = asyncio.get_running_loop().run_in_executor(
@@ -344,7 +343,7 @@ class Driver:
         self._pump()
 
     def _voters_changed(self) -> None:
-        """Reach those who vote now. A leader that is none of them any more gives way."""
+        """Connect to the new voters. A leader that is not a voter any more resigns."""
         log.info("Voters of the metadata quorum: %s", self.voter.voters)
         self._follow_voters()
         if self.voter.is_leader and not self.voter.votes and self._resigning is None and self._is_running:
@@ -359,7 +358,7 @@ class Driver:
             self._resigning = None
 
     def _follow_voters(self) -> None:
-        """Connect to those with whom messages are exchanged, and count time where there are others."""
+        """Connect to the replicas that exchange messages with this one, and start ticks if there are other voters."""
         if not self._is_running:
             return
         voter = self.voter
@@ -377,7 +376,7 @@ class Driver:
             self._tick_later()
 
     def _unknown(self, known: Mapping[int, PeerAddress]) -> dict[int, PeerAddress]:
-        """Return those of whom nothing but an address is known, while this replica does not vote."""
+        """Return the replicas of which only an address is known, while this replica does not vote."""
         if self.voter.votes:
             return {}
         at = {(address.host, address.port) for address in known.values()}
@@ -388,7 +387,7 @@ class Driver:
 
     @property
     def _listener(self) -> str:
-        """The name of the listener by which controllers reach each other."""
+        """The name of the listener that controllers use for connections to each other."""
         return self._settings.endpoints[0].listener if self._settings.endpoints else ""
 
     def _leader_found(self, host: str, port: int) -> None:
@@ -414,7 +413,7 @@ class Driver:
             asyncio.get_running_loop().call_later(grace_ms / 1000, self._bury, key, self.voter.term)
 
     def _bury(self, key: int, term: int) -> None:
-        """Take the leader for dead, unless it was reached again or another one was elected meanwhile."""
+        """Forget a failed leader and campaign, unless it reconnected or another one was elected meanwhile."""
         if self._is_running and (self.voter.leader_key, self.voter.term) == (key, term) and not self.peers.reaches(key):
             log.info(
                 "The connection to voter %d, the leader of the quorum, has ended: starting an election", node_of(key)
@@ -430,7 +429,7 @@ class Driver:
             self._campaign = asyncio.get_running_loop().call_later(pause_s, self._campaign_now)
 
     def _campaign_now(self) -> None:
-        """Stand for election if nobody leads and a majority is reached: a pre-vote, which disturbs no leader."""
+        """Campaign if there is no leader and a majority is connected. The pre-vote does not disturb a leader."""
         self._campaign = None
         voters = self.voter.voters.keys
         reached = 2 * (sum(map(self.peers.reaches, voters)) + 1) > len(voters)
@@ -470,7 +469,7 @@ class Driver:
             self.peers.announce()
 
     async def _hand_over(self) -> None:
-        """Have the voter with the longest log lead, of those that are reached, so that nobody waits for a timeout."""
+        """Transfer the leadership to the connected voter with the longest log, to avoid an election timeout."""
         voters, reaches = self.voter.voters, self.peers.reaches
         others = [(index, key) for key, index, _ in self.voter.progress() if voters.has(key) and reaches(key)]
         if not others:

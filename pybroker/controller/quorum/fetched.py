@@ -1,6 +1,6 @@
-"""An answer of the leader of the metadata log to one who follows it, read without trust.
+"""Fetch responses of the metadata log's leader, validated by a follower.
 
-Owns what an answer has to be: of one partition, batches that follow what is there and are committed. Must not know
+Owns the validation of a response: one partition, and committed batches that follow the follower's log. Must not know
 connections or disks.
 """
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 
 class Position(NamedTuple):
-    """Where a follower stands."""
+    """The end of a follower's log."""
 
     end_offset: int
     epoch: int
-    """Leader epoch of the last batch that it has, -1 for none."""
+    """Leader epoch of the last batch, -1 for none."""
 
 
 class FetchedBatch(msgspec.Struct, frozen=True):
-    """One batch that was fetched."""
+    """One fetched batch."""
 
     last_offset: int
     epoch: int
     values: Sequence[bytes]
-    """Empty for a batch that speaks to the quorum."""
+    """Empty for a control batch."""
     kraft_version: int | None = None
-    """The level of kraft.version that the batch says, None for none."""
+    """The level of kraft.version in the batch, None for none."""
 
 
 class Leader(msgspec.Struct, frozen=True):
-    """Who leads, as an answer says."""
+    """The leader, according to a response."""
 
     node_id: int
     epoch: int
@@ -50,7 +50,7 @@ class Leader(msgspec.Struct, frozen=True):
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """What an answer brings: an error, or a snapshot to fetch, or a log that diverges, or batches."""
+    """The content of a response: an error, a snapshot to fetch, a diverging epoch, or batches."""
 
     error: int
     leader: Leader | None
@@ -63,7 +63,7 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 def read_answer(answer: FetchResponse, position: Position) -> Fetched:
-    """Read an answer to a follower at a position; raises `MetadataLogError` for one that cannot be of its quorum."""
+    """Decode a response to a follower at a position; raises `MetadataLogError` for an invalid response."""
     found = [partition for topic in answer.responses for partition in topic.partitions]
     if answer.error_code or len(found) != 1:
         error = answer.error_code or ErrorCode.UNKNOWN_SERVER_ERROR

@@ -1,13 +1,13 @@
 """The metadata of a node that does not vote: it follows the committed log of the active controller (KIP-595).
 
-Owns the search for the leader, the fetches (Fetch with a long wait, FetchSnapshot where the log does not reach back),
-and the way of what comes: checked, added to the copy on disk, loaded, published. Must not know what records say.
+Owns the search for the leader, and the fetches: Fetch with a long wait, and FetchSnapshot if the log starts later.
+Owns the processing of fetched batches: validate, append to the copy on disk, load, publish. Must not know records.
 
-Nothing is published before a leader has confirmed that what is there belongs to its log, and all that it had committed
-is there: until then, and again when the copy proves to be of another log, metadata is gathered aside, and the image
-stays as it is. So a broker never acts on metadata of yesterday.
+The observer publishes nothing before a leader has confirmed that the copy belongs to its log, and everything that the
+leader had committed has been fetched. Until then metadata is loaded aside, and the image is unchanged. The same applies
+when the copy proves to belong to another log. So a broker never acts on outdated metadata.
 
-What a node says is not trusted: an answer that cannot be of the quorum changes nothing, and another node is asked.
+Responses are not trusted: an invalid response changes nothing, and another node is tried.
 """
 
 from __future__ import annotations
@@ -60,28 +60,28 @@ METADATA_TOPIC_ID = (1).to_bytes(16)
 """Kafka's `Uuid.METADATA_TOPIC_ID`."""
 FIRST_VERSION_WITH_ENDPOINTS = 16
 MAX_WAIT_MS = 500
-"""As long as Kafka's followers of the metadata log let a fetch wait."""
+"""The maximum wait of a fetch, as for Kafka's followers of the metadata log."""
 _LONGEST_BACKOFF_S = 1.0
 _REFUSALS = 10
 _ASK_ANOTHER = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH}
 )
 _FAULTS = (ClientError, ControllerError, MetadataError, ProtocolError, OSError, ValueError)
-"""What ends a connection to a node, and not the observer."""
+"""Errors that end a connection to a node, but not the observer."""
 
 
 class ObserverSettings(NamedTuple):
-    """Who follows, where the copy lies, and whom to ask."""
+    """The node that follows, the directory of its copy, and the nodes to fetch from."""
 
     directory: Path
-    """Holds the directory of the copy, `__cluster_metadata-0`."""
+    """Parent of the copy's directory, `__cluster_metadata-0`."""
     cluster_id: str
     node_id: int
     directory_id: bytes
     voters: tuple[tuple[int, str, int], ...]
-    """Node id, host and port of the voters, where they are configured."""
+    """Node id, host and port of the configured voters; may be empty."""
     bootstrap_servers: tuple[tuple[str, int], ...]
-    """Host and port of nodes that know the leader, where voters are not configured."""
+    """Host and port of nodes that know the leader, if no voters are configured."""
     segment_bytes: int
     segment_ms: int
     request_timeout_ms: int
@@ -90,7 +90,7 @@ class ObserverSettings(NamedTuple):
     snapshot_piece_bytes: int
     snapshots: SnapshotPolicy
     security: RenewedSecurity | None = None
-    """What connections to controllers are secured with, None for plaintext."""
+    """Security of connections to controllers, None for plaintext."""
 
 
 class Observer:
@@ -103,7 +103,7 @@ class Observer:
         *,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """`on_failure` is called with the error of the disk after which it cannot go on."""
+        """`on_failure` is called with the disk error that stops the observer."""
         self._settings = settings
         self._on_failure = on_failure
         self._clock = clock
@@ -117,22 +117,22 @@ class Observer:
             }
         )
         self._loader = Loader()
-        # Gathers what is not confirmed yet; None while what comes is loaded into `_loader`.
+        # Loads batches that are not confirmed yet; None while batches are loaded into `_loader`.
         self._aside: Loader | None = None
         self._position = Position(0, -1)
         self._raft_index = 0
-        # How often in a row records came that cannot follow what is here.
+        # Number of consecutive fetches with records that cannot follow the loaded ones.
         self._refused = 0
         self.leader_id = -1
-        """Node id of the quorum's leader as far as it is known here, -1 for none."""
+        """Node id of the quorum's leader as far as this node knows it, -1 for none."""
         self.leader_epoch = -1
-        """The newest leader epoch that is known."""
+        """The newest known leader epoch."""
         self.leader_endpoint: tuple[str, int] | None = None
-        """Where the leader's controller listener is, as far as that is known."""
-        # Whom to ask next, once, before the others in turn.
+        """The leader's controller endpoint, if it is known."""
+        # The server to try next, once, before the round-robin continues.
         self._hint: tuple[str, int] | None = None
         self._turn = 0
-        # Why no leader can be followed; an outage has one line at its beginning and one at its end.
+        # Why no leader can be followed; the beginning and the end of an outage are logged.
         self._outage: str | None = None
         self._running: asyncio.Task[None] | None = None
         self._snapshot: asyncio.Task[None] | None = None
@@ -145,7 +145,7 @@ class Observer:
 
     @property
     def publish_failures(self) -> int:
-        """How many times a part of the node could not put an image in force."""
+        """Number of failures of a publisher to apply an image."""
         return self._loader.failures
 
     @property
@@ -154,23 +154,23 @@ class Observer:
         return False
 
     async def open(self, publishers: Iterable[Publisher] = ()) -> None:
-        """Open the copy on disk; raises `OSError`. Nothing of it is published before a leader has confirmed it."""
+        """Open the copy on disk; raises `OSError`. Publishes nothing before a leader has confirmed the copy."""
         self._loader = Loader(publishers)
         self._restored(await asyncio.to_thread(self._copy.restore))
 
     def start(self) -> None:
-        """Begin to follow."""
+        """Start following."""
         self._running = asyncio.get_running_loop().create_task(self._run())
 
     async def wait_for(self, offset: int) -> None:
-        """Return when the image has all up to an offset, included, or when the observer stops."""
+        """Return when the image includes the record at an offset, or when the observer stops."""
         while self.image.offset < offset and self._running is not None:
             if self._advance is None:
                 self._advance = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._advance)
 
     async def stop(self) -> None:
-        """End following, and close the copy."""
+        """Stop following, and close the copy."""
         running, self._running = self._running, None
         for task in (running, self._snapshot):
             if task is not None:
@@ -208,12 +208,12 @@ class Observer:
             await asyncio.sleep(min(backoff_s, _LONGEST_BACKOFF_S))
 
     def _next_server(self) -> str:
-        """Return whom to ask: the leader once, where it is known, and then the others in turn."""
+        """Return the server to try: the leader once, if it is known, and then the others round-robin."""
         endpoint, self._hint = self._hint, None
         if endpoint is None:
             known = [(host, port) for _, host, port in self._settings.voters] + [*self._settings.bootstrap_servers]
-            # Nobody leads who was known to: what one node said of its epoch is not held against the others. A leader
-            # that is behind what is here is refused all the same.
+            # The known leader has failed. An epoch that one node reported must not exclude other nodes. A leader whose
+            # epoch is older than the loaded records is rejected all the same.
             self.leader_epoch = self._position.epoch
             endpoint = known[self._turn % len(known)]
             self._turn += 1
@@ -221,7 +221,7 @@ class Observer:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     async def _follow(self, connection: Connection, server: str) -> bool:
-        """Fetch from one node as long as it leads; return whether it did for a while."""
+        """Fetch from one node while it leads; return whether it was the leader for some time."""
         has_led, was_fenced = False, False
         while True:
             answer = await connection.ask(self._request(), FetchResponse)
@@ -236,7 +236,7 @@ class Observer:
                     and self.leader_epoch > epoch_before
                     and not was_fenced
                 ):
-                    was_fenced = True  # It may be the leader itself that says so.
+                    was_fenced = True  # The leader itself may report it.
                     continue
                 self._note_outage(f"{server} does not lead the quorum")
                 return has_led
@@ -267,7 +267,7 @@ class Observer:
             )
 
     async def _load(self, fetched: Fetched) -> None:
-        """Add batches to the copy, load them, and publish what is confirmed."""
+        """Append batches to the copy, load them, and publish the image if it is confirmed."""
         loader = self._aside or self._loader
         decoded = [(batch, list(map(decode_record, batch.values))) for batch in fetched.batches]
         try:
@@ -275,7 +275,7 @@ class Observer:
                 loader.load(records, batch.last_offset, batch.epoch)
                 if batch.kraft_version is not None:
                     loader.note_kraft_version(batch.kraft_version)
-                await asyncio.sleep(0)  # Others have their turn between two batches.
+                await asyncio.sleep(0)  # lets other tasks run between two batches
         except MetadataError as error:
             await self._refuse_records(str(error))
             raise
@@ -315,7 +315,7 @@ class Observer:
         self._raft_index = (await asyncio.to_thread(open_snapshot, path)).raft_index
 
     async def _refuse_records(self, reason: str) -> None:
-        """Forget records that cannot follow those that are here; when all say so, it is the copy that is wrong."""
+        """Drop records that cannot follow the loaded ones; if this repeats, the copy is wrong and set aside."""
         self._refused += 1
         if self._refused > _REFUSALS:
             self._refused = 0
@@ -324,15 +324,15 @@ class Observer:
             await self._gather()
 
     async def _begin_anew(self, reason: str) -> None:
-        """Set the copy aside, and gather all of the quorum's metadata; the image stays until that is there."""
+        """Set the copy aside, and fetch all metadata again; the image is unchanged until that is complete."""
         await self._end_snapshot()
         await asyncio.to_thread(self._copy.set_aside, reason)
         await self._gather()
 
     async def _gather(self) -> None:
-        """Go back to what the copy holds, and gather metadata aside until it is confirmed."""
+        """Reload the copy, and load metadata aside until it is confirmed."""
         if self._aside is None:
-            # What was loaded and not published may be half of a batch.
+            # Loaded and unpublished records may be half of a batch.
             self._loader.replace(self._loader.image)
         self._restored(await asyncio.to_thread(self._copy.restore))
 

@@ -1,7 +1,7 @@
-"""What a leader knows of those who follow it: how far they have come, and when they last sent something.
+"""The leader's view of its followers: their log end offsets, and when each last sent a message.
 
-Owns the times, for DescribeQuorum. Must not know how messages travel. Times are arguments, in ms since 1970. An
-observer that has not fetched for `FORGET_MS` is forgotten, as in Kafka.
+Owns the times, for DescribeQuorum. Must not know the transport. Times are arguments, in ms since 1970. An observer that
+has not fetched for `FORGET_MS` is removed, as in Kafka.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNKNOWN = -1
 
 
 class Replicas:
-    """The voters and observers of the metadata log, as its leader sees them; voters and their like by their keys."""
+    """The voters and observers of the metadata log, as its leader sees them. Replicas of the Raft log have keys."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
@@ -30,18 +30,18 @@ class Replicas:
         self._observers: dict[tuple[int, bytes], QuorumReplica] = {}
 
     def note_voter(self, key: int, now_ms: int) -> None:
-        """Note a sign of life of a replica that messages are exchanged with."""
+        """Record that a replica of the Raft log has sent a message."""
         if key in self._seen or len(self._seen) < _MOST_OBSERVERS:
             self._seen[key] = now_ms
 
     def note_progress(self, progress: Sequence[tuple[int, int, int]], last_index: int, now_ms: int) -> None:
-        """Note who has all of the log."""
+        """Record which replicas have caught up with the log."""
         for key, index, _ in progress:
             if index >= last_index:
                 self._caught_up[key] = now_ms
 
     def note_observer(self, node_id: int, directory_id: bytes, offset: int, end_offset: int, now_ms: int) -> None:
-        """Note that an observer has everything below `offset` of a log that ends at `end_offset`."""
+        """Record that an observer has fetched up to `offset` of a log that ends at `end_offset`."""
         key = (node_id, directory_id)
         before = self._observers.get(key)
         caught_up = now_ms if offset >= end_offset else (before.last_caught_up_ms if before else _UNKNOWN)
@@ -54,7 +54,7 @@ class Replicas:
     def voters(
         self, voters: VoterSet, own: int, progress: Sequence[tuple[int, int, int]], end_offset: int, now_ms: int
     ) -> tuple[QuorumReplica, ...]:
-        """Return the voters; the leader itself, whose key is `own`, as of now."""
+        """Return the state of the voters; the leader, whose key is `own`, is always up to date."""
         ends = {key: end for key, _, end in progress}
         return tuple(
             QuorumReplica(
@@ -70,9 +70,9 @@ class Replicas:
     def observers(
         self, voters: VoterSet, guests: Mapping[int, Guest], progress: Sequence[tuple[int, int, int]], now_ms: int
     ) -> tuple[QuorumReplica, ...]:
-        """Return those who follow and do not vote: controllers first, then those who fetch.
+        """Return the state of replicas that do not vote: first controllers, then observers that fetch.
 
-        Those who do not fetch any more are forgotten.
+        Removes observers that have stopped fetching.
         """
         self._forget(now_ms)
         ends = {key: end for key, _, end in progress}

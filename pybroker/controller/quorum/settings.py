@@ -1,4 +1,4 @@
-"""What one voter of the metadata quorum is configured with."""
+"""The configuration of one voter of the metadata quorum."""
 
 from __future__ import annotations
 
@@ -31,55 +31,55 @@ RETRY_BACKOFF_MS = 20
 
 
 class VoterAddress(msgspec.Struct, frozen=True):
-    """Where the controller listener of a voter is reached."""
+    """The controller listener of a voter."""
 
     node_id: int
     host: str
     port: int
     directory_id: bytes = bytes(16)
-    """Id of the directory of its metadata log; zeros where the configuration does not say it."""
+    """Id of its metadata log's directory; zeros if the configuration does not contain it."""
 
 
 class QuorumSettings(NamedTuple):
-    """Who votes, and where this voter keeps its log."""
+    """The voters, and the directory of this voter's log."""
 
     directory: Path
-    """Holds the directory of the metadata log, `__cluster_metadata-0`."""
+    """Parent of the metadata log's directory, `__cluster_metadata-0`."""
     cluster_id: str
     node_id: int
     voters: tuple[int, ...]
-    """Node ids of all voters as the configuration has them, this one among them; none where the log names them."""
+    """Node ids of all configured voters, including this one; empty if the log contains the voter set."""
     segment_bytes: int = SEGMENT_BYTES
     segment_ms: int = SEGMENT_MS
     addresses: tuple[VoterAddress, ...] = ()
-    """Of the voters that the configuration names; this one's own may be missing."""
+    """Addresses of the configured voters; this node's own may be missing."""
     directory_id: bytes = bytes(16)
-    """Id of the directory that holds the log."""
+    """Id of the log's directory."""
     election_timeout_ms: int = ELECTION_TIMEOUT_MS
-    """Without a leader an election begins after so long, or after twice as long at the latest."""
+    """Minimum time without a leader until an election; randomized up to twice as long."""
     election_backoff_max_ms: int = ELECTION_BACKOFF_MAX_MS
-    """The longest pause between two tries of an election that did not wait for a timeout."""
+    """Maximum backoff between two campaigns that do not wait for a timeout."""
     fetch_timeout_ms: int = FETCH_TIMEOUT_MS
-    """An election begins after so long without word from a leader, or after half of it at the earliest."""
+    """Maximum time without a message from the leader until an election; the minimum is half of it."""
     request_timeout_ms: int = REQUEST_TIMEOUT_MS
-    """A connection to another voter that is not open after so long is tried anew."""
+    """Timeout for opening a connection to another voter; then it is retried."""
     retry_backoff_ms: int = RETRY_BACKOFF_MS
-    """The first pause before a connection is tried anew; later ones are longer."""
+    """The first backoff before a connection is retried; later ones are longer."""
     snapshots: SnapshotPolicy = SnapshotPolicy()
     death_grace_ms: int = 0
-    """An election begins so long after a leader's connection ended and its port refused another one; -1 for never."""
+    """Time from a leader's closed connection and refused port to an election; -1 for never."""
 
     endpoints: tuple[VoterEndpoint, ...] = ()
-    """Where this node's listeners of controllers are reached."""
+    """Endpoints of this node's controller listeners."""
     bootstrap_servers: tuple[tuple[str, int], ...] = ()
-    """Host and port of nodes that know the quorum, where the configuration does not name the voters."""
+    """Host and port of nodes that know the quorum, if no voters are configured."""
     auto_join: bool = False
-    """Whether this node asks to vote when the log names other voters (KIP-1186)."""
+    """Whether this node requests to become a voter if the log has other voters (KIP-1186)."""
     security: RenewedSecurity | None = None
-    """What connections to other controllers are secured with, None for plaintext."""
+    """Security of connections to other controllers, None for plaintext."""
 
     @property
     def configured(self) -> VoterSet:
-        """The voters that the configuration names, none where the log does."""
+        """The configured voters, empty if the log contains the voter set."""
         reached = {one.node_id: (VoterEndpoint("", one.host, one.port),) for one in self.addresses}
         return VoterSet.of(VoterNode(node_id, endpoints=reached.get(node_id, ())) for node_id in self.voters)

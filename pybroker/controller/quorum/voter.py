@@ -1,16 +1,17 @@
-"""One voter: the Raft library above, its log below, and the offsets between them.
+"""One voter: connects the Raft library, the log, and the mapping between entries and offsets.
 
-Owns the way from entries to offsets: an entry is a record batch, its index the batch's ordinal from 1. What a step of
-the quorum asks the disk for comes out as a `Writing`; nothing here waits for it, so any number may be under way. Must
-not know what records say, nor who carries messages; time is an argument.
+Owns this mapping: an entry is a record batch, and its index is the batch's ordinal number from 1. The writes of a step
+are returned as a `Writing`; this module never waits for them, so several may be in progress. Must not know the content
+of records, nor the transport of messages; time is an argument.
 
-With one voter all of a restored log is committed, because what the disk has is what the majority has. With several,
-only what a snapshot holds is: the rest waits for a leader. A hard state older than the log (a crash or a restore
-between the two) is overruled by the log's last term.
+A restored log of a single voter is committed completely, because its disk is the majority. With several voters only
+the content of a snapshot is committed: the rest waits for a leader. If the hard state is older than the log (after a
+crash or a restore between the two writes), the log's last term replaces it.
 
-A change of voters is in force once it is committed. At a restart the last one in the log may not be: those before it
-are, as no leader proposes one before the one before is in force, and so is one that `quorum-state` says is final
-(docs/adr/0049). A replica that is none of the voters follows the log all the same, and grants votes.
+A change of voters is in force once it is committed. After a restart the last change in the log may be uncommitted. The
+earlier ones are committed, as no leader proposes a change before the previous one is in force. A change that
+`quorum-state` records as final is committed too (docs/adr/0049). A replica that is not a voter also follows the log,
+and grants votes.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.controller")
 
 ELECTION_TICKS = 10
-"""Ticks of silence until an election; at random up to twice as many."""
+"""Election timeout in ticks; randomized up to twice as many."""
 _HEARTBEAT_TICKS = 2
 _MESSAGE_BYTES = 1 << 20
 _MESSAGES_IN_FLIGHT = 32
 _KEPT_BYTES = 8 << 20
-# Nobody lags behind a sole voter; one that joins it is sent what it lacks from the log.
+# No follower lags behind a sole voter; a voter that joins reads missing entries from the log on disk.
 _KEPT_ALONE_BYTES = 1 << 18
-# Where the offset of a batch's last record stands, from its base offset on.
+# Position of the last offset delta in a batch.
 _LAST_OFFSET_DELTA = slice(23, 27)
 
 
@@ -65,7 +66,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """A committed entry, its batch not read yet."""
+    """A committed entry with its encoded batch."""
 
     raft_index: int
     term: int
@@ -73,43 +74,43 @@ class Committed(msgspec.Struct, frozen=True):
     payload: bytes
 
     def batch(self) -> Batch:
-        """Read the records."""
+        """Decode the records."""
         [(_, _, _, _, is_control, values)], _ = parse_metadata_batches(self.payload)
         return Batch(self.last_offset, self.term, () if is_control else values)
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What there is to do: send, write, apply."""
+    """The work of one step: messages to send, writes, and commits to apply."""
 
     messages: Sequence[tuple[int, bytes]]
-    """To other replicas, at once."""
+    """To other replicas, to be sent at once."""
     writing: Writing
     committed: Sequence[Committed]
     changes_voters: bool
-    """Whether other voters are in force than before."""
+    """Whether the voter set in force has changed."""
 
 
 class SnapshotMark(msgspec.Struct, frozen=True):
-    """A checkpoint and its place in the Raft log."""
+    """A snapshot and its position in the Raft log."""
 
     raft_index: int
-    """Index of the last entry that it holds."""
+    """Index of the last entry in the snapshot."""
     id: SnapshotId
 
     def to_native(self) -> tuple[int, int, bytes]:
-        """Return it as the extension has it."""
+        """Return the form that the extension uses."""
         end_offset, epoch = self.id
         return self.raft_index, epoch, end_offset.to_bytes(8) + epoch.to_bytes(4)
 
     @classmethod
     def from_native(cls, mark: tuple[int, int, bytes]) -> SnapshotMark:
-        """Make one of what the extension returned."""
+        """Return the mark for a value of the extension."""
         index, _, raw = mark
         return cls(index, SnapshotId(int.from_bytes(raw[:8]), int.from_bytes(raw[8:])))
 
 
 def read_entries(log: MetadataLog, index: int, offset: int) -> list[tuple[int, int, bytes]]:
-    """Read entries for `Voter.provide`, the first of which begins at `offset`; none where the log has lost them.
+    """Read entries for `Voter.provide`, the first of which begins at `offset`; empty if the log has deleted them.
 
     Blocks on the disk; raises `OSError` and `MetadataLogError`.
     """
@@ -124,33 +125,33 @@ def _replay(batch: StoredBatch, replay: Callable[[Batch], None]) -> None:
 
 
 class Voter:
-    """A replica of the log, a voter of the quorum or none. Every method but `open` is quick and does no I/O."""
+    """A replica of the log, which may be a voter of the quorum. No method but `open` does I/O."""
 
     def __init__(self, settings: QuorumSettings, log: MetadataLog, now_ms: Callable[[], int]) -> None:
         self.log = log
-        """The files; the driver writes them."""
+        """The log's files; the driver writes them."""
         self._settings = settings
         self._now_ms = now_ms
-        # Invariant: the entry `_first + i` ends at offset `_ends[i]`, exclusively; `_start` is where the first begins.
+        # Invariant: the entry `_first + i` ends at offset `_ends[i]`, exclusive; the first entry begins at `_start`.
         self._first = 1
         self._start = 0
         self._ends = array("q")
         self.applied = 0
         """Index of the last entry that was restored as committed, before the first step."""
         self.installed: SnapshotMark | None = None
-        """The last checkpoint that a leader sent and that replaced the log."""
+        """The last snapshot from a leader that replaced the log."""
         self.voters = settings.configured
-        """Who votes, as of the last committed change."""
+        """The voter set of the last committed change."""
         self.is_dynamic = not settings.voters
-        """Whether the log names the voters (kraft.version 1), or nobody has yet."""
+        """Whether the log contains the voter set (kraft.version 1), or there is no voter set yet."""
         self.names_voters = False
-        """Whether a committed entry of the log, or a checkpoint that a leader sent, names the voters."""
+        """Whether a committed entry of the log, or a snapshot from a leader, contains the voter set."""
         self._offered_voters: VoterSet | None = None
-        # What `quorum-state` holds, or is about to.
+        # The content of `quorum-state`, or of its pending write.
         self._hard_state = HardState(0, None)
-        # The newest term whose leader `quorum-state` names, or is about to.
+        # The newest term whose leader is in `quorum-state`, or in its pending write.
         self._named_term = -1
-        # Of the last entry, persisted or not; 0 before the first.
+        # Epoch of the last entry, persisted or not; 0 before the first.
         self._last_epoch = 0
         self._losses = Losses()
         self._quorum: Quorum
@@ -165,9 +166,9 @@ class Voter:
         snapshot: SnapshotMark | None = None,
         voters: VoterSet | None = None,
     ) -> Voter:
-        """Open or begin the log, and pass to `replay` every batch after `snapshot` that is known to be committed.
+        """Open or create the log, and pass to `replay` every batch after `snapshot` that is known to be committed.
 
-        `voters` are those of the newest checkpoint, also of the one that a node was formatted with.
+        `voters` is the voter set of the newest snapshot, which may be the one that a node was formatted with.
 
         Raises `OSError`, `MetadataLogError`, `QuorumStateError` and `QuorumError`.
         """
@@ -186,7 +187,7 @@ class Voter:
 
     @property
     def key(self) -> int:
-        """The number of this replica."""
+        """The key of this replica."""
         settings = self._settings
         return key_of(settings.node_id, settings.directory_id) if self.is_dynamic else settings.node_id
 
@@ -202,18 +203,18 @@ class Voter:
 
     @property
     def leader_key(self) -> int | None:
-        """The voter that leads, as far as this replica knows."""
+        """Key of the leader, as far as this replica knows it."""
         return self._quorum.leader
 
     @property
     def leader(self) -> int | None:
-        """Node id of the voter that leads, as far as this replica knows."""
+        """Node id of the leader, as far as this replica knows it."""
         key = self._quorum.leader
         return None if key is None else node_of(key)
 
     @property
     def term(self) -> int:
-        """The Raft term: the leader epoch of what is appended now."""
+        """The Raft term: the leader epoch of new entries."""
         return self._quorum.term
 
     @property
@@ -223,94 +224,94 @@ class Voter:
 
     @property
     def next_offset(self) -> int:
-        """Offset that the next record will have."""
+        """Offset of the next record."""
         return self._ends[-1] if self._ends else self._start
 
     @property
     def wanted(self) -> int | None:
-        """Index of an entry that a lagging voter needs, to be read from the disk and given to `provide`."""
+        """Index of an entry that a lagging voter needs, to be read from the disk and passed to `provide`."""
         return self._quorum.wanted
 
     def end_of(self, index: int) -> int:
-        """Return the offset after an entry; where the log begins for entries before that."""
+        """Return the offset after an entry, or the log start for entries before the log."""
         return self._ends[index - self._first] if index >= self._first else self._start
 
     def progress(self) -> list[tuple[int, int, int]]:
-        """Return key, index and end offset of what each replica has that gets the log; empty unless this one leads."""
+        """Return key, matched index and its end offset of each replica that gets the log; empty for a follower."""
         return [
             (key, matched, self.end_of(min(matched, self._first + len(self._ends) - 1)))
             for key, matched in self._quorum.progress()
         ]
 
     def tick(self) -> None:
-        """Count one tick of the clock."""
+        """Advance the clock by one tick."""
         self._quorum.tick(self._now_ms())
 
     def campaign(self) -> None:
-        """Stand for election."""
+        """Start an election."""
         self._quorum.campaign(self._now_ms())
 
     def forget_leader(self) -> None:
-        """Note that the leader's process has ended."""
+        """Forget the leader: its process has ended."""
         self._quorum.forget_leader()
 
     def transfer_leader(self, voter: int) -> None:
-        """Hand the leadership over."""
+        """Transfer the leadership to another voter."""
         self._quorum.transfer_leader(voter)
 
     def unreachable(self, voter: int) -> None:
-        """Note that what was sent to another voter may be lost."""
+        """Report that messages to another voter may be lost."""
         self._quorum.unreachable(voter)
 
     def take(self, voter: int, message: bytes) -> SnapshotMark | None:
-        """Take another voter's message; raises `QuorumError` for one that is none, and changes nothing then.
+        """Process another voter's message; raises `QuorumError` for an invalid one, and changes nothing then.
 
-        A snapshot that is returned is to be fetched from the leader, and then `install`ed or `decline`d.
+        A returned snapshot must be fetched from the leader, and then `install`ed or `decline`d.
         """
         offered = self._quorum.step(voter, message, self._now_ms())
         self._losses.follow(self._quorum, self.end_of)
         return None if offered is None else SnapshotMark.from_native(offered)
 
     def install(self, snapshot: SnapshotMark, voters: VoterSet | None = None) -> None:
-        """Note that a checkpoint that a leader offered is on the disk, with the voters that it names."""
+        """Install a fetched snapshot that a leader offered, with the voter set in it."""
         self._offered_voters = voters
         if voters is not None and not self.is_dynamic:
-            # Who else votes comes with the checkpoint; this replica is no stranger to those who have it already.
+            # The snapshot contains the other voters; voters that already have it know this replica by its new key.
             self._quorum.change_voters(list(self.voters.keys), self._names_itself())
         self._quorum.install(snapshot.to_native(), list((voters or self.voters).keys))
 
     def decline(self) -> None:
-        """Note that the checkpoint that a leader offered cannot be fetched now."""
+        """Decline a snapshot that a leader offered and that cannot be fetched now."""
         self._quorum.decline()
 
     def propose(self, values: Sequence[bytes]) -> int:
-        """Append records as one batch and return its index; raises `NotControllerError` when this voter does not lead.
+        """Append records as one batch and return its index; raises `NotControllerError` if this voter does not lead.
 
-        They are committed when `step` says so, and never if another leader overrules them.
+        They are committed once `step` returns them as committed, and never if another leader overwrites them.
         """
         return self._quorum.propose(build_record_batch(list(values), self._now_ms()))
 
     def propose_voters(self, voters: VoterSet) -> int:
         """Append a change of voters and return its index; raises `NotControllerError` and `QuorumError`.
 
-        One at a time: the one before it has to be in force.
+        One at a time: the previous change must be in force.
         """
         return self._quorum.propose(build_voters(voters, self._now_ms(), is_first=not self.names_voters))
 
     def add_learner(self, key: int) -> None:
-        """Send the log to a replica that does not vote, while this voter leads."""
+        """Start sending the log to a replica that does not vote, while this voter leads."""
         self._quorum.set_learner(key, True)
 
     def remove_learner(self, key: int) -> None:
-        """Send the log no more to a replica that does not vote."""
+        """Stop sending the log to a replica that does not vote."""
         self._quorum.set_learner(key, False)
 
     def resign(self) -> None:
-        """Lead no more."""
+        """Resign as leader."""
         self._quorum.resign()
 
     def step(self) -> Step | None:
-        """Return what there is to do, None for nothing; what it holds as committed is in force before the next call."""
+        """Return the next step, None for none. Its commits must be applied before the next call."""
         ready = self._quorum.ready()
         if ready is None:
             return None
@@ -329,20 +330,20 @@ class Voter:
         return Step(ready.messages, writing, committed, bool(changes) or writing.restart_at is not None)
 
     def persisted(self, number: int) -> None:
-        """Note that the writings up to this number are on the device."""
+        """Report that the writes up to this number are on the device."""
         self._quorum.persisted(number)
         self._losses.follow(self._quorum, self.end_of)
 
     def provide(self, index: int, entries: list[tuple[int, int, bytes]]) -> None:
-        """Hand in what was read of the entries that a lagging voter needs; none when they are gone."""
+        """Provide the entries that a lagging voter needs, read from the disk; empty if they are deleted."""
         self._quorum.provide(index, entries)
 
     def set_snapshot(self, snapshot: SnapshotMark) -> None:
-        """Note the checkpoint for voters that need what the log does not have any more."""
+        """Set the snapshot that is sent to voters whose next entries are deleted from the log."""
         self._quorum.set_snapshot(snapshot.to_native())
 
     def forget_before(self, offset: int) -> None:
-        """Note that the log begins at an offset, where an entry does; an older one changes nothing."""
+        """Record that the log starts at an offset, if an entry ends there; an older offset changes nothing."""
         count = bisect_left(self._ends, offset) + 1
         if self._start < offset <= self.next_offset and self._ends[count - 1] == offset:
             self._quorum.forget_before(self._first + count - 1)
@@ -351,12 +352,12 @@ class Voter:
             del self._ends[:count]
 
     def _names_itself(self) -> list[tuple[int, int]]:
-        """Note that the log names the voters, and return this replica's key before and after."""
+        """Record that the log contains the voter set, and return this replica's key before and after."""
         self.is_dynamic = True
         return [(self._settings.node_id, self.key)]
 
     def _names_others(self, voters: VoterSet) -> list[tuple[int, int]]:
-        """Return the keys, before and after, of the other voters that the configuration names."""
+        """Return the keys, before and after, of the other voters in the configuration."""
         own = self._settings.node_id
         return [(one.node_id, one.key) for one in voters.voters if one.node_id != own and self.voters.has(one.node_id)]
 
@@ -373,7 +374,7 @@ class Voter:
         cut_at = None
         entries = ready.entries
         if entries and entries[0][0] < self._first + len(self._ends):
-            # A new leader overruled what an older one had not committed.
+            # A new leader overwrites uncommitted entries of an earlier one.
             place = entries[0][0] - self._first
             cut_at = self._ends[place - 1] if place else self._start
             del self._ends[place:]
@@ -381,8 +382,8 @@ class Voter:
             self._ends.append(self.next_offset + int.from_bytes(payload[_LAST_OFFSET_DELTA]) + 1)
         if ready.hard_state is not None:
             self._hard_state = HardState(*ready.hard_state, self._hard_state.voters_offset)
-        # A Kafka that has this directory next takes who has voted for itself, and names no leader, for a candidate, and
-        # ends itself over entries of that term (its `QuorumState.initialize`).
+        # If Kafka uses this directory next, it takes a voter that voted for itself, without a leader, for a candidate,
+        # and exits because of entries of that term (its `QuorumState.initialize`).
         names = bool(entries) and self._hard_state.vote == self.key and self._named_term < self.term
         ends = LogPosition(self._hard_state.term, self._last_epoch, self._first + len(self._ends) - 1, self.next_offset)
         is_written, leader = ready.hard_state is not None or names, self.leader
@@ -449,7 +450,7 @@ class Voter:
         self._losses.awaited, _ = self._quorum.take_losses()
 
     def _find_lost(self) -> LogPosition:
-        """Return the position that the log has lost, and keep a lost `quorum-state` from a second vote in its term."""
+        """Return the position that the log has lost. If `quorum-state` is lost, prevent a second vote in its term."""
         position = read_position(self._settings.directory)
         if position.term > self._hard_state.term:
             self._hard_state = self._hard_state._replace(term=position.term, vote=self.key)
@@ -458,13 +459,13 @@ class Voter:
         return find_lost(self._settings.directory, position, self._last_epoch, self.next_offset)
 
     def _settle(self, changes: Sequence[Change], before: int, last: int) -> int:
-        """Put the voters in force that are known to be committed, and return the last entry that is."""
+        """Apply the committed voter sets, and return the index of the last committed entry."""
         final = sum(change.end_offset <= self._hard_state.voters_offset for change in changes)
         settled = max(final, len(changes) - 1, 0)
         if settled:
             self._name(changes[settled - 1].voters)
         if settled < len(changes) and self.is_alone:
-            self._name(changes[settled].voters)  # what is on this disk is what a majority has
+            self._name(changes[settled].voters)  # the entries on this disk are those of the majority
             settled += 1
         if self.is_alone:
             return last
@@ -474,7 +475,7 @@ class Voter:
         self.voters, self.names_voters, self.is_dynamic = voters, True, True
 
     def _after(self, snapshot: SnapshotMark | None) -> Iterator[StoredBatch]:
-        """Read what follows a snapshot, and set where it begins."""
+        """Read the batches after a snapshot, and set the index and offset of the first one."""
         if snapshot is not None:
             self._first, self._start = snapshot.raft_index + 1, snapshot.id.end_offset
         if self.log.start_offset > self._start:
@@ -483,7 +484,7 @@ class Voter:
                 f"at {self._start}: restore the checkpoint that holds what is between them"
             )
         if snapshot is not None and not continues(self.log, snapshot.id, is_alone=self.is_alone):
-            # The process ended after a leader's snapshot was fetched and before the log was begun anew behind it.
+            # The process ended after a leader's snapshot was fetched and before the log was restarted after it.
             log.warning("%s: removing the log that the snapshot at offset %d replaces", self.log.directory, self._start)
             self.log.restart_at(self._start)
         for batch in self.log.scan():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.view import Group, GroupView
 
 _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 6
-"""From this version on a group that is unknown is an error; before, it is a dead group (KIP-1043)."""
+"""From this version on an unknown group is an error; before, it is a dead group (KIP-1043)."""
 _MAX_SHOWN_BYTES = 32_767 - len("Group  is not a classic group.")
 
 
@@ -66,7 +66,7 @@ def _describe(group: Group | None, group_id: str, version: int) -> DescribedGrou
 
 
 def _shown(group_id: str) -> str:
-    """Return as much of a group's id as a message has room for: both may be as long as a string of the protocol."""
+    """Return a group's id cut to the maximum length in a message: an id may be as long as any string."""
     return group_id.encode()[:_MAX_SHOWN_BYTES].decode(errors="ignore")
 
 
@@ -84,7 +84,7 @@ def _member(member: ClassicMember, protocol: str | None) -> DescribedGroupMember
 def delete_groups(view: GroupView, event: DeleteGroups, _now: int) -> Outcome[Record, list[DeletableGroupResult]]:
     """Delete groups without members, and their offsets; each succeeds or fails by itself.
 
-    Where they have many offsets, that is the first of the groups: who asks has to ask again for the others.
+    If they have many offsets, only the first groups are deleted: the caller repeats the request for the others.
     """
     records: list[Record] = []
     timers: list[Timer] = []

@@ -1,4 +1,4 @@
-"""Making the group coordinator of a broker from its settings.
+"""Builds the group coordinator of a broker from its configuration.
 
 Must not know how it coordinates.
 """
@@ -28,9 +28,9 @@ def build_coordinator(
     open_log: Callable[[Partition], PartitionLog],
     commits: CommitWaits,
 ) -> GroupCoordinator:
-    """Return a coordinator that leads nothing yet.
+    """Return a coordinator without partitions.
 
-    `find` returns the replica of a topic's partition that is open here, `open_log` the log that is written through it.
+    `find` returns the replica of a topic's partition that is open here, `open_log` the log of this replica.
     `commits` is shared by all coordinators of the data plane.
     """
 

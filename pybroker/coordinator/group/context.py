@@ -1,7 +1,7 @@
-"""GroupContext: what the machines of groups read beside their own state, as it is now.
+"""GroupContext: the current settings and topics that the machines of groups read.
 
-Owns the broker's settings of groups, the groups' own, and the cluster's topics in the form that decisions read. Follows
-the metadata image. Must not know who coordinates: machines outlive no context, and a context knows no machine.
+Owns the broker's group settings, the groups' own settings, and the cluster's topics in the form that decisions read.
+Follows the metadata image. Must not know the coordinator: machines reference the context, and not the reverse.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ class GroupContext:
     def __init__(self, settings: GroupSettings) -> None:
         self._settings = settings
         self._image = EMPTY_IMAGE
-        # The settings of the groups that have some of their own in `_image`.
+        # The settings of the groups in `_image` that have settings of their own.
         self._of_groups: dict[str, ConsumerGroupSettings] = {}
-        # Topics as machines see them, and what of `_image` they are built from.
+        # The topics in the form of decisions, and the parts of `_image` from which they are built.
         self._topics = Topics()
         self._seen: tuple[TopicsImage, Mapping[int, str]] = EMPTY_IMAGE.topics, {}
-        # By the id of a broker that has one, as of the newest image.
+        # Racks by broker id, of the newest image.
         self._racks: Mapping[int, str] = {}
-        # Offset of the first image that had the newest topic.
+        # Offset of the first image with the newest topic.
         self._topics_version = -1
 
     def follow(self, image: MetadataImage) -> None:
-        """Take note of a newer image."""
+        """Apply a newer image."""
         before, self._image = self._image, image
         if image.configs is not before.configs:
             self._take_settings()
@@ -49,12 +49,12 @@ class GroupContext:
             self._topics_version = image.offset
 
     def reconfigure(self, settings: GroupSettings) -> None:
-        """Take the broker's changed settings; the machines that are there are given them by their owner."""
+        """Apply the broker's changed configuration; the owner of existing machines updates them."""
         self._settings = settings
         self._take_settings()
 
     def build_machine(self) -> GroupMachine:
-        """Make a machine that reads this context."""
+        """Return a machine that reads this context."""
         return GroupMachine(self._settings, self.topics, lambda: self._of_groups)
 
     def topics(self) -> Topics:
@@ -73,7 +73,7 @@ class GroupContext:
 def _build_topics(
     topics: TopicsImage, racks: Mapping[int, str], version: int, known: Mapping[str, TopicInfo]
 ) -> Topics:
-    """Build topics; one that is as it was is the same object, with what was derived from it."""
+    """Return the topics; an unchanged topic is the same object, with its cached values."""
     by_name = {}
     for name, topic in topics.by_name.items():
         info = TopicInfo(topic.topic_id, len(topic.partitions), _racks(topic, racks))

@@ -1,26 +1,26 @@
-"""Why a group's event is refused: one exception for each wire error, which carries its code.
+"""Errors of a group's event: one exception for each wire error, with its code.
 
-The code stands here, and not in `pybroker.handlers.errors` alone, because most replies carry codes for parts of them.
-What every coordinator refuses is in `pybroker.coordinator.runtime.errors`.
+The codes are defined here, not only in `pybroker.handlers.errors`, because most replies contain codes of their parts.
+Errors that every coordinator has are in `pybroker.coordinator.runtime.errors`.
 
     GroupError
-    ├── FencedInstanceIdError            another member has taken the static member's place
-    ├── FencedMemberEpochError           the member's epoch is not the one in force (KIP-848)
+    ├── FencedInstanceIdError            another member has the instance id of the static member
+    ├── FencedMemberEpochError           the member's epoch is not the current one (KIP-848)
     ├── GroupIdNotFoundError             there is no such group, or it is of another type
     ├── GroupMaxSizeReachedError         the group is full
-    ├── IllegalGenerationError           the generation is not the one in force
+    ├── IllegalGenerationError           the generation is not the current one
     ├── InconsistentGroupProtocolError   the group is of another type, or no protocol would be common to all
-    ├── InvalidGroupIdError              no group can have this id
-    ├── InvalidRegularExpressionError    RE2 does not understand it (KIP-848)
+    ├── InvalidGroupIdError              the group id is invalid
+    ├── InvalidRegularExpressionError    the pattern is not valid in RE2 (KIP-848)
     ├── InvalidRequestError              the request contradicts itself
-    ├── InvalidSessionTimeoutError       outside of what the broker allows
+    ├── InvalidSessionTimeoutError       the session timeout is outside of the broker's limits
     ├── NonEmptyGroupError               the group has members
-    ├── RebalanceInProgressError         join again
-    ├── StaleMemberEpochError            the member's epoch has passed (KIP-848)
+    ├── RebalanceInProgressError         the group is rebalancing: rejoin
+    ├── StaleMemberEpochError            the member's epoch is outdated (KIP-848)
     ├── UnknownMemberIdError             the group has no such member
-    ├── UnreleasedInstanceIdError        the static member is still there (KIP-848)
+    ├── UnreleasedInstanceIdError        the static member has not left yet (KIP-848)
     ├── UnsupportedAssignorError         the broker has no such assignor (KIP-848)
-    └── UnsupportedVersionError          the request is too old for what the member is (KIP-848)
+    └── UnsupportedVersionError          the request's version does not support this member's protocol (KIP-848)
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from pybroker.protocol.errors import ErrorCode
 
 
 class GroupError(CoordinatorError):
-    """Base of what this package raises."""
+    """Base class of this package's errors."""
 
 
 class FencedInstanceIdError(GroupError):
-    """Another member has taken the static member's place."""
+    """Another member has the instance id of the static member."""
 
     code = ErrorCode.FENCED_INSTANCE_ID
 
 
 class FencedMemberEpochError(GroupError):
-    """The member's epoch is not the one in force."""
+    """The member's epoch is not the current one."""
 
     code = ErrorCode.FENCED_MEMBER_EPOCH
 
@@ -58,7 +58,7 @@ class GroupMaxSizeReachedError(GroupError):
 
 
 class IllegalGenerationError(GroupError):
-    """The generation is not the one in force."""
+    """The generation is not the current one."""
 
     code = ErrorCode.ILLEGAL_GENERATION
 
@@ -70,13 +70,13 @@ class InconsistentGroupProtocolError(GroupError):
 
 
 class InvalidGroupIdError(GroupError):
-    """No group can have this id."""
+    """The group id is invalid."""
 
     code = ErrorCode.INVALID_GROUP_ID
 
 
 class InvalidRegularExpressionError(GroupError):
-    """RE2 does not understand the regular expression."""
+    """The regular expression is not valid in RE2."""
 
     code = ErrorCode.INVALID_REGULAR_EXPRESSION
 
@@ -88,7 +88,7 @@ class InvalidRequestError(GroupError):
 
 
 class InvalidSessionTimeoutError(GroupError):
-    """The session timeout is outside of what the broker allows."""
+    """The session timeout is outside of the broker's limits."""
 
     code = ErrorCode.INVALID_SESSION_TIMEOUT
 
@@ -106,7 +106,7 @@ class RebalanceInProgressError(GroupError):
 
 
 class StaleMemberEpochError(GroupError):
-    """The member's epoch has passed."""
+    """The member's epoch is outdated."""
 
     code = ErrorCode.STALE_MEMBER_EPOCH
 
@@ -118,7 +118,7 @@ class UnknownMemberIdError(GroupError):
 
 
 class UnreleasedInstanceIdError(GroupError):
-    """The static member is still there."""
+    """The static member has not left yet."""
 
     code = ErrorCode.UNRELEASED_INSTANCE_ID
 
@@ -130,6 +130,6 @@ class UnsupportedAssignorError(GroupError):
 
 
 class UnsupportedVersionError(GroupError):
-    """The request is too old for what the member is."""
+    """The request's version does not support this member's protocol."""
 
     code = ErrorCode.UNSUPPORTED_VERSION

@@ -1,7 +1,7 @@
-"""What the group machine is asked, and what its timers bring.
+"""Events of the group machine: requests, and timers.
 
-Owns the shapes alone. Requests are carried as they were decoded, with what else a decision needs of them; where a
-choice is random the event carries the dice. The reply to a request is its response message, or one group's part of it.
+Owns only these types. An event contains the decoded request, and further values that the decision needs, including all
+random values. The reply to a request is its response message, or one group's part of it.
 """
 
 from __future__ import annotations
@@ -26,60 +26,60 @@ if TYPE_CHECKING:
 
 
 class Client(NamedTuple):
-    """Who asks."""
+    """The client that sent the request."""
 
     client_id: str
     client_host: str
-    """A slash and the address, as Java writes it."""
+    """A slash and the address, as Java formats it."""
 
 
 class ConsumerHeartbeat(msgspec.Struct, frozen=True, gc=False):
-    """Answered by a `ConsumerGroupHeartbeatResponse`."""
+    """The reply is a `ConsumerGroupHeartbeatResponse`."""
 
     request: ConsumerGroupHeartbeatRequest
     version: int
     client: Client
     fresh_id: str
-    """Random; the id of a member that made none for itself, as those of version 0 do not."""
+    """Random; the member id of a client that sends none, as in version 0."""
 
 
 class JoinGroup(msgspec.Struct, frozen=True, gc=False):
-    """Answered by a `JoinGroupResponse`, perhaps when the rebalance ends."""
+    """The reply is a `JoinGroupResponse`, which may be delayed until the join phase ends."""
 
     request: JoinGroupRequest
     version: int
     client: Client
     fresh_id: str
-    """Random; the end of the member id that a new member gets."""
+    """Random; the suffix of a new member's id."""
 
 
 class SyncGroup(msgspec.Struct, frozen=True, gc=False):
-    """Answered by a `SyncGroupResponse`, perhaps when the leader has brought the assignment."""
+    """The reply is a `SyncGroupResponse`, which may be delayed until the leader sends the assignment."""
 
     request: SyncGroupRequest
 
 
 class Heartbeat(msgspec.Struct, frozen=True, gc=False):
-    """Answered by a `HeartbeatResponse`."""
+    """The reply is a `HeartbeatResponse`."""
 
     request: HeartbeatRequest
 
 
 class LeaveGroup(msgspec.Struct, frozen=True, gc=False):
-    """Answered by a `LeaveGroupResponse`."""
+    """The reply is a `LeaveGroupResponse`."""
 
     request: LeaveGroupRequest
 
 
 class CommitOffsets(msgspec.Struct, frozen=True, gc=False):
-    """Answered by an `OffsetCommitResponse`. Every topic has name and id, and every partition exists."""
+    """The reply is an `OffsetCommitResponse`. Every topic has name and id, and every partition exists."""
 
     request: OffsetCommitRequest
     version: int
 
 
 class FetchOffsets(msgspec.Struct, frozen=True, gc=False):
-    """Answered by an `OffsetFetchResponseGroup`. Every topic has its name."""
+    """The reply is an `OffsetFetchResponseGroup`. Every topic has its name."""
 
     group: OffsetFetchRequestGroup
     require_stable: bool = False
@@ -87,17 +87,17 @@ class FetchOffsets(msgspec.Struct, frozen=True, gc=False):
 
 
 class CommitTransactionalOffsets(msgspec.Struct, frozen=True, gc=False):
-    """Answered by a `TxnOffsetCommitResponse`. Every partition exists, and the transaction is verified."""
+    """The reply is a `TxnOffsetCommitResponse`. Every partition exists, and the transaction is verified."""
 
     request: TxnOffsetCommitRequest
     topic_ids: Mapping[str, bytes]
     """The ids of the request's topics."""
     guard: int | None
-    """What the log gave out when the verification began; 0 where the transaction was open, None for no check."""
+    """The guard that the log returned when the verification began; 0 if the transaction was open, None for no check."""
 
 
 class CompleteTransaction(msgspec.Struct, frozen=True, gc=False):
-    """Answered by None once the marker is committed, and with it what the transaction committed is visible or gone."""
+    """The reply is None once the marker is committed; the transaction's offsets are then applied or dropped."""
 
     producer_id: int
     producer_epoch: int
@@ -107,73 +107,73 @@ class CompleteTransaction(msgspec.Struct, frozen=True, gc=False):
 
 
 class DeleteOffsets(msgspec.Struct, frozen=True):
-    """Answered by an `OffsetDeleteResponse`. Every partition exists."""
+    """The reply is an `OffsetDeleteResponse`. Every partition exists."""
 
     request: OffsetDeleteRequest
 
 
 class ListGroups(msgspec.Struct, frozen=True):
-    """Answered by a list of `ListedGroup`."""
+    """The reply is a list of `ListedGroup`."""
 
     states: Collection[str] = ()
-    """Kafka's names in lower case; none for all."""
+    """Kafka's names in lower case; empty for all states."""
     types: Collection[str] = ()
 
 
 class DescribeGroups(msgspec.Struct, frozen=True):
-    """Answered by a list of `DescribedGroup`."""
+    """The reply is a list of `DescribedGroup`."""
 
     group_ids: Sequence[str]
     version: int
 
 
 class DeleteGroups(msgspec.Struct, frozen=True):
-    """Answered by `DeletableGroupResult`s of the first groups, one at least; the others have to be asked for again."""
+    """The reply is `DeletableGroupResult`s of the first groups, at least one; repeat the event for the others."""
 
     group_ids: Sequence[str]
 
 
 class ExpireOffsets(msgspec.Struct, frozen=True):
-    """Offsets whose retention is over go, and groups without any. Answered by None."""
+    """It is time to delete expired offsets, and groups without offsets. The reply is None."""
 
 
 class TopicsDeleted(msgspec.Struct, frozen=True):
-    """Topics are gone, and with them the offsets committed for them. Answered by None."""
+    """Topics are deleted, and so are the offsets committed for them. The reply is None."""
 
     topics: Sequence[tuple[str, bytes]]
     """Name and id."""
 
 
 class SessionOver(msgspec.Struct, frozen=True):
-    """A member of a classic group was silent for its session timeout."""
+    """The session timeout of a classic group's member has expired."""
 
     group_id: GroupId
     member_id: MemberId
 
 
 class InitialDelayOver(msgspec.Struct, frozen=True):
-    """A new group has waited for more members."""
+    """The initial rebalance delay of a new group is over."""
 
     group_id: GroupId
     delay_ms: int
     remaining_ms: int
-    """How much longer it may wait, when one has come meanwhile."""
+    """How much longer it may be delayed if a member has joined meanwhile."""
 
 
 class JoinPhaseOver(msgspec.Struct, frozen=True):
-    """Members of a classic group had their rebalance timeout to join again."""
+    """The rebalance timeout for members of a classic group to rejoin has expired."""
 
     group_id: GroupId
 
 
 class SyncPhaseOver(msgspec.Struct, frozen=True):
-    """Members of a classic group had their rebalance timeout to ask for their assignment."""
+    """The rebalance timeout for SyncGroup requests of a classic group's members has expired."""
 
     group_id: GroupId
     generation: int
 
 
 class DescribeConsumerGroups(msgspec.Struct, frozen=True):
-    """Answered by a list of `DescribedGroup`."""
+    """The reply is a list of `DescribedGroup`."""
 
     group_ids: Sequence[str]

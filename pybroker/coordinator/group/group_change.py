@@ -1,6 +1,6 @@
-"""A change of a group that is decided and not written down; and what a decision may hand to the runner.
+"""A change of a group that is not written to the log; and the union type of a decision's records.
 
-Owns the two shapes. Must not know why a group changes.
+Owns these two types. Must not know why a group changes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class GroupChange(msgspec.Struct, frozen=True):
-    """A group has changed in a way that is not written down."""
+    """A change of a group that is not written to the log."""
 
     group_id: GroupId
     group: Group | None
-    """The group as it is now; None where it is gone."""
+    """The group after the change; None if it is deleted."""
     why: str = ""
-    """For the log: why it rebalances, with the reasons that clients give (KIP-800)."""
+    """For log messages: why it rebalances, with the reasons that clients send (KIP-800)."""
 
 
 Record: TypeAlias = GroupRecord | GroupChange | TransactionalRecord | Marker

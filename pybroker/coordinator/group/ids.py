@@ -6,11 +6,11 @@ from typing import NewType
 
 GroupId = NewType("GroupId", str)
 MemberId = NewType("MemberId", str)
-"""Made by the coordinator for a member of a classic group, by the client for one of KIP-848 (KIP-1082)."""
+"""Chosen by the coordinator for a member of a classic group, by the client for one of KIP-848 (KIP-1082)."""
 InstanceId = NewType("InstanceId", str)
-"""Names a static member (KIP-345) over its restarts."""
+"""Identifies a static member (KIP-345) across restarts."""
 Generation = NewType("Generation", int)
-"""Of a classic group; grows with every rebalance."""
+"""Of a classic group; incremented by every rebalance."""
 
 NO_GENERATION = Generation(-1)
-"""What a commit names that comes from outside of the group."""
+"""The generation of a commit from outside of the group."""

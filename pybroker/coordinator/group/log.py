@@ -1,6 +1,6 @@
-"""Between records and the batches of `__consumer_offsets`.
+"""Encodes records as batches of `__consumer_offsets`, and decodes them.
 
-Owns the table of record types and the codec of batches. Must not know what a record means.
+Owns the table of record types and the batch codec. Must not know the meaning of a record.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from pybroker.coordinator.runtime.log import TransactionalLog
 
 MAX_DECOMPRESSED_BYTES = 1 << 30
-"""No batch of ours decompresses to more; it bounds what a damaged one may take."""
+"""Maximum decompressed size of a batch; it limits the memory for a damaged one."""
 
 
 def encode_records(records: Sequence[Record], now_ms: int, *, codec: int, max_batch_bytes: int) -> bytes:
-    """Make the batches of a decision; empty where nothing of it is written down."""
+    """Return the batches of a decision; empty if the decision writes no record."""
     written: list[tuple[object, object | None, int]] = [
         (record.key, record.value, record.version) for record in records if type(record) is GroupRecord
     ]
@@ -43,9 +43,9 @@ def encode_records(records: Sequence[Record], now_ms: int, *, codec: int, max_ba
 
 
 def decode_records(batches: bytes) -> Chunk:
-    """Read the whole batches at the front of a buffer; raises `MalformedMessage` for what is no batch.
+    """Decode the whole batches at the start of a buffer; raises `MalformedMessage` for an invalid batch.
 
-    A record of a transaction has a `TransactionalKey`, and where one ends there is a `TransactionEnd`.
+    A transactional record has a `TransactionalKey`; the end of a transaction is a `TransactionEnd`.
     """
     read, next_offset, size, skipped, transacted, found = _table().decode(batches, max_bytes=MAX_DECOMPRESSED_BYTES)
     faults = [Fault(*fault[1:]) for fault in found]
@@ -66,7 +66,7 @@ def decode_records(batches: bytes) -> Chunk:
 
 
 def fault_effect(key: Any) -> str:
-    """Return what follows from a record that cannot be read, for the log."""
+    """Return a log message with the effect of an unreadable record."""
     if key is None:
         return "the group of the record is not known. What earlier records have of the group stays in force"
     if isinstance(key, OffsetCommitKey):
@@ -81,7 +81,7 @@ def fault_effect(key: Any) -> str:
 def encode_transactional(
     records: Sequence[TransactionalRecord], now_ms: int, *, codec: int, max_batch_bytes: int
 ) -> bytes:
-    """Make the batches of records of one transaction."""
+    """Return the batches of records of one transaction."""
     first = records[0].key
     written: list[tuple[object, object | None, int]] = [
         (record.key.key, record.value, record.version) for record in records
@@ -91,7 +91,7 @@ def encode_transactional(
 
 
 class GroupRecordCodec:
-    """A `RecordCodec` that compresses batches by one codec, which has Kafka's number."""
+    """A `RecordCodec` that compresses batches with one codec, given by Kafka's number."""
 
     def __init__(self, codec: int) -> None:
         self._codec = codec
@@ -101,9 +101,9 @@ class GroupRecordCodec:
         return encode_records(records, now_ms, codec=self._codec, max_batch_bytes=max_batch_bytes)
 
     def write(self, log: TransactionalLog, records: Sequence[Record], now_ms: int) -> tuple[int, int] | None:
-        """Append what was decided: first and last offset, None where nothing of it is written down.
+        """Append a decision's records; returns first and last offset, None if the decision writes no record.
 
-        Records of a transaction, and markers, come alone (`GroupMachine.alone`). Raises as those methods of the log do.
+        Transactional records and markers are appended alone (`GroupMachine.alone`). Raises the log's errors.
         """
         first = records[0]
         if type(first) is Marker:

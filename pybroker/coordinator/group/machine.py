@@ -1,7 +1,7 @@
 """GroupMachine: every decision about the groups of one partition of `__consumer_offsets`.
 
-Owns which module decides about which event, by the event's type and the group's, and which record changes what. Reads
-no clock, rolls no dice and does no I/O.
+Owns the dispatch of events, by the event's type and the group's, and of records to state changes. Reads no clock, has
+no random source and does no I/O.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class GroupMachine:
     """A `ShardMachine` over the groups and offsets of one partition."""
 
     alone = frozenset({CommitTransactionalOffsets, CompleteTransaction})
-    """Events whose records the log takes or refuses for their producer's sake: nobody else's are appended with them."""
+    """Events whose records the log accepts or rejects by their producer's state: they are appended alone."""
 
     def __init__(
         self,
@@ -88,27 +88,27 @@ class GroupMachine:
         topics: Callable[[], Topics] = lambda: NO_TOPICS,
         of_groups: Callable[[], Mapping[str, ConsumerGroupSettings]] = lambda: NO_SETTINGS,
     ) -> None:
-        """`topics` are the cluster's, as they are when it is called, and `of_groups` the settings of those groups of
-        KIP-848 that have some of their own.
+        """`topics` returns the cluster's current topics, `of_groups` the settings of the KIP-848 groups that have
+        settings of their own.
         """
         self.state = GroupState(settings, topics, of_groups)
 
     def handle(self, event: Any, now: int) -> Outcome[Record, Any]:
-        """Decide about an event at `now` in milliseconds; the event's docstring says what the reply is."""
+        """Decide about an event at `now` in milliseconds; the event's docstring describes the reply."""
         return DECISIONS[type(event)](self.state, event, now)
 
     def apply(self, record: Record) -> None:
-        """Change the state as a record says."""
+        """Apply a record to the state."""
         if type(record) is GroupChange:
             self.state.put_group(record.group_id, record.group)
         else:
             CHANGES[type(record.key)](self.state, record.key, record.value)  # type: ignore[union-attr]
 
     def load(self, records: Iterable[tuple[Any, Any]]) -> None:
-        """Apply what was written down: keys and values, as they were read."""
+        """Apply records that were read from the log: keys and values."""
         state, changes = self.state, CHANGES
-        # A log is offsets for the most part, many of one group in a row: what the first one of a row has found or made
-        # holds for the others. Nothing of a load is undone.
+        # Most records of a log are offsets, often many of one group in a row: the group's mapping is looked up once
+        # per row. Loading is never undone.
         group_id, row = None, None
         for key, value in records:
             if row is not None and type(key) is OffsetCommitKey and value is not None and key.group == group_id:
@@ -116,7 +116,7 @@ class GroupMachine:
                 continue
             changes[type(key)](state, key, value)
             group_id = key.group if type(key) is OffsetCommitKey else None
-            # A commit while transactions are open may overtake what they have committed.
+            # During open transactions a commit may overtake pending offsets.
             in_rows = group_id is not None and not state.has_open_transactions
             row = state.offsets_in_place(group_id) if group_id is not None and in_rows else None
 
@@ -125,17 +125,17 @@ class GroupMachine:
         return len(self.state.groups)
 
     def draft(self) -> GroupMachine:
-        """Return this machine, which notes down what is applied from now on."""
+        """Return this machine, which records all changes from now on."""
         self.state.begin()
         return self
 
     def keep(self) -> GroupMachine:
-        """Let what was applied since `draft` stand."""
+        """Keep the changes since `draft`."""
         self.state.commit()
         return self
 
     def drop(self) -> None:
-        """Undo what was applied since `draft`."""
+        """Undo the changes since `draft`."""
         self.state.undo()
 
 
@@ -147,7 +147,7 @@ def _join(view: GroupView, event: JoinGroup, now: int) -> Outcome[Record, Any]:
         raise InconsistentGroupProtocolError
     if not group.is_empty:
         return classic_members.join(view, event, now, group)
-    # Nobody is there: it makes room for a classic group, and its offsets stay.
+    # The group is empty: a classic group replaces it, and the offsets are kept.
     outcome = join(view, event, now, None)
     if not outcome.records:
         return outcome
@@ -183,7 +183,7 @@ def _joined(view: GroupView, group_id: str) -> ClassicGroup | ConsumerGroup:
 
 
 def _loaded(view: GroupView, _event: Loaded, now: int) -> Outcome[Record, None]:
-    """Begin the sessions of all members; a group over `group.max.size` rebalances, and the last are left out."""
+    """Start the sessions of all members; a group larger than `group.max.size` rebalances, and drops the last ones."""
     records: list[Record] = []
     timers = [offsets.expiration_timer(view, now)]
     for group in view.groups.values():
@@ -226,7 +226,7 @@ DECISIONS: dict[type, Decision] = {
     SyncPhaseOver: timeouts.end_sync_phase,
     TopicsDeleted: offsets.forget_topics,
 }
-"""Who decides about an event."""
+"""The decision function of each event type."""
 
 
 def _apply_group(state: GroupState, key: GroupMetadataKey, value: Any) -> None:
@@ -247,7 +247,7 @@ def _ensure_group(state: GroupState, key: OffsetCommitKey, value: Any) -> None:
 def _apply_transactional(state: GroupState, key: TransactionalKey, value: Any) -> None:
     inner = key.key
     if type(inner) is not OffsetCommitKey or value is None:
-        # Kafka writes offsets alone in transactions, and treats all else as if it was in none.
+        # Kafka only writes offsets in transactions, and treats other records as non-transactional.
         CHANGES[type(inner)](state, inner, value)
         return
     _ensure_group(state, inner, value)
@@ -272,4 +272,4 @@ CHANGES: dict[type, Change] = {
     TransactionalKey: _apply_transactional,
     TransactionEnd: _apply_end,
 }
-"""What a record changes, by the class of its key."""
+"""The state change of a record, by the class of its key."""

@@ -1,7 +1,7 @@
-"""Committed offsets: commit, fetch, delete, and what goes when its time is over (Kafka's `OffsetMetadataManager`).
+"""Committed offsets: commit, fetch, delete, and expiry (Kafka's `OffsetMetadataManager`).
 
-Owns who may commit what and what a fetch sees. Must not know how groups come to their members: it asks the group.
-Commits as part of transactions are `transactional_offsets`'; what is open of them is heeded here.
+Owns which members may commit, and the result of a fetch. Must not know how groups manage members: it calls the group's
+checks. `transactional_offsets` owns commits in transactions; their pending offsets are considered here.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from pybroker.protocol.messages.offset_fetch import OffsetFetchRequestTopics
 
 _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
-"""From this version on a member of a group that is gone receives GROUP_ID_NOT_FOUND (KIP-848)."""
+"""From this version on a member of a deleted group receives GROUP_ID_NOT_FOUND (KIP-848)."""
 NO_OFFSET = -1
 MOST_GONE = 2_000
-"""Of one decision: with so many offsets that go, the next group waits for the next one."""
+"""Maximum number of deleted offsets after which a decision leaves the remaining groups to the next one."""
 _HAVE_SESSIONS = (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE)
 
-# These are made for each commit: by position that costs a third of what it does by name.
+# These are created for each commit: positional arguments cost a third of keyword arguments.
 _value = cast("Callable[[int, int, str, int, int, bytes], OffsetCommitValue]", OffsetCommitValue)
 _partition = cast("Callable[[int], OffsetCommitResponsePartition]", OffsetCommitResponsePartition)
 _topic = cast(
@@ -66,7 +66,7 @@ def commit(view: GroupView, event: CommitOffsets, now: int) -> Outcome[Record, O
     group_id = request.group_id
     check, timers = _check_commit(view, event, now)
     too_long = view.settings.offset_metadata_max_bytes
-    # The record holds it as an int64, and clients may ask for any retention.
+    # The record stores an int64, and clients may request any retention.
     expires = -1 if request.retention_time_ms == -1 else min(now + request.retention_time_ms, 2**63 - 1)
     records: list[Record] = []
     topics = []
@@ -76,14 +76,14 @@ def commit(view: GroupView, event: CommitOffsets, now: int) -> Outcome[Record, O
         for partition in topic.partitions:
             index = partition.partition_index
             metadata = partition.committed_metadata or ""
-            # No character is more than two units, so that short metadata costs one comparison.
+            # A character has at most two UTF-16 units, so short metadata costs one comparison.
             if 2 * len(metadata) > too_long and utf16_length(metadata) > too_long:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 partitions.append(OffsetCommitResponsePartition(partition_index=index, error_code=code))
                 continue
             if check is not None:
                 check(name, topic_id, index)
-            # The version of the record that can say when it may go cannot say the topic's id.
+            # The record version with an expiry timestamp has no topic id.
             known_id = topic_id if expires < 0 else ZERO_UUID
             value = _value(
                 partition.committed_offset, partition.committed_leader_epoch, metadata, now, expires, known_id
@@ -95,20 +95,20 @@ def commit(view: GroupView, event: CommitOffsets, now: int) -> Outcome[Record, O
 
 
 def utf16_length(text: str) -> int:
-    """Return how long Java says that a text is: in units of UTF-16, as `offset.metadata.max.bytes` counts."""
+    """Return the length of a text in UTF-16 units, as Java and `offset.metadata.max.bytes` count."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
 
 def _check_commit(
     view: GroupView, event: CommitOffsets, now: int
 ) -> tuple[Callable[[str, bytes, int], None] | None, tuple[Timer, ...]]:
-    """Raise why the member may not commit. A commit is a sign of life, so it begins the member's session again."""
+    """Raise an error if the member may not commit. A commit restarts the member's session timeout."""
     request = event.request
     generation = request.generation_id_or_member_epoch
     group = view.group(request.group_id)
     if group is None:
         if generation < 0:
-            return None, ()  # The commit makes the group: a simple one, without members.
+            return None, ()  # The commit creates the group: a simple one, without members.
         if event.version >= _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND:
             raise GroupIdNotFoundError(f"Group {request.group_id} not found.")
         raise IllegalGenerationError
@@ -119,7 +119,7 @@ def _check_commit(
 
 
 def fetch(view: GroupView, event: FetchOffsets, _now: int) -> Outcome[Record, OffsetFetchResponseGroup]:
-    """Return what is committed; of a group that is unknown, nothing. Raises a `GroupError`."""
+    """Return the committed offsets; none for an unknown group. Raises a `GroupError`."""
     asked = event.group
     offsets: Mapping[tuple[str, int], OffsetCommitValue] = {}
     unstable: Collection[tuple[str, int]] = ()
@@ -141,7 +141,7 @@ def _asked_topic(
     offsets: Mapping[tuple[str, int], OffsetCommitValue],
     unstable: Collection[tuple[str, int]],
 ) -> OffsetFetchResponseTopics:
-    """Answer for one topic. An offset of another topic, which had this one's name before, is no offset of it."""
+    """Return the response for one topic. An offset of an earlier topic with the same name is skipped."""
     partitions = []
     for index in topic.partition_indexes:
         value = offsets.get((topic.name, index))
@@ -182,7 +182,7 @@ def _fetched(index: int, value: OffsetCommitValue | None, *, is_stable: bool) ->
 
 
 def delete(view: GroupView, event: DeleteOffsets, _now: int) -> Outcome[Record, OffsetDeleteResponse]:
-    """Forget offsets of topics that no member reads by subscription. Raises a `GroupError`."""
+    """Delete offsets of topics that no member subscribes to. Raises a `GroupError`."""
     request = event.request
     group = view.group(request.group_id)
     if group is None:
@@ -207,9 +207,9 @@ def delete(view: GroupView, event: DeleteOffsets, _now: int) -> Outcome[Record, 
 
 
 def expire(view: GroupView, event: ExpireOffsets, now: int) -> Outcome[Record, None]:
-    """Forget offsets whose retention is over, and empty groups that have none left; again after the interval.
+    """Delete expired offsets, and empty groups without offsets; repeated after the interval.
 
-    Where many are over, that is the rest, in the loop's next turn.
+    If there are many, the rest is deleted in the next iteration of the loop.
     """
     records: list[Record] = []
     timers: list[Timer] = [expiration_timer(view, now)]
@@ -226,7 +226,7 @@ def expire(view: GroupView, event: ExpireOffsets, now: int) -> Outcome[Record, N
 
 
 def expiration_timer(view: GroupView, now: int) -> Timer:
-    """Make the timer of the next check for expired offsets."""
+    """Return the timer of the next check for expired offsets."""
     return Timer("expire offsets", now + view.settings.offsets_retention_check_interval_ms, ExpireOffsets())
 
 
@@ -247,14 +247,14 @@ def _expired(view: GroupView, group: Group, now: int) -> list[tuple[str, int]]:
 
 
 def forgetting_key(topics: Sequence[tuple[str, bytes]]) -> Hashable:
-    """Return the key of the timer of topics that are deleted together."""
+    """Return the timer key of topics that are deleted together."""
     return "topics deleted", topics[0][1]
 
 
 def forget_topics(view: GroupView, event: TopicsDeleted, now: int) -> Outcome[Record, None]:
-    """Forget what was committed for topics that are deleted; another topic of the same name keeps its offsets.
+    """Delete the offsets of deleted topics; another topic of the same name keeps its offsets.
 
-    Where that is much, the rest is forgotten in the loop's next turn.
+    If there are many, the rest is deleted in the next iteration of the loop.
     """
     deleted = dict(event.topics)
     records: list[GroupRecord] = []
@@ -273,11 +273,11 @@ def forget_topics(view: GroupView, event: TopicsDeleted, now: int) -> Outcome[Re
 
 
 def _is_of(topics: Mapping[str, bytes], topic: str, value: OffsetCommitValue) -> bool:
-    """Whether an offset is one of these topics, and not of another topic of the same name."""
+    """Return whether an offset belongs to one of these topics, and not to another topic of the same name."""
     topic_id = topics.get(topic)
     return topic_id is not None and value.topic_id in (ZERO_UUID, topic_id)
 
 
 def simple_group(group_id: str, since_ms: int | None) -> ClassicGroup:
-    """Make the group that only keeps offsets."""
+    """Return a group that only stores offsets."""
     return ClassicGroup(id=GroupId(group_id), since_ms=since_ms)

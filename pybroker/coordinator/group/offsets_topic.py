@@ -1,6 +1,6 @@
-"""The topic `__consumer_offsets` as it is created on first need.
+"""The topic `__consumer_offsets`, created on first use.
 
-Owns its name and its settings. Must not know who creates it.
+Owns its name and its configuration. Must not know how it is created.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 def build_offsets_topic(config: BrokerConfig, brokers: int) -> CreatableTopic:
-    """Describe the topic; it takes no more replicas than there are brokers (docs/adr/0015)."""
+    """Return the topic's description; its replication factor is at most the number of brokers (docs/adr/0015)."""
     configs = {
         "cleanup.policy": "compact",
         "compression.type": "producer",
@@ -31,7 +31,7 @@ def build_offsets_topic(config: BrokerConfig, brokers: int) -> CreatableTopic:
 
 
 def offsets_topic_settings(config: BrokerConfig) -> dict[str, int]:
-    """Return the broker's settings that the topic is made by, as they are in force."""
+    """Return the broker settings that the topic is created with."""
     return {
         "offsets.topic.num.partitions": config.offsets_topic_num_partitions,
         "offsets.topic.replication.factor": config.offsets_topic_replication_factor,

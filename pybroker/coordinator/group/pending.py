@@ -1,10 +1,10 @@
-"""Offsets of open transactions: what becomes visible when its producer's transaction commits, and goes when it aborts.
+"""Offsets of open transactions: applied when the producer's transaction commits, and dropped when it aborts.
 
-Owns which of several commits of a partition counts in the end: the one that is last in the log, whether a transaction
-made it or not. Must not know records, nor how changes are undone: every change goes through `put`.
+Owns which of several commits of a partition applies: the last one in the log, transactional or not. Must not know
+records, nor how changes are undone: every change uses `put`.
 
 Source: Kafka's OffsetMetadataManager (pendingTransactionalOffsets, openTransactionsByGroup), which compares offsets in
-the log. Here a count of the pending commits says which of two was first, and a commit that was overtaken says so.
+the log. Here the pending commits are numbered to know their order, and an overtaken commit has a flag.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _NOTHING: Mapping[Partition, Mapping[int, PendingOffset]] = {}
 
 
 class PendingOffset(msgspec.Struct, frozen=True, gc=False):
-    """An offset that a transaction has committed and that does not count yet."""
+    """An offset that an open transaction has committed."""
 
     value: OffsetCommitValue
     number: int
-    """Grows with each pending commit of a shard: a lower one is earlier in the log."""
+    """Incremented with each pending commit of a shard: a lower number is earlier in the log."""
     is_overtaken: bool = False
-    """Whether a later commit of the partition counts already. It still makes the partition's offset unstable."""
+    """Whether a later commit of the partition has been applied. The partition's offset is unstable all the same."""
 
 
 class PendingOffsets:
     """The open transactions of one shard."""
 
     def __init__(self, put: Callable[[dict[Any, Any], Any, Any], None]) -> None:
-        """`put` sets the value under a key of a table, None takes it away."""
+        """`put` sets the value under a key of a table; None removes it."""
         self._put = put
-        # Invariant: no group, no partition and no producer has an empty table, and both tables have the same offsets.
+        # Invariant: no group, partition or producer has an empty table, and both tables have the same offsets.
         self.by_group: dict[str, dict[Partition, dict[int, PendingOffset]]] = {}
         self._by_producer: dict[int, dict[tuple[str, Partition], bool]] = {}
         self._number = 0
@@ -49,26 +49,26 @@ class PendingOffsets:
         return self.by_group.get(group_id, _NOTHING)
 
     def add(self, producer_id: int, group_id: str, partition: Partition, value: OffsetCommitValue) -> None:
-        """Take an offset of an open transaction; it replaces an earlier one of the same transaction."""
+        """Add an offset of an open transaction; it replaces an earlier one of the same transaction."""
         self._number += 1
         of_group = self._table(self.by_group, group_id)
         self._put(self._table(of_group, partition), producer_id, PendingOffset(value, self._number))
         self._put(self._table(self._by_producer, producer_id), (group_id, partition), True)
 
     def overtake(self, group_id: str, partition: Partition, before: int | None = None) -> None:
-        """Note a commit that counts: pending ones of the partition do not any more, those `before` a number or all."""
+        """Mark the partition's pending commits as overtaken by an applied one: those `before` a number, or all."""
         pending = self.by_group.get(group_id, {}).get(partition)
         for producer_id, offset in list((pending or {}).items()):
             if not offset.is_overtaken and (before is None or offset.number < before):
                 self._put(pending or {}, producer_id, msgspec.structs.replace(offset, is_overtaken=True))
 
     def forget(self, group_id: str, partition: Partition) -> None:
-        """Forget the pending offsets of a partition, of whatever transaction."""
+        """Remove the pending offsets of a partition, of all transactions."""
         for producer_id in list(self.of_group(group_id).get(partition, ())):
             self._take(producer_id, group_id, partition)
 
     def end(self, producer_id: int) -> list[tuple[str, Partition, PendingOffset]]:
-        """Take the offsets of a producer's transaction, which has ended: group, partition and offset of each."""
+        """Remove and return the offsets of a producer's ended transaction: group, partition and offset of each."""
         taken = []
         for group_id, partition in list(self._by_producer.get(producer_id, ())):
             taken.append((group_id, partition, self.by_group[group_id][partition][producer_id]))

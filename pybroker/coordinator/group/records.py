@@ -1,9 +1,9 @@
-"""What a decision about groups consists of: records of `__consumer_offsets`, and changes that are not written down.
+"""Records of decisions about groups: those of `__consumer_offsets`, and changes that are not written.
 
-Owns the union of both. Must not know bytes: `log` turns records into batches and back.
+Owns the union of both. Must not know bytes: `log` encodes and decodes batches.
 
-A classic group lives through its rebalances in memory; what of it survives the coordinator is written when it comes to
-rest (as in Kafka). Every other change of it is a `GroupChange`, which replay does not need.
+The rebalances of a classic group are kept in memory only. A record is written when a rebalance is complete, as in
+Kafka. Every other change of it is a `GroupChange`, which replay does not need.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from pybroker.protocol.schema import Message
 
 CURRENT_VERSION = -1
-"""Lets the value be written in the version that `GROUP_RECORDS` names."""
-# One is made for each partition of each commit: by position that costs a third of what it does by name.
+"""The value is written in the version that `GROUP_RECORDS` names."""
+# One is created for each committed partition: positional arguments cost a third of keyword arguments.
 _offset_key = cast("Callable[[str, str, int], OffsetCommitKey]", OffsetCommitKey)
 
 WITH_EXPIRY = 1
-"""The only version of OffsetCommitValue that can say when the offset may go."""
+"""The only version of OffsetCommitValue with an expiry timestamp of the offset."""
 
 
 class GroupRecord(msgspec.Struct, frozen=True, gc=False):
@@ -34,21 +34,21 @@ class GroupRecord(msgspec.Struct, frozen=True, gc=False):
 
     key: Message
     value: Message | None
-    """None is a tombstone: what the key names is gone."""
+    """None is a tombstone: it deletes the key's entry."""
     version: int = CURRENT_VERSION
 
 
 def build_offset_commit(group: str, topic: str, partition: int, value: OffsetCommitValue) -> GroupRecord:
-    """Make the record of a committed offset."""
+    """Return the record of a committed offset."""
     key = _offset_key(group, topic, partition)
     return GroupRecord(key, value, CURRENT_VERSION if value.expire_timestamp < 0 else WITH_EXPIRY)
 
 
 def build_offset_tombstone(group: str, topic: str, partition: int) -> GroupRecord:
-    """Make the record by which a committed offset goes."""
+    """Return the record that deletes a committed offset."""
     return GroupRecord(OffsetCommitKey(group=group, topic=topic, partition=partition), None)
 
 
 def build_group_tombstone(group: str) -> GroupRecord:
-    """Make the record by which a classic group goes."""
+    """Return the record that deletes a classic group."""
     return GroupRecord(GroupMetadataKey(group=group), None)

@@ -1,8 +1,8 @@
-"""The group coordinator as the rest of the broker sees it: a group's event in, its reply out when it is committed.
+"""The interface of the group coordinator: submits events of groups, and completes their replies on commit.
 
-Owns what makes coordinators of groups out of the runtime: the partition that a group belongs to, machines that read a
-`GroupContext`, what a deleted topic means. Elections, loading, appends and replies are the runtime's. Must not know
-requests' envelopes, nor what a partition is: logs are handed in.
+Owns the specifics of groups in the runtime: the partition of a group, machines with a `GroupContext`, and the deletion
+of topics. The runtime owns elections, loading, appends and replies. Must not know requests' envelopes, nor what a
+partition is: the caller provides logs.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ class GroupCoordinator:
         commits: CommitWaits | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """`partitions` is how many the topic will have, `open_log` finds the log of one that this broker leads. A
-        client that waits longer than `commit_timeout_ms` for a commit receives COORDINATOR_NOT_AVAILABLE. `commits` is
-        shared by all runtimes of a data plane; None: there is no other.
+        """`partitions` is the number of partitions of the topic, `open_log` returns the log of one that this broker
+        leads. A client that waits longer than `commit_timeout_ms` for a commit receives COORDINATOR_NOT_AVAILABLE.
+        `commits` is shared by all runtimes of a data plane; None if there is no other runtime.
         """
-        # The runtime refers to the context, not to the coordinator: a circle would keep logs open until a collection.
+        # The runtime references the context, not the coordinator: a cycle would keep logs open until a collection.
         self._context = GroupContext(settings)
         self._topics = EMPTY_IMAGE.topics
         self._clock = clock
-        # The last reason that was logged why the topic could not be created.
+        # The last logged reason why the topic could not be created.
         self._refusal: str | None = None
         commits = commits or CommitWaits()
         group_codec = GroupRecordCodec(codec)
@@ -87,7 +87,7 @@ class GroupCoordinator:
             commits=commits,
             clock=clock,
         )
-        # The runtime's own, so that a request costs no further call.
+        # The runtime's own methods, which saves a call per request.
         self.partition_for = runtime.partition_for
         self.submit = runtime.submit
         self.submit_to = runtime.submit_to
@@ -97,7 +97,7 @@ class GroupCoordinator:
         self.append_settled = commits.append_settled
 
     def follow(self, image: MetadataImage) -> None:
-        """Take note of a newer image, whose partitions are open here: be elected, resign, forget deleted topics."""
+        """Apply a newer image, whose partitions are open here: load, resign, and delete offsets of deleted topics."""
         before, self._topics = self._topics, image.topics
         self._context.follow(image)
         self._runtime.follow(image)
@@ -105,11 +105,11 @@ class GroupCoordinator:
             self._forget_deleted(before, image.topics)
 
     def begin_verification(self, group_id: str, producer_id: int, producer_epoch: int, *, bumps_epoch: bool) -> int:
-        """Return the guard that the transaction's first commit of a group's offsets is to be appended with, once its
-        coordinator says that the group's partition is part of it; 0 where the transaction is open there already.
+        """Return the guard for the transaction's first offset commit of a group, appended once the transaction
+        coordinator has confirmed that the group's partition is part of it; 0 if the transaction is open there already.
 
-        `bumps_epoch`: each transaction has an epoch of its own. Raises a `CoordinatorError` when this broker does not
-        coordinate the group, `InvalidProducerEpochError` for an epoch that has gone by.
+        `bumps_epoch`: each transaction has an epoch of its own. Raises a `CoordinatorError` if this broker does not
+        coordinate the group, `InvalidProducerEpochError` for an outdated epoch.
         """
         log = cast("TransactionalLog", self._runtime.log_of(self.partition_for(group_id)))
         now_ms = self._clock.wall_ms()
@@ -127,37 +127,37 @@ class GroupCoordinator:
         committed: bool,
         transaction_version: int = 0,
     ) -> Reply:
-        """End a producer's transaction in a partition of the topic: append the marker, and let the offsets that the
-        transaction has committed count, or go. The reply is None once the marker is committed.
+        """End a producer's transaction in a partition of the topic: append the marker, and apply or drop the offsets
+        of the transaction. The reply is None once the marker is committed.
 
-        Raises a `CoordinatorError` when this broker does not coordinate it; the reply may be one, or why the log has
-        refused the marker (`StorageError`).
+        Raises a `CoordinatorError` if this broker does not coordinate it. The reply may fail with one, or with a
+        `StorageError` if the log rejects the marker.
         """
         event = CompleteTransaction(producer_id, producer_epoch, coordinator_epoch, committed, transaction_version)
         return self._runtime.submit_to(partition, event)
 
     def reconfigure(self, settings: GroupSettings) -> None:
-        """Take the broker's changed settings; they hold for what is decided from now on."""
+        """Apply the broker's changed configuration to later decisions."""
         self._context.reconfigure(settings)
         for machine in self._runtime.machines():
             machine.state.settings = settings
 
     def states(self) -> Counter[tuple[str, str]]:
-        """Count the groups by protocol and state; any thread may ask."""
+        """Count the groups by protocol and state. Safe to call from any thread."""
         machines = list(self._runtime.machines())
         groups = [group for machine in machines for group in list(machine.state.groups.values())]
         return Counter((group.type_name, group.state_name) for group in groups)
 
     async def loaded(self) -> None:
-        """Wait until no coordinator is being loaded."""
+        """Wait until no coordinator is loading."""
         await self._runtime.loaded()
 
     async def close(self) -> None:
-        """Resign from everything: a client that waits for a reply gets an error, and finds the coordinator again."""
+        """Resign from all partitions: a client that waits for a reply gets an error, and searches the coordinator."""
         await self._runtime.close()
 
     def note_refusal(self, refusal: str, settings: Mapping[str, int]) -> None:
-        """Warn that the topic cannot be created with these settings; once, for clients ask for it again and again."""
+        """Log once that the topic cannot be created with these settings, although clients retry."""
         if refusal != self._refusal:
             self._refusal = refusal
             log.warning("%s; %s", refusal, ", ".join(f"{name}={value}" for name, value in settings.items()))
@@ -177,7 +177,7 @@ def _log_rebalances(records: Sequence[Record]) -> None:
 def by_partition(
     group_ids: Iterable[str], coordinator: GroupCoordinator, most: int = 100
 ) -> Sliced[list[tuple[int, list[str]]]]:
-    """Sort groups by the partition that they belong to; no more than `most` together, for one decision each."""
+    """Group the ids by partition, at most `most` in each part, which is one decision."""
     sorted_out: dict[int, list[str]] = {}
     for group_id in group_ids:
         yield

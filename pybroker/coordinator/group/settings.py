@@ -1,4 +1,4 @@
-"""What the configuration says about groups, in the machine's own terms."""
+"""The configuration of groups, as the machine uses it."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
 
 class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that decisions about groups read."""
+    """The configuration that decisions about groups read."""
 
     min_session_timeout_ms: int
     max_session_timeout_ms: int
     initial_rebalance_delay_ms: int
     """How long an empty group waits for more members after the first."""
     max_size: int
-    """Most members of a classic group."""
+    """Maximum number of members of a classic group."""
     new_member_join_timeout_ms: int
-    """A new member of a classic group that waits longer for the rebalance to end is taken for dead."""
+    """A new member of a classic group whose JoinGroup is delayed longer is removed."""
     offset_metadata_max_bytes: int
-    """Longest text that a commit may carry; Kafka counts its characters."""
+    """Maximum length of a commit's metadata; Kafka counts characters."""
     offsets_retention_ms: int
     offsets_retention_check_interval_ms: int
     consumer: ConsumerGroupSettings
-    """Those of groups of KIP-848."""
+    """The configuration of groups of KIP-848."""
 
 
 def build_settings(config: BrokerConfig) -> GroupSettings:
-    """Take from the broker's configuration what concerns groups."""
+    """Return the group settings of the broker's configuration."""
     return GroupSettings(
         min_session_timeout_ms=config.group_min_session_timeout_ms,
         max_session_timeout_ms=config.group_max_session_timeout_ms,
@@ -47,4 +47,4 @@ def build_settings(config: BrokerConfig) -> GroupSettings:
 
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60_000
-"""Kafka's `CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS`, which is no setting there."""
+"""Kafka's `CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS`, which is not configurable there."""

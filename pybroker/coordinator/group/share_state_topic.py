@@ -1,7 +1,7 @@
 """The topic `__share_group_state` as Kafka's share coordinator creates it.
 
-Owns its name and its settings. Share groups are not served here: a client that names the topic is the only cause of
-its creation, and a cluster that moves to Kafka then has the topic in the form that Kafka expects.
+Owns its name and its configuration. Share groups are not supported: the topic is only created if a client names it. A
+cluster that moves to Kafka then has the topic in Kafka's format.
 """
 
 from __future__ import annotations

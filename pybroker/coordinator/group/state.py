@@ -1,6 +1,6 @@
-"""GroupState: the groups and offsets of one partition, those of open transactions too, and the journal of a batch.
+"""GroupState: groups and offsets of one partition, including open transactions, with an undo journal.
 
-Owns every change of them. Decides nothing. Must not know records, but for the values that it keeps.
+Owns every change of them. Decides nothing. Must not know records, except for the values that it stores.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class GroupState:
         topics: Callable[[], Topics],
         of_groups: Callable[[], Mapping[str, ConsumerGroupSettings]],
     ) -> None:
-        """`of_groups` are the settings of those groups that have some of their own, as they are when it is called."""
+        """`of_groups` returns the current settings of the groups that have settings of their own."""
         self.settings = settings
         self._topics = topics
         self._of_groups = of_groups
@@ -43,11 +43,11 @@ class GroupState:
         self._pending = PendingOffsets(self._put)
         # The groups with open transactions: mostly empty, which commits and loads check first.
         self._open = self._pending.by_group
-        # (table, key, what was under it or None), the oldest change first; None while changes are not noted down.
+        # (table, key, previous value or None), the oldest change first; None while changes are not recorded.
         self._journal: list[tuple[dict[Any, Any], Any, Any]] | None = None
 
     def consumer_settings(self, group_id: str) -> ConsumerGroupSettings:
-        """Return the settings of a group of KIP-848: its own over the broker's."""
+        """Return the settings of a group of KIP-848: its own take precedence over the broker's."""
         return self._of_groups().get(group_id, self.settings.consumer)
 
     @property
@@ -62,7 +62,7 @@ class GroupState:
 
     @property
     def topics_version(self) -> int:
-        """Offset in the metadata log at which the last topic was new."""
+        """Offset in the metadata log of the creation of the newest topic."""
         return self._topics().version
 
     @property
@@ -71,7 +71,7 @@ class GroupState:
         return self._groups
 
     def group(self, group_id: str) -> Group | None:
-        """Return a group, None where there is none."""
+        """Return a group, None if there is none."""
         return self._groups.get(group_id)  # type: ignore[call-overload, no-any-return]
 
     def offsets(self, group_id: str) -> Mapping[tuple[str, int], OffsetCommitValue]:
@@ -79,7 +79,7 @@ class GroupState:
         return self._offsets.get(group_id, _NO_OFFSETS)
 
     def offsets_in_place(self, group_id: str) -> dict[tuple[str, int], OffsetCommitValue] | None:
-        """Return the mapping that holds a group's offsets, None where it has none; its changes are not noted down."""
+        """Return the mapping of a group's offsets, None if it has none; changes to it are not in the journal."""
         return self._offsets.get(group_id)
 
     def all_offsets(self) -> Mapping[str, Mapping[tuple[str, int], OffsetCommitValue]]:
@@ -88,7 +88,7 @@ class GroupState:
 
     @property
     def has_open_transactions(self) -> bool:
-        """Whether there are offsets that a transaction may change."""
+        """Whether an open transaction has pending offsets."""
         return bool(self._open)
 
     def pending(self, group_id: str) -> Mapping[tuple[str, int], Mapping[int, PendingOffset]]:
@@ -96,11 +96,11 @@ class GroupState:
         return self._pending.of_group(group_id)
 
     def put_group(self, group_id: GroupId, group: Group | None) -> None:
-        """Replace a group; None takes it away."""
+        """Replace a group; None removes it."""
         self._put(self._groups, group_id, group)
 
     def put_offset(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> None:
-        """Replace a committed offset; None takes it away, and those of open transactions with it."""
+        """Replace a committed offset; None removes it together with the pending offsets of open transactions."""
         if self._open:
             if value is None:
                 self._pending.forget(group_id, (topic, partition))
@@ -111,11 +111,11 @@ class GroupState:
     def put_pending(
         self, producer_id: int, group_id: str, partition: tuple[str, int], value: OffsetCommitValue
     ) -> None:
-        """Take an offset that counts when the producer's transaction commits."""
+        """Add an offset that is applied when the producer's transaction commits."""
         self._pending.add(producer_id, group_id, partition, value)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Let the offsets of a producer's transaction count, where no later commit does already, or go."""
+        """Apply the offsets of a producer's transaction, unless a later commit was applied, or drop them."""
         for group_id, partition, offset in self._pending.end(producer_id):
             if committed and not offset.is_overtaken:
                 self._pending.overtake(group_id, partition, offset.number)
@@ -123,7 +123,7 @@ class GroupState:
 
     def _put_offset(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> None:
         offsets = self._offsets.get(group_id)
-        if offsets is not None and value is not None:  # The way of loads and of most commits.
+        if offsets is not None and value is not None:  # the path of loading and of most commits
             key = (topic, partition)
             if self._journal is not None:
                 self._journal.append((offsets, key, offsets.get(key)))
@@ -139,15 +139,15 @@ class GroupState:
             self._put(self._offsets, group_id, None)
 
     def begin(self) -> None:
-        """Note down changes from now on."""
+        """Start recording changes."""
         self._journal = []
 
     def commit(self) -> None:
-        """Let the changes since `begin` stand."""
+        """Keep the changes since `begin`."""
         self._journal = None
 
     def undo(self) -> None:
-        """Take back the changes since `begin`."""
+        """Undo the changes since `begin`."""
         journal, self._journal = self._journal, None
         for table, key, before in reversed(journal or ()):
             if before is None:

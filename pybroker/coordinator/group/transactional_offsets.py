@@ -1,7 +1,7 @@
-"""Offsets as part of transactions: their commit, and the end of the transaction (Kafka's `OffsetMetadataManager`).
+"""Offsets in transactions: their commit, and the end of the transaction (Kafka's `OffsetMetadataManager`).
 
-Owns who may commit them (KIP-447): a member that is fenced, or of an older generation, may not. Must not know whether
-the transaction is open: the log is asked before, and checks it when it appends.
+Owns which members may commit them (KIP-447): a fenced member, or one of an older generation, may not. Must not know
+whether the transaction is open: the caller verifies it with the log, which checks it again on append.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
 
 def commit(view: GroupView, event: CommitTransactionalOffsets, now: int) -> Outcome[Record, TxnOffsetCommitResponse]:
-    """Decide about offsets that are to count when the transaction commits. Raises a `GroupError`.
+    """Decide about offsets that are applied when the transaction commits. Raises a `GroupError`.
 
-    It is no sign of life of the member, as with Kafka: the producer commits, and not the consumer.
+    The commit does not prolong the member's session, as in Kafka: the producer commits, not the consumer.
     """
     request = event.request
     try:
         check = _check_commit(view, request)
         records, topics = _commit(view, event, check, now)
     except StaleMemberEpochError as error:
-        # The producer's protocol has no word for members' epochs.
+        # The producer's protocol has no error for member epochs.
         raise IllegalGenerationError(str(error)) from None
     return Outcome(tuple(records), TxnOffsetCommitResponse(topics=topics))
 
@@ -89,10 +89,10 @@ def _check_commit(view: GroupView, request: TxnOffsetCommitRequest) -> Callable[
         return group.check_transactional_commit(request.member_id, request.group_instance_id, request.generation_id)
     if request.generation_id >= 0:
         raise IllegalGenerationError
-    return None  # The commit makes the group: a simple one, without members.
+    return None  # The commit creates the group: a simple one, without members.
 
 
 def complete(_view: GroupView, event: CompleteTransaction, _now: int) -> Outcome[Record, None]:
-    """End a producer's transaction: its offsets count, or go. The marker is written in any case, as Kafka does."""
+    """End a producer's transaction: apply or drop its offsets. The marker is written in any case, as in Kafka."""
     end = TransactionEnd(event.producer_id, event.producer_epoch, event.committed)
     return Outcome((Marker(end, event.coordinator_epoch, event.transaction_version),), None)

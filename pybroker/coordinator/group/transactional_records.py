@@ -1,6 +1,6 @@
-"""Records of `__consumer_offsets` that belong to transactions: offsets that do not count yet, and markers.
+"""Transactional records of `__consumer_offsets`: pending offsets, and markers.
 
-Owns the shapes, as a decision makes them and as a load reads them. Must not know batches: `log` writes and reads them.
+Owns their types, for decisions and for loading. Must not know batches: `log` encodes and decodes them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class TransactionalKey(msgspec.Struct, frozen=True, gc=False):
     producer_id: int
     producer_epoch: int
     key: object
-    """What the record itself has."""
+    """The key of the record itself."""
 
 
 class TransactionEnd(msgspec.Struct, frozen=True, gc=False):
-    """Stands for the key of a marker: the producer's transaction has ended."""
+    """Key for a marker: the producer's transaction has ended."""
 
     producer_id: int
     producer_epoch: int
@@ -33,21 +33,21 @@ class TransactionEnd(msgspec.Struct, frozen=True, gc=False):
 
 
 class TransactionalRecord(msgspec.Struct, frozen=True, gc=False):
-    """A record that is to be written in a batch of a producer's transaction."""
+    """A record to be written in a batch of a producer's transaction."""
 
     key: TransactionalKey
     value: Message | None
     guard: int | None
-    """What the log gave out when the transaction's verification began; 0 where it was open, None for no check."""
+    """The guard that the log returned when the verification began; 0 if the transaction was open, None for no check."""
     version: int = CURRENT_VERSION
 
 
 class Marker(msgspec.Struct, frozen=True, gc=False):
-    """A marker that is to be written."""
+    """A marker to be written."""
 
     key: TransactionEnd
     coordinator_epoch: int
     """Leader epoch of the coordinator's partition of `__transaction_state`."""
     transaction_version: int
-    """The `transaction.version` that the transaction follows (KIP-1228)."""
+    """The `transaction.version` of the transaction (KIP-1228)."""
     value: None = None

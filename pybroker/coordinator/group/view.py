@@ -1,6 +1,6 @@
-"""What decisions see: the groups and offsets of one partition, the cluster's topics, the settings.
+"""The input of decisions: groups and offsets of one partition, the cluster's topics, the settings.
 
-Owns the shapes alone. Whatever takes a `GroupView` reads it and changes nothing; changes are records.
+Owns only these types. A function that takes a `GroupView` must not change it; changes are records.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 
 
 class TopicInfo(msgspec.Struct, frozen=True, dict=True):
-    """A topic, as far as groups care. Remembers what is derived from it for as long as the cluster has it."""
+    """The properties of a topic that groups use. Caches values that are derived from them while the topic exists."""
 
     topic_id: bytes
     partitions: int
-    """How many."""
+    """Number of partitions."""
     racks: tuple[tuple[str, ...], ...] = ()
-    """Of the replicas of each partition; empty where no broker has a rack."""
+    """Racks of the replicas of each partition; empty if no broker has a rack."""
 
 
 class Topics(msgspec.Struct, frozen=True):
-    """The cluster's topics at one moment; never written after it is made."""
+    """The cluster's topics at one moment; never modified."""
 
     by_name: Mapping[str, TopicInfo] = {}
     name_by_id: Mapping[bytes, str] = {}
     version: int = -1
-    """Offset in the metadata log at which the last topic was new: what was looked up before may lack it."""
+    """Offset in the metadata log of the creation of the newest topic: earlier lookups may lack it."""
 
 
 class Group(Protocol):
-    """What offsets and administration ask of a group, of whatever type it is."""
+    """The interface that offsets and administration use of a group, of any type."""
 
     @property
     def id(self) -> GroupId:
@@ -57,7 +57,7 @@ class Group(Protocol):
 
     @property
     def protocol_type(self) -> str | None:
-        """What the group is for; None while nobody has said."""
+        """The protocol type; None until a member has set it."""
 
     @property
     def is_empty(self) -> bool:
@@ -66,49 +66,49 @@ class Group(Protocol):
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, version: int
     ) -> Callable[[str, bytes, int], None] | None:
-        """Raise why a member may not commit; `generation` is the member's epoch in KIP-848.
+        """Raise an error if a member may not commit; `generation` is the member's epoch in KIP-848.
 
-        What is returned raises why it may not commit (topic, topic id, partition); None where it may commit all.
+        The returned function raises an error if it may not commit (topic, topic id, partition); None allows all.
         """
 
     def check_transactional_commit(
         self, member_id: str, instance_id: str | None, generation: int
     ) -> Callable[[str, bytes, int], None] | None:
-        """As `check_commit`, for a commit as part of a transaction (KIP-447): one that names neither a member nor a
-        generation is not checked.
+        """As `check_commit`, for a commit in a transaction (KIP-447). A commit without a member id and generation is
+        not checked.
         """
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raise why a member may not read offsets."""
+        """Raise an error if a member may not fetch offsets."""
 
     def check_offset_delete(self) -> None:
-        """Raise why offsets may not be deleted."""
+        """Raise an error if offsets may not be deleted."""
 
     def check_delete(self) -> None:
-        """Raise why the group may not be deleted."""
+        """Raise an error if the group may not be deleted."""
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Return whether a member reads the topic by subscription; where that is not known, whether one may."""
+        """Return whether a member subscribes to the topic; if subscriptions are unknown, whether one may."""
 
     def retention_begins(self, committed_ms: int) -> int | None:
         """Return when the retention of an offset committed at that time begins; None while offsets are kept."""
 
     def build_tombstones(self) -> Iterable[GroupRecord]:
-        """Make the records by which the group goes."""
+        """Return the tombstones of the group."""
 
     def timer_keys(self) -> Iterable[Hashable]:
         """Yield the keys of timers that the group may have set."""
 
 
 class GroupView(Protocol):
-    """One partition of `__consumer_offsets`, to be read."""
+    """A read-only view of one partition of `__consumer_offsets`."""
 
     @property
     def settings(self) -> GroupSettings:
         """The settings."""
 
     def consumer_settings(self, group_id: str) -> ConsumerGroupSettings:
-        """Return the settings of a group of KIP-848: its own over the broker's."""
+        """Return the settings of a group of KIP-848: its own take precedence over the broker's."""
 
     @property
     def topics(self) -> Mapping[str, TopicInfo]:
@@ -120,14 +120,14 @@ class GroupView(Protocol):
 
     @property
     def topics_version(self) -> int:
-        """Offset in the metadata log at which the last topic was new."""
+        """Offset in the metadata log of the creation of the newest topic."""
 
     @property
     def groups(self) -> Mapping[GroupId, Group]:
         """All groups by id."""
 
     def group(self, group_id: str) -> Group | None:
-        """Return a group, None where there is none."""
+        """Return a group, None if there is none."""
 
     def offsets(self, group_id: str) -> Mapping[tuple[str, int], OffsetCommitValue]:
         """Return the committed offsets of a group by (topic, partition)."""

@@ -1,8 +1,8 @@
-"""CommitWaits: the one place where a coordinator waits until what it appended is committed.
+"""CommitWaits: the only place where a coordinator waits until an append is committed.
 
-Owns the tickets of appends that are not committed yet. With one replica an append is committed when it is settled: at
-once, or where a sync is due first (`flush=group`, `log.flush.interval.messages`) when a thread of the data plane
-reports it. Must not know what was appended, nor who is answered then.
+Owns the tickets of uncommitted appends. With one replica an append is committed when it is settled: at once, or, if a
+sync is due first (`flush=group`, `log.flush.interval.messages`), when a thread of the data plane reports it. Must not
+know the appended records, nor the replies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Uncommitted(NamedTuple):
-    """An append that is waited for."""
+    """An append that is not committed yet."""
 
     log: PartitionLog
     end_offset: int
@@ -29,7 +29,7 @@ class _Uncommitted(NamedTuple):
 
 
 class CommitWaits:
-    """The appends of coordinators that are waited for. Runtimes that share a data plane share one, for its tickets."""
+    """The coordinators' uncommitted appends. Runtimes that share a data plane share one, for unique tickets."""
 
     def __init__(self) -> None:
         self._uncommitted: dict[int, _Uncommitted] = {}
@@ -37,19 +37,19 @@ class CommitWaits:
         self._tickets = count()
 
     def expect(self, settled: Callable[[], None]) -> int:
-        """Return a ticket for appends of one's own; `settled` is called when they are settled, or never will be."""
+        """Return a ticket for the caller's own appends; `settled` is called when they are settled, or have failed."""
         ticket = next(self._tickets)
         self._expected[ticket] = settled
         return ticket
 
     def forget(self, ticket: int) -> None:
-        """Take back a ticket that no append has."""
+        """Remove a ticket that no append uses."""
         del self._expected[ticket]
 
     def committed(self, log: PartitionLog, end_offset: int, then: Callable[[], None]) -> Reply | None:
-        """Return None where all below `end_offset` is committed; otherwise a reply that is set when it is.
+        """Return None if all records below `end_offset` are committed; otherwise a reply that completes on commit.
 
-        The reply is a `NotCoordinatorError` where it cannot be committed. `then` is called after the reply was set.
+        The reply fails with a `NotCoordinatorError` if it cannot be committed. `then` is called after the reply.
         """
         if log.has_settled(end_offset):
             return None
@@ -59,7 +59,7 @@ class CommitWaits:
         return committed
 
     def append_settled(self, ticket: int) -> None:
-        """Take note that an append was synced, or could not be: its replies are completed."""
+        """Process the end of an append's sync, successful or not: complete its replies."""
         expected = self._expected.pop(ticket, None)
         if expected is not None:
             expected()

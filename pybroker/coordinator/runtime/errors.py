@@ -1,10 +1,10 @@
-"""Why a coordinator refuses an event: one exception for each wire error, which carries its code.
+"""Errors of coordinators for an event: one exception for each wire error, with its code.
 
 CoordinatorError
-├── CoordinatorLoadInProgressError   the partition is being read: ask again
-├── CoordinatorNotAvailableError     the key, or the topic, is not served right now: find the coordinator again
+├── CoordinatorLoadInProgressError   the partition is being loaded: retry
+├── CoordinatorNotAvailableError     the key, or the topic, is not available now: find the coordinator again
 ├── NotCoordinatorError              another broker leads the partition
-└── the refusals of each kind, in a tree of its own
+└── the errors of each kind, in a tree of their own
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pybroker.protocol.errors import LONGEST_MESSAGE, ErrorCode
 
 
 class CoordinatorError(Exception):
-    """Base of what coordinators raise."""
+    """Base class of coordinators' errors."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
 
@@ -25,13 +25,13 @@ class CoordinatorError(Exception):
 
 
 class CoordinatorLoadInProgressError(CoordinatorError):
-    """The coordinator's partition is being read."""
+    """The coordinator's partition is being loaded."""
 
     code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 class CoordinatorNotAvailableError(CoordinatorError):
-    """The key is not served right now."""
+    """The key is not available now."""
 
     code = ErrorCode.COORDINATOR_NOT_AVAILABLE
 

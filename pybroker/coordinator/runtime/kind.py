@@ -1,6 +1,6 @@
-"""CoordinatorKind: what makes the coordinators of groups, say, out of the runtime's shards.
+"""CoordinatorKind: the parameters that make the runtime's shards coordinators of groups, for example.
 
-Owns the list of what a kind hands in. Must not know any kind.
+Owns the list of these parameters. Must not know any kind.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ KindMachine = TypeVar("KindMachine", bound=ShardMachine[Any])
 
 
 class ShardObserver(Protocol):
-    """What a kind does beside answering: work that follows from committed records."""
+    """Work of a kind that follows from committed records, in addition to replies."""
 
     def unfinished(self, machine: Any) -> Sequence[Any]:
-        """Return, as records, what a machine that was just loaded has left to do. They are handed to `committed` once
-        all that was loaded is committed.
+        """Return the unfinished work of a loaded machine, as records. They are passed to `committed` once all loaded
+        records are committed.
         """
 
     def committed(self, partition: int, leader_epoch: int, records: Sequence[Any]) -> None:
-        """Take note of committed records of a partition that this broker leads. Called before the replies are set: it
-        hands in no events before the loop's next turn.
+        """Process committed records of a partition that this broker leads. Called before the replies are set, so it
+        must not submit events before the next iteration of the loop.
         """
 
     def resigned(self, partition: int) -> None:
-        """Take note that this broker leads a partition no longer, or in another leader epoch."""
+        """Process the end of this broker's leadership of a partition, or a new leader epoch."""
 
 
 class CoordinatorKind(msgspec.Struct, Generic[Record, KindMachine], frozen=True, kw_only=True):
@@ -40,36 +40,36 @@ class CoordinatorKind(msgspec.Struct, Generic[Record, KindMachine], frozen=True,
     topic: str
     """The internal topic."""
     entries: str
-    """What a machine keeps, in the plural and for the log: groups."""
+    """The plural name of a machine's entries, for log messages: groups."""
     partition_of: Callable[[str, int], int]
-    """Returns the partition of a key, of so many."""
+    """Returns the partition of a key, given the number of partitions."""
     build_machine: Callable[[], KindMachine]
-    """Makes the machine of a shard, before its log is replayed. It refers to no owner of the runtime: a circle would
-    keep logs open until a collection.
+    """Returns the machine of a shard, before its log is replayed. It must not reference an owner of the runtime: a
+    reference cycle would keep logs open until a collection.
     """
     codec: RecordCodec[Record]
     write: Callable[[Any, Sequence[Record], int], tuple[int, int] | None] | None = None
-    """Appends records to a log that `open_log` has found otherwise than by `codec.encode` and `PartitionLog.append`, of
-    a machine with events that go alone: returns the first and last offset, None where nothing is written down.
-    Milliseconds are the stamp.
+    """Replaces `codec.encode` and `PartitionLog.append` for a log of `open_log`, for a machine with events that are
+    appended alone. Arguments are the log, the records and the timestamp in ms. Returns the first and last offset, None
+    if nothing is written.
     """
     appended: Callable[[Sequence[Record]], None]
-    """Called with each decision's records when they are in the log, and before they are committed."""
+    """Called with each decision's records when they are appended, before they are committed."""
     fault_effect: Callable[[Any], str]
-    """Returns, for the log, what follows from a record that cannot be read, by its key; None for a key that cannot be
-    read either.
+    """Returns a log message with the effect of an unreadable record, given its key; None for a key that cannot be
+    decoded either.
     """
     observer: ShardObserver | None = None
-    """None where nothing follows from records."""
+    """None if no work follows from records."""
 
 
 class RuntimeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the configuration says about the shards of one kind."""
+    """The configuration of the shards of one kind."""
 
     node_id: int
     partitions: int
-    """How many the topic will have when it is created."""
+    """Number of partitions of the topic when it is created."""
     commit_timeout_ms: int
     """A client that waits longer for a commit receives COORDINATOR_NOT_AVAILABLE."""
     load_bytes: int
-    """Most that is read from the log at once."""
+    """Maximum size of one read from the log, in bytes."""

@@ -1,15 +1,15 @@
-"""Loading: a shard's log, streamed in chunks through the `load` of its machine.
+"""Loading: replays a shard's log, in chunks, through the `load` of its machine.
 
-Owns the way from the first record to the log's end. Between chunks the loop goes on. Must not know what a record means,
-nor on which thread a chunk is read.
+Owns the replay from the first record to the log's end. Between chunks the loop runs other tasks. Must not know the
+meaning of a record, nor the thread that reads a chunk.
 
-A record that cannot be read is skipped, and one line names it: a log that was damaged, or that a later version has
-written, keeps the other keys of its partition available. Kafka's coordinator of groups fails the whole partition there,
-and its coordinator of transactions ignores all that follows.
+An unreadable record is skipped and logged. So a log that was damaged, or written by a later version, keeps the other
+keys of its partition available. Kafka's group coordinator fails the whole partition there, and its transaction
+coordinator ignores all following records.
 
-A leader's log holds nothing that will be taken back, so it is replayed to its end, and not to the high watermark, which
-a new leader learns later than its replicas' records (as Kafka's `CoordinatorLoaderImpl` does). What is appended
-meanwhile, to the log's end as it is then, is replayed as well.
+A leader's log contains no record that will be truncated, so it is replayed to its end, not to the high watermark: a new
+leader learns the high watermark later than the records (as Kafka's `CoordinatorLoaderImpl` does). Records appended
+during the replay are replayed as well.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _MOST_FAULT_LINES = 100
 
 
 class Source(msgspec.Struct, frozen=True):
-    """What is loaded."""
+    """The log to load."""
 
     name: str
-    """Of the partition, for the log."""
+    """Name of the partition, for log messages."""
     log: PartitionLog
     read: Callable[[int], Awaitable[bytes]]
-    """Returns batches from an offset on, without holding up the loop."""
+    """Returns batches from an offset on, without blocking the loop."""
 
 
 async def replay(source: Source, kind: CoordinatorKind[Any, Any], machine: ShardMachine[Any]) -> None:
-    """Apply all that a log holds and that can be read; raises `ValueError` where the log ends too early, or where its
-    batches do, and what reading raises.
+    """Apply all readable records of a log. Raises `ValueError` if the log or its batches end too early, and any error
+    of the read.
     """
     began = reported = time.monotonic()
     offset, replayed, faults = source.log.log_start_offset, 0, 0

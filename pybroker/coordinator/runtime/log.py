@@ -1,6 +1,6 @@
-"""What a coordinator needs of a log, and of the codec between its records and the log's batches.
+"""The interfaces of a coordinator's log, and of the codec between its records and the log's batches.
 
-Owns the shapes alone. Must not know what a record means, nor where the log lies.
+Owns only these types. Must not know the meaning of a record, nor where the log is stored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class PartitionLog(Protocol):
 
     @property
     def high_watermark(self) -> int:
-        """What lies below is committed."""
+        """Offsets below it are committed."""
 
     @property
     def log_start_offset(self) -> int:
@@ -28,31 +28,31 @@ class PartitionLog(Protocol):
 
     @property
     def log_end_offset(self) -> int:
-        """Offset that the next record will have."""
+        """Offset of the next record."""
 
     @property
     def max_batch_bytes(self) -> int:
-        """The largest batch that the log takes now."""
+        """The maximum batch size of the log now."""
 
     def append(self, batches: bytes, now_ms: int) -> tuple[int, int]:
-        """Append batches without waiting for a disk: (first offset, last offset)."""
+        """Append batches without waiting for a disk; returns (first offset, last offset)."""
 
     def has_settled(self, end_offset: int) -> bool:
-        """Return whether all below is committed, and on the device where the log's settings want that."""
+        """Return whether all records below are committed, and synced if the log's configuration requires it."""
 
     def settle(self, end_offset: int, ticket: int) -> None:
-        """Have all below settled; `CommitWaits.append_settled` is called with the ticket when it was tried."""
+        """Start settling all records below; afterwards `CommitWaits.append_settled` is called with the ticket."""
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Return batches from the one that holds `offset`, the last perhaps cut, the first not."""
+        """Return batches, starting with the one that contains `offset`; the last may be truncated, the first not."""
 
 
 class TransactionalLog(PartitionLog, Protocol):
-    """A log that is written as part of transactions as well."""
+    """A log that also accepts transactional batches."""
 
     def append_transactional(self, batches: bytes, now_ms: int, guard: int | None) -> tuple[int, int]:
-        """As `append`, for batches of one producer's transaction; `guard` is that of its verification, where it begins
-        one: 0 where it was open, None for no check.
+        """As `append`, for batches of one producer's transaction. `guard` is the result of `begin_verification` for
+        the transaction's first batch, 0 if the transaction is open, None for no check.
         """
 
     def append_marker(
@@ -68,37 +68,37 @@ class TransactionalLog(PartitionLog, Protocol):
         """As `append`, for the marker that ends a producer's transaction."""
 
     def begin_verification(self, producer_id: int, producer_epoch: int, *, bumps_epoch: bool, now_ms: int) -> int:
-        """Return the guard that a transaction's first batch here is to be appended with; 0 where it is open already."""
+        """Return the guard for the transaction's first batch in this log; 0 if the transaction is open already."""
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """What cannot be read of a log: a record, or the records from an offset to the end of their batch."""
+    """A record that cannot be decoded, or all records from an offset to the end of their batch."""
 
     first_offset: int
     last_offset: int
     key: Any
-    """Of a record whose value alone is malformed; None where the key cannot be read."""
+    """Key of a record whose value alone is malformed; None if the key cannot be decoded."""
     cause: str
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """What whole batches at the front of a buffer hold."""
+    """The content of whole batches at the start of a buffer."""
 
     records: list[tuple[Any, Any]]
     """Key and value; None for a tombstone."""
     next_offset: int
     size: int
     skipped: int
-    """Records of types that this version does not know."""
+    """Number of records whose types are unknown to this version."""
     faults: Sequence[Fault] = ()
-    """What cannot be read. Where the kind wants it, `records` has a tombstone in place of a record with a key."""
+    """Decoding errors. If the kind requests it, `records` has a tombstone in place of a record with a key."""
 
 
 class RecordCodec(Protocol[Record]):
-    """Between the records of one kind of coordinator and the batches of its topic."""
+    """Converts the records of one kind of coordinator to and from batches of its topic."""
 
     def encode(self, records: Sequence[Record], now_ms: int, *, max_batch_bytes: int) -> bytes:
-        """Make the batches of a decision, stamped with milliseconds; empty where nothing of it is written down."""
+        """Return the batches of a decision, with timestamps in ms; empty if the decision writes no record."""
 
     def decode(self, batches: bytes) -> Chunk:
-        """Read the whole batches at the front of a buffer; raises `MalformedMessage` for what is no batch."""
+        """Decode the whole batches at the start of a buffer; raises `MalformedMessage` for an invalid batch."""

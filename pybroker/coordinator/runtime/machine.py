@@ -1,6 +1,6 @@
-"""What the runtime asks of a kind's machine beside `handle` and `apply`.
+"""The interface of a kind's machine, in addition to `handle` and `apply`.
 
-Owns the shape alone, and the event with which the life of every machine begins.
+Owns only this type, and the first event of every machine.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Record = TypeVar("Record")
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """The partition's log is replayed: the first event of a machine. Answered by None."""
+    """The partition's log is replayed: the first event of a machine. The reply is None."""
 
 
 class ShardMachine(Machine[Any, Record], Protocol[Record]):
     """The machine of one shard. It handles `Loaded` before every other event."""
 
     def load(self, records: Iterable[tuple[Any, Any]]) -> None:
-        """Apply records as they were read from the log: keys and values, None for a tombstone."""
+        """Apply records as read from the log: keys and values, None for a tombstone."""
 
     def entries(self) -> int:
-        """Count what the machine keeps: groups, transactions."""
+        """Return the number of entries of the machine: groups, transactions."""

@@ -1,8 +1,7 @@
-"""Markers: the ends of transactions, written to partitions that this broker leads, and known to have been.
+"""Control records that end transactions, appended to partitions that this broker leads.
 
-Owns the wait of an append of markers until they are committed, and its bound: `write` for a request, `begin` for the
-coordinator that lives beside the partitions. Must not know what a request is, nor which transactions there are: the
-append is handed in.
+Owns the wait until appended markers are committed, and its timeout: `write` for a request, `begin` for the transaction
+coordinator on the same broker. Must not know requests or transactions: the caller provides the append function.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
 
     EndedTransaction = tuple[Partition, int, int, bool, int, int]
     """The partition, the producer's id, the epoch of the marker, whether it commits, the coordinator's epoch, and the
-    `transaction.version` that the transaction follows."""
+    `transaction.version` of the transaction."""
 
 _AT_ONCE = 200
-"""Markers appended before others on the loop have their turn: some milliseconds."""
+"""Markers appended before other tasks of the loop run: some milliseconds."""
 
 
 class Appended(Protocol):
@@ -31,10 +30,10 @@ class Appended(Protocol):
 
     @property
     def is_awaited(self) -> bool:
-        """Whether something has to come before all are committed."""
+        """Whether some marker is not committed yet."""
 
     def error_codes(self) -> list[int]:
-        """Return of each what keeps it from being known as committed, as a code of Kafka; 0 for nothing."""
+        """Return Kafka's error code for each marker; 0 if it is known to be committed."""
 
 
 class Markers:
@@ -47,15 +46,15 @@ class Markers:
         *,
         timeout_ms: Callable[[], int],
     ) -> None:
-        """`append` is given transactions and a ticket of `commits`. `timeout_ms` is `request.timeout.ms`."""
+        """`append` takes transactions and a ticket of `commits`. `timeout_ms` returns `request.timeout.ms`."""
         self._append = append
         self._commits = commits
         self._timeout_ms = timeout_ms
 
     async def write(self, ended: Sequence[EndedTransaction]) -> list[int]:
-        """Append a marker for each, and return when all that were appended are committed: a code of Kafka for each.
+        """Append a marker for each transaction; returns Kafka's error codes once all appended markers are committed.
 
-        What is not committed within the time is REQUEST_TIMED_OUT; its marker stays where it is.
+        A marker that is not committed in time gets REQUEST_TIMED_OUT, and stays in the log.
         """
         appended: list[Appended] = []
         settled: list[asyncio.Future[None]] = []
@@ -68,8 +67,8 @@ class Markers:
         return [code for together in appended for code in together.error_codes()]
 
     def begin(self, ended: Sequence[EndedTransaction], then: Callable[[list[int]], None]) -> None:
-        """As `write`, for what one append takes, without a task: `then` is called with the codes, now where nothing is
-        to be waited for.
+        """As `write`, for a single append and without a task. `then` is called with the error codes, immediately if
+        everything is committed.
         """
         is_over = False
 

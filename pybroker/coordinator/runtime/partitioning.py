@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets` a group belongs to.
+"""The partition of `__consumer_offsets` for a group.
 
 partition = abs(String.hashCode(group)) mod partitions,   abs(Integer.MIN_VALUE) = 0
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 _KEPT = 1 << 10
-"""Groups whose partition is remembered, about 300 bytes each: those that commit and heartbeat often."""
+"""Number of groups whose partition is cached, about 300 bytes each: those that commit and heartbeat often."""
 
 
 def java_hash(text: str) -> int:
@@ -22,6 +22,6 @@ def java_hash(text: str) -> int:
 
 @lru_cache(_KEPT)
 def partition_of(group_id: str, partitions: int) -> int:
-    """Return the group's partition, of so many."""
+    """Return the group's partition, given the number of partitions."""
     value = java_hash(group_id)
     return (0 if value == -(1 << 31) else abs(value)) % partitions

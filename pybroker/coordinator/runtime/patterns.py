@@ -1,8 +1,8 @@
-"""Patterns of clients, in RE2's syntax: topics that members subscribe to, transactional ids that are listed.
+"""Regular expressions of clients, in RE2's syntax: subscribed topics, and listed transactional ids.
 
-Owns the engine, the words for what is wrong with a pattern, which are those of Kafka's engine (RE2/J), and how large
-one may be. RE2 takes time that grows with the text and the pattern's program alone, and the program is bounded, so no
-pattern of a client can hold up the broker, or fill it (docs/adr/0016).
+Owns the engine, the error messages, which are those of Kafka's engine (RE2/J), and the size limit. RE2's time only
+grows with the text and the compiled pattern, whose size is limited. So no client's pattern can block the broker, or use
+up its memory (docs/adr/0016).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_CHARACTERS = 4096
-"""Of a pattern."""
+"""Maximum length of a pattern."""
 _MOST_BYTES = 512 << 10
-"""Of what a pattern is compiled to, and of what is remembered of the texts it was held against."""
+"""Maximum memory of a compiled pattern with its caches."""
 _REMEMBERED = 32
-"""Patterns that stay compiled."""
+"""Number of compiled patterns in the cache."""
 _TOO_LARGE = "pattern too large"
 
-# What RE2 says, and RE2/J for the same; the rest is the same in both.
+# RE2's error messages, and RE2/J's for the same errors; all others are equal.
 _WORDS = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
@@ -41,12 +41,12 @@ _ONE_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")  # one byte of a character: RE2 h
 
 
 class InvalidPatternError(Exception):
-    """The text is no pattern; says what is wrong with it."""
+    """The text is no valid pattern; the message gives the reason."""
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def matcher(pattern: str) -> Callable[[str], object]:
-    """Return what says whether a whole text matches; raises `InvalidPatternError` for a text that is no pattern."""
+    """Return a function that decides whether a whole text matches; raises `InvalidPatternError`."""
     if len(pattern) > MOST_CHARACTERS:
         raise InvalidPatternError(_TOO_LARGE)
     if _ONE_BYTE.search(pattern):
@@ -61,13 +61,13 @@ def matcher(pattern: str) -> Callable[[str], object]:
         fault = (said.decode() if isinstance(said, bytes) else str(said)).split(": ")[0]
         raise InvalidPatternError(_WORDS.get(fault, fault)) from None
     finally:
-        re2.purge()  # It would keep the last 128 by itself.
-    # A set of one says yes or no, several times faster than a match object is made.
+        re2.purge()  # Otherwise it would keep the last 128 patterns.
+    # A set of one pattern only returns whether it matches, several times faster than creating a match object.
     alone = re2.Set.FullMatchSet(options)
     try:
         alone.Add(pattern)
         alone.Compile()
-    except re2.error:  # A set needs more room than the pattern by itself.
+    except re2.error:  # A set needs more memory than a single pattern.
         raise InvalidPatternError(_TOO_LARGE) from None
     matches: Callable[[str], object] = alone.Match
     return matches

@@ -1,10 +1,10 @@
-"""The coordinator runtime: an event of a key in, its reply out when it is committed.
+"""The coordinator runtime: submits events of keys, and completes their replies when they are committed.
 
 Owns one shard, with its machine and its runner, for each partition of an internal topic that this broker leads:
-loading at election, unloading at resignation. Follows the metadata image, after its partitions are open here. Must not
-know what is coordinated, nor what a partition is: logs are handed in.
+loading on election, unloading on resignation. Follows the metadata image after its partitions are opened here. Must not
+know what is coordinated, nor what a partition is: the caller provides logs.
 
-Events that come while a shard loads are refused with COORDINATOR_LOAD_IN_PROGRESS, those for a partition that another
+Events for a shard that is loading are rejected with COORDINATOR_LOAD_IN_PROGRESS, those for a partition that another
 broker leads with NOT_COORDINATOR.
 """
 
@@ -47,11 +47,11 @@ Record = TypeVar("Record")
 KindMachine = TypeVar("KindMachine", bound=ShardMachine[Any])
 
 MAX_RECORDS_PER_BATCH = 2000
-"""A wake-up with more goes into several appends; a single event may exceed it, as its records are never parted."""
+"""More records are split into several appends; a single event may exceed the limit, as its records are never split."""
 _LOAD_BYTES = 256 * 1024
-"""Read and replayed at once: a few milliseconds of the loop's time."""
+"""Maximum size of one read and replay: a few milliseconds of the loop's time."""
 _MANY_ENTRIES = 5_000
-_AGAIN_S = 1.0  # a log that lacked a descriptor or memory is read again so much later
+_AGAIN_S = 1.0  # backoff for a log that lacked a descriptor or memory
 
 
 class CoordinatorRuntime(Generic[Record, KindMachine]):
@@ -66,7 +66,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         commits: CommitWaits,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """`open_log` finds the log of a partition that this broker leads, None while it is not open here."""
+        """`open_log` returns the log of a partition that this broker leads, None while it is not open here."""
         self._kind = kind
         self._settings = settings
         self._partition_of = kind.partition_of
@@ -75,13 +75,13 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         self._open_log = open_log
         self._commits = commits
         self._clock = clock
-        # The times that are written down are compared by other brokers and after restarts.
+        # Timestamps in records are compared by other brokers and after restarts.
         self._now = clock.wall_ms
         # The topic of the newest image; None while it does not exist.
         self._topic: TopicImage | None = None
         # Invariant: exactly the partitions of `_topic` that this broker leads; none once it is closed.
         self._shards: dict[int, _Shard[Record, KindMachine]] = {}
-        # Those with events that wait for `step`.
+        # Shards with events that wait for `step`.
         self._touched: list[_Shard[Record, KindMachine]] = []
         # Whether `step` will be called, by the loop or by the caller of `expect_step`.
         self._step_due = False
@@ -91,7 +91,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
     # ------------------------------------------------------------------------------------ election and resignation
 
     def follow(self, image: MetadataImage) -> None:
-        """Take note of a newer image, whose partitions are open here: be elected and resign."""
+        """Apply a newer image, whose partitions are open here: load elected partitions, and resign from others."""
         self._elect_again()
         topic = image.topics.by_name.get(self._kind.topic)
         if topic is self._topic or self._closed:
@@ -111,27 +111,27 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
                 self._elect(index, epoch)
 
     async def loaded(self) -> None:
-        """Wait until no shard is being loaded."""
+        """Wait until no shard is loading."""
         while loading := [shard.loading for shard in self._shards.values() if shard.state is ShardState.LOADING]:
             await asyncio.wait(loading)
 
     def machines(self) -> Iterator[KindMachine]:
-        """Yield the machines of all shards, also of those that are being loaded."""
+        """Yield the machines of all shards, including those that are loading."""
         return (shard.machine for shard in list(self._shards.values()) if shard.machine is not None)
 
     async def close(self) -> None:
-        """Resign from everything: a client that waits for a reply gets an error, and finds the coordinator again."""
+        """Resign from all partitions: a client that waits for a reply gets an error, and searches the coordinator."""
         self._closed = True
         for index in list(self._shards):
             self._resign(index)
         if self._closings:
-            # A disk that hangs does not hold up the stop.
+            # A disk that hangs must not delay the stop.
             await asyncio.wait(self._closings, timeout=self._settings.commit_timeout_ms / 1000)
-        # Kinds and the runtime refer to each other: until a collection found them, the data plane's files stay open.
+        # Kinds and the runtime form a reference cycle, which would keep the data plane's files open until a collection.
         self._open_log = lambda _: None
 
     def _elect_again(self) -> None:
-        """Load what could not be loaded because its log was not open, where it is open now."""
+        """Load shards that failed because their log was not open, if it is open now."""
         for index, shard in list(self._shards.items()):
             if shard.state is ShardState.FAILED and shard.lacked_log and self._open_log(index) is not None:
                 self._resign(index)
@@ -170,7 +170,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
                     await asyncio.sleep(_AGAIN_S)
         except Exception as error:
             shard.lacked_log = opened is None
-            # Whatever it is: clients that receive COORDINATOR_LOAD_IN_PROGRESS would wait for the shard for ever.
+            # For any error: clients that receive COORDINATOR_LOAD_IN_PROGRESS would otherwise wait for ever.
             shard.step(ShardStep.FAIL)
             expected = isinstance(error, OSError | ValueError | ProtocolError | NotLeaderError)
             words = "the %s of %s cannot be loaded: %s"
@@ -185,7 +185,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
     async def _make_runner(
         self, shard: _Shard[Record, KindMachine], opened: PartitionLog | None
     ) -> Runner[Any, Record]:
-        """Return a shard's runner with all that its log holds."""
+        """Load a shard's log, and return its runner."""
         machine = shard.machine = self._kind.build_machine()
         if opened is None:
             raise NotLeaderError("the partition is not open here")
@@ -206,12 +206,12 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
             steady=self._clock.steady_ms,
         )
         if machine.entries() >= _MANY_ENTRIES:
-            # What was loaded stays: full collections need not visit a million records each time.
+            # Loaded objects stay alive: full collections need not visit a million records each time.
             gc.freeze()
         return runner
 
     def _begin_unfinished(self, shard: _Shard[Record, KindMachine], opened: PartitionLog) -> None:
-        """Hand what a loaded machine has left to do to the observer: no record that may be lost has consequences."""
+        """Pass unfinished work of a loaded machine to the observer, once the loaded records are committed."""
         observer = self._kind.observer
         if observer is None or shard.machine is None or not (left := observer.unfinished(shard.machine)):
             return
@@ -222,26 +222,26 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
             settled.on_complete(lambda _value, error: None if error else self._notify(shard, left))
 
     def _notify(self, shard: _Shard[Record, KindMachine], records: Sequence[Record]) -> None:
-        """Hand committed records to the observer, unless the shard has resigned meanwhile."""
+        """Pass committed records to the observer, unless the shard has resigned meanwhile."""
         if self._kind.observer is not None and shard.state is ShardState.ACTIVE:
             self._kind.observer.committed(shard.index, shard.epoch, records)
 
     # ------------------------------------------------------------------------------------------------------ events
 
     def active(self) -> list[int]:
-        """Return the partitions whose events are taken now."""
+        """Return the partitions that accept events now."""
         return [index for index, shard in self._shards.items() if shard.runner is not None]
 
     def partition_for(self, key: str) -> int:
-        """Return the partition of the topic that a key belongs to."""
+        """Return the partition of the topic for a key."""
         return self._partition_of(key, self._partitions)
 
     def submit(self, key: str, event: Any) -> Reply:
-        """Hand in an event of a key; raises a `CoordinatorError` when this broker does not coordinate it."""
+        """Submit an event of a key; raises a `CoordinatorError` if this broker does not coordinate it."""
         return self.submit_to(self._partition_of(key, self._partitions), event)
 
     def submit_to(self, partition: int, event: Any) -> Reply:
-        """Hand in an event of several keys of one partition; raises as `submit`."""
+        """Submit an event of several keys of one partition; raises as `submit`."""
         shard = self._shards.get(partition)
         if shard is None or (runner := shard.runner) is None:
             raise self._refusal_of(shard)
@@ -257,16 +257,16 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         return -1 if shard is None else shard.epoch
 
     def log_of(self, partition: int) -> PartitionLog:
-        """Return the log of a partition whose events are taken; raises as `submit`."""
+        """Return the log of a partition that accepts events; raises as `submit`."""
         shard = self._shards.get(partition)
         if shard is None or shard.runner is None or shard.log is None:
             raise self._refusal_of(shard)
         return shard.log
 
     async def submit_all(self, event: Any) -> list[Any]:
-        """Hand in an event for every shard on this broker, one after the other; return what each says.
+        """Submit an event to every shard on this broker, one after the other; return the replies.
 
-        Raises as `submit` while one is being loaded.
+        Raises as `submit` while one is loading.
         """
         if self._closed:
             raise CoordinatorNotAvailableError
@@ -277,20 +277,20 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         return [await self.submit_to(index, event) for index in shards]
 
     def notify_all(self, key: Hashable, event: Any) -> None:
-        """Hand in an event for every shard that answers now, by a timer under `key`: nobody waits for a reply.
+        """Submit an event to every active shard, by a timer under `key`; there is no reply.
 
-        As a timer's event it is tried again until it is committed.
+        Like any timer event it is retried until it is committed.
         """
         for shard in self._shards.values():
             if shard.runner is not None:
                 shard.runner.set_timers([Timer(key, self._now(), event)])
 
     def expect_step(self) -> None:
-        """Take note that `step` will be called before the loop's next turn, which needs not be asked for it then."""
+        """Note that the caller will call `step` in this iteration of the loop, so that it need not be scheduled."""
         self._step_due = True
 
     def step(self) -> None:
-        """Handle what was handed in since the last step."""
+        """Process the events submitted since the last step."""
         self._step_due = False
         while self._touched:
             touched, self._touched = self._touched, []
@@ -300,13 +300,13 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
                     shard.runner.step()
 
     def _refusal_of(self, shard: _Shard[Record, KindMachine] | None) -> Exception:
-        """Return why a shard that has no runner takes no events."""
+        """Return the error for an event of a shard without a runner."""
         if shard is None:
             return CoordinatorNotAvailableError() if self._closed else NotCoordinatorError()
         return CoordinatorLoadInProgressError() if shard.state is ShardState.LOADING else NotCoordinatorError()
 
     def _touch(self, shard: _Shard[Record, KindMachine]) -> None:
-        """Have a shard's runner step with the others; what has no events is passed over."""
+        """Schedule a step of a shard's runner; without events the step does nothing."""
         shard.touched = True
         self._touched.append(shard)
         if not self._step_due:
@@ -316,9 +316,9 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
     def _append(
         self, shard: _Shard[Record, KindMachine], opened: PartitionLog, records: Sequence[Record]
     ) -> Reply | None:
-        """Write what was decided down; return what says when it is committed, None where it is."""
+        """Append a decision's records; return a reply that completes on commit, None if they are committed already."""
         if shard.state is not ShardState.ACTIVE and not self._closed:
-            # The shard of a later leader epoch has replayed the log, or does so: it would not see what is appended.
+            # The shard of a later leader epoch replays, or has replayed, the log: it would miss these records.
             raise NotCoordinatorError
         now, end_offset = self._clock.wall_ms(), opened.log_end_offset
         try:
@@ -331,7 +331,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
             raise UnwritableError(str(error)) from error
         except (ProtocolError, OverflowError, ValueError) as error:
             if opened.log_end_offset != end_offset:
-                raise  # Records that the log has taken are not decided again.
+                raise  # Records that were appended must not be decided again.
             log.error("Failed to encode records of %s: %s", self._name(shard.index), error)
             raise UnwritableError(str(error)) from error
         committed = None
@@ -354,7 +354,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
 
 
 def _nothing() -> None:
-    """Nobody is to be woken."""
+    """Do nothing on commit."""
 
 
 class _Shard(Generic[Record, KindMachine]):
@@ -368,10 +368,10 @@ class _Shard(Generic[Record, KindMachine]):
         self.loading: asyncio.Future[None]
         # Invariant: None unless the state is ACTIVE.
         self.runner: Runner[Any, Record] | None = None
-        # Its log, while it has a runner.
+        # The shard's log, while it has a runner.
         self.log: PartitionLog | None = None
         self.touched = False
-        # Whether it has failed because its log was not open.
+        # Whether loading failed because the log was not open.
         self.lacked_log = False
 
     def step(self, what: ShardStep) -> None:

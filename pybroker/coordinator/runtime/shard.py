@@ -1,6 +1,6 @@
-"""The life of one shard: a partition of an internal topic from election to resignation.
+"""The states of one shard: a partition of an internal topic from election to resignation.
 
-Owns the table of its states. Must not know how a log is read, nor what is coordinated.
+Owns the transition table. Must not know how a log is read, nor what is coordinated.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pybroker.machine.transitions import Transitions
 
 
 class ShardState(Enum):
-    """Where a shard stands."""
+    """The state of a shard."""
 
     LOADING = "its log is replayed"
     ACTIVE = "it answers"
@@ -20,7 +20,7 @@ class ShardState(Enum):
 
 
 class ShardStep(Enum):
-    """What happens to a shard."""
+    """A transition of a shard."""
 
     LOADED = "the log is replayed to its end"
     FAIL = "the log cannot be read"

@@ -1,4 +1,4 @@
-"""DescribeTransactions and ListTransactions: what is known of transactional ids."""
+"""DescribeTransactions and ListTransactions: the metadata of transactional ids."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def describe(
     view: TransactionView, event: DescribeTransaction, _now: int
 ) -> Outcome[TransactionRecord, TransactionMetadata]:
-    """Return what is known of a transactional id; raises `TransactionalIdNotFoundError`."""
+    """Return the metadata of a transactional id; raises `TransactionalIdNotFoundError`."""
     known = view.transactions.get(event.transactional_id)
     if known is None:
         raise TransactionalIdNotFoundError
@@ -36,24 +36,24 @@ def list_transactions(view: TransactionView, _event: ListTransactions, now: int)
 
 
 class TransactionFilter(msgspec.Struct, frozen=True):
-    """Which transactional ids ListTransactions asks for (KIP-664, KIP-994, KIP-1152)."""
+    """The filter of a ListTransactions request (KIP-664, KIP-994, KIP-1152)."""
 
     producer_ids: Collection[int] = ()
-    """Of these producers alone; none for all."""
+    """Only these producers; empty for all."""
     states: Collection[str] | None = None
-    """In these states alone, by Kafka's names; None for all."""
+    """Only these states, by Kafka's names; None for all."""
     duration_ms: int = -1
-    """Begun longer ago; -1 for all."""
+    """Only transactions that began longer ago, in ms; -1 for all."""
     matches: Callable[[str], object] | None = None
-    """By the transactional id; None for all."""
+    """Only transactional ids that match; None for all."""
 
     def lets_through(self, transactional_id: str, known: TransactionMetadata, now: int) -> bool:
-        """Say whether a transactional id is asked for, `now` in ms."""
+        """Return whether a transactional id passes the filter, `now` in ms."""
         if self.producer_ids and known.producer_id not in self.producer_ids:
             return False
         if self.states is not None and known.state.value not in self.states:
             return False
-        # One that has never begun counts as begun long ago, as in Kafka.
+        # A transaction that has never begun passes the duration filter, as in Kafka.
         if self.duration_ms >= 0 and now - known.started_ms <= self.duration_ms:
             return False
         return self.matches is None or bool(self.matches(transactional_id))

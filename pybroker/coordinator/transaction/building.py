@@ -1,4 +1,4 @@
-"""Making the transaction coordinator of a broker from its settings.
+"""Builds the transaction coordinator of a broker from its configuration.
 
 Must not know how it coordinates.
 """
@@ -35,7 +35,7 @@ def build_coordinator(
     ask_broker: Callable[[int, WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse]],
     own: OwnPartitions,
 ) -> TransactionCoordinator:
-    """Return a coordinator that leads nothing yet; the arguments are as the class has them."""
+    """Return a coordinator without partitions; the arguments are those of the class."""
 
     def log_of(index: int) -> PartitionLog | None:
         partition = find(STATE_TOPIC, index)

@@ -1,7 +1,7 @@
-"""EndTxn, and what ends a transaction without it: its end is decided here, and noted when all markers are written.
+"""EndTxn, and the completion of a transaction once all markers are written.
 
-Owns which end is taken from whom. Repeated requests are recognized as Kafka's `endTransaction` does it:
-below transaction.version 2 by the state, from 2 on by the epoch, which every end raises (KIP-890).
+Owns which requests may end a transaction. Retries are recognized as in Kafka's `endTransaction`: below
+transaction.version 2 by the state, from 2 on by the epoch, which every end increments (KIP-890).
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ def end_transaction(
     record = TransactionRecord(event.transactional_id, prepared, value_version(view.context.version))
     if not bumps:
         return Outcome((record,), NO_IDENTITY)
-    # The client goes on with what the completion will give, without waiting for it.
+    # The client continues with the epoch after the completion, without waiting for it.
     after = prepared.complete(now)
     return Outcome((record,), ProducerIdentity(after.producer_id, after.producer_epoch))
 
 
 def _is_over_before_2(known: TransactionMetadata, event: EndTransaction) -> bool:
-    """Whether the transaction has ended so already, below transaction.version 2; False where it can end."""
+    """Return whether the transaction has ended in this way, below transaction.version 2; False if it can end."""
     if known.producer_id != event.identity.producer_id:
         raise InvalidProducerIdMappingError
     if known.producer_epoch != event.identity.producer_epoch:
@@ -78,13 +78,13 @@ def _is_over_before_2(known: TransactionMetadata, event: EndTransaction) -> bool
 
 
 def _is_over_since_2(known: TransactionMetadata, event: EndTransaction) -> bool:
-    """Whether the transaction has ended so already, from transaction.version 2 on; False where it can end."""
+    """Return whether the transaction has ended in this way, from transaction.version 2 on; False if it can end."""
     if known.is_prepared:
-        # The client may name what the completion is going to give: another epoch, or another producer id.
+        # The client may send the epoch, or the producer id, that it gets on completion.
         raise ConcurrentTransactionsError
     producer_id, epoch = event.identity
     state = known.state
-    # The first answer was lost: the client names the epoch before the end, or the last one of the id before.
+    # If the first response was lost, the client sends the epoch before the end, or the last epoch of the previous id.
     repeats_bump = known.producer_epoch == epoch + 1
     repeats_rotation = (
         known.previous_producer_id == producer_id and epoch == EXHAUSTED_EPOCH and known.producer_epoch == 0
@@ -101,7 +101,7 @@ def _is_over_since_2(known: TransactionMetadata, event: EndTransaction) -> bool:
         if state is (_COMPLETE_COMMIT if event.commit else _COMPLETE_ABORT):
             return True
     elif not event.commit:
-        return False  # Aborts without a transaction: the client does not know whether a partition was added.
+        return False  # An abort without a transaction: the client does not know whether a partition was added.
     raise InvalidTxnStateError(_refusal(known, event))
 
 
@@ -113,7 +113,7 @@ def _refusal(known: TransactionMetadata, event: EndTransaction) -> str:
 def complete_transaction(
     view: TransactionView, event: CompleteTransaction, now: int
 ) -> Outcome[TransactionRecord, None]:
-    """Note that all markers of a prepared transaction are written; nothing where that is known, or it is another."""
+    """Complete a prepared transaction after all markers are written; does nothing for a completed or newer one."""
     known = view.transactions.get(event.transactional_id)
     if known is None or not known.is_prepared or (known.producer_id, known.producer_epoch) != event.identity:
         return Outcome((), None)

@@ -1,16 +1,16 @@
-"""Why a transactional id's event is refused: one exception for each wire error, which carries its code.
+"""Errors of a transactional id's event: one exception for each wire error, with its code.
 
-What every coordinator refuses is in `pybroker.coordinator.runtime.errors`.
+Errors that every coordinator has are in `pybroker.coordinator.runtime.errors`.
 
     TransactionError
-    ├── ConcurrentTransactionsError      the transaction before is not over yet: ask again
-    ├── InvalidProducerIdMappingError    the transactional id has another producer id, or is not known
+    ├── ConcurrentTransactionsError      the previous transaction is not complete yet: retry
+    ├── InvalidProducerIdMappingError    the transactional id has another producer id, or is unknown
     ├── InvalidRequestError              the request contradicts itself
-    ├── InvalidTransactionTimeoutError   outside of what the broker allows
-    ├── InvalidTxnStateError             what is asked for does not fit the transaction's state
-    ├── ProducerFencedError              the epoch is not the one in force
-    └── TransactionalIdNotFoundError     nobody has this transactional id
-    ProducerIdNeededError                not for clients: the event is to come again with a fresh producer id
+    ├── InvalidTransactionTimeoutError   the timeout is outside of the broker's limits
+    ├── InvalidTxnStateError             the request does not fit the transaction's state
+    ├── ProducerFencedError              the epoch is not the current one
+    └── TransactionalIdNotFoundError     the transactional id is unknown
+    ProducerIdNeededError                internal: the event must be repeated with a new producer id
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from pybroker.protocol.errors import ErrorCode
 
 
 class TransactionError(CoordinatorError):
-    """Base of what this package raises for clients."""
+    """Base class of this package's errors for clients."""
 
 
 class ConcurrentTransactionsError(TransactionError):
-    """The transaction before is not over yet."""
+    """The previous transaction is not complete yet."""
 
     code = ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 class InvalidProducerIdMappingError(TransactionError):
-    """The transactional id has another producer id, or is not known."""
+    """The transactional id has another producer id, or is unknown."""
 
     code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
@@ -42,28 +42,28 @@ class InvalidRequestError(TransactionError):
 
 
 class InvalidTransactionTimeoutError(TransactionError):
-    """The transaction timeout is outside of what the broker allows."""
+    """The transaction timeout is outside of the broker's limits."""
 
     code = ErrorCode.INVALID_TRANSACTION_TIMEOUT
 
 
 class InvalidTxnStateError(TransactionError):
-    """What is asked for does not fit the transaction's state."""
+    """The request does not fit the transaction's state."""
 
     code = ErrorCode.INVALID_TXN_STATE
 
 
 class ProducerFencedError(TransactionError):
-    """The producer's epoch is not the one in force."""
+    """The producer's epoch is not the current one."""
 
     code = ErrorCode.PRODUCER_FENCED
 
 
 class TransactionalIdNotFoundError(TransactionError):
-    """Nobody has this transactional id."""
+    """The transactional id is unknown."""
 
     code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
 
 class ProducerIdNeededError(Exception):
-    """The decision needs a producer id that nobody has: the event is to come again, with one."""
+    """The decision needs a new producer id: the event must be repeated with one."""

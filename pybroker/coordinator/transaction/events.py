@@ -1,7 +1,7 @@
-"""What the transaction machine is asked.
+"""Events of the transaction machine.
 
-Owns the shapes alone. Where a decision may need a producer id that nobody has, the event carries one in `fresh_id`; an
-event without it that needs one is refused with `ProducerIdNeededError`, as ids are not to be used up by every request.
+Owns only these types. If a decision may need a new producer id, the event has a field `fresh_id`. An event without it
+that needs one fails with `ProducerIdNeededError`, so that not every request uses up an id.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ProducerIdentity(NamedTuple):
-    """A producer id and an epoch of it; -1 both for none."""
+    """A producer id and its epoch; both -1 for none."""
 
     producer_id: int = -1
     producer_epoch: int = -1
@@ -25,27 +25,27 @@ NO_IDENTITY = ProducerIdentity()
 
 
 class InitProducerId(msgspec.Struct, frozen=True, gc=False):
-    """Answered by the `ProducerIdentity`; by None where an open transaction is to be aborted first: ask again."""
+    """The reply is the `ProducerIdentity`, or None if an open transaction is being aborted: retry."""
 
     transactional_id: str
     timeout_ms: int
     expected: ProducerIdentity | None = None
-    """What the producer has, or had (KIP-360)."""
+    """The current or previous id and epoch of the producer (KIP-360)."""
     fresh_id: int | None = None
 
 
 class AddPartitions(msgspec.Struct, frozen=True, gc=False):
-    """Answered by None. Every partition exists."""
+    """The reply is None. Every partition exists."""
 
     transactional_id: str
     identity: ProducerIdentity
     partitions: frozenset[tuple[str, int]]
     client_version: int
-    """The level of transaction.version that the request's version stands for."""
+    """The level of transaction.version of the request's version."""
 
 
 class VerifyPartitions(msgspec.Struct, frozen=True, gc=False):
-    """Answered by the error code of each partition: NONE for those in the open transaction."""
+    """The reply is the error code of each partition: NONE for those in the open transaction."""
 
     transactional_id: str
     identity: ProducerIdentity
@@ -53,7 +53,7 @@ class VerifyPartitions(msgspec.Struct, frozen=True, gc=False):
 
 
 class EndTransaction(msgspec.Struct, frozen=True, gc=False):
-    """Answered by the `ProducerIdentity` for the next transaction, -1 both for clients before transaction.version 2."""
+    """The reply is the `ProducerIdentity` for the next transaction, both -1 below transaction.version 2."""
 
     transactional_id: str
     identity: ProducerIdentity
@@ -63,39 +63,39 @@ class EndTransaction(msgspec.Struct, frozen=True, gc=False):
 
 
 class CompleteTransaction(msgspec.Struct, frozen=True, gc=False):
-    """Every partition has its marker. Answered by None, also where another coordinator was faster."""
+    """Every partition has its marker. The reply is None, even if another coordinator has completed it."""
 
     transactional_id: str
     identity: ProducerIdentity
-    """Which the markers had."""
+    """The producer id and epoch of the markers."""
 
 
 class AbortTimedOut(msgspec.Struct, frozen=True, gc=False):
-    """Transactions that were open for too long are aborted, some at a time. Answered by a `TimedOut`."""
+    """Abort transactions that exceed their timeout, some at a time. The reply is a `TimedOut`."""
 
     fresh_ids: tuple[tuple[str, int], ...] = ()
-    """Producer ids for those transactional ids that the answer to the event before named."""
+    """Producer ids for the transactional ids in `need_ids` of the previous reply."""
 
 
 class TimedOut(NamedTuple):
-    """What `AbortTimedOut` has found."""
+    """The result of `AbortTimedOut`."""
 
     aborted: Sequence[str]
     need_ids: Sequence[str]
-    """Those whose epochs are used up."""
+    """Transactional ids with exhausted epochs."""
     are_more: bool
-    """Whether more are due than are aborted at a time."""
+    """Whether more transactions are due than were aborted."""
 
 
 class ExpireTransactionalIds(msgspec.Struct, frozen=True):
-    """Transactional ids that were silent for too long are forgotten. Answered by None."""
+    """Delete expired transactional ids. The reply is None."""
 
 
 class DescribeTransaction(msgspec.Struct, frozen=True):
-    """Answered by the `TransactionMetadata`; raises `TransactionalIdNotFoundError`."""
+    """The reply is the `TransactionMetadata`; raises `TransactionalIdNotFoundError`."""
 
     transactional_id: str
 
 
 class ListTransactions(msgspec.Struct, frozen=True):
-    """Answered by all transactional ids: a list of (transactional id, `TransactionMetadata`), and the time in ms."""
+    """The reply is all transactional ids: a list of (transactional id, `TransactionMetadata`), and the time in ms."""

@@ -1,6 +1,6 @@
-"""Between records and the batches of `__transaction_state`.
+"""Encodes records as batches of `__transaction_state`, and decodes them.
 
-Owns the table of record types and the codec of batches, which are never compressed. Must not know what a record means.
+Owns the table of record types and the batch codec, without compression. Must not know the meaning of a record.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
     from pybroker.coordinator.transaction.records import TransactionRecord
 
-# One is made for each record: by position that costs a third of what it does by name.
+# One is created for each record: positional arguments cost a third of keyword arguments.
 _key = cast("Callable[[str], TransactionLogKey]", TransactionLogKey)
 _MAX_DECOMPRESSED_BYTES = 1 << 30
-"""No batch of ours decompresses to more; it bounds what a damaged one may take."""
+"""Maximum decompressed size of a batch; it limits the memory for a damaged one."""
 _UNCOMPRESSED = 0
 _TRANSACTION_LOG = 0
-"""Kafka's number of the one type of record."""
+"""Kafka's number of the only record type."""
 
 
 class TransactionRecordCodec:
     """A `RecordCodec` for transactions."""
 
     def encode(self, records: Sequence[TransactionRecord], now_ms: int, *, max_batch_bytes: int) -> bytes:
-        """Make the batches of a decision; empty where nothing of it is written down."""
+        """Return the batches of a decision; empty if the decision writes no record."""
         if not records:
             return b""
         written: list[tuple[object, object | None, int]] = [
@@ -46,10 +46,10 @@ class TransactionRecordCodec:
         return _table().encode(written, now_ms, codec=_UNCOMPRESSED, max_batch_bytes=max_batch_bytes)
 
     def decode(self, batches: bytes) -> Chunk:
-        """Read the whole batches at the front of a buffer; raises `MalformedMessage` for what is no batch.
+        """Decode the whole batches at the start of a buffer; raises `MalformedMessage` for an invalid batch.
 
-        A record whose value cannot be read counts as a tombstone. The earlier state of its transactional id could abort
-        a transaction that this record has committed, or accept a producer that it has fenced.
+        A record with an unreadable value becomes a tombstone. With the earlier state of its transactional id, the
+        coordinator could abort a transaction that this record has committed, or accept a producer that it has fenced.
         """
         records, next_offset, size, skipped, _, faults = _table().decode(batches, max_bytes=_MAX_DECOMPRESSED_BYTES)
         for index, _, _, key, _ in reversed(faults):
@@ -59,7 +59,7 @@ class TransactionRecordCodec:
 
 
 def fault_effect(key: TransactionLogKey | None) -> str:
-    """Return what follows from a record that cannot be read, for the log."""
+    """Return a log message with the effect of an unreadable record."""
     if key is None:
         return "the transactional id of the record is not known. The state of its earlier records stays in force"
     return (

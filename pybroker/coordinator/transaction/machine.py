@@ -1,7 +1,7 @@
 """TransactionMachine: every decision about the transactional ids of one partition of `__transaction_state`.
 
-Owns which module decides about which event. Reads no clock, rolls no dice and does no I/O: fresh producer ids come with
-the events that need them.
+Owns the dispatch of events. Reads no clock, has no random source and does no I/O: new producer ids are part of the
+events that need them.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ class TransactionMachine:
     """A `ShardMachine` over the transactional ids of one partition."""
 
     def __init__(self, context: TransactionContext) -> None:
-        """`context` is what every partition's machine reads; it may change between decisions."""
+        """`context` is shared by the machines of all partitions; it may change between decisions."""
         self.state = TransactionsState(context)
 
     def handle(self, event: Any, now: int) -> Outcome[TransactionRecord, Any]:
-        """Decide about an event at `now` in milliseconds; the event's docstring says what the reply is."""
+        """Decide about an event at `now` in milliseconds; the event's docstring describes the reply."""
         return DECISIONS[type(event)](self.state, event, now)
 
     def apply(self, record: TransactionRecord) -> None:
-        """Change the state as a record says."""
+        """Apply a record to the state."""
         self.state.put(record.transactional_id, record.metadata)
 
     def load(self, records: Iterable[tuple[Any, Any]]) -> None:
-        """Apply what was written down: keys and values, as they were read. Raises `MalformedMessage`."""
+        """Apply records that were read from the log: keys and values. Raises `MalformedMessage`."""
         put = self.state.put
         for key, value in records:
             put(key.transactional_id, None if value is None else build_metadata(value))
@@ -60,17 +60,17 @@ class TransactionMachine:
         return len(self.state.transactions)
 
     def draft(self) -> TransactionMachine:
-        """Return this machine, which notes down what is applied from now on."""
+        """Return this machine, which records all changes from now on."""
         self.state.begin()
         return self
 
     def keep(self) -> TransactionMachine:
-        """Let what was applied since `draft` stand."""
+        """Keep the changes since `draft`."""
         self.state.commit()
         return self
 
     def drop(self) -> None:
-        """Undo what was applied since `draft`."""
+        """Undo the changes since `draft`."""
         self.state.undo()
 
 
@@ -90,4 +90,4 @@ DECISIONS: dict[type, Decision] = {
     Loaded: _loaded,
     VerifyPartitions: partitions.verify_partitions,
 }
-"""Who decides about an event."""
+"""The decision function of each event type."""

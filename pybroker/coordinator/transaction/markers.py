@@ -1,12 +1,12 @@
-"""TransactionMarkers: what prepared transactions still need, from their prepare record to the note that all is done.
+"""TransactionMarkers: sends the markers of prepared transactions, from the prepare record to the completion.
 
-Owns which leader a marker goes to, which markers share a request, and which are sent again (Kafka's
-`TransactionMarkerChannelManager`). One request at a time is under way to each broker; what comes meanwhile is the next
-one. Markers for partitions that this broker leads need no request: they are appended in one call, in the loop's next
-turn (`own_partitions`). Must not know how a broker is reached, nor what is decided about a transaction: sending,
-appending, completing and waiting are handed in.
+Owns the leader for each marker, the grouping of markers into requests, and retries (Kafka's
+`TransactionMarkerChannelManager`). One request at a time is in flight to each broker; markers that arrive meanwhile are
+in the next one. Markers for partitions that this broker leads are appended without a request, in one call in the next
+iteration of the loop (`own_partitions`). Must not know connections, nor decisions about a transaction: the caller
+provides functions to send, append, complete and wait.
 
-A marker is sent until its partition has it, its topic is gone, or this broker coordinates the transaction no longer.
+A marker is sent until it is written, its topic is deleted, or this broker is not the coordinator any more.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.coordinator.transaction")
 
 NO_NODE = -1
-"""Of a coordinator that reaches no partition without a request."""
+"""The node id of a coordinator that needs a request for every partition."""
 MAX_PARTITIONS = 2_000
-"""Of one request: as many markers as a leader writes in a few milliseconds."""
+"""Maximum number of partitions in a request: a leader writes that many markers in a few milliseconds."""
 MAX_OWN = 200
-"""Of one append: markers that are written before others on the loop have their turn."""
+"""Maximum number of markers in an append, before other tasks of the loop run."""
 AGAIN_S = 0.1
-"""What failed, and has no leader, is looked at again so much later."""
+"""Backoff after a failure, or without a leader."""
 
 _DONE = frozenset(
     {
         ErrorCode.NONE,
-        # The partition takes no transactional records, so it has none.
+        # The partition's format supports no transactional records, so it has none.
         ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
         ErrorCode.UNSUPPORTED_VERSION,
     }
@@ -64,14 +64,14 @@ _AGAIN = frozenset(
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.KAFKA_STORAGE_ERROR,
-        # Of a group's coordinator, which reads the offsets that it commits.
+        # Errors of a group coordinator, which applies the offsets that the transaction commits.
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     }
 )
 _FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
-"""A newer coordinator, or a newer producer, has been at the partition: this coordinator's word is out of date."""
+"""The partition has seen a newer coordinator or producer: this coordinator is outdated."""
 
 
 class _Ending:
@@ -88,19 +88,19 @@ class _Ending:
         self.identity = ProducerIdentity(metadata.producer_id, metadata.producer_epoch)
         self.commits = metadata.commits
         self.version = metadata.client_version
-        # Partitions without their marker. Invariant: each is queued, under way, or waits to be looked at again, but in
-        # the turn of the decision.
+        # Partitions without their marker. Invariant: each is queued, in flight, or waits for a retry, except in the
+        # iteration of the decision.
         self.left = set(metadata.partitions)
-        # Whether the completion is handed in.
+        # Whether the completion is submitted.
         self.completing = False
 
     def written_here(self, partitions: Sequence[Partition]) -> EndedHere:
-        """Build the marker for some partitions that this broker leads."""
+        """Return the marker for some partitions that this broker leads."""
         producer_id, producer_epoch = self.identity
         return EndedHere(partitions, producer_id, producer_epoch, self.commits, self.epoch, self.version)
 
     def marker(self, partitions: Iterable[Partition]) -> WritableTxnMarker:
-        """Build the marker for some partitions."""
+        """Return the marker for some partitions."""
         topics: dict[str, WritableTxnMarkerTopic] = {}
         for name, index in sorted(partitions):
             topic = topics.get(name)
@@ -131,9 +131,9 @@ class TransactionMarkers:
         node_id: int = NO_NODE,
         own: OwnPartitions | None = None,
     ) -> None:
-        """`send` asks a broker; `complete` hands the event to a partition's machine and may raise; `soon` calls in the
-        loop's next turn, `later` after so many seconds. `own` has the partitions that this broker, `node_id`, leads;
-        without it they are asked for as those of others are.
+        """`send` sends a request to a broker. `complete` submits the event to a partition's machine and may raise.
+        `soon` calls a function in the next iteration of the loop, `later` after a delay in seconds. `own` contains the
+        partitions that this broker, `node_id`, leads; without `own` requests are sent for them as for others.
         """
         self._image = image
         self._send = send
@@ -143,14 +143,14 @@ class TransactionMarkers:
         self._node_id, self._own = node_id, own
         # By the partition of `__transaction_state`, then by transactional id.
         self._endings: dict[int, dict[str, _Ending]] = {}
-        # Those that nothing is queued of yet.
+        # Transactions without queued markers yet.
         self._decided: list[_Ending] = []
-        # By broker: what the next request to it is made of.
+        # By broker: the markers of the next request.
         self._queued: dict[int, dict[_Ending, set[Partition]]] = {}
         self._under_way: set[int] = set()
-        # Of partitions that this broker leads: what is appended in the loop's next turn.
+        # Markers for partitions that this broker leads, to be appended in the next iteration of the loop.
         self._here: dict[_Ending, set[Partition]] = {}
-        # What failed or has no leader. Invariant: not empty, or an ending to complete again, exactly with a timer.
+        # Failed markers, or without a leader. Invariant: not empty, or a completion to retry, exactly with a timer.
         self._waiting: dict[_Ending, set[Partition]] = {}
         self._again: Cancellable | None = None
         self._flush_due = False
@@ -158,14 +158,14 @@ class TransactionMarkers:
     # ------------------------------------------------------------------------------------------- as a ShardObserver
 
     def unfinished(self, machine: TransactionMachine) -> Sequence[TransactionRecord]:
-        """Return the prepared transactions of a machine that was loaded: nobody else sends their markers."""
+        """Return the prepared transactions of a loaded machine: no other broker sends their markers."""
         known = machine.state.transactions
         return [TransactionRecord(one, metadata) for one, metadata in known.items() if metadata.is_prepared]
 
     def committed(self, partition: int, leader_epoch: int, records: Sequence[TransactionRecord]) -> None:
-        """Begin to send the markers of transactions whose end is decided.
+        """Start sending the markers of prepared transactions.
 
-        That is in the loop's next turn: when their clients are answered, and the machine shows the records.
+        They are sent in the next iteration of the loop, after the replies, when the records are applied.
         """
         for record in records:
             if record.metadata is not None and record.metadata.is_prepared:
@@ -175,7 +175,7 @@ class TransactionMarkers:
                 self._flush_soon()
 
     def resigned(self, partition: int) -> None:
-        """Forget what another broker's coordinator, or a later one of this broker, sends from now on."""
+        """Drop the markers that the next coordinator of the partition sends."""
         self._endings.pop(partition, None)
         for queue in (*self._queued.values(), self._here, self._waiting):
             for ending in [ending for ending in queue if ending.shard == partition]:
@@ -184,21 +184,21 @@ class TransactionMarkers:
     # ------------------------------------------------------------------------------------------------------ sending
 
     def follow(self) -> None:
-        """Look again at what waits for a leader: there is a newer image."""
+        """Retry markers that wait for a leader: there is a newer image."""
         if self._waiting:
             self._soon(self._try_again)
 
     def without_marker(self, partition: int, transactional_id: str) -> frozenset[Partition] | None:
-        """Return the partitions of a prepared transaction that still need its marker; None of one that is not known."""
+        """Return the partitions of a prepared transaction that still need its marker; None if it is unknown."""
         ending = self._endings.get(partition, {}).get(transactional_id)
         return None if ending is None else frozenset(ending.left)
 
     def pending(self) -> int:
-        """Count the prepared transactions that are not complete."""
+        """Return the number of prepared transactions that are not complete."""
         return sum(map(len, self._endings.values()))
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         self._endings.clear()
         self._decided.clear()
         self._queued.clear()
@@ -210,11 +210,11 @@ class TransactionMarkers:
             self._again = None
 
     def _route(self, ending: _Ending, partitions: Iterable[Partition]) -> None:
-        """Queue partitions for their leaders; those that are gone need no marker."""
+        """Queue partitions for their leaders; deleted partitions need no marker."""
         topics = self._image().topics.by_name
         brokers = self._image().cluster.brokers
         here: set[Partition] = set()
-        # In an order of its own: a run of the simulation is the same in every process.
+        # In sorted order: a simulation must be the same in every process.
         for partition in sorted(partitions):
             topic = topics.get(partition[0])
             known = None if topic is None else topic.partitions.get(partition[1])
@@ -284,7 +284,7 @@ class TransactionMarkers:
         own.write([ending.written_here(partitions) for ending, partitions in sent], partial(self._appended_here, sent))
 
     def _appended_here(self, sent: list[tuple[_Ending, list[Partition]]], codes: list[int]) -> None:
-        """Take note of what became of the markers that were appended together, in their order."""
+        """Process the error codes of markers that were appended together, in their order."""
         if not any(codes):
             for ending, partitions in sent:
                 if self._is_current(ending):
@@ -306,7 +306,7 @@ class TransactionMarkers:
         reply.on_complete(lambda response, error: self._answered(broker, sent, response, error))
 
     def _take(self, broker: int) -> dict[_Ending, set[Partition]]:
-        """Take what fits in one request; no producer is in it twice, as answers are by producer."""
+        """Take the markers of one request; no producer is in it twice, as results are by producer."""
         queue = self._queued.get(broker, {})
         taken: dict[_Ending, set[Partition]] = {}
         producers: set[int] = set()
@@ -345,7 +345,7 @@ class TransactionMarkers:
         self._maybe_send(broker)
 
     def _settle(self, ending: _Ending, partitions: Iterable[Partition], codes: Mapping[Partition, int]) -> None:
-        """Take note of what became of a marker's partitions; those that no answer names are sent again."""
+        """Process the results of a marker's partitions; those without a result are sent again."""
         again = []
         for partition in sorted(partitions):
             code = codes.get(partition, ErrorCode.REQUEST_TIMED_OUT)
@@ -381,14 +381,14 @@ class TransactionMarkers:
             self._finish(ending)
 
     def _finish(self, ending: _Ending) -> None:
-        """Hand in that all markers are written."""
+        """Submit the completion: all markers are written."""
         if ending.completing or not self._is_current(ending):
             return
         ending.completing = True
         event = CompleteTransaction(ending.transactional_id, ending.identity)
         try:
             reply = self._complete(ending.shard, event)
-        except Exception as error:  # noqa: BLE001 - as where it comes later
+        except Exception as error:  # noqa: BLE001 - as an error of the reply
             self._finished(ending, error)
             return
         reply.on_complete(lambda _reply, error: self._finished(ending, error))
@@ -401,7 +401,7 @@ class TransactionMarkers:
             return
         log.info("Retrying to record the end of the transaction of %s: %s", ending.transactional_id, error)
         if self._is_current(ending):
-            # What is left is nothing, so that it is completed when it is looked at.
+            # No partition is left, so the retry only completes it.
             self._wait(ending, ())
 
 

@@ -1,7 +1,7 @@
-"""What ends by itself: transactions that were open for too long, and transactional ids that were silent for too long.
+"""Aborts transactions that exceed their timeout, and deletes expired transactional ids.
 
-Owns what is due, and how much of it one decision takes. Must not know when it is checked: a timer brings the one, the
-service asks for the other, since fenced producers may need new producer ids.
+Owns which of them are due, and the size of one decision. Must not know when it is checked: a timer triggers the
+expiration; the service triggers the aborts, since fenced producers may need new producer ids.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from pybroker.coordinator.transaction.state import TransactionView
 
 MOST_AT_ONCE = 500
-"""Of a decision: a few milliseconds."""
+"""Maximum number in one decision: a few milliseconds."""
 NEVER_MS = (1 << 31) - 1
-"""A timeout of a transaction that another system decides about (KIP-939), which is never too long open."""
+"""The timeout of a transaction that an external coordinator decides about (KIP-939): it never expires."""
 _MAY_EXPIRE = frozenset(state for state, step in LIFE.table if step is TransactionStep.EXPIRE)
 
 
 def abort_timed_out(view: TransactionView, event: AbortTimedOut, now: int) -> Outcome[TransactionRecord, TimedOut]:
-    """Abort what was open for longer than its timeout; those whose epochs are used up wait for a new producer id."""
+    """Abort transactions that exceed their timeout; those with exhausted epochs wait for a new producer id."""
     fresh = dict(event.fresh_ids)
     records: list[TransactionRecord] = []
     need_ids: list[str] = []
@@ -46,7 +46,7 @@ def abort_timed_out(view: TransactionView, event: AbortTimedOut, now: int) -> Ou
 
 
 def expire_ids(view: TransactionView, _event: ExpireTransactionalIds, now: int) -> Outcome[TransactionRecord, None]:
-    """Forget transactional ids that have had no transaction for too long; again after the interval."""
+    """Delete expired transactional ids; repeated after the interval."""
     last = now - view.context.settings.id_expiration_ms
     due = (one for one, known in view.transactions.items() if known.state in _MAY_EXPIRE and known.updated_ms <= last)
     gone = list(islice(due, MOST_AT_ONCE + 1))
@@ -55,7 +55,7 @@ def expire_ids(view: TransactionView, _event: ExpireTransactionalIds, now: int) 
 
 
 def expiration_timer(view: TransactionView, now: int) -> Timer:
-    """Make the timer of the next check for expired transactional ids."""
+    """Return the timer of the next check for expired transactional ids."""
     return Timer(_KEY, now + view.context.settings.expiration_interval_ms, ExpireTransactionalIds())
 
 

@@ -1,6 +1,6 @@
-"""OwnPartitions: the partitions that the coordinator's own broker leads, as transactions reach them without a request.
+"""OwnPartitions: access of transactions to the partitions that the coordinator's own broker leads, without requests.
 
-Owns the shape alone, and `pybroker.node` makes it. Must not know logs, nor what is decided about a transaction.
+Owns only this interface; `pybroker.node` implements it. Must not know logs, nor decisions about a transaction.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ class EndedHere(NamedTuple):
     partitions: Sequence[Partition]
     producer_id: int
     producer_epoch: int
-    """Of the marker."""
+    """Epoch of the marker."""
     commits: bool
     coordinator_epoch: int
     version: int
-    """The `transaction.version` that the transaction follows."""
+    """The `transaction.version` of the transaction."""
 
 
 class OwnPartitions(Protocol):
-    """Reaches partitions of this broker. Used from the loop's thread."""
+    """Updates partitions of this broker. Used from the loop's thread."""
 
     def takes(self, topic: str) -> bool:
-        """Return whether markers go to a topic's partitions in this way: not where a group coordinator writes them."""
+        """Return whether `write` supports the topic: not if a group coordinator writes its markers."""
 
     def write(self, ended: Sequence[EndedHere], then: Callable[[list[int]], None]) -> None:
-        """Append the marker of each partition. `then` is called once, with a code of Kafka for each, in this order:
-        when all that were appended are committed, which may be at once, or when that takes too long.
+        """Append the marker of each partition. `then` is called once, with Kafka's error codes in the same order: when
+        all appended markers are committed, which may be immediately, or after a timeout.
         """
 
     def confirm(self, added: AddPartitions, coordinator_epoch: int) -> None:
-        """Note in partitions that they were added to the producer's open transaction: its first batch is appended
-        without asking (KIP-890). It is noted before the end of the transaction is decided, and ends with its marker.
-        Partitions that are not here, or have another leader, are passed over: their leaders ask.
+        """Record in partitions that they were added to the producer's open transaction: its first batch is appended
+        without verification (KIP-890). Called before the end of the transaction is decided; the marker ends it.
+        Partitions without a leader here are skipped: their leaders verify the transaction.
         """

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn and AddOffsetsToTxn: what a transaction writes to, and the brokers' question whether it does.
+"""AddPartitionsToTxn and AddOffsetsToTxn: the partitions of a transaction, and their verification by brokers.
 
 Owns both decisions (Kafka's `handleAddPartitionsToTransaction` and `handleVerifyPartitionsInTransaction`).
 """
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def add_partitions(view: TransactionView, event: AddPartitions, now: int) -> Outcome[TransactionRecord, None]:
-    """Decide about partitions that a transaction is to have, which begins with the first. Raises a `TransactionError`.
+    """Decide about partitions to add to a transaction; the first one begins it. Raises a `TransactionError`.
 
-    What it has already is answered at once, without a record.
+    If the transaction has them already, the reply is immediate, without a record.
     """
     known = view.transactions.get(event.transactional_id)
     if known is not None and known.is_prepared:
-        # Before all else: the producer may have the epoch, or the id, that the completion is going to give.
+        # Checked first: the producer may have the epoch, or the id, that it gets on completion.
         raise ConcurrentTransactionsError
     known = _of_producer(known, event.identity)
     if known.state is TransactionState.ONGOING and event.partitions <= known.partitions:
@@ -42,7 +42,7 @@ def add_partitions(view: TransactionView, event: AddPartitions, now: int) -> Out
 def verify_partitions(
     view: TransactionView, event: VerifyPartitions, _now: int
 ) -> Outcome[TransactionRecord, dict[tuple[str, int], ErrorCode]]:
-    """Say which partitions the open transaction has; the others' code has the producer abort (KIP-890)."""
+    """Return NONE for each partition of the open transaction; the code of others makes the producer abort (KIP-890)."""
     known = _of_producer(view.transactions.get(event.transactional_id), event.identity)
     if known.is_prepared:
         raise ConcurrentTransactionsError
@@ -51,7 +51,7 @@ def verify_partitions(
 
 
 def _of_producer(known: TransactionMetadata | None, identity: ProducerIdentity) -> TransactionMetadata:
-    """Return what is known of a transactional id, where its producer asks; raises a `TransactionError`."""
+    """Return the metadata of a transactional id, if the producer is its current one; raises a `TransactionError`."""
     if known is None or known.producer_id != identity.producer_id:
         raise InvalidProducerIdMappingError
     if known.producer_epoch != identity.producer_epoch:

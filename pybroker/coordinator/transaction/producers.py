@@ -1,6 +1,6 @@
-"""InitProducerId for a transactional id: who its producer is from now on (KIP-98, KIP-360, KIP-890).
+"""InitProducerId for a transactional id: the new producer id and epoch (KIP-98, KIP-360, KIP-890).
 
-Owns which id and epoch a producer gets, and who is fenced by that. Kafka's `prepareInitProducerIdTransit`.
+Owns which id and epoch a producer gets, and which producers are fenced. Kafka's `prepareInitProducerIdTransit`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def init_producer_id(
     view: TransactionView, event: InitProducerId, now: int
 ) -> Outcome[TransactionRecord, ProducerIdentity | None]:
-    """Decide about a producer that begins. Raises a `TransactionError`, or `ProducerIdNeededError`."""
+    """Decide about an InitProducerId. Raises a `TransactionError`, or `ProducerIdNeededError`."""
     longest = view.context.settings.max_timeout_ms
     if not 0 < event.timeout_ms <= longest:
         raise InvalidTransactionTimeoutError(
@@ -45,7 +45,7 @@ def init_producer_id(
         new = TransactionMetadata(producer_id=_fresh(event.fresh_id), timeout_ms=event.timeout_ms, updated_ms=now)
         return _given_out(view, event, new, now)
     if known.is_prepared:
-        # First: the producer may name the id that the completion is going to give.
+        # Checked first: the producer may send the id that it gets on completion.
         raise ConcurrentTransactionsError
     if event.expected is not None and not _may_go_on(known, event.expected):
         raise ProducerFencedError
@@ -57,9 +57,9 @@ def init_producer_id(
 def fence(
     view: TransactionView, transactional_id: str, known: TransactionMetadata, now: int, fresh_id: int | None
 ) -> TransactionRecord:
-    """Return the record by which an open transaction is aborted, and its producer fenced.
+    """Return the record that aborts an open transaction and fences its producer.
 
-    Raises `ProducerIdNeededError` where the producer's epochs end with that.
+    Raises `ProducerIdNeededError` if this uses the last epoch of the producer id.
     """
     version = view.context.version
     next_id = NO_PRODUCER_ID
@@ -85,9 +85,9 @@ def _given_out(
 
 
 def _may_go_on(known: TransactionMetadata, expected: ProducerIdentity) -> bool:
-    """Whether a producer that names its id is the one that has it; its epoch is checked when the next is given.
+    """Return whether a producer that sends its id has this transactional id; the epoch is checked on the next bump.
 
-    The id before is right in a repeated request whose first answer was lost, and which used up the epochs.
+    The previous id is valid in a retry whose first response, with a new id after the last epoch, was lost.
     """
     if known.producer_epoch == NO_PRODUCER_EPOCH or expected.producer_id == known.producer_id:
         return True

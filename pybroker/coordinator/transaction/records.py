@@ -1,6 +1,7 @@
-"""What a decision about transactions consists of: one record for each transactional id that changes.
+"""Records of decisions about transactions: one for each changed transactional id.
 
-Owns the way between `TransactionMetadata` and Kafka's TransactionLogValue. Must not know bytes: `log` makes batches.
+Owns the conversion between `TransactionMetadata` and Kafka's TransactionLogValue. Must not know bytes: `log` encodes
+batches.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 FIRST_VERSION_WITH_OTHER_IDS = 1
-"""Version of the value from transaction.version 1 on; it alone has the producer ids before and after (KIP-890)."""
+"""Version of the value from transaction.version 1 on, with the previous and the next producer id (KIP-890)."""
 _FIRST_VERSION_WITH_FLEXIBLE_RECORDS = 1
-"""Level of transaction.version."""
+"""A level of transaction.version."""
 _MOST_KEPT = 64
-"""Partitions of one transaction: what is kept of more would be large."""
+"""Maximum number of partitions of a cached list: larger lists take too much memory."""
 
 
 class TransactionRecord(msgspec.Struct, frozen=True, gc=False):
@@ -31,18 +32,18 @@ class TransactionRecord(msgspec.Struct, frozen=True, gc=False):
 
     transactional_id: str
     metadata: TransactionMetadata | None
-    """None is a tombstone: the id is forgotten."""
+    """None is a tombstone: the id is deleted."""
     version: int = FIRST_VERSION_WITH_OTHER_IDS
-    """In which the value is written."""
+    """Version of the value."""
 
 
 def value_version(server_version: int) -> int:
-    """Return the version in which values are written at a level of transaction.version."""
+    """Return the version of values at a level of transaction.version."""
     return FIRST_VERSION_WITH_OTHER_IDS if server_version >= _FIRST_VERSION_WITH_FLEXIBLE_RECORDS else 0
 
 
 def build_value(metadata: TransactionMetadata, version: int) -> TransactionLogValue:
-    """Make the value of a record; version 0 has no room for the producer ids before and after."""
+    """Return the value of a record; version 0 has no fields for the previous and the next producer id."""
     value = TransactionLogValue(
         producer_id=metadata.producer_id,
         producer_epoch=metadata.producer_epoch,
@@ -60,7 +61,7 @@ def build_value(metadata: TransactionMetadata, version: int) -> TransactionLogVa
 
 
 def build_metadata(value: TransactionLogValue) -> TransactionMetadata:
-    """Read the value of a record; raises `MalformedMessage` as `check_value`."""
+    """Return the metadata of a record's value; raises `MalformedMessage` as `check_value`."""
     state = check_value(value)
     partitions = NO_PARTITIONS
     if value.transaction_partitions:
@@ -82,7 +83,7 @@ def build_metadata(value: TransactionLogValue) -> TransactionMetadata:
 
 
 def check_value(value: TransactionLogValue) -> TransactionState:
-    """Return the state that a record's value has; raises `MalformedMessage` for one that no record can have."""
+    """Return the state in a record's value; raises `MalformedMessage` for an invalid one."""
     number = value.transaction_status
     state = STATES[number] if 0 <= number < len(STATES) else None
     if state not in LOGGED or state is None:
@@ -91,13 +92,13 @@ def check_value(value: TransactionLogValue) -> TransactionState:
 
 
 def _topics_of(partitions: frozenset[tuple[str, int]]) -> list[PartitionsSchema]:
-    """Build what a record says of the partitions; nobody changes it."""
+    """Return the record's partitions by topic; callers must not change the result."""
     return _kept(partitions) if len(partitions) <= _MOST_KEPT else _by_topic(partitions)
 
 
 @lru_cache(maxsize=256)
 def _kept(partitions: frozenset[tuple[str, int]]) -> list[PartitionsSchema]:
-    # A transaction has it written twice, and its producer's next one mostly has the same partitions.
+    # A transaction writes the list twice, and the producer's next transaction mostly has the same partitions.
     return _by_topic(partitions)
 
 

@@ -1,8 +1,8 @@
-"""The transaction coordinator as the rest of the broker sees it: an event in, its reply out when it is committed.
+"""The interface of the transaction coordinator: submits events, and completes their replies on commit.
 
-Owns what makes coordinators of transactions out of the runtime: the partition that a transactional id belongs to, fresh
-producer ids for the events that need them, the checks for transactions that exceed their timeout, markers. Elections,
-loading, appends and replies are the runtime's. Must not know requests' envelopes, nor what a partition is.
+Owns the specifics of transactions in the runtime: the partition of a transactional id, new producer ids for the events
+that need them, periodic checks for transactions that exceed their timeout, markers. The runtime owns elections,
+loading, appends and replies. Must not know requests' envelopes, nor what a partition is.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def _build_machine(context: TransactionContext) -> TransactionMachine:
 
 
 class FreshIds(msgspec.Struct, frozen=True):
-    """Where producer ids that nobody has come from."""
+    """The source of new producer ids."""
 
     take: Callable[[], int | None]
-    """Returns one, None where a new block is needed first."""
+    """Returns an id, None if a new block is needed first."""
     take_after_refill: Callable[[], Awaitable[int]]
-    """Returns one, after a new block has come; raises what keeps it from coming."""
+    """Returns an id from a new block; raises the error that prevents its allocation."""
 
 
 class TransactionCoordinator:
@@ -79,9 +79,9 @@ class TransactionCoordinator:
         own: OwnPartitions | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """`open_log` finds the log of a partition that this broker leads; `ask_broker` sends markers to a broker, and
-        raises where it does not answer. `own` reaches the partitions that this broker leads; without it they are asked
-        for as well. `commits` is shared by all runtimes of a data plane.
+        """`open_log` returns the log of a partition that this broker leads. `ask_broker` sends markers to a broker, and
+        raises if it does not respond. `own` appends markers to the partitions that this broker leads; without `own`
+        requests are sent for them as well. `commits` is shared by all runtimes of a data plane.
         """
         self._context = context = TransactionContext(settings)
         self._image = EMPTY_IMAGE
@@ -89,7 +89,7 @@ class TransactionCoordinator:
         self._ask_broker = ask_broker
         self._own = own
         self._clock = clock
-        # The last reason that was logged why the topic could not be created.
+        # The last logged reason why the topic could not be created.
         self._refusal: str | None = None
         self._sweep: Cancellable | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -119,17 +119,17 @@ class TransactionCoordinator:
             commits=commits,
             clock=clock,
         )
-        # The runtime's own, so that a request costs no further call.
+        # The runtime's own methods, which saves a call per request.
         self.partition_for = runtime.partition_for
         self.submit = runtime.submit
         self.submit_all = runtime.submit_all
         self.listing = asyncio.Lock()
-        """Held for `ListTransactions`, whose reply is a copy of all ids: there is one of it, however many ask."""
+        """Held during `ListTransactions`, whose reply is a copy of all ids: only one copy exists at a time."""
         self.expect_step = runtime.expect_step
         self.step = runtime.step
 
     def submit_with_id(self, event: InitProducerId | EndTransaction) -> Reply:
-        """Hand in an event that may need a fresh producer id, which it gets then; raises as `submit`."""
+        """Submit an event, and repeat it with a new producer id if it needs one; raises as `submit`."""
         reply = Reply()
 
         def complete(value: Any, error: Exception | None) -> None:
@@ -148,8 +148,8 @@ class TransactionCoordinator:
         return reply
 
     def add(self, event: AddPartitions) -> Reply:
-        """Hand in partitions that a client adds; raises as `submit`. Those that this broker leads learn of it when that
-        is committed, before anything else is decided about the transaction, and ask nobody when its first records come.
+        """Submit partitions that a client adds; raises as `submit`. On commit, and before any later decision about the
+        transaction, the partitions that this broker leads are updated: their first batch needs no verification request.
         """
         partition = self.partition_for(event.transactional_id)
         reply = self._runtime.submit_to(partition, event)
@@ -161,10 +161,11 @@ class TransactionCoordinator:
     def verify(
         self, transactional_id: str, identity: ProducerIdentity, partitions: Sequence[tuple[str, int]], *, adds: bool
     ) -> Reply | None:
-        """Hand in the question whether partitions are part of a transaction; with `adds` those that are not are added.
+        """Submit the query whether partitions are part of a transaction; with `adds` missing ones are added.
 
-        The reply is whether all of them are. None where another broker may know it: that coordinates, or has partitions
-        that are not known here. None as well for very many, which would hold the loop: they are asked about in parts.
+        The reply is whether all of them are. Returns None if another broker may know it, because it is the coordinator,
+        or because partitions are unknown here. Also returns None for very many partitions, which would block the loop:
+        they are verified in parts.
         """
         if len(partitions) > MANY:
             return None
@@ -182,7 +183,7 @@ class TransactionCoordinator:
         return reply.through(lambda codes: not any(codes.values()))
 
     def follow(self, image: MetadataImage) -> None:
-        """Take note of a newer image, whose partitions are open here: be elected, resign, find moved leaders."""
+        """Apply a newer image, whose partitions are open here: load, resign, and find moved leaders."""
         before, self._image = self._image, image
         self._context.version = image.features.levels.get(TRANSACTION_VERSION, 0)
         self._runtime.follow(image)
@@ -192,27 +193,27 @@ class TransactionCoordinator:
             self._arm_sweep()
 
     def without_marker(self, transactional_id: str) -> frozenset[tuple[str, int]] | None:
-        """Return the partitions that still need the marker of a transaction whose end is decided.
+        """Return the partitions that still need the marker of a prepared transaction.
 
-        None where this broker ends none of that transactional id.
+        None if this broker has no such transaction of that transactional id.
         """
         return self._markers.without_marker(self.partition_for(transactional_id), transactional_id)
 
     def pending_markers(self) -> int:
-        """Count the transactions whose end is decided, and which do not have all markers."""
+        """Return the number of prepared transactions that lack markers."""
         return self._markers.pending()
 
     def states(self) -> Counter[str]:
-        """Count the transactional ids by state; any thread may ask."""
+        """Count the transactional ids by state. Safe to call from any thread."""
         machines = list(self._runtime.machines())
         return Counter(one.state.value for machine in machines for one in list(machine.state.transactions.values()))
 
     async def loaded(self) -> None:
-        """Wait until no coordinator is being loaded."""
+        """Wait until no coordinator is loading."""
         await self._runtime.loaded()
 
     async def close(self) -> None:
-        """Resign from everything: a client that waits for a reply gets an error, and finds the coordinator again."""
+        """Resign from all partitions: a client that waits for a reply gets an error, and searches the coordinator."""
         self._closed = True
         if self._sweep is not None:
             self._sweep.cancel()
@@ -225,13 +226,13 @@ class TransactionCoordinator:
             await asyncio.wait(self._tasks)
 
     def note_refusal(self, refusal: str, settings: Mapping[str, int]) -> None:
-        """Warn that the topic cannot be created with these settings; once, for clients ask for it again and again."""
+        """Log once that the topic cannot be created with these settings, although clients retry."""
         if refusal != self._refusal:
             self._refusal = refusal
             log.warning("%s; %s", refusal, ", ".join(f"{name}={value}" for name, value in settings.items()))
 
     def _work_and_step(self, work: Callable[[], None]) -> None:
-        """Do something, and have the events that it hands in decided at once: they need no turn of their own."""
+        """Run `work`, and process the events that it submits at once, in the same iteration of the loop."""
         self._runtime.expect_step()
         try:
             work()
@@ -239,7 +240,7 @@ class TransactionCoordinator:
             self._runtime.step()
 
     def _send(self, broker: int, request: WriteTxnMarkersRequest) -> Reply:
-        """Ask a broker; the reply is its answer, or why there is none."""
+        """Send a request to a broker; the reply is its response, or the error."""
         reply = Reply()
 
         async def ask() -> None:
@@ -254,7 +255,7 @@ class TransactionCoordinator:
         return reply
 
     def _with_id(self, then: Callable[[int], None], reply: Reply) -> None:
-        """Call `then` with a fresh producer id; where none can be had, that is the reply."""
+        """Call `then` with a new producer id; if none can be allocated, the error is the reply."""
         fresh_id = self._fresh_ids.take()
         if fresh_id is not None:
             then(fresh_id)
@@ -263,7 +264,7 @@ class TransactionCoordinator:
         async def refill() -> None:
             try:
                 taken = await self._fresh_ids.take_after_refill()
-            except Exception as error:  # noqa: BLE001 - whatever it is: it is the answer
+            except Exception as error:  # noqa: BLE001 - whatever it is: it is the reply
                 reply(None, error)
             else:
                 then(taken)
@@ -275,7 +276,7 @@ class TransactionCoordinator:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    # ------------------------------------------------------------------------------ transactions open for too long
+    # ------------------------------------------------------------------------------ transactions that time out
 
     def _arm_sweep(self) -> None:
         self._sweep = self._clock.call_later(self._context.settings.abort_interval_ms / 1000, self._abort_timed_out)
@@ -286,7 +287,7 @@ class TransactionCoordinator:
             self._spawn(self._abort_in(partition))
 
     async def _abort_in(self, partition: int) -> None:
-        """Abort what was open for too long in one partition; what cannot be now is looked at in the next round."""
+        """Abort the transactions of one partition that exceed their timeout; failures are retried in the next round."""
         event = AbortTimedOut()
         with suppress(CoordinatorError, ClosedError, UncommittedError):
             while True:
@@ -303,4 +304,4 @@ class TransactionCoordinator:
 
 
 def _ignore(_records: Sequence[TransactionRecord]) -> None:
-    """Nothing is said about what is decided."""
+    """Ignore the committed records."""

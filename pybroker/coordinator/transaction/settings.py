@@ -1,4 +1,4 @@
-"""What the configuration says about transactions, in the machine's own terms."""
+"""The configuration of transactions, as the machine uses it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 
 
 class TransactionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that decisions about transactions read."""
+    """The configuration that decisions about transactions read."""
 
     max_timeout_ms: int
-    """The longest transaction that a producer may ask for."""
+    """The maximum transaction timeout of a producer."""
     id_expiration_ms: int
-    """A transactional id that was silent for so long is forgotten."""
+    """A transactional id without a transaction for this long is deleted."""
     abort_interval_ms: int
-    """Between two checks for transactions that exceed their timeout."""
+    """Interval of the checks for transactions that exceed their timeout."""
     expiration_interval_ms: int
-    """Between two checks for expired transactional ids."""
+    """Interval of the checks for expired transactional ids."""
 
 
 def build_settings(config: BrokerConfig) -> TransactionSettings:
-    """Take from the broker's configuration what concerns transactions."""
+    """Return the transaction settings of the broker's configuration."""
     return TransactionSettings(
         max_timeout_ms=config.transaction_max_timeout_ms,
         id_expiration_ms=config.transactional_id_expiration_ms,

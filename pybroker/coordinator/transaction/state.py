@@ -1,6 +1,6 @@
-"""TransactionsState: the transactional ids of one partition, and the journal by which a batch is undone.
+"""TransactionsState: the transactional ids of one partition, with an undo journal.
 
-Owns every change of them, and what decisions read beside them. Decides nothing. Must not know records.
+Owns every change of them, and the further input of decisions. Decides nothing. Must not know records.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TransactionContext:
-    """What the machines of all partitions read beside their own state, as it is now."""
+    """The current settings that the machines of all partitions read."""
 
     __slots__ = ("settings", "version")
 
@@ -28,7 +28,7 @@ class TransactionContext:
 
 
 class TransactionView(Protocol):
-    """What decisions see. Whatever takes one reads it and changes nothing; changes are records."""
+    """The input of decisions. A function that takes a view must not change it; changes are records."""
 
     @property
     def context(self) -> TransactionContext:
@@ -40,11 +40,11 @@ class TransactionView(Protocol):
 
     @property
     def ongoing(self) -> Mapping[str, TransactionMetadata]:
-        """Those of them whose transaction is open."""
+        """Those of them with an open transaction."""
 
 
 class TransactionsState:
-    """A `TransactionView` that can be changed. What it keeps are immutable values: a change replaces one."""
+    """A `TransactionView` that can be changed. Its values are immutable: a change replaces one."""
 
     __slots__ = ("_journal", "context", "ongoing", "transactions")
 
@@ -52,11 +52,11 @@ class TransactionsState:
         self.context = context
         self.transactions: dict[str, TransactionMetadata] = {}
         self.ongoing: dict[str, TransactionMetadata] = {}
-        # (transactional id, what was under it or None), the oldest first; None while changes are not noted down.
+        # (transactional id, previous value or None), the oldest first; None while changes are not recorded.
         self._journal: list[tuple[str, TransactionMetadata | None]] | None = None
 
     def put(self, transactional_id: str, metadata: TransactionMetadata | None) -> None:
-        """Replace what is known of a transactional id; None forgets it."""
+        """Replace the metadata of a transactional id; None deletes it."""
         if self._journal is not None:
             self._journal.append((transactional_id, self.transactions.get(transactional_id)))
         if metadata is None:
@@ -69,15 +69,15 @@ class TransactionsState:
             self.ongoing.pop(transactional_id, None)
 
     def begin(self) -> None:
-        """Note down changes from now on."""
+        """Start recording changes."""
         self._journal = []
 
     def commit(self) -> None:
-        """Let the changes since `begin` stand."""
+        """Keep the changes since `begin`."""
         self._journal = None
 
     def undo(self) -> None:
-        """Take back the changes since `begin`."""
+        """Undo the changes since `begin`."""
         journal, self._journal = self._journal, None
         for transactional_id, before in reversed(journal or ()):
             self.put(transactional_id, before)

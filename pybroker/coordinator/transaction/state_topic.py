@@ -1,6 +1,6 @@
-"""The topic `__transaction_state` as it is created on first need.
+"""The topic `__transaction_state`, created on first use.
 
-Owns its name and its settings. Must not know who creates it.
+Owns its name and its configuration. Must not know how it is created.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ STATE_TOPIC = "__transaction_state"
 
 
 def build_state_topic(config: BrokerConfig, brokers: int) -> CreatableTopic:
-    """Describe the topic; it takes no more replicas than there are brokers (docs/adr/0015).
+    """Return the topic's description; its replication factor is at most the number of brokers (docs/adr/0015).
 
-    Nor does it ask for more in-sync replicas than it has: nothing could be written to it.
+    Its min.insync.replicas is at most the replication factor: otherwise every append would fail.
     """
     replicas = max(1, min(config.transaction_state_log_replication_factor, brokers))
     configs = {
@@ -37,7 +37,7 @@ def build_state_topic(config: BrokerConfig, brokers: int) -> CreatableTopic:
 
 
 def state_topic_settings(config: BrokerConfig) -> dict[str, int]:
-    """Return the broker's settings that the topic is made by, as they are in force."""
+    """Return the broker settings that the topic is created with."""
     return {
         "transaction.state.log.num.partitions": config.transaction_state_log_num_partitions,
         "transaction.state.log.replication.factor": config.transaction_state_log_replication_factor,

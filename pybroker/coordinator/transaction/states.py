@@ -1,6 +1,6 @@
-"""The states of a transactional id, by Kafka's names and numbers, and the table of what may follow what.
+"""The states of a transactional id, with Kafka's names and numbers, and their transitions.
 
-Owns the table alone. Must not know epochs, partitions or records.
+Owns only the transition table. Must not know epochs, partitions or records.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pybroker.machine.transitions import Transitions
 
 
 class TransactionState(Enum):
-    """Where a transactional id stands. The value is Kafka's name of the state."""
+    """The state of a transactional id. The value is Kafka's name of the state."""
 
-    # By identity, as members are compared: that of Enum is a call of Python, and a state is looked up at every step.
+    # By identity: Enum's own hash is a Python call, and a state is looked up at every step.
     __hash__ = object.__hash__
 
     EMPTY = "Empty"
@@ -27,15 +27,15 @@ class TransactionState(Enum):
 
 
 NUMBERS = {state: number for number, state in enumerate(TransactionState)}
-"""Kafka's numbers, which stand in the log. No record says Dead (a tombstone does) or PrepareEpochFence."""
+"""Kafka's numbers in records. No record contains Dead (a tombstone replaces it) or PrepareEpochFence."""
 STATES = tuple(TransactionState)
 """States by number."""
 LOGGED = frozenset(STATES) - {TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE}
-"""States that a record may say."""
+"""States that a record may contain."""
 
 
 class TransactionStep(Enum):
-    """What happens to a transactional id."""
+    """A transition of a transactional id."""
 
     __hash__ = object.__hash__
 

@@ -1,11 +1,12 @@
-"""The vote that survives a restart: Kafka's `quorum-state` file (KIP-595, data version 0), and which voters are final.
+"""The persistent vote: Kafka's `quorum-state` file (KIP-595, data version 0), and the last final change of voters.
 
-A voter with a directory id is more than Kafka's `votedId`: `votedKey` has all of it. It has a vote alone where another
-voter was elected: Kafka takes who has voted for itself for a candidate, whatever came of it. Kafka's `appliedOffset` is
-where the last committed change of voters ends: a restart takes it for committed, and needs no vote of those who left.
+A voter with a directory id does not fit into Kafka's `votedId`, so `votedKey` contains the whole key. If another voter
+than the voted one was elected, `votedId` is -1: Kafka takes a voter that voted for itself for a candidate.
+Kafka's `appliedOffset` is the end of the last committed change of voters. A restart takes this change as committed, and
+needs no vote of removed voters.
 
-Owns the file's form and its atomic replacement. Must not know when a vote is given. A reader of the file sees the old
-state or the new one, whole; and once `write_hard_state` returns, the new one also after a loss of power.
+Owns the file's format and its atomic replacement. Must not decide about votes. A reader of the file gets either the old
+or the new state. After `write_hard_state` returns, the new state survives a power failure.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _NUMBERS = {
     "votedKey": (-1, 2**63 - 1),
     "appliedOffset": (0, 2**63 - 1),
 }
-"""The lowest and the highest value of each field that is read."""
+"""The minimum and maximum of each field that is read."""
 
 
 class HardState(NamedTuple):
@@ -39,11 +40,11 @@ class HardState(NamedTuple):
     vote: int | None
     """The key of a replica (`voter_set`)."""
     voters_offset: int = 0
-    """End of the last change of voters that is known to be committed, 0 for none."""
+    """End offset of the last change of voters that is known to be committed, 0 for none."""
 
 
 def read_hard_state(directory: Path) -> HardState | None:
-    """Return what the file holds, None where there is no file; raises `OSError` and `QuorumStateError`."""
+    """Return the content of the file, None without a file; raises `OSError` and `QuorumStateError`."""
     path = directory / FILE_NAME
     try:
         raw = path.read_bytes()
@@ -77,7 +78,7 @@ def _damaged(path: Path, what: str) -> QuorumStateError:
 
 
 def write_hard_state(directory: Path, state: HardState, leader: int | None, voters: Sequence[int]) -> None:
-    """Replace the file and wait until it is on the device; raises `OSError`."""
+    """Replace the file and wait for the sync; raises `OSError`."""
     voted = -1 if state.vote is None else node_of(state.vote)
     shown = voted if leader is None or leader == voted else -1
     fields: dict[str, object] = {

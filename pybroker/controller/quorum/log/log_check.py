@@ -1,8 +1,8 @@
-"""Whether the metadata log may be opened: a damaged one would turn the partitions of every lost topic into strays.
+"""Checks whether the metadata log may be opened: with a damaged log, partitions of lost topics would become strays.
 
-Owns the rule and its sentences. Reads files, and changes none. A write that did not end may stand at the log's end
-after a crash, when nothing valid follows it: only entries that were never acknowledged are cut then. All other damage
-is refused, and so is a log that is missing, empty or shorter than other files prove (`lost_records`).
+Owns the rule and its messages. Reads files, and changes none. After a crash the log may end with an incomplete write
+that nothing valid follows; then only entries are truncated that were never acknowledged. All other damage is an error.
+A log that is missing, empty or shorter than other files prove is also an error (`lost_records`).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _FILES_MATTER = frozenset({"records"})
 
 
 def check_before_start(directories: Directories, node_id: int, voters: Sequence[int]) -> None:
-    """Raise what keeps the metadata log from being opened, before a start changes anything (ADR 0027).
+    """Raise the error that prevents opening the metadata log, before a start changes anything (ADR 0027).
 
-    `voters` are the node ids that the configuration names, none where the log names them.
+    `voters` are the node ids in the configuration, empty if the log contains the voter set.
     """
     metadata = directories.metadata
     directory = metadata.path / DIRECTORY_NAME
@@ -47,10 +47,10 @@ def check_before_start(directories: Directories, node_id: int, voters: Sequence[
 
 
 def check_metadata_log(parent: Path, *, clean_shutdown: bool, partitions: Sequence[Path]) -> int | None:
-    """Return the end offset of the log in `parent`, None where there is no log and none is due.
+    """Return the end offset of the log in `parent`, None if there is no log and none is expected.
 
-    `clean_shutdown`: the last run of the broker stopped cleanly. `partitions` are directories of partitions that
-    the broker has. Raises MetadataLogError where the log must not be opened, and OSError where it cannot be read.
+    `clean_shutdown`: the last run of the broker stopped cleanly. `partitions` are the broker's partition directories.
+    Raises MetadataLogError if the log must not be opened, and OSError if it cannot be read.
     """
     directory = parent / DIRECTORY_NAME
     if not directory.is_dir():

@@ -1,8 +1,8 @@
 """Records of the metadata log that a voter among several had acknowledged, and that its log has lost.
 
-Owns the proof by `metadata-log-position`, and the lines that both sides log: the voter, which may not lead before it
-has the records again, and the leader, which sends them. Must not know messages, nor how a voter votes: the native
-quorum does (ADR 0102). The only voter is checked before its start (`lost_records`).
+Owns the proof by `metadata-log-position`, and the log messages of both sides: the voter, which may not lead before it
+has the records again, and the leader, which sends them. Must not know messages or voting: the native quorum implements
+them (ADR 0102). The only voter is checked before its start (`lost_records`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ log = logging.getLogger("pybroker.controller")
 
 
 def find_lost(directory: Path, position: LogPosition, last_epoch: int, end_offset: int) -> LogPosition:
-    """Return the position that a log has lost, zeros where it has lost nothing or the operator accepts the loss.
+    """Return the position that a log has lost, zeros if it has lost nothing or the operator accepts the loss.
 
-    `directory` is that above the log's; the log ends at `end_offset` with an entry of `last_epoch`.
+    `directory` is the parent of the log's directory; the log ends at `end_offset` with an entry of `last_epoch`.
     """
     if (last_epoch, end_offset) >= (position.epoch, position.end_offset):
         return LogPosition()
@@ -48,14 +48,14 @@ def find_lost(directory: Path, position: LogPosition, last_epoch: int, end_offse
 
 
 class Losses:
-    """The losses that a voter knows of, its own and those of the voters that it leads."""
+    """The losses that a voter knows: its own, and while it leads those of other voters."""
 
     def __init__(self) -> None:
         self.awaited: int | None = None
-        """Index of the entry that the log has to reach again before this voter may lead."""
+        """Index of the entry that the log must reach again before this voter may lead."""
 
     def follow(self, quorum: Quorum, end_of: Callable[[int], int]) -> None:
-        """Log what is new; `end_of` returns the offset after an entry of this log."""
+        """Log new losses; `end_of` returns the offset after an entry of this log."""
         awaited, lost = quorum.take_losses()
         for key, had, has in lost:
             log.warning(

@@ -1,8 +1,8 @@
-"""Making snapshots of one metadata log while it is in use, and removing what they stand for.
+"""Takes snapshots of a metadata log while it is in use, and removes old snapshots and the log that they cover.
 
-Owns the steps: encode a batch on the loop's thread, write it elsewhere, so that no step takes the loop for more than a
-millisecond or two; then remove old snapshots and cut the log below the oldest that is kept. One is made at a time, and
-a failure of the disk costs a snapshot, not the log. Must not know who votes or follows.
+Owns the steps. Batches are encoded on the loop's thread, a millisecond or two each, and written on another thread. Then
+old snapshots are removed, and the log before the oldest kept snapshot is deleted. One snapshot is taken at a time. A
+disk failure loses a snapshot, not the log. Must not know voters or followers.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ log = logging.getLogger("pybroker.controller")
 
 
 class TrimmedLog(Protocol):
-    """The log as far as its beginning is concerned."""
+    """A log whose start can be advanced."""
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of its segments."""
+        """Size of the segments in bytes."""
 
     def advance_start(self, offset: int) -> list[Path]:
-        """Move the start forward; return the files that are out of use then."""
+        """Advance the log start; return the deleted segments' files."""
 
 
 class Checkpointer:
     """The snapshots in one directory. Used from one event loop."""
 
     def __init__(self, directory: Path, policy: SnapshotPolicy, now_ms: Callable[[], int]) -> None:
-        """`now_ms` is the wall clock."""
+        """`now_ms` returns the wall-clock time."""
         self._directory = directory
         self._policy = policy
         self._now_ms = now_ms
@@ -60,23 +60,23 @@ class Checkpointer:
         self._is_at_work = False
 
     def found(self, newest: SnapshotFile) -> None:
-        """Note the snapshot that a voter begins with: behind one of Kafka's, one that others can use is made soon."""
+        """Record the snapshot that a voter starts with. If Kafka wrote it, a new one is taken soon."""
         if newest.raft_index == UNKNOWN:
             self._pace.hasten()
 
     def note(self, size: int) -> None:
-        """Note that so many bytes of batches were committed."""
+        """Count the bytes of committed batches."""
         self._pace.note(size)
 
     @property
     def is_due(self) -> bool:
-        """Whether a snapshot is to be made, and none is being made."""
+        """Whether a snapshot is due, and none is in progress."""
         return not self._is_at_work and self._pace.is_due(self._now_ms())
 
     async def take(
         self, image: MetadataImage, raft_index: int, elsewhere: Elsewhere, *, voters: VotersRecord | None = None
     ) -> SnapshotId | None:
-        """Make the snapshot of an image, the last entry of which has `raft_index`; None where the disk refuses it.
+        """Take the snapshot of an image whose last entry has `raft_index`; None if the disk fails.
 
         `elsewhere` calls a function in a thread.
         """
@@ -105,7 +105,7 @@ class Checkpointer:
         return snapshot
 
     def clean(self, trimmed: TrimmedLog) -> SnapshotId | None:
-        """Remove old snapshots, and the log below the oldest that stays; None where all stay. Blocks on the disk.
+        """Remove old snapshots, and the log before the oldest one kept; None if all are kept. Blocks on the disk.
 
         Raises `OSError`.
         """
@@ -114,7 +114,7 @@ class Checkpointer:
         stored = [self._stored(snapshot) for snapshot in snapshots]
         kept = None
         while may_go(stored, trimmed.size_bytes, self._policy, self._now_ms()):
-            # The log first: at any time all that it lacks is in a snapshot.
+            # The log first: at any time all deleted records are in a snapshot.
             kept = snapshots[1]
             for path in trimmed.advance_start(kept.end_offset):
                 path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Fetching a snapshot of the metadata log from another node, by FetchSnapshot (KIP-630).
+"""Fetches a snapshot of the metadata log from another node, by FetchSnapshot (KIP-630).
 
-Owns the pieces and their order, what an answer has to be, and that the file gets its name only when all of it is there
-and right. Must not know who is asked, nor when. Every piece is awaited for as long as a request may take.
+Owns the order of the pieces, the validation of responses, and that the file gets its final name only when it is
+complete and valid. Must not know which node is used, nor when. Each piece has the request timeout.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 PIECE_BYTES = 1 << 20
 """Kafka's default of controller.quorum.fetch.snapshot.max.bytes."""
 MOST_BYTES = 4 << 30
-"""No snapshot is larger; a leader that says so is not believed."""
+"""Maximum size of a snapshot; a larger size in a response is an error."""
 
 
 class SnapshotSource(msgspec.Struct, frozen=True):
-    """Whom to ask, and as whom."""
+    """The node to fetch from, and the identity of this node."""
 
     server: str
     """Host and port of a controller listener."""
@@ -47,13 +47,13 @@ class SnapshotSource(msgspec.Struct, frozen=True):
     directory_id: bytes = bytes(16)
     piece_bytes: int = PIECE_BYTES
     security: RenewedSecurity | None = None
-    """What the connection is secured with, None for plaintext."""
+    """Security of the connection, None for plaintext."""
 
 
 async def fetch_snapshot(source: SnapshotSource, snapshot: SnapshotId, directory: Path, elsewhere: Elsewhere) -> Path:
-    """Get a snapshot into a directory, and return where it is.
+    """Fetch a snapshot into a directory, and return its path.
 
-    Raises `SnapshotFetchError`, `MetadataLogError` for one that is damaged, and `OSError`; nothing of it stays then.
+    Raises `SnapshotFetchError`, `MetadataLogError` for a damaged snapshot, and `OSError`; then no file is left.
     """
     try:
         return await _fetch(source, snapshot, directory, elsewhere)
@@ -115,7 +115,7 @@ async def _fetch_piece(
 def _piece(
     answer: wire.FetchSnapshotResponse, server: str, snapshot: SnapshotId, position: int
 ) -> wire.FetchedPartitionSnapshot:
-    """Return the piece in an answer; raises `SnapshotFetchError` for what is none."""
+    """Return the piece in a response; raises `SnapshotFetchError` for an invalid response."""
     found = [one for topic in answer.topics for one in topic.partitions]
     code = answer.error_code or (found[0].error_code if found else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if code:
@@ -136,7 +136,7 @@ def _piece(
 
 
 def code_name(code: int) -> str:
-    """Return Kafka's name of an error code, or the number of one that is unknown here."""
+    """Return Kafka's name of an error code, or the number of an unknown one."""
     try:
         return ErrorCode(code).name
     except ValueError:

@@ -1,7 +1,7 @@
-"""The first record of a snapshot, with what a voter here needs beside Kafka's fields.
+"""The first record of a snapshot: Kafka's fields, and further fields for this broker's voters.
 
-Owns the numbers of the control records in a snapshot, and the tagged fields of ours: Kafka's readers skip tags that
-they do not know, and a snapshot that Kafka has written lacks them.
+Owns the types of control records in a snapshot, and our tagged fields: Kafka's readers skip unknown tags, and a
+snapshot that Kafka has written lacks them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ UNKNOWN = -1
 
 
 class SnapshotHeader(Message, kind="data", versions="0", flexible="0+"):
-    """Kafka's SnapshotHeaderRecord and more."""
+    """Kafka's SnapshotHeaderRecord with additional tagged fields."""
 
     version: Annotated[int, int16, versions("0+"), about("Version of this record.")] = 0
     last_contained_log_timestamp: Annotated[

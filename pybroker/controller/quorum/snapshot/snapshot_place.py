@@ -1,6 +1,6 @@
-"""Whether a metadata log continues a snapshot: has the snapshot's last entry, or begins behind it.
+"""Whether a metadata log continues a snapshot: it contains the snapshot's last entry, or starts at the snapshot's end.
 
-Must not know what is in either of the two.
+Must not know the contents of either.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def continues(log: MetadataLog, snapshot: SnapshotId, *, is_alone: bool) -> bool:
-    """Return whether the log has the last entry of a snapshot, or begins behind it.
+    """Return whether the log contains the last entry of a snapshot, or starts at its end.
 
-    Raises `MetadataLogError` where the log of the only voter has another entry there.
+    Raises `MetadataLogError` if the log of the only voter has another entry at that offset.
     """
     if log.start_offset == snapshot.end_offset:
         return True

@@ -1,4 +1,4 @@
-"""When a snapshot of the metadata log is due, and when an old one, with the log below the next, may go.
+"""When a snapshot of the metadata log is due, and when the oldest one is deleted, with the log before the next one.
 
 Owns Kafka's two rules of each. Must not know files; time is an argument.
 """
@@ -23,27 +23,27 @@ RETENTION_MS = 7 * 24 * 3600 * 1000
 
 
 class SnapshotPolicy(NamedTuple):
-    """How often snapshots are made, and how long they are kept."""
+    """When snapshots are taken, and how long they are kept."""
 
     bytes_between: int = BYTES_BETWEEN
     interval_ms: int = INTERVAL_MS
-    """0: none is made for its age alone."""
+    """0: no snapshot is taken only because of its age."""
     retention_bytes: int = RETENTION_BYTES
-    """Of log and snapshots together; -1 for any."""
+    """Limit for log and snapshots together; -1 for no limit."""
     retention_ms: int = RETENTION_MS
-    """-1 for any."""
+    """-1 for no limit."""
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """What a snapshot on disk takes."""
+    """Age and size of a snapshot on disk."""
 
     size: int
     timestamp_ms: int
-    """Append time of the last record that it covers."""
+    """Append time of the last record in the snapshot."""
 
 
 class SnapshotPace:
-    """Counts what is committed since the last snapshot."""
+    """Counts the bytes committed since the last snapshot."""
 
     def __init__(self, policy: SnapshotPolicy, now_ms: int) -> None:
         self._policy = policy
@@ -51,28 +51,28 @@ class SnapshotPace:
         self._since_ms = now_ms
 
     def note(self, size: int) -> None:
-        """Note that so many bytes of batches were committed."""
+        """Count the bytes of committed batches."""
         self._bytes += size
 
     def hasten(self) -> None:
-        """Have one made as soon as something is committed."""
+        """Make a snapshot due as soon as something is committed."""
         self._bytes = self._policy.bytes_between
 
     def is_due(self, now_ms: int) -> bool:
-        """Return whether a snapshot is to be made: of new records that are many, or whose like have waited long."""
+        """Return whether a snapshot is due: because of many new bytes, or of new records after the interval."""
         policy = self._policy
         if self._bytes >= policy.bytes_between:
             return True
         return 0 < policy.interval_ms <= now_ms - self._since_ms and self._bytes > 0
 
     def taken(self, now_ms: int) -> None:
-        """Note that one is being made; what is committed from now on counts for the next."""
+        """Reset the counter when a snapshot begins; later commits count for the next one."""
         self._bytes = 0
         self._since_ms = now_ms
 
 
 def may_go(snapshots: Sequence[Stored], log_bytes: int, policy: SnapshotPolicy, now_ms: int) -> bool:
-    """Return whether the oldest snapshot may go, and the log below the next; never the only one."""
+    """Return whether to delete the oldest snapshot, and the log before the next; never the only one."""
     if len(snapshots) < 2:
         return False
     if 0 <= policy.retention_ms < now_ms - snapshots[0].timestamp_ms:

@@ -1,12 +1,12 @@
-"""Snapshots of the metadata log: an image in a file of Kafka's form, which stands for the log up to an offset.
+"""Snapshots of the metadata log: an image in a file of Kafka's format, which replaces the log up to an offset.
 
 Owns the name of the file (`<end offset>-<epoch>.checkpoint`), its batches (header, records in the order of
-`image_records`, footer), the order write, sync, rename, and the checks with which one is read. Must not know when a
-snapshot is due (`snapshot_policy`) nor whose log it belongs to.
+`image_records`, footer), the order write, sync, rename, and the validation on reading. Must not know when a snapshot is
+due (`snapshot_policy`) nor which log it belongs to.
 
-A file under its own name is whole: until then it is called `.part`. What is read of it is checked to the last byte, and
-a file that is damaged all the same is refused by name. Encoding yields a batch at a time, of a millisecond or two, so
-that an event loop can serve others in between.
+A file with its final name is complete: before, its name ends in `.part`. Reading validates the file to the last byte,
+and raises an error with the name of a damaged file. Encoding yields one batch at a time, of a millisecond or two, so
+that an event loop can run other tasks in between.
 """
 
 from __future__ import annotations
@@ -61,50 +61,50 @@ _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _RECORDS_PER_BATCH = 200
 _BYTES_PER_BATCH = 256 << 10
 _PREFIX = struct.Struct(">qii")
-"""Base offset, length of what follows the first two fields, leader epoch: the front of a batch."""
+"""Base offset, length of the rest, leader epoch: the start of a batch."""
 _LENGTH_COUNTS_FROM = 12
 _SMALLEST_BATCH = 61
 
 
 class SnapshotId(NamedTuple):
-    """What a snapshot stands for: the log below `end_offset`, the last record of which is of `epoch`."""
+    """The end of a snapshot: it contains the log before `end_offset`, whose last record has this `epoch`."""
 
     end_offset: int
     epoch: int
 
     @property
     def file_name(self) -> str:
-        """Kafka's name of the file."""
+        """Kafka's file name."""
         return f"{self.end_offset:020d}-{self.epoch:010d}{SUFFIX}"
 
 
 class SnapshotFile(NamedTuple):
-    """A snapshot on disk, and what its header says."""
+    """A snapshot on disk, and the contents of its header."""
 
     path: Path
     end_offset: int
     epoch: int
     raft_index: int
-    """Raft index of the last entry that it covers; -1 where the writer did not know of one."""
+    """Raft index of the last entry in the snapshot; -1 if the writer did not know it."""
     timestamp_ms: int
-    """Append time of the last record that it covers."""
+    """Append time of the last record in the snapshot."""
     features_epoch: int
     voters: VotersRecord | None
-    """Who votes, where the log names the voters (kraft.version 1) and the writer is one."""
+    """The voter set, if the log contains it (kraft.version 1) and the writer is a voter."""
     kraft_version: int
     size: int
 
     @property
     def id(self) -> SnapshotId:
-        """What it stands for."""
+        """The id of the snapshot."""
         return SnapshotId(self.end_offset, self.epoch)
 
 
 class SnapshotWriter:
-    """Writes one snapshot, a chunk at a time; with an error, or without `finish`, nothing of it stays."""
+    """Writes one snapshot, a chunk at a time; after an error, or without `finish`, no file is left."""
 
     def __init__(self, path: Path) -> None:
-        """Begin the file; raises `OSError`."""
+        """Create the file; raises `OSError`."""
         self._path = path
         self._part = path.with_name(path.name + PART_SUFFIX)
         self._file: BinaryIO | None = self._part.open("wb")
@@ -120,17 +120,17 @@ class SnapshotWriter:
         self.abandon()
 
     def write(self, chunk: bytes) -> None:
-        """Add bytes; raises `OSError`."""
+        """Append bytes; raises `OSError`."""
         self.size += self._open_file().write(chunk)
 
     def check(self, epoch: int) -> None:
-        """Read back what was written, and check all of it; raises `OSError` and `MetadataLogError`."""
+        """Read the written bytes back, and validate them; raises `OSError` and `MetadataLogError`."""
         self._open_file().flush()
         for _ in read_values(self._part, epoch=epoch):
             pass
 
     def finish(self) -> Path:
-        """Give the file its name, when all of it is on the device; raises `OSError`."""
+        """Sync the file, and give it its final name; raises `OSError`."""
         file = self._open_file()
         file.flush()
         os.fdatasync(file.fileno())
@@ -141,7 +141,7 @@ class SnapshotWriter:
         return self._path
 
     def abandon(self) -> None:
-        """Remove what was written, unless it is finished."""
+        """Remove the file, unless it is finished."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -163,7 +163,7 @@ def write_snapshot(
     *,
     voters: VotersRecord | None = None,
 ) -> SnapshotId:
-    """Write an image as the snapshot of the log below `end_offset`, at once and durably; raises `OSError`."""
+    """Write an image as the snapshot of the log before `end_offset`, in one call and durably; raises `OSError`."""
     snapshot = SnapshotId(end_offset, epoch)
     chunks = encode_snapshot(image, snapshot, raft_index, now_ms, voters=voters)
     write_file(directory / snapshot.file_name, chunks)
@@ -171,7 +171,7 @@ def write_snapshot(
 
 
 def write_file(path: Path, chunks: Iterable[bytes]) -> Path:
-    """Write a whole file of a snapshot's form, durably; raises `OSError`."""
+    """Write a whole file in the format of a snapshot, durably; raises `OSError`."""
     with SnapshotWriter(path) as writer:
         for chunk in chunks:
             writer.write(chunk)
@@ -183,13 +183,13 @@ def encode_snapshot(
 ) -> Iterator[bytes]:
     """Encode an image batch by batch: the content of the file.
 
-    `raft_index` is -1 where no entry of Raft is known. The levels of features are a batch of their own, the first.
+    `raft_index` is -1 if it is unknown. The feature levels are a batch of their own, the first.
     """
     header = SnapshotHeader(
         last_contained_log_timestamp=now_ms, raft_index=raft_index, features_epoch=image.features.epoch
     )
     batches = chain(_cut(feature_records(image.features)), _cut(state_records(image)))
-    # An observer knows the level, and not who votes.
+    # An observer knows the level, but not the voter set.
     is_dynamic = image.features.kraft_version > 0
     yield from _encode_batches(header, voters, batches, snapshot.epoch, now_ms, is_dynamic=is_dynamic)
 
@@ -197,13 +197,13 @@ def encode_snapshot(
 def encode_records(
     records: Iterable[Message], epoch: int, now_ms: int, *, voters: VotersRecord | None = None
 ) -> Iterator[bytes]:
-    """Encode records as they are: the content of a file that a new cluster begins with."""
+    """Encode records unchanged: the content of a file that a new cluster starts with."""
     header = SnapshotHeader(last_contained_log_timestamp=now_ms)
     yield from _encode_batches(header, voters, _cut(iter(records)), epoch, now_ms)
 
 
 def list_snapshots(directory: Path) -> list[SnapshotId]:
-    """Return the snapshots in a directory by their names, oldest first; none where it does not exist."""
+    """Return the snapshots in a directory by their names, oldest first; empty if the directory does not exist."""
     try:
         names = os.listdir(directory)
     except FileNotFoundError:
@@ -213,13 +213,13 @@ def list_snapshots(directory: Path) -> list[SnapshotId]:
 
 
 def remove_parts(directory: Path) -> None:
-    """Remove what a crash left of snapshots that were not finished; raises `OSError`."""
+    """Remove the incomplete snapshots that a crash left; raises `OSError`."""
     for path in directory.glob(f"*{SUFFIX}{PART_SUFFIX}"):
         path.unlink(missing_ok=True)
 
 
 def newest_snapshot(directory: Path) -> SnapshotFile | None:
-    """Open the newest snapshot, None where there is none; raises `OSError` and `MetadataLogError`."""
+    """Open the newest snapshot, None if there is none; raises `OSError` and `MetadataLogError`."""
     snapshots = list_snapshots(directory)
     return open_snapshot(directory / snapshots[-1].file_name) if snapshots else None
 
@@ -249,13 +249,13 @@ def open_snapshot(path: Path) -> SnapshotFile:
 
 
 def read_snapshot(path: Path) -> Iterator[Batch]:
-    """Read a snapshot: its records, and at the end a batch without any, which stands where the log goes on.
+    """Read a snapshot: its records, and at the end an empty batch with the snapshot's last offset.
 
-    Raises `OSError` and `MetadataLogError`; what came before is not to be used then.
+    Raises `OSError` and `MetadataLogError`; earlier batches must not be used then.
     """
     snapshot = open_snapshot(path)
     last_offset = snapshot.end_offset - 1
-    # The levels of features are of an older offset than the image, which says when they changed last.
+    # The feature levels have an older offset than the image, which contains the offset of their last change.
     offset = last_offset if snapshot.features_epoch == UNKNOWN else min(snapshot.features_epoch, last_offset)
     for values in read_values(path, epoch=snapshot.epoch):
         yield Batch(offset, snapshot.epoch, values)
@@ -276,9 +276,9 @@ def read_image(path: Path) -> MetadataImage:
 
 
 def read_values(path: Path, *, epoch: int | None = None) -> Iterator[tuple[bytes, ...]]:
-    """Read the records of a file of a snapshot's form, batch by batch, and check all of it.
+    """Read the records of a file in the format of a snapshot, batch by batch, and validate the whole file.
 
-    With `epoch`, every batch has to be of it. Raises `OSError` and `MetadataLogError`.
+    With `epoch`, every batch must have this epoch. Raises `OSError` and `MetadataLogError`.
     """
     expected, is_ended, number = 0, False, 0
     with path.open("rb") as file:
@@ -325,7 +325,7 @@ def _encode_batches(
 
 
 def _cut(records: Iterator[Message]) -> Iterator[list[bytes]]:
-    """Encode records and cut them into batches."""
+    """Encode records and group them into batches."""
     values: list[bytes] = []
     size = 0
     for record in records:
@@ -350,7 +350,7 @@ def _placed(batch: bytes, offset: int, epoch: int) -> bytes:
 
 
 def _raw_batches(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Read a file batch by batch; no more is asked for than the file has left."""
+    """Read a file batch by batch, never beyond the end of the file."""
     left = os.fstat(file.fileno()).st_size
     while left > 0:
         prefix = file.read(min(_PREFIX.size, left))
@@ -391,7 +391,7 @@ def _parse_head(raw: bytes, path: Path) -> tuple[SnapshotHeader, VotersRecord | 
 
 
 def _ends(raw: bytes, path: Path) -> bool:
-    """Whether a control batch holds the footer."""
+    """Return whether a control batch contains the footer."""
     return any(kind == SNAPSHOT_FOOTER for kind, _ in _control_records(raw, path))
 
 

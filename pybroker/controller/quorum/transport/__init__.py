@@ -1,1 +1,1 @@
-"""The connections between voters, and whose messages are taken."""
+"""The connections between voters, and the check of senders."""

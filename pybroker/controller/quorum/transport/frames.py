@@ -1,11 +1,11 @@
-"""Whose messages are taken: those of a replica of this cluster, in its directory, that are for this one.
+"""Checks the sender of messages: a replica of this cluster, with its directory id, and this node as the receiver.
 
-Owns the check of a frame's head and its sentences; the messages in it are checked one by one where they are decoded
-(`native/quorum/src/message.rs`). Nothing is taken of a frame that fails.
+Owns the check of a frame's header and its error messages. `native/quorum/src/message.rs` checks each message when it is
+decoded. A frame that fails is rejected as a whole.
 
-Where the configuration names the voters, all others are refused. Where the log names them, a replica may know less than
-the others do: it takes messages of any replica, by whose number each message says what directory it is of, and the
-library refuses what is not for this replica's own.
+If the configuration contains the voters, messages of all other nodes are rejected. If the log contains the voter set, a
+replica may know fewer voters than the others: it accepts messages of any replica, whose key in each message contains
+the directory id. The library rejects messages that are addressed to another key.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _ANYBODY = -1
 
 
 def check_frame(request: RaftMessagesRequest, settings: QuorumSettings, *, is_dynamic: bool = False) -> int:
-    """Return the number of the replica that a frame is of.
+    """Return the key of the replica that sent a frame.
 
-    Raises `ForeignClusterError` or `UnknownVoterError` for messages that this voter must not take.
+    Raises `ForeignClusterError` or `UnknownVoterError` for messages that this voter must reject.
     """
     if request.cluster_id != settings.cluster_id:
         raise ForeignClusterError(

@@ -1,10 +1,9 @@
-"""Replicas that have said where they are reached and are none of the voters that are known here.
+"""Replicas that have announced their endpoints and that this node does not know as voters.
 
-Owns who they are, how many, and until when they count. Must not know connections; time is an argument, in seconds. A
-controller that does not vote yet announces itself again and again, and the leader sends it the log meanwhile; a leader
-whose election is news to a replica is one as well.
+Owns their endpoints, their maximum number, and their expiry. Must not know connections; time is an argument, in
+seconds. A controller that does not vote yet announces itself periodically, and the leader sends it the log. A leader
+that a replica does not know as a voter yet is also such a replica.
 """
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -15,13 +14,13 @@ if TYPE_CHECKING:
     from pybroker.controller.quorum.voters.voter_set import VoterEndpoint
 
 MOST = 32
-"""Guests at a time; later ones wait until one is forgotten."""
+"""Maximum number of these replicas; others wait until one expires."""
 STAY_S = 10.0
-"""A guest that says nothing for so long is forgotten."""
+"""Such a replica expires after this time without an announcement."""
 
 
 class Guest(msgspec.Struct, frozen=True):
-    """One replica."""
+    """One replica and its endpoint."""
 
     node_id: int
     directory_id: bytes
@@ -30,13 +29,13 @@ class Guest(msgspec.Struct, frozen=True):
 
 
 class Guests:
-    """The guests of one node."""
+    """The announced replicas of one node."""
 
     def __init__(self) -> None:
         self._guests: dict[int, Guest] = {}
 
     def greet(self, key: int, guest: Guest) -> bool:
-        """Note a guest; return whether it is new here, or reached elsewhere than before."""
+        """Record a replica; return whether the replica or its endpoint is new."""
         before = self._guests.get(key)
         if before is None and len(self._guests) >= MOST:
             return False
@@ -44,7 +43,7 @@ class Guests:
         return before is None or before.endpoint != guest.endpoint
 
     def leave(self, now_s: float) -> list[int]:
-        """Forget those who have said nothing for long, and return their keys."""
+        """Remove the expired replicas, and return their keys."""
         gone = [key for key, guest in self._guests.items() if now_s - guest.seen_s > STAY_S]
         for key in gone:
             del self._guests[key]
@@ -52,5 +51,5 @@ class Guests:
 
     @property
     def all(self) -> dict[int, Guest]:
-        """The guests by key."""
+        """The replicas by key."""
         return self._guests

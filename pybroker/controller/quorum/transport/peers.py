@@ -1,15 +1,15 @@
-"""The way to the other voters: one connection to each, on which messages go in one direction.
+"""Connections to the other voters: one to each, which carries messages in one direction.
 
-Owns connecting, and giving up: a message that cannot be sent now is dropped, as Raft sends what matters again, and the
-voter is noted as unreachable. No more than `MOST_UNSENT` bytes wait for one voter. Must not know what messages say, nor
-who leads. Answers say only whether the messages were taken.
+Owns connecting and reconnecting. A message that cannot be sent now is dropped, and the voter is reported as
+unreachable: Raft repeats important messages. At most `MOST_UNSENT` bytes wait for one voter. Must not know messages,
+nor the leader. Responses only contain whether the messages were accepted.
 
-A connection that ends is tried anew at once. A port that refuses then says that the process is gone (ADR 0039). A
-connection without a response is closed after `controller.quorum.request.timeout.ms`, which is no sign of a death: the
-process may be stopped, or the network cut (ADR 0099).
+A closed connection is reopened at once. A port that refuses then shows that the process has ended (ADR 0039). A
+connection without a response is closed after `controller.quorum.request.timeout.ms`, which is no sign of a failed
+process: the process may be suspended, or the network partitioned (ADR 0099).
 
-Where voters come and go, a frame may say where its sender is reached, and the answer where the leader is: so a replica
-that nobody knows yet is found (docs/adr/0049).
+With dynamic voters, a frame may contain the sender's endpoints, and the response the leader's endpoint: so unknown
+replicas are found (docs/adr/0049).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.controller")
 
 MOST_UNSENT = 32 << 20
-"""Bytes that wait for a voter which reads too slowly."""
+"""Maximum number of bytes that wait for a slow voter."""
 _VERSION = 0
 _HEADER_VERSION = 2
 _LONGEST_RESPONSE = 1 << 12
@@ -49,25 +49,25 @@ _CORRELATION_ID = 4
 
 
 class PeerEvents(msgspec.Struct, frozen=True):
-    """Whom a peer reports to; peers are named by their keys."""
+    """Callbacks of a peer; peers are identified by their keys."""
 
     connected: Callable[[int], None]
-    """The peer is reached."""
+    """The peer is connected."""
     lost: Callable[[int], None]
-    """What was sent to the peer may be lost."""
+    """Messages to the peer may be lost."""
     refused: Callable[[int], None]
     """The peer's connection ended, and its port refuses another one."""
     hung_up: Callable[[int], None] = lambda _key: None
     """The peer has closed its connection; called once or twice for each end."""
     leader_found: Callable[[str, int], None] = lambda _host, _port: None
-    """The peer says where the leader is reached."""
+    """The peer has returned the leader's endpoint."""
 
 
 class PeerAddress(msgspec.Struct, frozen=True):
-    """Where a replica is reached."""
+    """The address of a replica."""
 
     node_id: int
-    """-1 where nothing but its address is known."""
+    """-1 if only the address is known."""
     host: str
     port: int
 
@@ -76,28 +76,28 @@ class Peers:
     """The other replicas that this one sends messages to. Used from one event loop."""
 
     def __init__(self, settings: QuorumSettings, events: PeerEvents) -> None:
-        """Make the way to nobody; `update` says who is there."""
+        """Create the connections' owner without peers; `update` sets them."""
         self._settings, self._events = settings, events
         self._peers: dict[int, Peer] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     @property
     def connected(self) -> int:
-        """How many others are reached now."""
+        """Number of connected peers."""
         return sum(peer.is_connected for peer in self._peers.values())
 
     def reaches(self, key: int) -> bool:
-        """Return whether another replica is reached now."""
+        """Return whether a peer is connected."""
         peer = self._peers.get(key)
         return peer is not None and peer.is_connected
 
     def address(self, key: int) -> PeerAddress | None:
-        """Return where another replica is reached."""
+        """Return the address of a peer, None if it is unknown."""
         peer = self._peers.get(key)
         return None if peer is None else peer.address
 
     def update(self, addresses: Mapping[int, PeerAddress], *, says_where: bool = False) -> None:
-        """Connect to these by key, and to no others; `says_where`: they are to know where this node is reached."""
+        """Connect to exactly these peers, by key; with `says_where`, send them this node's endpoints."""
         loop = asyncio.get_running_loop()
         for key, peer in list(self._peers.items()):
             if addresses.get(key) != peer.address:
@@ -111,18 +111,18 @@ class Peers:
                 peer.start()
 
     def announce(self) -> None:
-        """Say to all that are reached where this node is reached."""
+        """Send this node's endpoints to all connected peers."""
         for peer in self._peers.values():
             if peer.is_connected:
                 peer.announce()
 
     def poll(self) -> None:
-        """Poll the sockets of all peers, and report connections that were closed before the event loop has seen it."""
+        """Poll the sockets of all peers, and report closed connections that the event loop has not processed yet."""
         for peer in self._peers.values():
             peer.poll()
 
     def send(self, messages: Sequence[tuple[int, bytes]]) -> None:
-        """Send messages to the replicas that they are for, as one frame for each."""
+        """Send messages to their replicas, as one frame for each replica."""
         by_peer: dict[int, list[bytes]] = {}
         for key, message in messages:
             by_peer.setdefault(key, []).append(message)
@@ -134,25 +134,25 @@ class Peers:
                 self._events.lost(key)
 
     async def stop(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         peers, self._peers = self._peers, {}
         await asyncio.gather(*(peer.stop() for peer in peers.values()), *self._closing)
 
 
 class Peer:
-    """One other replica."""
+    """The connection to one other replica."""
 
     def __init__(
         self, key: int, address: PeerAddress, settings: QuorumSettings, events: PeerEvents, *, says_where: bool
     ) -> None:
-        """Make a peer that is not connected."""
+        """Create a peer that is not connected."""
         self._key = key
         self.address = address
-        """Where it is reached."""
+        """The peer's address."""
         self._settings = settings
         self._events = events
         self._says_where = says_where
-        # What keeps it from taking messages, said once.
+        # Why the peer rejects messages; logged once.
         self._reason: str | None = None
         # Whether a connection was closed because a response was missing, and no response has arrived since. Such an
         # outage is logged at its beginning and at its end, however many connections are opened meanwhile.
@@ -169,12 +169,12 @@ class Peer:
         return self._stream is not None and not self._stream.ended.done()
 
     def poll(self) -> None:
-        """Report a peer that has closed its connection, though the loop has not seen it yet."""
+        """Report a peer that has closed its connection, even if the loop has not processed it yet."""
         if self.is_connected and self._stream is not None and self._stream.is_closed_by_peer:
             self._events.hung_up(self._key)
 
     def start(self) -> None:
-        """Begin to connect."""
+        """Start connecting."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"voter {self.address.node_id}")
 
     def send(self, messages: list[bytes]) -> None:
@@ -190,7 +190,7 @@ class Peer:
         self._write(self._request(messages))
 
     def announce(self) -> None:
-        """Say where this node is reached."""
+        """Send this node's endpoints."""
         self._write(self._request([], says_where=True))
 
     def _write(self, request: RaftMessagesRequest) -> None:
@@ -229,7 +229,7 @@ class Peer:
         )
 
     async def stop(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -247,14 +247,14 @@ class Peer:
                 if was_reached and isinstance(error, ConnectionRefusedError):
                     self._events.refused(self._key)
                 if not self._is_failure_logged:
-                    # Who is not let in, does not believe the other, or has a host that cannot be one, has to do
-                    # something about it.
+                    # Failed authentication, an untrusted certificate or an invalid host need a change of the
+                    # configuration.
                     level = logging.INFO if isinstance(error, OSError) else logging.WARNING
                     why = str(error) or "no answer in time"
                     log.log(level, "%s cannot be reached and is tried again: %s", self._name, why)
                 was_reached, self._is_failure_logged = False, True
                 if isinstance(error, AuthenticationError):
-                    # Who refuses will refuse again, until somebody changes a setting.
+                    # Authentication will fail again until the configuration is changed.
                     pause_s = _REFUSED_BACKOFF_S
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_BACKOFF_S)
@@ -271,11 +271,11 @@ class Peer:
             if not (stream.is_refused or stream.is_silent):
                 self._events.hung_up(self._key)
             self._events.lost(self._key)
-            if stream.is_refused:  # Its answers say that it is none of ours; there is no hurry.
+            if stream.is_refused:  # The peer is not of this quorum, so there is no hurry.
                 await asyncio.sleep(_LONGEST_BACKOFF_S)
 
     def _note_end(self, reason: str, stream: Stream | SecuredStream) -> None:
-        """Log why a connection ended: the same refusal once, and no response once until one arrives."""
+        """Log why a connection ended: a repeated rejection once, and missing responses once until one arrives."""
         is_logged = self._is_silent if stream.is_silent else reason == self._reason
         if not (stream.is_refused or stream.is_silent):
             log.info("The connection to %s ended: %s", self._name, reason)
@@ -285,8 +285,8 @@ class Peer:
         self._is_silent = self._is_silent or stream.is_silent
 
     async def _connect(self) -> Stream | SecuredStream:
-        """Open a connection; raises `OSError`, to which `TimeoutError` belongs, `ValueError` for a host that cannot be
-        one, as it is too long, and `ClientError` for one that is secured, where this node is not let in.
+        """Open a connection. Raises `OSError` (which includes `TimeoutError`), `ValueError` for a host name that is too
+        long, and `ClientError` if a secured connection fails, for example by authentication.
         """
         settings, loop = self._settings, asyncio.get_running_loop()
         async with asyncio.timeout(settings.request_timeout_ms / 1000):
@@ -309,7 +309,7 @@ class Peer:
     def _check_response(self, response: RaftMessagesResponse) -> str | None:
         """Return the reason to close the connection, None for a response without an error.
 
-        The response may contain where the leader is reached.
+        The response may contain the leader's endpoint.
         """
         if self._is_silent:
             self._is_silent = self._is_failure_logged = False
@@ -324,7 +324,7 @@ class Peer:
 
 
 class Stream(asyncio.Protocol):
-    """One connection: frames out, answers in."""
+    """One connection: sends frames, receives responses."""
 
     def __init__(
         self, ended: asyncio.Future[str], timeout_ms: int, check_response: Callable[[RaftMessagesResponse], str | None]
@@ -340,7 +340,7 @@ class Stream(asyncio.Protocol):
         self._timeout_ms = timeout_ms
         self._check_response = check_response
         self.is_refused = False
-        """Whether the other end does not take this voter's messages."""
+        """Whether the peer rejects this voter's messages."""
         self.is_silent = False
         """Whether this end has closed the connection because a response was missing."""
         self._responses: ResponseTimer | None = None
@@ -350,12 +350,12 @@ class Stream(asyncio.Protocol):
 
     @property
     def unsent(self) -> int:
-        """Bytes that the other end has not made room for."""
+        """Bytes in the write buffer, which the socket has not accepted yet."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     @property
     def is_closed_by_peer(self) -> bool:
-        """Whether the other end has closed the connection. The event loop may not have seen it."""
+        """Whether the peer has closed the connection. The event loop may not have processed it."""
         return self._descriptor >= 0 and is_closed_by_peer(self._descriptor)
 
     def write(self, frame: bytes) -> None:
@@ -365,26 +365,26 @@ class Stream(asyncio.Protocol):
             self._transport.write(frame)
 
     def close(self) -> None:
-        """End the connection; what is not sent yet is dropped."""
+        """Close the connection; unsent bytes are dropped."""
         if self._responses is not None:
             self._responses.stop()
         if self._transport is not None:
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Start the response timer."""
         self._transport = transport  # type: ignore[assignment]
         self._descriptor = transport.get_extra_info("socket").fileno()
         self._responses = ResponseTimer(self._timeout_ms, self._descriptor, lambda: self.unsent, self._expired)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
+        """Stop the response timer and report the end."""
         if self._responses is not None:
             self._responses.stop()
         self._end(str(exc) if exc else "closed by the other end")
 
     def data_received(self, data: bytes) -> None:
-        """Take responses: an error ends the connection."""
+        """Process responses: an error ends the connection."""
         self._received += data
         while len(self._received) >= 4:
             size = int.from_bytes(self._received[:4])

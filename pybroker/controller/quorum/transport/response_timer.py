@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _EARLY_S = 0.001
-"""A loop's timers may fire so much early."""
+"""A loop's timers may fire this much early."""
 _INT = bytes(4)
 
 

@@ -1,7 +1,7 @@
-"""A connection to another voter through TLS, or one that says by SASL who connects: a client's connection.
+"""A connection to another voter through TLS or with SASL authentication, based on a client connection.
 
-Owns the order of frames, which is that in which they were written. Must not know what messages say. The plain one is
-`pybroker.controller.quorum.transport.peers.Stream`, whose face this has: Raft's own frames cost no task there.
+Owns the order of frames, which is the order of writes. Must not know messages. The plaintext connection is
+`pybroker.controller.quorum.transport.peers.Stream`, which has the same interface, and needs no task per frame.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from pybroker.client.security.renewed import RenewedSecurity
 
 _UNBOUNDED_MS = (1 << 31) - 1
-"""For a request: `ResponseTimer` ends the wait."""
+"""Timeout of a request: `ResponseTimer` ends the wait."""
 
 
 class SecuredStream:
-    """One connection: requests out in their order, answers in."""
+    """One connection: sends requests in order, receives responses."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class SecuredStream:
         timeout_ms: int,
         check_response: Callable[[RaftMessagesResponse], str | None],
     ) -> None:
-        """Take an open connection over `stream`.
+        """Use an open connection over `stream`.
 
         Args:
             timeout_ms: the longest wait for a response, by the rule of `ResponseTimer`.
@@ -48,15 +48,15 @@ class SecuredStream:
         self._check_response = check_response
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[str] = loop.create_future()
-        """Gets the reason for its end."""
+        """Completes with the reason for the end."""
         self.is_refused = False
-        """Whether the other end does not take this voter's messages."""
+        """Whether the peer rejects this voter's messages."""
         self.is_silent = False
         """Whether this end has closed the connection because a response was missing."""
         # Sizes are those of the messages. Headers and TLS add a little to what is written.
         self._responses = ResponseTimer(timeout_ms, stream.descriptor, lambda: stream.unsent_bytes, self._expired)
         self.unsent = 0
-        """Bytes of messages that are not answered."""
+        """Bytes of messages without a response."""
         self._waiting: deque[tuple[RaftMessagesRequest, int]] = deque()
         self._news = asyncio.Event()
         self._asking: set[asyncio.Task[None]] = set()
@@ -72,7 +72,7 @@ class SecuredStream:
         security: RenewedSecurity,
         check_response: Callable[[RaftMessagesResponse], str | None],
     ) -> Self:
-        """Connect. Raises OSError where nobody is reached, ClientError where this node is not let in."""
+        """Connect. Raises OSError if the connection fails, ClientError if authentication or TLS fails."""
         timeout = str(timeout_ms)
         settings = ConnectionSettings(
             {
@@ -88,7 +88,7 @@ class SecuredStream:
 
     @property
     def is_closed_by_peer(self) -> bool:
-        """Whether the other end has closed the connection. The event loop may not have seen it."""
+        """Whether the peer has closed the connection. The event loop may not have processed it."""
         return is_closed_by_peer(self._descriptor)
 
     def write(self, request: RaftMessagesRequest) -> None:
@@ -99,7 +99,7 @@ class SecuredStream:
         self._news.set()
 
     def close(self) -> None:
-        """End the connection; what is not sent yet is dropped."""
+        """Close the connection; unsent requests are dropped."""
         self._end("closed")
 
     async def _send(self) -> None:
@@ -109,7 +109,7 @@ class SecuredStream:
                 self._news.clear()
                 while self._waiting:
                     request, size = self._waiting.popleft()
-                    # While the session is renewed nothing leaves, and the order stays.
+                    # During a reauthentication nothing is sent, and the order is kept.
                     await self._connection.ready()
                     self._responses.sent(size)
                     task = asyncio.ensure_future(self._ask(request, size))

@@ -1,1 +1,1 @@
-"""Who votes about the metadata log, and how that changes (KIP-853)."""
+"""The voters of the metadata quorum, and changes of the voter set (KIP-853)."""

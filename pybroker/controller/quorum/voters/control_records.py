@@ -1,6 +1,6 @@
-"""The control records of the metadata log that say who votes, and at which level of kraft.version (KIP-853).
+"""The control records of the metadata log with the voter set and the level of kraft.version (KIP-853).
 
-Owns the batch that they are, built and read. Must not know who decides about voters.
+Owns encoding and decoding of their batch. Must not know how voters change.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pybroker.protocol.messages.records.kraft_version import KRaftVersionRecord
 from pybroker.protocol.messages.records.voters import VotersRecord
 
 DYNAMIC = 1
-"""The level of kraft.version at which voters come and go."""
+"""The level of kraft.version with voter sets in the log."""
 
 
 def build_voters(voters: VoterSet, now_ms: int, *, is_first: bool) -> bytes:
-    """Return the batch that makes these the voters; the first one of a log says the level of kraft.version too."""
+    """Return the batch with a voter set; the first one of a log also contains the level of kraft.version."""
     head = [(KRAFT_VERSION, encode(KRaftVersionRecord(kraft_version=DYNAMIC), 0))] if is_first else []
     return build_control_batch([*head, (KRAFT_VOTERS, encode(voters.to_record(), 0))], now_ms)
 
 
 def read_kraft_version(payload: bytes) -> int | None:
-    """Return the level of kraft.version that a batch says, None for any other batch; raises `MetadataLogError`."""
+    """Return the level of kraft.version in a batch, None for any other batch; raises `MetadataLogError`."""
     if not changes_voters(payload):
         return None
     try:
@@ -41,7 +41,7 @@ def read_kraft_version(payload: bytes) -> int | None:
 
 
 def kraft_versions(batches: bytes) -> dict[int, int]:
-    """Return the levels of kraft.version that whole batches say, by a batch's last offset.
+    """Return the levels of kraft.version in whole batches, by a batch's last offset.
 
     Raises `MetadataLogError`.
     """
@@ -50,7 +50,7 @@ def kraft_versions(batches: bytes) -> dict[int, int]:
 
 
 def read_voters(payload: bytes) -> VoterSet | None:
-    """Return the voters that a batch names, None for any other batch; raises `MetadataLogError`."""
+    """Return the voter set in a batch, None for any other batch; raises `MetadataLogError`."""
     if not changes_voters(payload):
         return None
     try:

@@ -1,9 +1,9 @@
-"""What the leader of the quorum does about who votes: one more, one less, another address, the log that names them
-instead of the configuration (KIP-853).
+"""Changes of the voter set by the quorum's leader: adding, removing and updating voters, and the upgrade that moves the
+voter set from the configuration to the log (KIP-853).
 
-Owns the order of the checks and their words, which are Kafka's (`AddVoterHandler`, `RemoveVoterHandler`,
-`UpdateVoterHandler`). One change is under way at a time. A new voter has all of the log before it votes, so that the
-others do not wait for it. Must not know requests.
+Owns the order of the checks and their messages, which are Kafka's (`AddVoterHandler`, `RemoveVoterHandler`,
+`UpdateVoterHandler`). One change is in progress at a time. A new voter has the whole log before it votes, so that
+commits do not wait for it. Must not know requests.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from pybroker.controller.quorum.voters.voter_set import VoterEndpoint
 
     AskVersions = Callable[[str, int, int], Awaitable[tuple[int, int]]]
-    """Asks host and port, for so many ms, which levels of kraft.version it supports; raises `ControllerError`."""
+    """Returns the range of kraft.version of a host and port, within a timeout in ms; raises `ControllerError`."""
 
 _MOST_PATIENCE_MS = 15_000
-"""So long a change may take: clients wait for half a minute."""
+"""Maximum duration of a change: clients time out after half a minute."""
 _RETRY_INTERVAL_S = 0.02
 _MOST_ENDPOINTS = 64
-"""What a voter says of itself stays in the log and in every snapshot."""
+"""Maximum number of endpoints of a voter, which are in the log and in every snapshot."""
 _IS_PENDING = "Request timed out waiting for leader to handle previous voter change request"
 
 
 class VoterChanges:
-    """The changes that one voter decides on while it leads. Used from one event loop.
+    """The voter set changes that one voter decides on while it leads. Used from one event loop.
 
-    Every coroutine raises `NotControllerError` when it does not.
+    Every coroutine raises `NotControllerError` if this voter does not lead.
     """
 
     def __init__(self, settings: QuorumSettings, driver: Driver, ask_versions: AskVersions) -> None:
@@ -48,14 +48,14 @@ class VoterChanges:
         self._directories: dict[int, bytes] = {}
 
     def note_directory(self, node_id: int, directory_id: bytes) -> None:
-        """Note the directory that another voter's messages are of, for `upgrade`."""
+        """Record the directory id of another voter, from its messages, for `upgrade`."""
         if directory_id != NO_DIRECTORY:
             self._directories[node_id] = directory_id
 
     async def upgrade(self, *, validate_only: bool) -> Result:
-        """Have the log name the voters that the configuration names: kraft.version 0 becomes 1, for good.
+        """Write the configured voter set to the log: kraft.version 0 becomes 1, irreversibly.
 
-        Every voter has to be reached, to say its directory, and to support that (`LeaderState` of Kafka).
+        Every voter must be reachable, must have sent its directory id, and must support this (Kafka's `LeaderState`).
         """
         if not self._driver.leads:
             raise NotControllerError("this node does not lead the metadata quorum")
@@ -77,7 +77,7 @@ class VoterChanges:
             self._is_under_way = False
 
     async def _named(self, voter: VoterNode) -> VoterNode | str:
-        """Return what the log is to say of a voter, or why it cannot."""
+        """Return the voter with directory id, listener and versions for the log, or the reason why they are unknown."""
         settings = self._settings
         if voter.node_id == settings.node_id:
             endpoints = settings.endpoints or voter.endpoints
@@ -95,7 +95,7 @@ class VoterChanges:
         return VoterNode(voter.node_id, directory_id, (endpoint._replace(listener=listener),), (lowest, highest))
 
     async def add(self, voter: VoterNode, timeout_ms: int, *, waits: bool = True) -> Result:
-        """Have a replica vote once it has all of the log; `waits`: return when that is committed."""
+        """Add a voter once the replica has caught up with the log; with `waits`, return once this is committed."""
         refused = self._refusal("adding", voter) or self._unreachable("Add", voter)
         if refused is not None:
             return refused
@@ -111,7 +111,7 @@ class VoterChanges:
             self._is_under_way = False
 
     async def remove(self, node_id: int, directory_id: bytes) -> Result:
-        """Have a voter vote no more; a leader that is removed gives way after it."""
+        """Remove a voter; a leader that is removed resigns afterwards."""
         voter = VoterNode(node_id, directory_id)
         refused = self._refusal("removing", voter)
         if refused is not None:
@@ -130,7 +130,7 @@ class VoterChanges:
             self._is_under_way = False
 
     async def update(self, voter: VoterNode) -> ErrorCode:
-        """Note where a voter is reached, and what it can run with; does not wait until that is committed."""
+        """Update the endpoints and versions of a voter; does not wait for the commit."""
         lowest, highest = voter.kraft_versions
         refused = self._refusal("updating", voter) or self._unreachable("Update", voter)
         if refused is not None:
@@ -146,7 +146,7 @@ class VoterChanges:
         return result.error_code if isinstance(result, Result) else ErrorCode.NONE
 
     def _refusal(self, what: str, voter: VoterNode) -> Result | None:
-        """Return what keeps every change from being made."""
+        """Return the error that applies to every kind of change, None if the change is allowed."""
         if not self._driver.leads:
             raise NotControllerError("this node does not lead the metadata quorum")
         if voter.node_id < 0 or voter.directory_id == NO_DIRECTORY:
@@ -162,7 +162,7 @@ class VoterChanges:
         return None
 
     def _unreachable(self, kind: str, voter: VoterNode) -> Result | None:
-        """Return the refusal of a voter that the others would not reach."""
+        """Return the error for a voter without an endpoint that the other voters can use."""
         listener = self._settings.endpoints[0].listener if self._settings.endpoints else ""
         if len(voter.endpoints) > _MOST_ENDPOINTS:
             return Result(
@@ -212,7 +212,7 @@ class VoterChanges:
         return await self._change(voters, max(int((deadline - loop.time()) * 1000), 1))
 
     def _propose(self, voters: VoterSet) -> asyncio.Future[None] | Result:
-        """Append a change, or return why another one is in its way."""
+        """Append a change, or return the error if another one is not committed yet."""
         driver = self._driver
         try:
             committed = driver.propose_voters(voters)
@@ -226,7 +226,7 @@ class VoterChanges:
         return committed
 
     async def _change(self, voters: VoterSet, timeout_ms: int) -> Result:
-        """Change the voters, and wait until a restart of this node would know it."""
+        """Change the voters, and wait until the change is committed and persisted on this node."""
         committed = self._propose(voters)
         if isinstance(committed, Result):
             return committed
@@ -239,6 +239,6 @@ class VoterChanges:
 
 
 def _observe(committed: asyncio.Future[None]) -> None:
-    """Nobody may wait for a change any more whose leader loses its office."""
+    """Consume the error of a change whose leader resigned and that has no waiting caller."""
     if not committed.cancelled():
         committed.exception()

@@ -1,10 +1,10 @@
-"""Who votes about the metadata log, and where each is reached (KIP-853), as an immutable value.
+"""The voters of the metadata quorum and their endpoints (KIP-853), as an immutable value.
 
-Owns the keys by which the Raft library knows replicas, the ways from and to Kafka's `VotersRecord`, and what one change
-at a time may be: one voter more, one less, or another address of one. Must not know logs or connections.
+Owns the keys of replicas in the Raft library, the conversion to and from Kafka's `VotersRecord`, and which single
+changes are allowed: one voter more, one less, or other endpoints of one. Must not know logs or connections.
 
-A replica is a node id and the id of the directory of its metadata log: a node whose disk was lost is another replica
-afterwards. Where the configuration names the voters (kraft.version 0) directories are zeros, and node ids are all.
+A replica is a node id and the id of its metadata log's directory: a node that has lost its disk returns as another
+replica. If the configuration contains the voters (kraft.version 0), directory ids are zero and keys are node ids.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 KRAFT_VERSIONS = (0, 1)
-"""The levels of kraft.version that this software can run with."""
+"""The levels of kraft.version that this software supports."""
 NO_DIRECTORY = bytes(16)
 _DIRECTORY_BITS = 0x7FFFFFFF
 _NODE_BITS = 32
 
 
 def key_of(node_id: int, directory_id: bytes) -> int:
-    """Return the number of a replica: the node id, and above its 32 bits 31 of the directory's id, if it has one."""
+    """Return the key of a replica: the node id in the low 32 bits, and 31 bits of its directory id above, if any."""
     if directory_id == NO_DIRECTORY:
         return node_id
     return (int.from_bytes(directory_id[:4]) & _DIRECTORY_BITS or 1) << _NODE_BITS | node_id
 
 
 def node_of(key: int) -> int:
-    """Return the node id in a replica's number."""
+    """Return the node id in a replica's key."""
     return key & _DIRECTORY_BITS
 
 
 def shown_replica(node_id: int, directory_id: bytes) -> str:
-    """Return a replica in the words of Kafka's messages."""
+    """Return a replica in the format of Kafka's messages."""
     directory = "<undefined>" if directory_id == NO_DIRECTORY else id_text(directory_id)
     return f"ReplicaKey(id={node_id}, directoryId={directory})"
 
 
 class VoterEndpoint(NamedTuple):
-    """A listener of controllers."""
+    """A controller listener."""
 
     listener: str
     host: str
@@ -60,15 +60,15 @@ class VoterNode(NamedTuple):
     directory_id: bytes = NO_DIRECTORY
     endpoints: tuple[VoterEndpoint, ...] = ()
     kraft_versions: tuple[int, int] = (0, 0)
-    """The lowest and the highest level of kraft.version that it can run with."""
+    """The minimum and the maximum level of kraft.version that it supports."""
 
     @property
     def key(self) -> int:
-        """The number by which the Raft library knows it."""
+        """The key in the Raft library."""
         return key_of(self.node_id, self.directory_id)
 
     def endpoint(self, listener: str = "") -> VoterEndpoint | None:
-        """Return where it is reached: on the listener of a name, or on its first one."""
+        """Return the endpoint with this listener name, else the first one, None without endpoints."""
         found = [one for one in self.endpoints if one.listener == listener] or self.endpoints
         return found[0] if found else None
 
@@ -77,18 +77,18 @@ class VoterNode(NamedTuple):
 
 
 class VoterSet(msgspec.Struct, frozen=True):
-    """All voters, by rising node id; each node id once."""
+    """All voters, by ascending node id; each node id once."""
 
     voters: tuple[VoterNode, ...] = ()
 
     @classmethod
     def of(cls, voters: Iterable[VoterNode]) -> VoterSet:
-        """Return the set of some voters."""
+        """Return the set of these voters."""
         return cls(tuple(sorted(voters, key=lambda voter: voter.node_id)))
 
     @classmethod
     def from_record(cls, record: VotersRecord) -> VoterSet:
-        """Return the set in a record; raises `MetadataLogError` for one that no quorum can have."""
+        """Return the set in a record; raises `MetadataLogError` for an invalid set."""
         voters = [
             VoterNode(
                 voter.voter_id,
@@ -107,7 +107,7 @@ class VoterSet(msgspec.Struct, frozen=True):
         return cls.of(voters)
 
     def to_record(self) -> VotersRecord:
-        """Return Kafka's record of it."""
+        """Return Kafka's record of the set."""
         return VotersRecord(
             voters=[
                 Voter(
@@ -124,24 +124,24 @@ class VoterSet(msgspec.Struct, frozen=True):
 
     @property
     def node_ids(self) -> tuple[int, ...]:
-        """Their node ids, rising."""
+        """The node ids, ascending."""
         return tuple(voter.node_id for voter in self.voters)
 
     @property
     def keys(self) -> tuple[int, ...]:
-        """The numbers by which the Raft library knows them."""
+        """The keys in the Raft library."""
         return tuple(voter.key for voter in self.voters)
 
     def find(self, node_id: int) -> VoterNode | None:
-        """Return the voter with a node id, None where there is none."""
+        """Return the voter with a node id, None if there is none."""
         return next((voter for voter in self.voters if voter.node_id == node_id), None)
 
     def has(self, key: int) -> bool:
-        """Return whether a replica is one of them."""
+        """Return whether the replica with this key is a voter."""
         return key in self.keys
 
     def with_voter(self, voter: VoterNode) -> VoterSet:
-        """Return the set with one more voter, or with one of the same node id in its place."""
+        """Return the set with one more voter, or with the voter of the same node id replaced."""
         return VoterSet.of([*(one for one in self.voters if one.node_id != voter.node_id), voter])
 
     def without(self, node_id: int) -> VoterSet:

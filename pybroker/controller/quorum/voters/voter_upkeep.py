@@ -1,8 +1,8 @@
-"""What a controller asks of the leader of the quorum by itself: to note its address, and to let it vote (KIP-853).
+"""Requests that a controller sends to the quorum's leader by itself: to update its endpoints, and to join (KIP-853).
 
-Owns when that is asked: a voter whose address or versions are not those that the log has says so, and a controller with
-`controller.quorum.auto.join.enable` asks to vote (KIP-1186), in the place of the replica that its node id had before.
-Must not know what the leader does about it. What fails is tried again.
+Owns when a request is due. A voter whose endpoints or versions differ from the log sends an update. A controller with
+`controller.quorum.auto.join.enable` requests to become a voter (KIP-1186); an older replica of its node id is removed.
+Must not know how the leader handles requests. Failed requests are retried.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger("pybroker.controller")
 
 
 class Asked(NamedTuple):
-    """What is to be asked of the leader."""
+    """A request to the leader."""
 
     request: Message
     response: type[Message]
@@ -44,7 +44,7 @@ class VoterUpkeep:
     def __init__(self, settings: QuorumSettings, driver: Driver, changes: VoterChanges) -> None:
         self._settings, self._driver, self._changes = settings, driver, changes
         self._running: asyncio.Task[None] | None = None
-        # What was refused last, said once.
+        # The last rejection, which is logged once.
         self._refusal = ""
 
     def start(self) -> None:
@@ -52,7 +52,7 @@ class VoterUpkeep:
         self._running = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Ask no more."""
+        """Stop sending requests."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
@@ -91,7 +91,7 @@ class VoterUpkeep:
         return VoterNode(settings.node_id, settings.directory_id, settings.endpoints, KRAFT_VERSIONS)
 
     def _asked(self, own: VoterNode) -> Asked | None:
-        """Return what there is to be asked now, None for nothing."""
+        """Return the request that is due now, None for none."""
         settings, voters = self._settings, self._driver.voter.voters
         before = voters.find(own.node_id)
         if before is not None and before.key == own.key:
@@ -151,11 +151,11 @@ class VoterUpkeep:
 async def ask_leader(
     server: str, asked: Asked, node_id: int, timeout_ms: int, security: RenewedSecurity | None = None
 ) -> tuple[int, str | None]:
-    """Return error code and words of a controller's answer; raises `ControllerError`."""
+    """Return error code and message of a controller's response; raises `ControllerError`."""
     settings = ConnectionSettings(
         {
             "client.id": f"node-{node_id}",
-            # An answer may wait for a commit, and for a voter that catches up.
+            # The response may wait for a commit, and for a voter to catch up.
             "request.timeout.ms": str(2 * timeout_ms + 1000),
             "socket.connection.setup.timeout.ms": str(timeout_ms),
         }

@@ -1,7 +1,7 @@
-"""GroupDraft: a classic group while a decision is made about it, and what the decision brings with it.
+"""GroupDraft: a classic group during a decision, and the records, replies and timers of the decision.
 
-Owns the small steps that all decisions share: members come, go and change, requests are answered, timers are set.
-Every step changes the draft alone; `outcome` makes the new value of the group. Decides nothing.
+Owns the common steps of all decisions: members join, leave and change, requests get responses, timers are set. Every
+step changes only the draft; `outcome` builds the new value of the group. Decides nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 
 class GroupDraft:
-    """One decision in the making."""
+    """A decision in progress."""
 
     def __init__(self, group: ClassicGroup, settings: GroupSettings, now: int) -> None:
         self.id = group.id
@@ -64,7 +64,7 @@ class GroupDraft:
         self._answers: list[Answer] = []
 
     def outcome(self, reply: Any) -> Outcome[Record, Any]:
-        """Make the outcome of the decision."""
+        """Return the outcome of the decision."""
         self.members.end()
         group = ClassicGroup(
             id=self.id,
@@ -82,22 +82,22 @@ class GroupDraft:
         records = (*self._records, GroupChange(self.id, group, self.why))
         return Outcome(records, reply, tuple(self._timers), tuple(self._answers))
 
-    # What there is.
+    # Queries.
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Return whether a member with these protocols fits in.
+        """Return whether a member with these protocols can join.
 
-        A group whose members have all gone takes any protocols of its type, also while it rebalances (as Kafka's does):
-        nobody is there to disagree.
+        A group without members accepts any protocols of its type, even during a rebalance, as in Kafka: there is no
+        member to disagree.
         """
         if self.state is ClassicState.EMPTY:
             return bool(protocol_type and protocols)
         return self.protocol_type == protocol_type and self.members.supports_any(name for name, _ in protocols)
 
     def select_protocol(self) -> str:
-        """Count votes: each member is for the first of its protocols that all know; a tie goes to the earlier vote.
+        """Count votes: each member votes for its first protocol that all support; a tie goes to the earlier vote.
 
-        Raises `ValueError` where they have none in common.
+        Raises `ValueError` if the members have none in common.
         """
         votes = self.members.votes()
         most = max(votes.values())
@@ -112,7 +112,7 @@ class GroupDraft:
     # Members.
 
     def add_member(self, member: ClassicMember, protocol_type: str) -> None:
-        """Take a member in; the first one leads, and says what the group is for."""
+        """Add a member; the first one becomes leader, and sets the group's protocol type."""
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader is None:
@@ -121,7 +121,7 @@ class GroupDraft:
         self.members.mark_joined(member.id)
 
     def remove_member(self, member_id: MemberId) -> None:
-        """Let a member, or an id that was given out, go. The longest there leads, when it was the leader."""
+        """Remove a member, or an assigned id. If it was the leader, the member that joined first becomes leader."""
         self.members.remove(member_id)
         if self.leader == member_id:
             first = self.members.first()
@@ -135,7 +135,7 @@ class GroupDraft:
         return changed
 
     def rename_static_member(self, old: MemberId, new: MemberId) -> None:
-        """Let a static member go on under a new id; the caller fences what waits under the old one."""
+        """Give a static member a new id; the caller fences the delayed requests of the old id."""
         was_to_sync = self.members.is_to_sync(old)
         member = msgspec.structs.replace(self.members[old], id=new, awaiting_join=False, awaiting_sync=False)
         self.members.rename(old, member)
@@ -149,38 +149,38 @@ class GroupDraft:
     # States.
 
     def step(self, what: ClassicStep) -> None:
-        """Move on in the transition table; raises `TransitionError`."""
+        """Apply a transition of the table; raises `TransitionError`."""
         following = CLASSIC_LIFE.following(self.state, what)
         self.before, self.state, self.since_ms = self.state, following, self.now
 
     def begin_generation(self) -> None:
-        """Begin the next generation with those who are there."""
+        """Start the next generation with the current members."""
         self.generation = Generation(self.generation + 1)
         self.protocol = self.select_protocol() if self.members else None
         self.subscribed = subscribed_topics(self.protocol_type, self.protocol, self.members.in_order())
         self.step(ClassicStep.JOINED if self.members else ClassicStep.ALL_GONE)
         self._await_no_syncs()
 
-    # What a decision brings with it.
+    # Effects of the decision.
 
     def park_join(self, member_id: MemberId) -> Parked:
-        """Let a member's JoinGroup wait."""
+        """Delay a member's JoinGroup."""
         self.change_member(member_id, awaiting_join=True)
         return Parked(_join_reply(self.id, member_id))
 
     def park_sync(self, member_id: MemberId) -> Parked:
-        """Let a member's SyncGroup wait."""
+        """Delay a member's SyncGroup."""
         self.change_member(member_id, awaiting_sync=True)
         return Parked(_sync_reply(self.id, member_id))
 
     def answer_join(self, member_id: MemberId, response: JoinGroupResponse) -> None:
-        """Answer a member that waits for the rebalance to end."""
+        """Complete a member's delayed JoinGroup."""
         if self.members[member_id].awaiting_join:
             self._answers.append(Answer(_join_reply(self.id, member_id), response))
             self.change_member(member_id, awaiting_join=False)
 
     def begin_syncs(self) -> None:
-        """Answer every member that waits for the generation to begin, and expect each to ask for its share."""
+        """Complete every delayed JoinGroup of the new generation, and expect a SyncGroup of each member."""
         now, answers, timers = self.now, self._answers, self._timers
         for member in self.members.in_order():
             member_id = member.id
@@ -197,7 +197,7 @@ class GroupDraft:
             self.members.expect_sync(member_id)
 
     def answer_sync(self, member_id: MemberId, response: SyncGroupResponse) -> bool:
-        """Answer a member that waits for its assignment; return whether it waited."""
+        """Complete a member's delayed SyncGroup; return whether there was one."""
         if not self.members[member_id].awaiting_sync:
             return False
         self._answers.append(Answer(_sync_reply(self.id, member_id), response))
@@ -205,24 +205,24 @@ class GroupDraft:
         return True
 
     def prolong_session(self, member_id: MemberId, timeout_ms: int | None = None) -> None:
-        """Begin a member's session again."""
+        """Restart a member's session timeout."""
         timeout_ms = self.members[member_id].session_timeout_ms if timeout_ms is None else timeout_ms
         self.set_timer(session_timer(self.id, member_id), timeout_ms, SessionOver(self.id, member_id))
 
     def set_timer(self, key: Hashable, delay_ms: int, event: Any) -> None:
-        """Let an event come later."""
+        """Schedule an event."""
         self._timers.append(Timer(key, self.now + delay_ms, event))
 
     def cancel(self, key: Hashable) -> None:
-        """Let a timer's event not come."""
+        """Cancel a timer."""
         self._timers.append(Timer(key, None))
 
     def end_join_phase(self) -> None:
-        """Wait no longer for members to join."""
+        """Stop waiting for members to join."""
         self.cancel(join_timer(self.id))
 
     def end_sync_phase(self) -> None:
-        """Wait no longer for members to ask for their assignment."""
+        """Stop waiting for members' SyncGroups."""
         self._await_no_syncs()
         self.cancel(sync_timer(self.id))
 
@@ -231,7 +231,7 @@ class GroupDraft:
             self.members.mark_synced(member_id)
 
     def write(self, assignments: Mapping[MemberId, bytes]) -> None:
-        """Write the group down as it is, with these assignments."""
+        """Write a record of the group with these assignments."""
         value = GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation,
@@ -255,13 +255,13 @@ class GroupDraft:
         self._records.append(GroupRecord(GroupMetadataKey(group=self.id), value))
 
     def write_new(self) -> None:
-        """Write down that the group exists, and nothing else of it (Kafka's empty group metadata)."""
+        """Write a record that the group exists (Kafka's empty group metadata)."""
         since_ms = -1 if self.since_ms is None else self.since_ms
         value = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=since_ms)
         self._records.append(GroupRecord(GroupMetadataKey(group=self.id), value))
 
     def joined(self, member_id: MemberId, *, skip_assignment: bool = False) -> JoinGroupResponse:
-        """Make the response to a member that is in the current generation; the leader learns of all members."""
+        """Return the response to a member of the current generation; the leader receives the list of all members."""
         protocol = self.protocol
         listed = self.members.in_order() if member_id == self.leader else []
         return JoinGroupResponse(
@@ -289,7 +289,7 @@ def build_member(
     timeouts_ms: tuple[int, int],
     protocols: Protocols,
 ) -> ClassicMember:
-    """Make a new member; `timeouts_ms` are those of the rebalance and of the session."""
+    """Return a new member; `timeouts_ms` are its rebalance timeout and its session timeout."""
     return ClassicMember(
         id=member_id,
         instance_id=instance_id,

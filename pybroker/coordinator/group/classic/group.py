@@ -1,6 +1,6 @@
-"""ClassicGroup: one group of the classic protocol as an immutable value, and what it answers about itself.
+"""ClassicGroup: one group of the classic protocol as an immutable value, with its queries.
 
-Owns the shape, and the checks that offsets and administration ask of every group. Decides nothing about joining.
+Owns the type, and the checks that offsets and administration need from every group. Decides nothing about joining.
 """
 
 from __future__ import annotations
@@ -29,23 +29,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CONSUMER_PROTOCOL = "consumer"
-"""The protocol type of consumers; other groups (`connect` ...) subscribe to nothing that a broker understands."""
+"""The protocol type of consumers; the broker knows no subscriptions of other groups (`connect` ...)."""
 
 MOST_ELEMENTS = 50_000
-"""Of what a member says of itself, or is assigned: as many as a request has by default. More is not read."""
+"""Maximum number of elements in a member's subscription or assignment, the default limit of a request. More is not
+decoded."""
 
 
 class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """One group. Its collections are never written after it is made."""
+    """One group. Its collections are never modified."""
 
     type_name: ClassVar[str] = "classic"
 
     id: GroupId
     state: ClassicState = ClassicState.EMPTY
     before: ClassicState = ClassicState.DEAD
-    """The state before this one: a rebalance that began in Empty waits for the initial delay."""
+    """The previous state: a rebalance that began in Empty waits for the initial delay."""
     since_ms: int | None = None
-    """When it came into its state; None for one read from a record that does not say."""
+    """When it entered its state; None if the group's record lacks it."""
     generation: Generation = Generation(0)
     protocol_type: str | None = None
     protocol: str | None = None
@@ -53,9 +54,9 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
     leader: MemberId | None = None
     members: Roster = msgspec.field(default_factory=Roster)
     more_have_come: bool = False
-    """Whether a member joined while the initial delay ran."""
+    """Whether a member joined during the initial delay."""
     subscribed: frozenset[str] | None = None
-    """Topics that members read by subscription; None where that is not known."""
+    """Topics that members subscribe to; None if they are unknown."""
 
     @property
     def state_name(self) -> str:
@@ -64,7 +65,7 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is at rest without members."""
+        """Whether it is in the state Empty."""
         return self.state is ClassicState.EMPTY
 
     @property
@@ -73,7 +74,7 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
         return self.protocol_type == CONSUMER_PROTOCOL
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:
-        """Raise why this is no member: unknown, or another one has taken the static member's place."""
+        """Raise an error if this is no member: it is unknown, or another member has its instance id."""
         if instance_id is not None:
             member = self.members.static_member(instance_id)
             if member is None:
@@ -86,7 +87,7 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, _version: int
     ) -> Callable[[str, bytes, int], None] | None:
-        """Raise why a member may not commit. A client that is in no group may, while the group has no members."""
+        """Raise an error if a member may not commit. A client without a group may, while the group has no members."""
         if generation < 0 and self.state is ClassicState.EMPTY:
             return None
         if generation >= 0 or member_id or instance_id is not None:
@@ -102,7 +103,7 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
     def check_transactional_commit(
         self, member_id: str, instance_id: str | None, generation: int
     ) -> Callable[[str, bytes, int], None] | None:
-        """Raise why a member may not commit as part of a transaction: one of an older generation may not (KIP-447)."""
+        """Raise an error if a member may not commit in a transaction: an older generation may not (KIP-447)."""
         if generation < 0 and self.state is ClassicState.EMPTY:
             return None
         if generation >= 0 or member_id or instance_id is not None:
@@ -112,20 +113,20 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def check_fetch(self, _member_id: str | None, _member_epoch: int) -> None:
-        """Anybody may read offsets."""
+        """Do nothing: any client may fetch offsets."""
 
     def check_offset_delete(self) -> None:
-        """Raise why offsets may not be deleted: only of consumers is it known what they read."""
+        """Raise an error if offsets may not be deleted: subscriptions are known for consumers only."""
         if not self.is_empty and not self.uses_consumer_protocol:
             raise NonEmptyGroupError
 
     def check_delete(self) -> None:
-        """Raise why the group may not be deleted."""
+        """Raise an error if the group may not be deleted."""
         if not self.is_empty:
             raise NonEmptyGroupError
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Return whether a member reads the topic by subscription; where that is not known, whether one may."""
+        """Return whether a member subscribes to the topic; if subscriptions are unknown, whether one may."""
         return self.uses_consumer_protocol if self.subscribed is None else topic in self.subscribed
 
     def retention_begins(self, committed_ms: int) -> int | None:
@@ -138,7 +139,7 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
         return committed_ms if knows_topics and self.state is ClassicState.STABLE else None
 
     def build_tombstones(self) -> Iterable[GroupRecord]:
-        """Make the record by which the group goes."""
+        """Return the tombstone of the group."""
         return (build_group_tombstone(self.id),)
 
     def timer_keys(self) -> Iterable[Hashable]:
@@ -150,26 +151,26 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def session_timer(group_id: str, member_id: str) -> Hashable:
-    """Return the key of the timer of a member's session."""
+    """Return the timer key of a member's session."""
     return "session", group_id, member_id
 
 
 def join_timer(group_id: str) -> Hashable:
-    """Return the key of the timer of a rebalance's first half."""
+    """Return the timer key of a rebalance's join phase."""
     return "join", group_id
 
 
 def sync_timer(group_id: str) -> Hashable:
-    """Return the key of the timer of a rebalance's second half."""
+    """Return the timer key of a rebalance's sync phase."""
     return "sync", group_id
 
 
 def subscribed_topics(
     protocol_type: str | None, protocol: str | None, members: Collection[ClassicMember]
 ) -> frozenset[str] | None:
-    """Read from the members' metadata which topics they subscribe to; None where that cannot be known.
+    """Return the topics in the members' subscriptions; None if they are unknown.
 
-    It is read as version 0, as by Kafka: members that write what came later in a form of their own are understood.
+    Subscriptions are decoded as version 0, as in Kafka: clients that encode later fields differently are understood.
     """
     if protocol_type != CONSUMER_PROTOCOL:
         return None
@@ -178,7 +179,7 @@ def subscribed_topics(
     if protocol is None:
         return None
     try:
-        # Most members say the same.
+        # Most members have the same subscription.
         wanted = [
             decode_framed(ConsumerProtocolSubscription, metadata, newest=0, most_elements=MOST_ELEMENTS)
             for metadata in {member.metadata(protocol) for member in members}

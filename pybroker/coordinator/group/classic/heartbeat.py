@@ -1,4 +1,4 @@
-"""Heartbeat: a member lives, and learns whether it is to join again (Kafka's `classicGroupHeartbeat`)."""
+"""Heartbeat: keeps a member's session alive; the response requests a rejoin (Kafka's `classicGroupHeartbeat`)."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def heartbeat(_view: GroupView, event: Heartbeat, now: int, group: ClassicGroup)
 
 
 def session(group: ClassicGroup, member_id: str, now: int) -> Timer:
-    """Make the timer by which a member's session begins again."""
+    """Return the timer that restarts a member's session timeout."""
     deadline = now + group.members[MemberId(member_id)].session_timeout_ms
     return Timer(session_timer(group.id, member_id), deadline, SessionOver(group.id, MemberId(member_id)))

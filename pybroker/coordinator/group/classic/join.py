@@ -1,6 +1,6 @@
-"""JoinGroup: a member comes, or comes again (Kafka's `classicGroupJoin`).
+"""JoinGroup: a member joins, or rejoins (Kafka's `classicGroupJoin`).
 
-Owns who is let in, with which id, and whether that needs a rebalance. How a rebalance goes on is `rebalance`'s affair.
+Owns which members are accepted, their ids, and whether a rebalance is needed. `rebalance` owns the rebalance itself.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 _FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
 FIRST_VERSION_WITH_KNOWN_ID = 4
-"""From this version on a new dynamic member is given an id, with which it joins (KIP-394)."""
+"""From this version on a new dynamic member first receives an id, with which it joins again (KIP-394)."""
 _FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT = 9
-"""From this version on the response asks a leader not to assign anew (KIP-814)."""
+"""From this version on the response requests that a leader skips the assignment (KIP-814)."""
 
 
 def join(view: GroupView, event: JoinGroup, now: int, group: ClassicGroup | None) -> Outcome[Record, Any]:
-    """Decide about a JoinGroup; `group` is None where there is none of that id."""
+    """Decide about a JoinGroup; `group` is None if there is no group with that id."""
     request = event.request
     member_id = MemberId(request.member_id)
     is_new_group = group is None
@@ -62,12 +62,12 @@ def join(view: GroupView, event: JoinGroup, now: int, group: ClassicGroup | None
 
 
 def refused(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-    """Make the response that refuses a member."""
+    """Return the response with an error for a member."""
     return JoinGroupResponse(error_code=code, member_id=member_id)
 
 
 def _has_room(draft: GroupDraft, member_id: MemberId) -> bool:
-    """Return whether `group.max.size` leaves room; while the group rebalances, those who join again first stay in."""
+    """Return whether `group.max.size` allows the member; during a rebalance the first members to rejoin stay."""
     member = draft.members.get(member_id)
     if draft.state is ClassicState.PREPARING_REBALANCE:
         return (member is not None and member.awaiting_join) or draft.members.awaiting_joins < draft.settings.max_size
@@ -109,7 +109,7 @@ def _add(draft: GroupDraft, event: JoinGroup, member_id: MemberId, protocols: Pr
 
 
 def rebalance_timeout(event: JoinGroup) -> int:
-    """Return how long others wait for the member; version 0 has no such field and means its session timeout."""
+    """Return the rebalance timeout of the member; version 0 has no such field and uses the session timeout."""
     request = event.request
     has_own = event.version >= _FIRST_VERSION_WITH_REBALANCE_TIMEOUT
     return request.rebalance_timeout_ms if has_own else request.session_timeout_ms
@@ -120,7 +120,7 @@ def _reason(request: JoinGroupRequest) -> str:
 
 
 def _update(draft: GroupDraft, event: JoinGroup, member_id: MemberId, protocols: Protocols) -> Parked:
-    """Take what a member says of itself now, and let its JoinGroup wait."""
+    """Store a member's new metadata and timeouts, and delay its JoinGroup."""
     draft.change_member(
         member_id,
         protocols=protocols,
@@ -134,7 +134,7 @@ def _join_existing(draft: GroupDraft, event: JoinGroup, member_id: MemberId, pro
     request = event.request
     if draft.members.is_pending(member_id):
         if request.group_instance_id is not None:
-            return refused(ErrorCode.UNKNOWN_SERVER_ERROR, member_id)  # No static member is ever given a pending id.
+            return refused(ErrorCode.UNKNOWN_SERVER_ERROR, member_id)  # A static member never has a pending id.
         return _add(draft, event, member_id, protocols)
     error = _member_fault(draft, member_id, request.group_instance_id)
     if error is not None:
@@ -151,7 +151,7 @@ def _join_existing(draft: GroupDraft, event: JoinGroup, member_id: MemberId, pro
     elif draft.state is ClassicState.EMPTY:
         return refused(ErrorCode.UNKNOWN_MEMBER_ID, member_id)
     else:
-        # Nothing has changed: the response of this generation was lost, or is asked for once more.
+        # Nothing has changed: the response of this generation was lost, or is requested again.
         return draft.joined(member_id)
     reply = _update(draft, event, member_id, protocols)
     maybe_rebalance_or_complete_join(draft, why)
@@ -169,7 +169,7 @@ def _member_fault(draft: GroupDraft, member_id: MemberId, instance_id: str | Non
 
 
 def _replace_static(draft: GroupDraft, event: JoinGroup, ids: tuple[MemberId, MemberId], protocols: Protocols) -> Any:
-    """Let a static member that has started again take its own place under a new id (KIP-345)."""
+    """Replace a restarted static member by itself under a new id (KIP-345)."""
     old_id, new_id = ids
     leader_before = draft.leader
     draft.answer_join(
@@ -197,13 +197,13 @@ def _replace_static(draft: GroupDraft, event: JoinGroup, ids: tuple[MemberId, Me
 def _keep_assignment(
     draft: GroupDraft, event: JoinGroup, new_id: MemberId, leader_before: MemberId | None
 ) -> JoinGroupResponse:
-    """Answer without a rebalance: the group keeps its protocol, the member its assignment. The new id is written."""
+    """Respond without a rebalance: the group keeps its protocol, the member its assignment. Writes the new id."""
     draft.change_member(new_id, awaiting_join=False)
     draft.write({member.id: member.assignment for member in draft.members.in_order()})
     if event.version >= _FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT:
         return draft.joined(new_id, skip_assignment=new_id == draft.leader)
-    # Before that version a leader that finds its own id as the leader's would assign. So the response names its former
-    # id as the leader's (KAFKA-7728).
+    # Before that version a leader that finds its own id as leader id would assign. So the response contains its former
+    # id as leader id (KAFKA-7728).
     response = draft.joined(new_id)
     response.members = []
     response.leader = leader_before or ""

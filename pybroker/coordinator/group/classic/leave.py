@@ -1,4 +1,4 @@
-"""LeaveGroup: members go by their own will, or are sent away (Kafka's `classicGroupLeave`)."""
+"""LeaveGroup: members leave, or are removed by an administrator (Kafka's `classicGroupLeave`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def leave(view: GroupView, event: LeaveGroup, now: int, group: ClassicGroup) -> Outcome[Record, Any]:
-    """Decide about a LeaveGroup; each member goes, or does not, by itself."""
+    """Decide about a LeaveGroup; each member succeeds or fails by itself."""
     draft = GroupDraft(group, view.settings, now)
     responses = [_leave_one(draft, member) for member in event.request.members]
     gone = [

@@ -1,7 +1,7 @@
-"""How a rebalance of a classic group goes on: from the first who wants it to the last who has joined.
+"""The rebalance of a classic group, from its trigger to the last JoinGroup.
 
-Owns the two halves' beginnings and ends: the initial delay, the rebalance timeout, the choice of leader and protocol.
-Every function takes a draft and changes it.
+Owns the beginning and the end of its join phase and sync phase: the initial delay, the rebalance timeout, the choice of
+leader and protocol. Every function takes a draft and changes it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def maybe_rebalance_or_complete_join(draft: GroupDraft, why: str) -> None:
-    """Begin a rebalance, or end the first half of the one under way when nobody is missing any more."""
+    """Start a rebalance, or complete the join phase of the current one if all members have joined."""
     if (draft.state, ClassicStep.REBALANCE) in CLASSIC_LIFE.table:
         prepare_rebalance(draft, why)
     else:
@@ -29,7 +29,7 @@ def maybe_rebalance_or_complete_join(draft: GroupDraft, why: str) -> None:
 
 
 def prepare_rebalance(draft: GroupDraft, why: str) -> None:
-    """Begin a rebalance: members that wait for an assignment receive REBALANCE_IN_PROGRESS and join again."""
+    """Start a rebalance: members that wait for an assignment receive REBALANCE_IN_PROGRESS and rejoin."""
     if draft.state is ClassicState.COMPLETING_REBALANCE:
         for member_id in draft.members:
             draft.change_member(member_id, assignment=b"")
@@ -49,7 +49,7 @@ def prepare_rebalance(draft: GroupDraft, why: str) -> None:
 
 
 def maybe_complete_join(draft: GroupDraft) -> None:
-    """End the first half when nobody is missing; that of a new group lasts for the initial delay."""
+    """Complete the join phase if all members have joined; that of a new group lasts for the initial delay."""
     if draft.state is not ClassicState.PREPARING_REBALANCE or draft.before is ClassicState.EMPTY:
         return
     if draft.members.all_have_joined:
@@ -57,13 +57,13 @@ def maybe_complete_join(draft: GroupDraft) -> None:
 
 
 def complete_join(draft: GroupDraft) -> None:
-    """End the first half: members that have not joined are out, unless static, and the next generation begins."""
+    """Complete the join phase: remove dynamic members that have not joined, and start the next generation."""
     draft.end_join_phase()
     for member in draft.members.in_order():
         if not member.awaiting_join and member.instance_id is None:
             draft.remove_member(member.id)
     if draft.members and not _elect_leader(draft):
-        # Static members alone, and none of them is here.
+        # Only static members, none of which has joined.
         draft.set_timer(join_timer(draft.id), draft.members.rebalance_timeout_ms, JoinPhaseOver(draft.id))
         return
     draft.begin_generation()
@@ -75,7 +75,7 @@ def complete_join(draft: GroupDraft) -> None:
 
 
 def _elect_leader(draft: GroupDraft) -> bool:
-    """Let a member that has joined lead, the present leader if it has; false when none has."""
+    """Elect a member that has joined, the current leader if it has; false if none has."""
     leader = draft.members.get(draft.leader) if draft.leader is not None else None
     if leader is None or not leader.awaiting_join:
         leader = next((member for member in draft.members.in_order() if member.awaiting_join), None)
@@ -86,7 +86,7 @@ def _elect_leader(draft: GroupDraft) -> bool:
 
 
 def propagate_assignments(draft: GroupDraft, code: ErrorCode = ErrorCode.NONE) -> None:
-    """Answer every member that waits for its assignment with it, or with the error."""
+    """Return the assignment, or the error, to every member that waits for its assignment."""
     is_assigned = code is ErrorCode.NONE
     for member in draft.members.in_order():
         response = SyncGroupResponse(
@@ -100,7 +100,7 @@ def propagate_assignments(draft: GroupDraft, code: ErrorCode = ErrorCode.NONE) -
 
 
 def take_out(draft: GroupDraft, member_id: MemberId, why: str) -> None:
-    """Remove a member that is lost, and rebalance those who stay."""
+    """Remove a failed member, and rebalance the remaining ones."""
     draft.answer_join(member_id, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=""))
     draft.answer_sync(member_id, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     draft.remove_member(member_id)

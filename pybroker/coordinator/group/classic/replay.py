@@ -1,4 +1,4 @@
-"""From a record to a classic group: what another coordinator, or an earlier life of this one, wrote down."""
+"""Builds a classic group from a record of this or another coordinator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def build_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """Make the group that a record describes; nobody waits, and every member knows the one protocol it was in."""
+    """Return the group of a record; no member waits, and every member supports only the protocol of the record."""
     members = [_member(member, value.protocol) for member in value.members]
     protocol_type = value.protocol_type or None
     return ClassicGroup(
@@ -36,7 +36,7 @@ def _member(written: MemberMetadata, protocol: str | None) -> ClassicMember:
         instance_id=None if written.group_instance_id is None else InstanceId(written.group_instance_id),
         client_id=written.client_id,
         client_host=written.client_host,
-        # Version 0 has no rebalance timeout, and meant the session's.
+        # Version 0 has no rebalance timeout, which is the session timeout then.
         rebalance_timeout_ms=written.session_timeout if written.rebalance_timeout == -1 else written.rebalance_timeout,
         session_timeout_ms=written.session_timeout,
         protocols=((protocol or "", written.subscription),),

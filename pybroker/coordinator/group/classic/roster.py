@@ -1,13 +1,13 @@
-"""Roster: the members of a classic group as an immutable value, and the counts that decisions ask for.
+"""Roster: the members of a classic group as an immutable value, with counters that decisions read.
 
-Owns who is in the group, in the order of their coming; which ids were given out and not used yet; who has not asked for
-its assignment; and what is counted over all of them, as Kafka's `ClassicGroup` counts (`supportedProtocols`,
-`numMembersAwaitingJoinResponse`, `staticMembers`). Decides nothing.
+Owns the members, in the order of joining, assigned member ids that are not used yet, and the members without a
+SyncGroup. Owns the counters of Kafka's `ClassicGroup` (`supportedProtocols`, `numMembersAwaitingJoinResponse`,
+`staticMembers`). Decides nothing.
 
-A roster that differs from another in one member costs one change, not a copy: all versions share one table, which is in
-the state of the version that was read last, and each other version holds what to change to come to it (Baker, "Shallow
-binding makes functional arrays fast", 1991). So 10,000 members join at the cost of 10,000 changes, and a decision that
-is dropped leaves the version before it as it was. Used from one thread.
+A version that differs from another one in one member costs one change, not a copy. All versions share one table, which
+is in the state of the version that was read last. Each other version stores the changes that lead to its state (Baker,
+"Shallow binding makes functional arrays fast", 1991). So 10,000 joins cost 10,000 changes, and a dropped decision
+leaves the previous version unchanged. Used from one thread.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class ClassicMember(msgspec.Struct, frozen=True, kw_only=True):
     rebalance_timeout_ms: int
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
-    """Name and metadata, the best first."""
+    """Name and metadata, in order of preference."""
     assignment: bytes = b""
     awaiting_join: bool = False
-    """Whether the reply to its JoinGroup is parked."""
+    """Whether its JoinGroup is delayed."""
     awaiting_sync: bool = False
-    """Whether the reply to its SyncGroup is parked."""
+    """Whether its SyncGroup is delayed."""
     is_new: bool = False
-    """Until its first rebalance ends. The session of such a member ends although it waits for its reply."""
+    """True until its first rebalance ends. The session of such a member may expire while its JoinGroup is delayed."""
 
     def metadata(self, protocol: str) -> bytes:
-        """Return its metadata for the assignor of that name; raises `KeyError` when it does not know it."""
+        """Return its metadata for the protocol of that name; raises `KeyError` if it does not support it."""
         for name, metadata in self.protocols:
             if name == protocol:
                 return metadata
@@ -53,24 +53,24 @@ class ClassicMember(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Roster(Mapping["MemberId", ClassicMember]):
-    """Members by id. A version is written between `fork` and `end`, and never later."""
+    """Members by id. A version is only modified between `fork` and `end`."""
 
     __slots__ = ("_after", "_before", "_members", "_table", "_undo")
 
     def __init__(self, members: Iterable[ClassicMember] = ()) -> None:
-        """`members` is read when a caller requests one: a group that a record makes is often replaced before."""
+        """`members` is iterated on the first access: a group of a record is often replaced before."""
         self._members: Iterable[ClassicMember] | None = members
-        # Invariant: not None for exactly one of the versions that share a table, unless nobody has asked yet.
+        # Invariant: not None for exactly one of the versions that share a table, unless none was accessed yet.
         self._table: _Table | None = None
-        # Towards the version that has the table: its neighbour, and the changes that lead from there to here, the last
-        # one first.
+        # Towards the version that has the table: its neighbour, and the changes that lead from there to this version,
+        # the last one first.
         self._after: Roster | None = None
         self._undo: list[_Change] = []
-        # The version that this one was forked from while this one is written, the only one whose neighbour it is.
+        # The version that this one was forked from, while this one is modified. It has no other neighbour.
         self._before: Roster | None = None
 
     def fork(self) -> Roster:
-        """Return the version that follows this one: equal to it, until it is written."""
+        """Return the next version: equal to this one until it is modified."""
         table = self._take()
         fork = Roster.__new__(Roster)
         fork._members, fork._table, fork._after, fork._undo, fork._before = None, table, None, [], self
@@ -78,7 +78,7 @@ class Roster(Mapping["MemberId", ClassicMember]):
         return fork
 
     def end(self) -> None:
-        """End what `fork` began: this version is not written any more."""
+        """Complete `fork`: this version is not modified any more."""
         self._before = None
 
     # Reading.
@@ -103,66 +103,66 @@ class Roster(Mapping["MemberId", ClassicMember]):
         return iter([member.id for member in self._take().in_order()])
 
     def in_order(self) -> list[ClassicMember]:
-        """Return the members, those who came first before the others: a list, so that a change meanwhile is no harm."""
+        """Return the members in the order of joining, as a list, so that changes during an iteration are safe."""
         return self._take().in_order()
 
     def first(self) -> ClassicMember | None:
-        """Return the member that has been there longest."""
+        """Return the member that joined first."""
         return self._take().first()
 
     def static_member(self, instance_id: str) -> ClassicMember | None:
-        """Return the member of that instance id."""
+        """Return the member with that instance id."""
         table = self._table or self._take()
         ordinal = table.instances.get(instance_id)
         return None if ordinal is None else table.members[ordinal]
 
     def is_pending(self, member_id: str) -> bool:
-        """Return whether the id was given out and nobody has joined with it yet (KIP-394)."""
+        """Return whether the id was assigned and no member has joined with it yet (KIP-394)."""
         return member_id in (self._table or self._take()).pending_joins
 
     def is_to_sync(self, member_id: MemberId) -> bool:
-        """Return whether a member of this generation has not asked for its assignment."""
+        """Return whether a member of this generation has not sent a SyncGroup."""
         return member_id in self._take().pending_syncs
 
     @property
     def pending_joins(self) -> frozenset[MemberId]:
-        """Ids that were given out and with which nobody has joined yet."""
+        """Assigned ids with which no member has joined yet."""
         return frozenset(self._take().pending_joins)
 
     @property
     def pending_syncs(self) -> frozenset[MemberId]:
-        """Members of this generation that have not asked for their assignment."""
+        """Members of this generation that have not sent a SyncGroup."""
         return frozenset(self._take().pending_syncs)
 
     @property
     def all_have_synced(self) -> bool:
-        """Whether every member of this generation has asked for its assignment."""
+        """Whether every member of this generation has sent a SyncGroup."""
         return not self._take().pending_syncs
 
     @property
     def awaiting_joins(self) -> int:
-        """How many members wait for the rebalance to end."""
+        """Number of members whose JoinGroup is delayed."""
         return self._take().awaiting_joins
 
     @property
     def all_have_joined(self) -> bool:
-        """Whether nobody is missing."""
+        """Whether all members have joined."""
         table = self._take()
         return not table.pending_joins and table.awaiting_joins == len(table.members)
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long the slowest member may take to join again."""
+        """The maximum rebalance timeout of the members."""
         return max(self._take().timeouts, default=0)
 
     def supports_any(self, names: Iterable[str]) -> bool:
-        """Return whether every member knows one of these protocols; nobody disagrees where there is no member."""
+        """Return whether every member supports one of these protocols; true without members."""
         table = self._take()
         members = len(table.members)
         return any(table.known[name] == members for name in names)
 
     def votes(self) -> Counter[str]:
-        """Count votes: each member is for the first of its protocols that all know; those without one do not vote."""
+        """Count votes: each member votes for its first protocol that all support, if there is one."""
         table = self._take()
         members, votes = len(table.members), Counter[str]()
         for names, voters in table.lists.items():
@@ -181,24 +181,24 @@ class Roster(Mapping["MemberId", ClassicMember]):
         return self
 
     def _state(self) -> tuple[Any, ...]:
-        """Return all that makes it this version: copies, as another version may be read next."""
+        """Return the whole state of this version: copies, as another version may be read next."""
         table = self._take()
         return table.in_order(), set(table.pending_joins), set(table.pending_syncs)
 
     # Writing.
 
     def put(self, member: ClassicMember) -> None:
-        """Add a member behind the others, or replace it where it is."""
+        """Add a member at the end, or replace it in place."""
         table = self._take()
         self._write(table, _Change(_MEMBER, table.ordinal_of(member.id), member))
 
     def rename(self, member_id: MemberId, member: ClassicMember) -> None:
-        """Replace a member by one of another id, which has its rank."""
+        """Replace a member by one with another id, which keeps its position."""
         table = self._take()
         self._write(table, _Change(_MEMBER, table.ordinals[member_id], member))
 
     def remove(self, member_id: str) -> None:
-        """Remove a member, or an id that was given out."""
+        """Remove a member, or an assigned id."""
         table = self._take()
         ordinal = table.ordinals.get(member_id)  # type: ignore[call-overload]
         if ordinal is not None:
@@ -207,19 +207,19 @@ class Roster(Mapping["MemberId", ClassicMember]):
         self.mark_synced(member_id)
 
     def expect_join(self, member_id: MemberId) -> None:
-        """Take note that an id was given out."""
+        """Record that an id was assigned."""
         self._write(self._take(), _Change(_JOIN, member_id, True))
 
     def mark_joined(self, member_id: str) -> None:
-        """Take note that an id is not awaited any more."""
+        """Record that an id is not pending any more."""
         self._write(self._take(), _Change(_JOIN, member_id, False))
 
     def expect_sync(self, member_id: MemberId) -> None:
-        """Take note that a member is to ask for its assignment."""
+        """Record that a member must send a SyncGroup."""
         self._write(self._take(), _Change(_SYNC, member_id, True))
 
     def mark_synced(self, member_id: str) -> None:
-        """Take note that a member is not waited for any more."""
+        """Record that a member has sent its SyncGroup, or is not waited for."""
         self._write(self._take(), _Change(_SYNC, member_id, False))
 
     def _write(self, table: _Table, change: _Change) -> None:
@@ -228,7 +228,7 @@ class Roster(Mapping["MemberId", ClassicMember]):
             self._before._undo.append(inverse)
 
     def _take(self) -> _Table:
-        """Return the table in the state of this version."""
+        """Return the table, in the state of this version."""
         if self._table is not None:
             return self._table
         if self._members is not None:
@@ -242,7 +242,7 @@ class Roster(Mapping["MemberId", ClassicMember]):
         while version is not None:
             way.append(version)
             version = version._after
-        # From the version that has it to this one, step by step; every step turns the way back.
+        # From the version that has the table to this one, step by step; every step reverses one link.
         for there, here in zip(reversed(way), way[-2::-1], strict=False):
             table = there._table
             assert table is not None, "the last version of the way has the table"
@@ -254,7 +254,7 @@ class Roster(Mapping["MemberId", ClassicMember]):
 
 
 class _Change(NamedTuple):
-    """Something to put into the table: its part, the key there, and the value."""
+    """A change of the table: its part, the key there, and the value."""
 
     part: int
     key: Any
@@ -265,7 +265,7 @@ _MEMBER, _JOIN, _SYNC = range(3)
 
 
 class _Table:
-    """What the versions of a roster share. Every count follows from `members`, and `swap` keeps it so."""
+    """The state that the versions of a roster share. Counters are derived from `members`; `swap` updates them."""
 
     __slots__ = (
         "awaiting_joins",
@@ -282,7 +282,7 @@ class _Table:
     )
 
     def __init__(self) -> None:
-        # By ordinal, which grows with every member that comes; in that order if `is_ordered`.
+        # By ordinal, which increases with every new member; in that order if `is_ordered`.
         self.members: dict[int, ClassicMember] = {}
         self.is_ordered = True
         self.next_ordinal = 0
@@ -291,13 +291,13 @@ class _Table:
         self.pending_joins: set[MemberId] = set()
         self.pending_syncs: set[MemberId] = set()
         self.awaiting_joins = 0
-        # How many members know a protocol; have a list of protocols; wait so long in a rebalance. Nothing counts 0.
+        # Number of members that support a protocol; have a list of protocols; have a rebalance timeout. No zero counts.
         self.known: Counter[str] = Counter()
         self.lists: Counter[tuple[str, ...]] = Counter()
         self.timeouts: Counter[int] = Counter()
 
     def swap(self, change: _Change) -> _Change | None:
-        """Make a change and return the one that undoes it; None if it changes nothing."""
+        """Apply a change and return its inverse; None if it changes nothing."""
         part, key, value = change
         if part == _MEMBER:
             return _Change(part, key, self.put(key, value))
@@ -318,20 +318,20 @@ class _Table:
         return list(self.members.values())
 
     def first(self) -> ClassicMember | None:
-        """Return the member of the least ordinal."""
+        """Return the member with the lowest ordinal."""
         if not self.is_ordered:
             self.in_order()
         return next(iter(self.members.values()), None)
 
     def ordinal_of(self, member_id: MemberId) -> int:
-        """Return the ordinal of a member, a new one where it is not there."""
+        """Return the ordinal of a member, or a new one for an unknown member."""
         ordinal = self.ordinals.get(member_id)
         if ordinal is None:
             ordinal, self.next_ordinal = self.next_ordinal, self.next_ordinal + 1
         return ordinal
 
     def put(self, ordinal: int, member: ClassicMember | None) -> ClassicMember | None:
-        """Put a member where another may be, or take that out; returns the other one."""
+        """Insert, replace or remove the member at an ordinal; returns the previous one."""
         before = self.members.get(ordinal)
         if before is not None and member is not None and _counts_alike(before, member):
             self.members[ordinal] = member
@@ -340,7 +340,7 @@ class _Table:
         if before is not None:
             self._forget(ordinal, before)
         elif self.members and ordinal < next(reversed(self.members)):
-            self.is_ordered = False  # A member that comes back where it was.
+            self.is_ordered = False  # A member that returns to its previous position.
         if member is None:
             self.members.pop(ordinal, None)
             return before

@@ -1,4 +1,4 @@
-"""SyncGroup: the leader brings everyone's assignment, everyone asks for its own (Kafka's `classicGroupSync`)."""
+"""SyncGroup: the leader sends all assignments, and each member receives its own (Kafka's `classicGroupSync`)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class _Assigned(Outcome[Any, Any], frozen=True, kw_only=True):
-    """The outcome of the leader's SyncGroup. Its record may be larger than what the log takes."""
+    """The outcome of the leader's SyncGroup. Its record may exceed the maximum size of the log."""
 
     otherwise: Callable[[], Outcome[Record, Any]]
-    """Decides what happens where the log does not take the record; called on the state that the event was decided on
+    """Returns the outcome if the log rejects the record; called on the state in which the event was decided
     (`pybroker.machine.runner`)."""
 
 
@@ -81,7 +81,7 @@ def _check(group: ClassicGroup, request: SyncGroupRequest) -> None:
 
 
 def _assign(draft: GroupDraft, request: SyncGroupRequest) -> None:
-    """Write the leader's assignment; whom it left out gets nothing."""
+    """Store the leader's assignments; members without an assignment get an empty one."""
     assigned = {assignment.member_id: assignment.assignment for assignment in request.assignments}
     assignments = {member_id: assigned.get(member_id, b"") for member_id in draft.members}
     draft.write(assignments)
@@ -92,7 +92,7 @@ def _assign(draft: GroupDraft, request: SyncGroupRequest) -> None:
 
 
 def _fail_assignment(view: GroupView, leader: MemberId, now: int, group: ClassicGroup) -> Outcome[Record, Any]:
-    """Pass the error to all who wait for an assignment that cannot be written, and rebalance: they join again."""
+    """Return the error to all members that wait for an unwritable assignment, and rebalance, so that they rejoin."""
     draft = GroupDraft(group, view.settings, now)
     reply = draft.park_sync(leader)
     for member_id in draft.members:

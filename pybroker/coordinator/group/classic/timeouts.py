@@ -1,4 +1,4 @@
-"""What timers bring to a classic group: lost members, and halves of a rebalance that took too long."""
+"""Timer events of a classic group: expired sessions, and phases of a rebalance that took too long."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ NOTHING: Outcome[Record, None] = Outcome((), None)
 
 
 def _draft(view: GroupView, group_id: str, now: int) -> GroupDraft | None:
-    """Begin a draft; None where the group is gone, or another protocol's by now."""
+    """Create a draft; None if the group was deleted, or uses another protocol."""
     group = view.group(group_id)
     return GroupDraft(group, view.settings, now) if isinstance(group, ClassicGroup) else None
 
 
 def end_session(view: GroupView, event: SessionOver, now: int) -> Outcome[Record, None]:
-    """Remove a member that was silent too long, unless it waits for us; an id that nobody used is forgotten."""
+    """Remove a member whose session has expired, unless its request is delayed; an unused member id is removed."""
     draft = _draft(view, event.group_id, now)
     if draft is None:
         return NOTHING
@@ -44,7 +44,7 @@ def end_session(view: GroupView, event: SessionOver, now: int) -> Outcome[Record
 
 
 def end_initial_delay(view: GroupView, event: InitialDelayOver, now: int) -> Outcome[Record, None]:
-    """Go on with a new group, or wait once more when members have come meanwhile (KIP-134)."""
+    """Complete the rebalance of a new group, or delay it again if members have joined meanwhile (KIP-134)."""
     draft = _draft(view, event.group_id, now)
     if draft is None or draft.state is not ClassicState.PREPARING_REBALANCE:
         return NOTHING
@@ -59,7 +59,7 @@ def end_initial_delay(view: GroupView, event: InitialDelayOver, now: int) -> Out
 
 
 def end_join_phase(view: GroupView, event: JoinPhaseOver, now: int) -> Outcome[Record, None]:
-    """Go on without those who have not joined again."""
+    """Complete the join phase without the members that have not rejoined."""
     draft = _draft(view, event.group_id, now)
     if draft is None or draft.state is not ClassicState.PREPARING_REBALANCE:
         return NOTHING
@@ -68,7 +68,7 @@ def end_join_phase(view: GroupView, event: JoinPhaseOver, now: int) -> Outcome[R
 
 
 def end_sync_phase(view: GroupView, event: SyncPhaseOver, now: int) -> Outcome[Record, None]:
-    """Remove those who have not asked for their assignment, and rebalance (KIP-559's sibling, KAFKA-9752)."""
+    """Remove the members that have not sent a SyncGroup, and rebalance (KIP-559's sibling, KAFKA-9752)."""
     draft = _draft(view, event.group_id, now)
     if draft is None or draft.generation != event.generation or draft.members.all_have_synced:
         return NOTHING

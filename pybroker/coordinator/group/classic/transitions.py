@@ -1,4 +1,4 @@
-"""The states of a classic group, as Kafka names them, and what may follow what."""
+"""The states of a classic group, with Kafka's names, and their transitions."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pybroker.machine.transitions import Transitions
 
 
 class ClassicState(Enum):
-    """Where a classic group stands; the value is what clients receive."""
+    """The state of a classic group; clients receive the value."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
-    """Members join; each one that was there before has its rebalance timeout to come again."""
+    """Members join; each earlier member has its rebalance timeout to rejoin."""
     COMPLETING_REBALANCE = "CompletingRebalance"
     """All have joined and wait for the leader's assignment."""
     STABLE = "Stable"
     DEAD = "Dead"
-    """The group is gone, or another broker coordinates it."""
+    """The group is deleted, or another broker coordinates it."""
 
 
 class ClassicStep(Enum):
-    """What happens to a classic group."""
+    """A transition of a classic group."""
 
     REBALANCE = "a member joins, leaves, is lost or wants something else"
     JOINED = "the members that are to come have come"

@@ -1,6 +1,6 @@
-"""The partitions that a member of the classic protocol receives, in the bytes that its client reads.
+"""Encodes the assignment of a member of the classic protocol.
 
-Owns the way from topic ids to the names that the classic protocol knows. A topic that is gone is left out.
+Owns the conversion from topic ids to names, which the classic protocol uses. A deleted topic is left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LAST_VERSION = ConsumerProtocolAssignment.__message__.versions.last
 def encode_assignment(
     partitions: Mapping[bytes, Collection[int]], metadata: bytes, names: Mapping[bytes, str]
 ) -> bytes:
-    """Make a member's assignment, in the version of its own metadata; raises `MalformedMessage`."""
+    """Return a member's assignment, in the version of its own metadata; raises `MalformedMessage`."""
     if len(metadata) < 2:
         raise MalformedMessage("the member's metadata has no version")
     version = int.from_bytes(metadata[:2], "big", signed=True)

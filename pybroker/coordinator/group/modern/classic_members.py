@@ -1,9 +1,9 @@
 """Members of the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-Owns how one protocol is expressed in the terms of the other. A member's generation is its epoch; where one of KIP-848
-would be handed another assignment, this one receives REBALANCE_IN_PROGRESS and comes again: JoinGroup takes it to its
-next epoch, and SyncGroup returns what it has. Nobody leads and nobody waits for others: both are answered at once. A
-member that does not come again within its rebalance timeout is fenced.
+Owns the translation between the protocols. A member's generation is its epoch. If a member of KIP-848 would get another
+assignment, this member receives REBALANCE_IN_PROGRESS and rejoins: JoinGroup moves it to its next epoch, and SyncGroup
+returns its assignment. There is no leader, and neither request is delayed. A member that does not rejoin within its
+rebalance timeout is fenced.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def sync(view: GroupView, event: SyncGroup, now: int, group: ConsumerGroup) -> O
 
 
 def heartbeat(view: GroupView, event: Heartbeat, now: int, group: ConsumerGroup) -> Outcome[Record, HeartbeatResponse]:
-    """Decide about a Heartbeat: it is how the member learns that it has to join again."""
+    """Decide about a Heartbeat; its response requests that the member rejoins."""
     request = event.request
     member, classic = _member(group, request.member_id, request.group_instance_id)
     _check_generation(member, request.generation_id)
@@ -147,7 +147,7 @@ def leave(view: GroupView, event: LeaveGroup, now: int, group: ConsumerGroup) ->
 
 
 def _supports(group: ConsumerGroup, request: JoinGroupRequest) -> bool:
-    """Return whether there is an assignor that all members of the classic protocol offer, the new one included."""
+    """Return whether all members of the classic protocol, including the new one, support a common assignor."""
     if request.protocol_type != PROTOCOL_TYPE:
         return False
     offers = [
@@ -217,7 +217,7 @@ def _has_to_rejoin(group: ConsumerGroup, member: Member) -> bool:
         return True
     if member.state is not MemberState.UNRELEASED_PARTITIONS:
         return False
-    # It waits for others. As soon as one of them has released something, it can have it.
+    # It waits for other members. It can take a partition as soon as one of them has revoked it.
     return not any(
         partition not in member.assigned.get(topic, ()) and group.partition_epoch(topic, partition) != -1
         for topic, partitions in group.targets.get(member.member_id, {}).items()

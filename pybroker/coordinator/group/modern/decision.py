@@ -1,7 +1,7 @@
-"""A decision in the making: the records so far, and the group as they make it.
+"""A decision in progress: its records so far, and the group after them.
 
-Owns the bookkeeping that every decision about a consumer group shares. What is decided next sees what has been decided
-before as if it were committed already; the machine's own group stays as it is until the records are.
+Owns the bookkeeping of every decision about a consumer group. Later steps of a decision see the earlier ones as if they
+were committed. The machine's own group is unchanged until the records are applied.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ Reply = TypeVar("Reply")
 
 
 class Decision:
-    """Begins with a group as it is; a group that does not exist yet has no records and no members."""
+    """Starts with the current group; a new group has no records and no members."""
 
     def __init__(self, group: ConsumerGroup) -> None:
-        # Invariant: what `records` make of the group that this began with.
+        # Invariant: the initial group after `records`.
         self.group = group
         self.records: list[Record] = []
         self.timers: list[Timer] = []
         self.answers: list[Answer] = []
 
     def write(self, records: Iterable[GroupRecord]) -> None:
-        """Add records, of which none takes the group itself away."""
+        """Add records, none of which deletes the group itself."""
         added = list(records)
         self.records.extend(added)
         self.group = replay_ahead(self.group, added)
 
     def write_targets(self, targets: Mapping[str, Owned]) -> None:
-        """Give members new targets."""
+        """Set new targets of members."""
         records = [build_target(self.group.id, member_id, target) for member_id, target in targets.items()]
         self.records.extend(records)
         self.group = replay_targets_ahead(self.group, targets, records)
 
     def outcome(self, reply: Reply | Parked) -> Outcome[Record, Reply]:
-        """Return all of it."""
+        """Return the outcome of the decision."""
         return Outcome(tuple(self.records), reply, tuple(self.timers), tuple(self.answers))

@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe: the state of groups, their members and assignments.
 
-Owns the form. What no topic has a name for any more is left out, as in Kafka.
+Owns the format of the response. Deleted topics are left out, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""From a consumer group back to a classic group, when the last member of the consumer protocol goes.
+"""Downgrade of a consumer group to a classic group, when the last member of the consumer protocol leaves.
 
-Owns when that may be, and what becomes of the members: the epoch becomes the generation, what they have becomes what
-their leader would have assigned, and unless everybody has come to the target they rebalance among themselves from then
-on. Kafka hands the target over instead, which a member on its way to it does not have yet
+Owns the conditions and the conversion of members. The epoch becomes the generation, and the members' current partitions
+become the assignment of their leader. Unless all members have reached their targets, they rebalance afterwards. Kafka
+uses the targets as assignment instead, which a member that reconciles does not have yet
 (`docs/adr/0016-where-consumer-groups-differ-from-kafkas.md`).
 """
 
@@ -37,13 +37,13 @@ def may_downgrade_without(view: GroupView, group: ConsumerGroup, leaving: Sequen
 
 
 def may_downgrade_replacing(view: GroupView, group: ConsumerGroup, replaced: Member) -> bool:
-    """Return whether a group becomes a classic one when a static member comes back with the classic protocol."""
+    """Return whether a group becomes a classic one when a static member rejoins with the classic protocol."""
     only_one = replaced.classic is None and group.classic_members == len(group.members) - 1
     return only_one and _may_downgrade(view, len(group.members))
 
 
 def downgrade_without(decision: Decision, view: GroupView, leaving: Sequence[Member], now: int) -> None:
-    """Make a classic group of those who stay; they rebalance."""
+    """Convert the remaining members to a classic group; they rebalance."""
     group = decision.group
     gone = {member.member_id for member in leaving}
     stay = [member for member_id, member in group.members.items() if member_id not in gone]
@@ -52,7 +52,7 @@ def downgrade_without(decision: Decision, view: GroupView, leaving: Sequence[Mem
 
 
 def downgrade(decision: Decision, view: GroupView, members: Sequence[Member], why: str | None, now: int) -> None:
-    """Make a classic group of `members`, all of the classic protocol; it rebalances when `why` says for what."""
+    """Convert `members`, all of the classic protocol, to a classic group; it rebalances if `why` gives a reason."""
     group = decision.group
     *of_its_parts, of_itself = build_group_tombstones(group.id, group.members, group.regexes)
     decision.write(of_its_parts)

@@ -1,7 +1,7 @@
 """A consumer group while records change it.
 
-Owns how the parts of its value go together: the epochs of partitions follow from the members, and what was worked out
-from all members is handed on where a change leaves it as it is. Must not know records: `replay` reads them.
+Owns the consistency of its value: the epochs of partitions are derived from the members. Other values derived from all
+members are copied if a change does not affect them. Must not know records: `replay` decodes them.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ _FOLLOWS_FROM_SUBSCRIPTIONS = (
 
 
 class ConsumerGroupDraft:
-    """Begins with a group, which stays as it is. Each of its mappings is copied once, however much changes."""
+    """Starts with a group, which is unchanged. Each changed mapping is copied once, whatever the number of changes."""
 
     def __init__(self, group: ConsumerGroup) -> None:
         self._group = group
         self._changed: dict[str, Any] = {}
-        # Topics whose epochs are copied.
+        # Topics whose partition epochs are copied.
         self._own_epochs: set[bytes] = set()
-        # Members that came, or may want something else, with what they were before: None for one that came.
+        # New members, or members whose subscription may have changed, with their previous value: None for a new one.
         self._wants: list[tuple[Member | None, Member]] = []
-        # Whether what was worked out from subscriptions can be handed on.
+        # Whether values derived from subscriptions can be copied to the new group.
         self._hands_on = True
 
     @property
     def members(self) -> Mapping[str, Member]:
-        """The members as they are now."""
+        """The members in their current state."""
         members: Mapping[str, Member] = self._changed.get("members", self._group.members)
         return members
 
     def set(self, **changes: Any) -> None:
-        """Change fields of the group that no mapping follows from."""
+        """Change fields of the group that no mapping depends on."""
         self._changed.update(changes)
 
     def put_member(self, member: Member) -> None:
-        """Put in a member that came, or that may want something else than before."""
+        """Put a new member, or a member whose subscription may have changed."""
         before = self.members.get(member.member_id)
         self._move_epochs(before, member)
         self._own("members")[member.member_id] = member
         self._wants.append((before, member))
 
     def move_member(self, member: Member) -> None:
-        """Put in a member that has moved on its way to the target and wants what it wanted."""
+        """Put a member that has reconciled further, with an unchanged subscription."""
         before = self.members.get(member.member_id)
         if before is None:
             self.put_member(member)
@@ -69,7 +69,7 @@ class ConsumerGroupDraft:
             self._own("members")[member.member_id] = member
 
     def drop_member(self, member_id: str) -> None:
-        """Take a member out, if it is there."""
+        """Remove a member, if it exists."""
         before = self.members.get(member_id)
         if before is not None:
             self._move_epochs(before, None)
@@ -77,16 +77,16 @@ class ConsumerGroupDraft:
             self._hands_on = False
 
     def put_target(self, member_id: str, target: Owned) -> None:
-        """Say what a member is to have."""
+        """Set a member's target."""
         self._own("targets")[member_id] = target
 
     def drop_target(self, member_id: str) -> None:
-        """Forget what a member is to have, if that is known."""
+        """Remove a member's target, if there is one."""
         if member_id in self._changed.get("targets", self._group.targets):
             del self._own("targets")[member_id]
 
     def put_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
-        """Say what a pattern names; None forgets it."""
+        """Set the resolution of a pattern; None removes it."""
         if resolved is not None:
             self._own("regexes")[regex] = resolved
         elif regex in self._changed.get("regexes", self._group.regexes):
@@ -94,14 +94,14 @@ class ConsumerGroupDraft:
         self._hands_on = False
 
     def build(self) -> ConsumerGroup:
-        """Return the group after all that."""
+        """Return the group after all changes."""
         changed = self._changed
         if self._own_epochs:
             changed["partition_epochs"] = {topic: kept for topic, kept in changed["partition_epochs"].items() if kept}
         after = msgspec.structs.replace(self._group, **changed)
         if self._hands_on:
             if not self._wants:
-                # Otherwise each step of each member to the target would cost a walk over all members.
+                # Otherwise each reconciliation step of each member would cost an iteration over all members.
                 known, kept = self._group.__dict__, after.__dict__
                 for name in _FOLLOWS_FROM_SUBSCRIPTIONS:
                     if name in known:
@@ -125,10 +125,10 @@ class ConsumerGroupDraft:
         return epochs[topic]
 
     def _move_epochs(self, before: Member | None, after: Member | None) -> None:
-        """Change the owners' epochs with a member.
+        """Update the epochs of a member's partitions.
 
-        What the member had is taken away only where the epoch is still its own: a record of the next owner may stand
-        before that of the last one where compaction has thinned the log out.
+        A previous partition is removed only if the epoch is still the member's own: in a compacted log the record of
+        the next owner may precede that of the previous one.
         """
         if before is not None and after is not None and _has_the_same(before, after):
             return
@@ -143,9 +143,9 @@ class ConsumerGroupDraft:
 
 
 def _follow(group: ConsumerGroup, after: ConsumerGroup, before: Member, member: Member, *, is_new: bool) -> None:
-    """Hand on what was worked out from all members, with what one that came or changed makes different.
+    """Copy values derived from all members, updated for one new or changed member.
 
-    Otherwise ten thousand members that join would each cost a walk over all.
+    Otherwise each of ten thousand joining members would cost an iteration over all.
     """
     known, kept = group.__dict__, after.__dict__
     same_topics = False

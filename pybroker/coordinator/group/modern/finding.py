@@ -1,7 +1,7 @@
-"""Which group a heartbeat is for.
+"""Finds the group of a heartbeat.
 
-Owns what becomes of an id that no consumer group has: a new group, an empty classic one that makes room, or a classic
-one with members that is upgraded.
+Owns what happens if there is no consumer group with the id: a new group is created, an empty classic group is replaced,
+or a classic group with members is upgraded.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A consumer group, as a value: its epochs, its members, the target, and what follows from them.
+"""A consumer group, as a value: its epochs, its members, the target, and derived values.
 
-Owns the shape and everything that can be read off it; a change makes another value (`replay`). Decides nothing, but
-for what `view.Group` has offsets and administration ask of any group.
+Owns the type and its queries; `replay` builds changed values. Decides nothing, except for the checks of `view.Group`
+that offsets and administration use for any group.
 
-    group epoch        rises when members, their subscriptions or their topics change
-    assignment epoch   the group epoch that the target was made for; behind it while a new target is due
-    member's epoch     the assignment epoch that the member has come to
+    group epoch        incremented when members, their subscriptions or their topics change
+    assignment epoch   the group epoch of the target; lower while a new target is due
+    member's epoch     the assignment epoch that the member has reached
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.records import GroupRecord
 
 FIRST_EPOCH = 1
-"""The epoch of a group that nobody has joined yet."""
+"""The epoch of a group without a first member."""
 NO_TARGET_EPOCH = -1
-"""The assignment epoch of a group on its way out."""
+"""The assignment epoch of a group that is being deleted."""
 PROTOCOL_TYPE = "consumer"
 
 _NO_GENERATION = -1
@@ -49,13 +49,13 @@ _FIRST_VERSION_WITH_MEMBER_EPOCH = 9  # OffsetCommit: older versions' clients kn
 
 
 class ConsumerGroupState(Enum):
-    """Where a group is; it follows from the rest of the value. The names are Kafka's."""
+    """The state of a group, derived from the rest of the value. The names are Kafka's."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
     """A new target is due."""
     RECONCILING = "Reconciling"
-    """Members are on their way to the target."""
+    """Members reconcile with the target."""
     STABLE = "Stable"
 
 
@@ -65,29 +65,29 @@ class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
     id: GroupId
     epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
-    """Of the topics that it is subscribed to, as they were at the last change of the epoch (KIP-1101)."""
+    """Hash of the subscribed topics at the last change of the epoch (KIP-1101)."""
     assignment_epoch: int = FIRST_EPOCH
     assignment_ms: int = 0
-    """When the target was made; 0 where nobody knows."""
+    """When the target was computed; 0 if unknown."""
     members: Mapping[str, Member] = {}
     targets: Mapping[str, Owned] = {}
-    """What each member is to have."""
+    """The target of each member."""
     regexes: Mapping[str, ResolvedRegex] = {}
-    """The patterns of members, as far as they are looked up."""
+    """The resolved patterns of members."""
     partition_epochs: Mapping[bytes, Mapping[int, int]] = {}
-    """The epoch of the member that has a partition, by topic id and number. Follows from `members`; kept, so that a
-    change costs what it changes."""
+    """The epoch of a partition's owner, by topic id and number. Derived from `members`, and stored, so that the cost of
+    an update depends on the change only."""
     has_partition_metadata: bool = False
-    """Whether its log holds a record of Kafka 4.0, which is to be taken away."""
+    """Whether its log contains a record of Kafka 4.0 that must be deleted."""
 
     type_name = "consumer"
     protocol_type = PROTOCOL_TYPE
 
-    # ------------------------------------------------------------------------------------- what follows
+    # ------------------------------------------------------------------------------------- derived values
 
     @cached_property
     def state(self) -> ConsumerGroupState:
-        """Where it is."""
+        """The state."""
         if not self.members:
             return ConsumerGroupState.EMPTY
         if self.epoch > self.assignment_epoch:
@@ -107,22 +107,22 @@ class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def regex_subscribers(self) -> Mapping[str, int]:
-        """How many members are subscribed to each pattern."""
+        """Number of members that subscribe to each pattern."""
         return Counter(member.regex for member in self.members.values() if member.regex)
 
     @cached_property
     def classic_members(self) -> int:
-        """How many members speak the classic protocol."""
+        """Number of members that use the classic protocol."""
         return sum(member.classic is not None for member in self.members.values())
 
     @cached_property
     def subscriptions(self) -> Mapping[frozenset[str], int]:
-        """How many members name each set of topics."""
+        """Number of members that name each set of topics."""
         return Counter(member.topics for member in self.members.values())
 
     @cached_property
     def subscribed_topics(self) -> frozenset[str]:
-        """The names that members are subscribed to, by name or by pattern."""
+        """The names of topics that members subscribe to, by name or by pattern."""
         names = frozenset[str]().union(*self.subscriptions)
         return names.union(*(resolved.topics for resolved in self.regexes.values()))
 
@@ -144,28 +144,28 @@ class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
         return member
 
     def static_member(self, instance_id: str | None) -> Member | None:
-        """Return the member with an instance id, None where there is none."""
+        """Return the member with an instance id, None if there is none."""
         member_id = None if instance_id is None else self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
     def target_of(self, member_id: str, instance_id: str | None) -> Owned:
-        """Return what a member is to have; a static one what its instance id stands for, whichever member had it."""
+        """Return a member's target; for a static member, the target of the member with its instance id."""
         holder = member_id if instance_id is None else self.static_members.get(instance_id, "")
         return self.targets.get(holder, {})
 
     def partition_epoch(self, topic_id: bytes, partition: int) -> int:
-        """Return the epoch of the member that has a partition, `NOBODY` where none has it."""
+        """Return the epoch of a partition's owner, `NOBODY` without an owner."""
         return self.partition_epochs.get(topic_id, {}).get(partition, NOBODY)
 
-    # ---------------------------------------------------------------------- what others ask of any group
+    # ---------------------------------------------------------------------- checks of any group
 
     def check_commit(
         self, member_id: str, _instance_id: str | None, generation: int, version: int
     ) -> Callable[[str, bytes, int], None] | None:
-        """Raise why a member may not commit; what is returned raises why it may not commit (topic, id, partition).
+        """Raise an error if a member may not commit; the returned function raises one for a (topic, id, partition).
 
-        A commit in the member's epoch stands for all of its partitions. One in an older epoch stands for those that
-        the member had by then and has had ever since (KIP-1251): its answer with the new epoch may be under way.
+        A commit in the member's epoch is allowed for all partitions. A commit in an older epoch is allowed for those
+        that the member has had since then (KIP-1251): the response with the new epoch may be in flight.
         """
         if generation < 0 and not self.members:
             return None
@@ -180,14 +180,14 @@ class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
     def check_transactional_commit(
         self, member_id: str, instance_id: str | None, generation: int
     ) -> Callable[[str, bytes, int], None] | None:
-        """As `check_commit`, for a commit as part of a transaction; who names no member is not checked (KIP-447)."""
+        """As `check_commit`, for a commit in a transaction; a commit without a member is not checked (KIP-447)."""
         names_nobody = generation == _NO_GENERATION and not member_id and instance_id is None
         if names_nobody or (generation < 0 and not self.members):
             return None
         return _check_epoch(self.member(member_id), generation)
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raise why a member may not read offsets."""
+        """Raise an error if a member may not fetch offsets."""
         if member_id is None and member_epoch < 0:
             return
         member = self.member(member_id or "")
@@ -196,15 +196,15 @@ class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
             raise _stale(member, "The received", fault)
 
     def check_offset_delete(self) -> None:
-        """Any offset may be deleted of whose topic no member reads (`is_subscribed_to`)."""
+        """Do nothing: any offset may be deleted if no member subscribes to its topic (`is_subscribed_to`)."""
 
     def check_delete(self) -> None:
-        """Raise why the group may not be deleted."""
+        """Raise an error if the group may not be deleted."""
         if self.members:
             raise NonEmptyGroupError
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Return whether a member reads the topic by subscription."""
+        """Return whether a member subscribes to the topic."""
         return topic in self.subscribed_topics
 
     def retention_begins(self, committed_ms: int) -> int | None:
@@ -212,7 +212,7 @@ class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
         return committed_ms
 
     def build_tombstones(self) -> Iterable[GroupRecord]:
-        """Make the records by which the group goes."""
+        """Return the tombstones of the group."""
         return build_group_tombstones(self.id, self.members, self.regexes)
 
     def timer_keys(self) -> Iterable[Hashable]:
@@ -222,7 +222,7 @@ class ConsumerGroup(msgspec.Struct, frozen=True, dict=True):
 
 
 def _check_epoch(member: Member, generation: int) -> Callable[[str, bytes, int], None] | None:
-    """Raise why a member may not commit in an epoch; what is returned raises why not (topic, id, partition)."""
+    """Raise an error if a member may not commit in an epoch; the result raises one for a (topic, id, partition)."""
     if generation == member.epoch:
         return None
     if generation > member.epoch:
@@ -242,7 +242,7 @@ def _check_epoch(member: Member, generation: int) -> Callable[[str, bytes, int],
 
 
 def _stale(member: Member, whose: str, fault: str) -> GroupError:
-    """Make the error of a member that names a wrong epoch, in the words of the protocol that it speaks."""
+    """Return the error for a wrong epoch, in the words of the member's protocol."""
     if member.classic is not None:
         return IllegalGenerationError(f"{whose} generation id {fault}")
     return StaleMemberEpochError(f"{whose} member epoch {fault}")

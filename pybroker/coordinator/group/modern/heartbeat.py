@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat: the whole of the protocol from the member's side (KIP-848).
+"""ConsumerGroupHeartbeat: the whole protocol of a member (KIP-848).
 
-Owns what a heartbeat does, from its check to its answer: join, stay, change a subscription, take the next step to the
-target, leave. Decides by functions of values that stand in the other modules.
+Owns the steps of a heartbeat, from its validation to its response: join, stay, change a subscription, reconcile, leave.
+Uses the functions of the other modules for decisions.
 """
 
 from __future__ import annotations
@@ -74,9 +74,10 @@ def settle(
     *,
     assigns: bool = True,
 ) -> Member:
-    """Let a member want what it wants, raise the epoch and make a target where that is due, and take the next step.
+    """Update the subscription, increment the epoch and compute a target if due, and reconcile the member.
 
-    Returns the member as it is then. Members of both protocols come here. With `assigns` false the target stays as it
+    Returns the member afterwards. Members of both protocols use this function. With `assigns` false the target is
+    unchanged: the group is about to become a classic one, whose leader assigns.
     is: the group is about to become a classic one, which assigns by itself.
     """
     check_new_pattern(decision.group, wants.regex)
@@ -91,19 +92,19 @@ def settle(
 
 
 def session_timer(view: GroupView, group_id: str, member_id: str, now: int, timeout_ms: int | None = None) -> Timer:
-    """Begin a member's session anew."""
+    """Return the timer that restarts a member's session timeout."""
     timeout_ms = view.consumer_settings(group_id).session_timeout_ms if timeout_ms is None else timeout_ms
     return Timer(session_key(group_id, member_id), now + timeout_ms, MemberSilent(group_id, member_id))
 
 
 def revocation_timer(group_id: str, member: Member, now: int) -> Timer:
-    """Give a member its rebalance timeout to give partitions back."""
+    """Return the timer of a member's rebalance timeout for revoking partitions."""
     overdue = RevocationOverdue(group_id, member.member_id, member.epoch)
     return Timer(revocation_key(group_id, member.member_id), now + member.rebalance_timeout_ms, overdue)
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: tuple[str, ...]) -> None:
-    """Raise when a request contradicts itself, in Kafka's words."""
+    """Raise an error if a request is inconsistent, in Kafka's words."""
     if (
         version >= FIRST_VERSION_WITH_MEMBERS_OWN_ID
         or request.member_epoch > JOIN_EPOCH
@@ -139,9 +140,9 @@ def _check_not_empty(text: str | None, fault: str) -> None:
 
 
 def _updated(before: Member, request: ConsumerGroupHeartbeatRequest, client: Client) -> Member:
-    """Return the member with what the request says; what it does not say is as before.
+    """Return the member with the fields of the request; missing fields are unchanged.
 
-    The same object where it says nothing new, which is most heartbeats.
+    Returns the same object if nothing changes, which is the case for most heartbeats.
     """
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
@@ -201,7 +202,7 @@ def _reconcile(
 def _response(
     view: GroupView, request: ConsumerGroupHeartbeatRequest, before: Member, after: Member
 ) -> ConsumerGroupHeartbeatResponse:
-    # A request that says all that there is asks for all that there is: the member has begun anew, or lost an answer.
+    # A full request needs a full response: the member has restarted, or a response was lost.
     is_full = (
         request.rebalance_timeout_ms != -1
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)

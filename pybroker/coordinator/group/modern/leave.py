@@ -1,7 +1,7 @@
 """Members that leave, and members that are fenced because they were silent or too slow.
 
-Owns what becomes of a group that loses members: they go with all of their records, the epoch rises, and the next
-heartbeat of another member makes the new target. When only members of the classic protocol remain, the group becomes
+Owns the effects on the group: all records of these members are deleted, the epoch is incremented, and the next
+heartbeat of another member computes the new target. If only members of the classic protocol remain, the group becomes
 a classic one.
 """
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def leave(
     view: GroupView, request: ConsumerGroupHeartbeatRequest, now: int
 ) -> Outcome[Record, ConsumerGroupHeartbeatResponse]:
-    """Decide about a member that leaves, for good or as a static one for a while."""
+    """Decide about a member that leaves, permanently, or temporarily as a static member."""
     group = find_consumer_group(view, request.group_id)
     reply = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     if request.instance_id is None:
@@ -52,7 +52,7 @@ def leave(
     check_instance(member, request.member_id, request.instance_id)
     if request.member_epoch != STATIC_LEAVE_EPOCH:
         return fence(view, group, [member], now).outcome(reply)
-    # What it has waits for the member that comes with its instance id, and the epochs of it begin anew with that one's.
+    # Its partitions are reserved for the member that joins with its instance id, with new assignment epochs.
     away = msgspec.structs.replace(
         member,
         epoch=STATIC_LEAVE_EPOCH,
@@ -63,7 +63,7 @@ def leave(
 
 
 def fence(view: GroupView, group: ConsumerGroup, members: Sequence[Member], now: int) -> Decision:
-    """Take members out of a group; none leaves everything as it is."""
+    """Remove members from a group; without members nothing changes."""
     decision = Decision(group)
     if not members:
         return decision
@@ -82,7 +82,7 @@ def fence(view: GroupView, group: ConsumerGroup, members: Sequence[Member], now:
 
 
 def fence_silent(view: GroupView, event: MemberSilent, now: int) -> Outcome[Record, None]:
-    """Take a member out whose time is over, if it is still there."""
+    """Remove a member whose session has expired, if it still exists."""
     group = view.group(event.group_id)
     member = group.members.get(event.member_id) if isinstance(group, ConsumerGroup) else None
     if not isinstance(group, ConsumerGroup) or member is None:
@@ -91,7 +91,7 @@ def fence_silent(view: GroupView, event: MemberSilent, now: int) -> Outcome[Reco
 
 
 def fence_overdue(view: GroupView, event: RevocationOverdue, now: int) -> Outcome[Record, None]:
-    """Take a member out that has not given its partitions back, if it is still in the epoch that it was to leave."""
+    """Remove a member that missed its revocation deadline. Does nothing if its epoch has changed."""
     group = view.group(event.group_id)
     member = group.members.get(event.member_id) if isinstance(group, ConsumerGroup) else None
     if not isinstance(group, ConsumerGroup) or member is None or member.epoch != event.epoch:

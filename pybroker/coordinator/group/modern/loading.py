@@ -1,6 +1,6 @@
-"""What begins when a coordinator takes consumer groups over: everybody's time.
+"""The timers of consumer groups after their coordinator has loaded them.
 
-Owns which timers a group that was read from its log needs. What has passed before counts for nobody.
+Owns the list of timers of a loaded group. Time before the load does not count.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def load_timers(view: GroupView, group: ConsumerGroup, now: int) -> Iterator[Timer]:
-    """Begin the sessions of all members, and the rebalance timeouts of those that give partitions back."""
+    """Yield the session timers of all members, and the rebalance timeouts of those that revoke partitions."""
     for member_id, member in group.members.items():
         yield session_timer(view, group.id, member_id, now)
         if member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None:

@@ -1,6 +1,6 @@
 """A member of a consumer group, as a value.
 
-Owns its shape, the states of its reconciliation and which may follow which. Decides nothing: `reconciliation` does.
+Owns its type, the states of its reconciliation and their transitions. Decides nothing: `reconciliation` does.
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 JOIN_EPOCH = 0
-"""The epoch that a member names who wants to join."""
+"""The epoch in the heartbeat of a member that joins."""
 LEAVE_EPOCH = -1
-"""The epoch that a member names who leaves."""
+"""The epoch in the heartbeat of a member that leaves."""
 STATIC_LEAVE_EPOCH = -2
-"""The epoch that a static member names who leaves for a while; what it has waits for it until its session ends."""
+"""The epoch in the heartbeat of a static member that leaves temporarily; its partitions are reserved until its session
+ends."""
 
 
 class MemberState(IntEnum):
-    """How far a member is on its way to the target; the numbers are those of its record."""
+    """The state of a member's reconciliation with the target; the numbers are those of its record."""
 
     STABLE = 0
-    """It has all that it is to have of the epoch that it is in."""
+    """It has all partitions of the target in its epoch."""
     UNREVOKED_PARTITIONS = 1
-    """It has something that it is to give back, and stays in its epoch until it says that it has."""
+    """It must revoke partitions, and stays in its epoch until it has acknowledged the revocation."""
     UNRELEASED_PARTITIONS = 2
-    """It is in the target's epoch and waits for partitions that others have not given back yet."""
+    """It is in the target's epoch and waits for partitions that other members have not revoked yet."""
     UNKNOWN = 127
-    """A state of a newer broker: the member has to begin anew."""
+    """A state of a newer broker: the member must rejoin."""
 
 
 class Step(Enum):
-    """What a reconciliation finds."""
+    """The result of a reconciliation."""
 
     REVOKE = "it has what it is not to have"
     WAIT = "others have what it is to have"
@@ -57,64 +58,64 @@ TRANSITIONS = {
 RECONCILIATION = Transitions("reconciliation of a member", MemberState.STABLE, TRANSITIONS)
 
 Held: TypeAlias = "Mapping[bytes, Mapping[int, int]]"
-"""Partitions by topic id, each with the member epoch in which it was given; no topic without partitions."""
+"""Partitions by topic id, each with the member epoch of its assignment; no topic without partitions."""
 
 Owned: TypeAlias = "Mapping[bytes, frozenset[int]]"
 """Partitions by topic id."""
 
 
 class ClassicProtocol(msgspec.Struct, frozen=True):
-    """An assignor that a member of the classic protocol offers."""
+    """An assignor that a member of the classic protocol supports."""
 
     name: str
     metadata: bytes
 
 
 class ClassicMember(msgspec.Struct, frozen=True):
-    """What only a member has that speaks the classic protocol."""
+    """The additional data of a member that uses the classic protocol."""
 
     session_timeout_ms: int
     protocols: tuple[ClassicProtocol, ...]
-    """The best first, which is the one that answers name."""
+    """In order of preference; responses contain the first one."""
 
 
 class Member(msgspec.Struct, frozen=True):
-    """A member: who it is, what it wants, and what it has."""
+    """A member: its identity, its subscription, and its partitions."""
 
     member_id: str
     epoch: int = JOIN_EPOCH
-    """Named by its heartbeats; rises when it has followed the target, `STATIC_LEAVE_EPOCH` while it is away."""
+    """The epoch in its heartbeats; advances when it has reached the target, `STATIC_LEAVE_EPOCH` while it is away."""
     previous_epoch: int = -1
-    """The one before: named once more when the answer with the new one was lost."""
+    """The previous epoch, which the member sends again if the response with the new one was lost."""
     state: MemberState = MemberState.STABLE
     instance_id: str | None = None
     """Set for a static member (KIP-345)."""
     rack_id: str | None = None
     rebalance_timeout_ms: int = -1
-    """How long it may take to give partitions back."""
+    """Maximum time for it to revoke partitions."""
     client_id: str = ""
     client_host: str = ""
     topics: frozenset[str] = frozenset()
-    """Names that it is subscribed to."""
+    """Names of the topics that it subscribes to."""
     regex: str = ""
-    """Pattern of names that it is subscribed to; empty without one."""
+    """Regular expression of topic names that it subscribes to; empty without one."""
     assignor: str | None = None
-    """The assignor that it wishes for."""
+    """The assignor that it prefers."""
     assigned: Held = {}
-    """What it has or may take, and is to keep."""
+    """Partitions that it has or may take, and keeps."""
     revoking: Held = {}
-    """What it has and is to give back; empty outside of UNREVOKED_PARTITIONS."""
+    """Partitions that it has and must revoke; empty except in UNREVOKED_PARTITIONS."""
     classic: ClassicMember | None = None
-    """Set while it speaks the classic protocol."""
+    """Set while it uses the classic protocol."""
 
     @property
     def has(self) -> Owned:
-        """What it has, whether or not it is to keep it."""
+        """All its partitions, including those that it must revoke."""
         return {
             topic: frozenset(self.assigned.get(topic, ())) | frozenset(self.revoking.get(topic, ()))
             for topic in self.assigned.keys() | self.revoking.keys()
         }
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Return whether it has all that a target of `epoch` gives it."""
+        """Return whether it has all partitions of a target of `epoch`."""
         return self.state is MemberState.STABLE and self.epoch == epoch

@@ -1,7 +1,7 @@
-"""Who a request's member is: known, new, or in the place of a static one.
+"""The member of a request: a known one, a new one, or the replacement of a static one.
 
-Owns the checks of member ids, instance ids and epochs, with Kafka's errors and words, and the replacement of a static
-member (KIP-345). Both protocols' members come here: a heartbeat of KIP-848, and a JoinGroup into a consumer group.
+Owns the checks of member ids, instance ids and epochs, with Kafka's errors and messages, and the replacement of a
+static member (KIP-345). Both protocols use it: a heartbeat of KIP-848, and a JoinGroup for a consumer group.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MUST_REJOIN = "The member must abandon all its partitions and rejoin."
 
 
 def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
-    """Raise when a group is full and the member is not one of it."""
+    """Raise an error if the group is full and has no such member."""
     if len(group.members) >= max_size and member_id not in group.members:
         raise GroupMaxSizeReachedError(f"The consumer group has reached its maximum capacity of {max_size} members.")
 
@@ -43,7 +43,7 @@ def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
 def find_or_replace(
     decision: Decision, member_id: str, instance_id: str | None, *, joins: bool, classic: bool
 ) -> Member:
-    """Return a request's member; one that joins may be new, or take the place of the one with its instance id."""
+    """Return a request's member; a joining member may be new, or replace the one with its instance id."""
     group = decision.group
     if instance_id is None:
         return group.members.get(member_id) or Member(member_id) if joins else group.member(member_id)
@@ -76,7 +76,7 @@ def find_or_replace(
 
 
 def check_epoch(member: Member, epoch: int, owned: Owned | None) -> None:
-    """Raise when a member names an epoch that it cannot be in."""
+    """Raise an error if a member sends an epoch that it cannot be in."""
     if epoch == JOIN_EPOCH or epoch == member.epoch:
         return
     if epoch > member.epoch:
@@ -84,7 +84,7 @@ def check_epoch(member: Member, epoch: int, owned: Owned | None) -> None:
             f"The consumer group member has a greater member epoch ({epoch}) than the one known by the group "
             f"coordinator ({member.epoch}). {MUST_REJOIN}"
         )
-    # The answer with the new epoch was lost, which can only be while the member has no more than it is to have.
+    # The response with the new epoch was lost: possible only while the member has no partitions to revoke.
     if epoch != member.previous_epoch or owned is None or not _is_within(owned, member.assigned):
         raise FencedMemberEpochError(
             f"The consumer group member has a smaller member epoch ({epoch}) than the one known by the group "
@@ -93,7 +93,7 @@ def check_epoch(member: Member, epoch: int, owned: Owned | None) -> None:
 
 
 def check_instance(holder: Member, member_id: str, instance_id: str) -> None:
-    """Raise when another member has the instance id."""
+    """Raise an error if another member has the instance id."""
     if holder.member_id != member_id:
         raise FencedInstanceIdError(
             f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}."
@@ -101,7 +101,7 @@ def check_instance(holder: Member, member_id: str, instance_id: str) -> None:
 
 
 def unknown_instance(instance_id: str) -> UnknownMemberIdError:
-    """Make the error of an instance id that nobody has."""
+    """Return the error for an unknown instance id."""
     return UnknownMemberIdError(f"Instance id {instance_id} is unknown.")
 
 

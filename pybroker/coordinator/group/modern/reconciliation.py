@@ -1,18 +1,18 @@
-"""How a member follows the target: what it keeps, gives back and takes, and in which epoch it is then.
+"""Reconciliation of a member with the target: the partitions that it keeps, revokes and takes, and its epoch then.
 
-    T  what the target gives to the member, of topics that it is subscribed to
-    A  what the member has
-    U  what another member has, and this one did not have a moment ago
+    T  the target of the member, for topics that it subscribes to
+    A  the partitions that the member has
+    U  partitions of other members that this one did not have before
 
     keep = A and T          revoke = A - T          take = T - A - U
 
-    revoke, and the member still has some of it  -> UNREVOKED_PARTITIONS: keep; its epoch stays
-    otherwise                                    -> keep + take; its epoch is the target's:
-        T - A - take is not empty                   -> UNRELEASED_PARTITIONS
-        else                                        -> STABLE
+    revoke, and the member still has a part of it -> UNREVOKED_PARTITIONS: keep; its epoch is unchanged
+    otherwise                                     -> keep + take; its epoch is the target's:
+        T - A - take is not empty                    -> UNRELEASED_PARTITIONS
+        else                                         -> STABLE
 
-Owns that equation (KIP-848, "Member Reconciliation"; Kafka's `CurrentAssignmentBuilder`). A partition is given to a
-member only when nobody else has it, which is why no two ever have the same; the owner of each partition comes in as
+Owns that equation (KIP-848, "Member Reconciliation"; Kafka's `CurrentAssignmentBuilder`). A partition is assigned to a
+member only when no other member has it, so no two members ever have the same partition. The owner of each partition is
 an argument.
 """
 
@@ -32,27 +32,27 @@ NOBODY = -1
 
 
 class UnknownStateError(Exception):
-    """The member's state is one of a newer broker, and it has not given everything back yet."""
+    """The member's state is one of a newer broker, and it has not revoked all partitions yet."""
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """Where a member is to come."""
+    """The goal of a member's reconciliation."""
 
     epoch: int
     """The target's epoch."""
     target: Owned
-    """What the target gives to the member."""
+    """The partitions of the member's target."""
     subscribed: Container[bytes]
-    """Ids of the topics that it is subscribed to."""
+    """Ids of the topics that it subscribes to."""
     subscription_changed: bool
-    """Whether it has changed its subscription just now."""
+    """Whether this heartbeat has changed its subscription."""
 
 
 def reconcile(member: Member, goal: Goal, partition_epoch: Callable[[bytes, int], int], owned: Owned | None) -> Member:
-    """Return the member after its next step; the same object when there is none.
+    """Return the member after its next step; the same object if there is none.
 
-    `partition_epoch` returns the epoch of the member that has a partition, `NOBODY` where none has it. `owned` is what
-    the member says that it has, None where it says nothing. Raises `UnknownStateError`.
+    `partition_epoch` returns the epoch of a partition's owner, `NOBODY` without an owner. `owned` are the partitions
+    in the member's heartbeat, None if it contains none. Raises `UnknownStateError`.
     """
     if member.state is MemberState.STABLE and member.epoch == goal.epoch:
         return _drop_unsubscribed(member, goal, owned) if goal.subscription_changed else member
@@ -88,10 +88,10 @@ def _follow(
 
 
 def _drop_unsubscribed(member: Member, goal: Goal, owned: Owned | None) -> Member:
-    """Take topics away at once that the member is subscribed to no more; the new target will say so later."""
+    """Revoke topics outside of the member's subscription at once; the new target will not contain them."""
     gone = {topic: held for topic, held in member.assigned.items() if topic not in goal.subscribed}
     if not gone:
-        # Kafka's builder makes a member without any subscription anew, so that its previous epoch catches up.
+        # Kafka's builder rebuilds a member without any subscription, so that its previous epoch is updated.
         bare = not member.topics and not goal.subscribed and not member.assigned and not member.revoking
         return _moved(member, member.state, member.epoch, {}, {}) if bare else member
     keep = {topic: held for topic, held in member.assigned.items() if topic not in gone}
@@ -108,7 +108,7 @@ def _wanted(goal: Goal, topic: bytes) -> frozenset[int]:
 
 
 def _has_any(owned: Owned | None, held: Held) -> bool:
-    """Return whether the member has some of these; while it does not say, it is taken to have them."""
+    """Return whether the member has some of these partitions; without a report it is assumed to have them."""
     if owned is None:
         return True
     return any(partition in held.get(topic, ()) for topic, partitions in owned.items() for partition in partitions)

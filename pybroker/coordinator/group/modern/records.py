@@ -1,7 +1,7 @@
-"""The records of consumer groups, made from values.
+"""Builds the records of consumer groups from values.
 
-Owns the order in which things stand in a record, and the order of a member's or a group's tombstones: what depends on
-something else goes first (Kafka's replay insists on it). Must not know why a record is written.
+Owns the order of fields' elements, and the order of the tombstones of a member or a group: dependent records first, as
+Kafka's replay requires. Must not know why a record is written.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.modern.regex import ResolvedRegex
 
 _MOST_SORTED = 10_000
-"""More names than this are written as they come: to sort a hundred thousand holds the loop for 100 ms."""
+"""More names than this are not sorted: sorting a hundred thousand blocks the loop for 100 ms."""
 
 
 def _in_order(names: frozenset[str]) -> list[str]:
-    """As Kafka writes names: in an order that a person can read. To who replays the record they are a set."""
+    """Return names in sorted order, as Kafka writes them for readability. On replay they are a set."""
     return sorted(names) if len(names) <= _MOST_SORTED else list(names)
 
 
 def build_subscription(group_id: str, member: Member) -> GroupRecord:
-    """Make the record of who a member is and what it wants."""
+    """Return the record of a member's metadata and subscription."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -71,7 +71,7 @@ def build_subscription(group_id: str, member: Member) -> GroupRecord:
 
 
 def build_current(group_id: str, member: Member) -> GroupRecord:
-    """Make the record of what a member has."""
+    """Return the record of a member's current assignment."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.epoch,
         previous_member_epoch=member.previous_epoch,
@@ -83,7 +83,7 @@ def build_current(group_id: str, member: Member) -> GroupRecord:
 
 
 def build_target(group_id: str, member_id: str, target: Owned) -> GroupRecord:
-    """Make the record of what a member is to have."""
+    """Return the record of a member's target assignment."""
     value = ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
             TopicPartition(topic_id=topic, partitions=sorted(partitions))
@@ -94,19 +94,19 @@ def build_target(group_id: str, member_id: str, target: Owned) -> GroupRecord:
 
 
 def build_target_epoch(group_id: str, epoch: int, now: int) -> GroupRecord:
-    """Make the record of the epoch that the target is for."""
+    """Return the record of the target assignment's epoch."""
     value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=now)
     return GroupRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
 
 
 def build_epoch(group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
-    """Make the record of the group's epoch."""
+    """Return the record of the group's epoch."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return GroupRecord(ConsumerGroupMetadataKey(group_id=group_id), value)
 
 
 def build_regex(group_id: str, regex: str, resolved: ResolvedRegex) -> GroupRecord:
-    """Make the record of what a pattern stands for."""
+    """Return the record of a resolved regular expression."""
     value = ConsumerGroupRegularExpressionValue(
         topics=_in_order(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
     )
@@ -114,24 +114,24 @@ def build_regex(group_id: str, regex: str, resolved: ResolvedRegex) -> GroupReco
 
 
 def build_regex_tombstone(group_id: str, regex: str) -> GroupRecord:
-    """Make the record by which a pattern goes."""
+    """Return the record that deletes a regular expression."""
     return GroupRecord(ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex), None)
 
 
 def build_partition_metadata_tombstone(group_id: str) -> GroupRecord:
-    """Make the record by which that of Kafka 4.0 goes."""
+    """Return the record that deletes the partition metadata of Kafka 4.0."""
     return GroupRecord(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 
 
 def build_member_tombstones(group_id: str, member_id: str) -> Iterator[GroupRecord]:
-    """Make the records by which a member goes."""
+    """Yield the records that delete a member."""
     yield _current_tombstone(group_id, member_id)
     yield _target_tombstone(group_id, member_id)
     yield _subscription_tombstone(group_id, member_id)
 
 
 def build_group_tombstones(group_id: str, member_ids: Iterable[str], regexes: Iterable[str]) -> Iterator[GroupRecord]:
-    """Make the records by which a group goes."""
+    """Yield the records that delete a group."""
     members = tuple(member_ids)
     yield from (_current_tombstone(group_id, member_id) for member_id in members)
     yield from (_target_tombstone(group_id, member_id) for member_id in members)

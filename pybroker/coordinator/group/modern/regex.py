@@ -1,6 +1,6 @@
-"""Patterns of topic names, in RE2's syntax: what KIP-848 lets members subscribe to.
+"""Regular expressions of topic names, in RE2's syntax, that members may subscribe to (KIP-848).
 
-Owns what a pattern stands for. The engine is the runtime's. Knows no group.
+Owns the resolution of a pattern. The runtime owns the engine. Knows no group.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 class ResolvedRegex(msgspec.Struct, frozen=True):
-    """What a pattern stands for."""
+    """The topics that match a pattern."""
 
     topics: frozenset[str] = frozenset()
     version: int = 0
-    """Of the metadata that was looked at."""
+    """Version of the metadata that was used."""
     timestamp_ms: int = 0
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise `InvalidPatternError` for a text that is no pattern."""
+    """Raise `InvalidPatternError` for an invalid pattern."""
     matcher(pattern)
 
 
 def matching(pattern: str, names: Iterable[str]) -> frozenset[str]:
-    """Return the names that match as a whole; none where the text is no pattern."""
+    """Return the names that match as a whole; none if the pattern is invalid."""
     try:
         matches = matcher(pattern)
     except InvalidPatternError:

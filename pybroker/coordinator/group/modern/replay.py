@@ -1,7 +1,7 @@
-"""What each record does to a consumer group.
+"""Applies records to a consumer group.
 
-Owns the one way by which a group changes: load and leader come here alike. Decides nothing, and takes a log that
-compaction has thinned out: a tombstone of something that is not there does nothing.
+Owns the only way to change a group, on loading and as leader. Decides nothing. Accepts a compacted log: a tombstone of
+a missing entry does nothing.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ if TYPE_CHECKING:
     from pybroker.protocol.schema import Message
 
 _AHEAD = "_ahead"
-"""On a group: the key of the first of the records that were decided on, and the group after all of them."""
+"""Attribute of a group: the key of the first record decided ahead of its commit, and the group after all of them."""
 _APPLIED = "_applied"
-"""On the group after them: the keys of the others, by identity."""
+"""Attribute of the group after them: the keys of the other records, by identity."""
 
 _STATES = {int(state): state for state in MemberState}
 
 
 def replay(group: ConsumerGroup | None, key: Message, value: Message | None) -> ConsumerGroup | None:
-    """Return the group after a record of `RECORD_KEYS`; None where it is gone. `group` is None where there was none."""
+    """Return the group after a record of `RECORD_KEYS`, None if it is deleted. `group` is None for a new group."""
     if group is None:
         if value is None:
             return None
@@ -80,10 +80,10 @@ def replay(group: ConsumerGroup | None, key: Message, value: Message | None) -> 
 
 
 def replay_ahead(group: ConsumerGroup, records: Sequence[GroupRecord]) -> ConsumerGroup:
-    """Return the group after records that are yet to be committed, and keep it for when they are.
+    """Return the group after records that are not committed yet, and cache it until they are.
 
-    They are committed together, so that what stands between two of them is seen by nobody: ten thousand cost one walk
-    over the group. None of them takes the group itself away.
+    They are committed together, so no state between two of them is visible: ten thousand records cost one iteration
+    over the group. None of them deletes the group itself.
     """
     if not records:
         return group
@@ -96,7 +96,7 @@ def replay_ahead(group: ConsumerGroup, records: Sequence[GroupRecord]) -> Consum
 def replay_targets_ahead(
     group: ConsumerGroup, targets: Mapping[str, Owned], records: Sequence[GroupRecord]
 ) -> ConsumerGroup:
-    """As `replay_ahead`, of the records that give members these targets, one each."""
+    """As `replay_ahead`, for the records of these targets of members, one record each."""
     if not records:
         return group
     draft = ConsumerGroupDraft(group)
@@ -107,7 +107,7 @@ def replay_targets_ahead(
 
 def _keep_for(group: ConsumerGroup, records: Sequence[GroupRecord], after: ConsumerGroup) -> ConsumerGroup:
     group.__dict__[_AHEAD] = records[0].key, after
-    # The keys are held, so that no other object has the identity of one.
+    # The keys are referenced, so that no other object gets the same identity.
     after.__dict__[_APPLIED] = {id(record.key): record.key for record in records[1:]}
     return after
 
@@ -204,7 +204,7 @@ def _change_regex(
 
 
 def _held(topics: Sequence[TopicPartitions], epoch: int) -> Held:
-    """Read partitions with the epochs that they were given in; brokers before Kafka 4.3 did not write these down."""
+    """Return partitions with the epochs of their assignment, which brokers before Kafka 4.3 did not write."""
     held = {}
     for topic in topics:
         epochs = topic.assignment_epochs
@@ -230,4 +230,4 @@ _CHANGES: dict[type[Message], Callable[[ConsumerGroupDraft, Any, Any], None]] = 
 }
 
 RECORD_KEYS = tuple(_CHANGES)
-"""The keys of the records that are replayed here."""
+"""The keys of the records that this module applies."""

@@ -1,4 +1,4 @@
-"""What the configuration says about consumer groups."""
+"""The configuration of consumer groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MigrationPolicy(Enum):
-    """Which groups with members may change between the classic and the consumer protocol; empty ones always may."""
+    """Which non-empty groups may convert between the classic and the consumer protocol; empty groups always may."""
 
     BIDIRECTIONAL = "bidirectional"
     UPGRADE = "upgrade"
@@ -33,23 +33,23 @@ class MigrationPolicy(Enum):
 
 
 class ConsumerGroupSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that decisions about consumer groups read."""
+    """The configuration that decisions about consumer groups read."""
 
     session_timeout_ms: int
     session_timeout_range_ms: tuple[int, int]
-    """What a group of its own settings may have, as with the other ranges."""
+    """The allowed range of a group's own setting, as for the other ranges."""
     heartbeat_interval_ms: int
     heartbeat_interval_range_ms: tuple[int, int]
     max_size: int
-    """Most members of a consumer group."""
+    """Maximum number of members of a consumer group."""
     assignors: tuple[str, ...]
-    """Those that members may wish for; the first is used where none does."""
+    """The assignors that members may choose; the first is the default."""
     migration_policy: MigrationPolicy
     assignment_interval_ms: int
-    """Shortest time from one target assignment of a group to the next."""
+    """Minimum time between two target assignments of a group."""
     assignment_interval_range_ms: tuple[int, int]
     regex_refresh_interval_ms: int
-    """Longest time after which patterns are looked up again."""
+    """Maximum time after which patterns are resolved again."""
 
 
 _OF_A_GROUP = {
@@ -57,11 +57,11 @@ _OF_A_GROUP = {
     "consumer.heartbeat.interval.ms": "heartbeat_interval_ms",
     "consumer.assignment.interval.ms": "assignment_interval_ms",
 }
-"""What a group may have of its own."""
+"""The settings that a group may override."""
 
 
 def build_consumer_settings(config: BrokerConfig) -> ConsumerGroupSettings:
-    """Take from the broker's configuration what concerns consumer groups."""
+    """Return the consumer group settings of the broker's configuration."""
     return ConsumerGroupSettings(
         session_timeout_ms=config.group_consumer_session_timeout_ms,
         session_timeout_range_ms=(
@@ -86,10 +86,10 @@ def build_consumer_settings(config: BrokerConfig) -> ConsumerGroupSettings:
 
 
 def overlay(settings: ConsumerGroupSettings, own: Mapping[str, str]) -> ConsumerGroupSettings:
-    """Return the settings of a group that has some of its own, by Kafka's names.
+    """Return the settings of a group with settings of its own, by Kafka's names.
 
-    They were within the broker's bounds when they were given. Where the broker was started with others since, the
-    nearest value that these allow is in force, as in Kafka.
+    They were inside the broker's limits when they were set. If the broker's limits have changed since, the nearest
+    allowed value applies, as in Kafka.
     """
     changes = {}
     for key, name in _OF_A_GROUP.items():

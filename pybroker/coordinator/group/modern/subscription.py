@@ -1,10 +1,10 @@
-"""What members are subscribed to, and what that means.
+"""Subscriptions of members, and their effects.
 
-Owns the way from names and patterns to topics, whether all members want the same, the choice of the assignor, and when
-a change of any of it raises the group's epoch. Reads the cluster's topics as they are handed in.
+Owns the resolution of names and patterns to topics, whether all subscriptions are equal, the choice of the assignor,
+and when a change of these increments the group's epoch. Reads the given topics of the cluster.
 
-Patterns are looked up on the spot, when a member brings a new one, when topics have been made since the last time (not
-more often than `_REFRESH_PAUSE_MS`), and after `group.consumer.regex.refresh.interval.ms`
+Patterns are resolved within a heartbeat: when a member sends a new one, when topics were created since the last time
+(at most every `_REFRESH_PAUSE_MS`), and after `group.consumer.regex.refresh.interval.ms`
 (`docs/adr/0016-where-consumer-groups-differ-from-kafkas.md`).
 """
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.view import GroupView, TopicInfo
 
 _REFRESH_PAUSE_MS = 10_000
-"""Kafka's `REGEX_BATCH_REFRESH_MIN_INTERVAL_MS`, which is no setting there."""
+"""Kafka's `REGEX_BATCH_REFRESH_MIN_INTERVAL_MS`, which is not configurable there."""
 _LOOKED_UP = 4
-"""Patterns that are known and are looked up anew in one heartbeat, those of the longest ago."""
+"""Maximum number of known patterns that one heartbeat resolves again, the oldest first."""
 
 
 def subscribed_names(member: Member, regexes: Mapping[str, ResolvedRegex]) -> frozenset[str]:
-    """Return the names of the topics that a member is subscribed to, whether or not they exist."""
+    """Return the topic names in a member's subscription, whether or not the topics exist."""
     resolved = regexes.get(member.regex) if member.regex else None
     return member.topics if resolved is None else member.topics | resolved.topics
 
@@ -47,17 +47,17 @@ def subscribed_names(member: Member, regexes: Mapping[str, ResolvedRegex]) -> fr
 def subscribed_ids(
     member: Member, regexes: Mapping[str, ResolvedRegex], topics: Mapping[str, TopicInfo]
 ) -> frozenset[bytes]:
-    """Return the ids of the topics that a member is subscribed to and that exist."""
+    """Return the ids of the existing topics in a member's subscription."""
     return frozenset(topics[name].topic_id for name in present(subscribed_names(member, regexes), topics))
 
 
 def present(names: frozenset[str], topics: Mapping[str, TopicInfo]) -> Iterable[str]:
-    """Return the names that topics have, at the cost of the smaller: a member may name a hundred thousand."""
+    """Return the names of existing topics, in time of the smaller set: a member may name a hundred thousand."""
     return names.intersection(topics) if len(topics) < len(names) else [name for name in names if name in topics]
 
 
 def is_homogeneous(members: Collection[Member]) -> bool:
-    """Return whether all members are subscribed to the same, all by names or all by one pattern."""
+    """Return whether all subscriptions are equal, all by names or all by one pattern."""
     by_name = {member.topics for member in members}
     by_regex = {member.regex for member in members}
     if by_regex <= {""}:
@@ -66,18 +66,18 @@ def is_homogeneous(members: Collection[Member]) -> bool:
 
 
 def preferred_assignor(members: Iterable[Member], assignors: tuple[str, ...]) -> str:
-    """Return the assignor that most members wish for, of equals the one that is configured first."""
+    """Return the assignor that most members prefer; a tie goes to the one that is configured first."""
     wishes = [member.assignor for member in members if member.assignor in assignors]
     return max(assignors, key=wishes.count)
 
 
 def metadata_hash(names: frozenset[str], topics: Mapping[str, TopicInfo]) -> int:
-    """Hash the topics that exist."""
+    """Return the hash of the existing topics."""
     return topic_hash.group_hash({name: _topic_hash(name, topics[name]) for name in present(names, topics)})
 
 
 def update_patterns(decision: Decision, view: GroupView, now: int) -> bool:
-    """Look patterns up that are due, and forget those of nobody; return whether that changes what members want."""
+    """Resolve patterns that are due, and delete unused ones; return whether a subscription has changed."""
     group = decision.group
     if not group.regexes and not group.regex_subscribers:
         return False
@@ -86,7 +86,7 @@ def update_patterns(decision: Decision, view: GroupView, now: int) -> bool:
     )
     changed = False
     known, due = decision.group.regexes, _due(decision.group, view, now)
-    # A group may have as many patterns as members, and each may take milliseconds: the others stay due.
+    # A group may have as many patterns as members, and each may take milliseconds: the others remain due.
     oldest = sorted((-_age_ms(known[regex], now), regex) for regex in due if regex in known)[:_LOOKED_UP]
     for regex in sorted([regex for regex in due if regex not in known] + [regex for _, regex in oldest]):
         found = matching(regex, view.topics)
@@ -97,7 +97,7 @@ def update_patterns(decision: Decision, view: GroupView, now: int) -> bool:
 
 
 def check_new_pattern(group: ConsumerGroup, regex: str) -> None:
-    """Raise why a pattern that no member brought before cannot be subscribed to."""
+    """Raise an error if a new pattern is invalid; a pattern of another member is not checked again."""
     if not regex or regex in group.regex_subscribers:
         return
     try:
@@ -109,7 +109,7 @@ def check_new_pattern(group: ConsumerGroup, regex: str) -> None:
 
 
 def update_epoch(decision: Decision, view: GroupView, *, changed: bool) -> None:
-    """Raise the group's epoch when a subscription or the hash of its topics has changed."""
+    """Increment the group's epoch if a subscription or the hash of its topics has changed."""
     group = decision.group
     seen = current_hash(group, view.topics)
     if changed or seen != group.metadata_hash:
@@ -119,7 +119,7 @@ def update_epoch(decision: Decision, view: GroupView, *, changed: bool) -> None:
 
 
 def current_hash(group: ConsumerGroup, topics: Mapping[str, TopicInfo]) -> int:
-    """Hash the group's topics. The hash is computed once for a group and a state of the cluster's topics."""
+    """Return the hash of the group's topics, which is cached per group and state of the cluster's topics."""
     seen = group.__dict__.get("_seen")
     if seen is None or seen[0] is not topics:
         seen = group.__dict__["_seen"] = topics, metadata_hash(group.subscribed_topics, topics)
@@ -141,7 +141,7 @@ def _due(group: ConsumerGroup, view: GroupView, now: int) -> Iterable[str]:
 
 
 def _age_ms(resolved: ResolvedRegex, now: int) -> float:
-    """Return how long ago a pattern was looked up; one of the future was, before the clock was set back."""
+    """Return the ms since a pattern was resolved; infinity for a time in the future, before the clock was set back."""
     return now - resolved.timestamp_ms if now >= resolved.timestamp_ms else math.inf
 
 

@@ -1,8 +1,8 @@
-"""The target assignment: what each member is to have, made anew when the group's epoch has risen.
+"""The target assignment: the partitions that each member should have, computed again when the group's epoch increases.
 
-Owns what an assignor is given and what is written of its result: only what has changed, and the epoch. Not more often
-than `group.consumer.assignment.interval.ms` or the group's own interval, so that members who come together cost one
-assignment and not one each (KIP-1263); until then members are reconciled to the last target.
+Owns the assignor's input, and the records of its result: only changed targets, and the epoch. The minimum interval is
+`group.consumer.assignment.interval.ms` or the group's own setting, so that members that join together need one
+assignment (KIP-1263); until then members reconcile with the last target.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def maybe_update_target(decision: Decision, view: GroupView, now: int) -> None:
-    """Make a new target when one is due."""
+    """Compute a new target if one is due."""
     group = decision.group
     if group.assignment_epoch >= group.epoch or not _may_assign(group, view, now):
         return
@@ -33,7 +33,7 @@ def maybe_update_target(decision: Decision, view: GroupView, now: int) -> None:
 
 
 def build_spec(group: ConsumerGroup, view: GroupView) -> GroupSpec:
-    """Say of a group what an assignor has to know; members go by their ids, so that every broker assigns alike."""
+    """Return the assignor's input; members are sorted by id, so that every broker computes the same assignment."""
     there = view.topics
     members = {
         member_id: MemberSpec(
@@ -53,5 +53,5 @@ def build_spec(group: ConsumerGroup, view: GroupView) -> GroupSpec:
 
 def _may_assign(group: ConsumerGroup, view: GroupView, now: int) -> bool:
     interval_ms = view.consumer_settings(group.id).assignment_interval_ms
-    # Of the future is an assignment from before the clock was set back.
+    # An assignment in the future is from before the clock was set back.
     return group.assignment_ms == 0 or interval_ms == 0 or not 0 <= now - group.assignment_ms < interval_ms

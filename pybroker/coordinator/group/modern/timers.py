@@ -1,6 +1,6 @@
-"""The timers of consumer groups: their keys and what they bring.
+"""The timers of consumer groups: their keys and events.
 
-Owns the names alone. The code that sets a timer also sets it again; a timer dies with its member.
+Owns only the keys and event types. The code that sets a timer also restarts it; a timer is cancelled with its member.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ if TYPE_CHECKING:
 
 
 class MemberSilent(msgspec.Struct, frozen=True):
-    """A member was silent for its session timeout, or did not ask for its assignment in time."""
+    """A member's session has expired, or it did not send its SyncGroup in time."""
 
     group_id: str
     member_id: str
 
 
 class RevocationOverdue(msgspec.Struct, frozen=True):
-    """A member has not given its partitions back within its rebalance timeout."""
+    """A member has not revoked its partitions within its rebalance timeout."""
 
     group_id: str
     member_id: str
     epoch: int
-    """The epoch that it was to leave."""
+    """The epoch in which it must revoke them."""
 
 
 def session_key(group_id: str, member_id: str) -> Hashable:
-    """Name the timer of a member's session."""
+    """Return the key of a member's session timer."""
     return "session", group_id, member_id
 
 
 def revocation_key(group_id: str, member_id: str) -> Hashable:
-    """Name the timer of a member that gives partitions back."""
+    """Return the key of a member's revocation timer."""
     return "revocation", group_id, member_id
 
 
 def join_key(group_id: str, member_id: str) -> Hashable:
-    """Name the timer of a member of the classic protocol that is to join again."""
+    """Return the key of the timer within which a member of the classic protocol must rejoin."""
     return "join", group_id, member_id
 
 
 def sync_key(group_id: str, member_id: str) -> Hashable:
-    """Name the timer of a member of the classic protocol that is to ask for its assignment."""
+    """Return the key of the timer within which a member of the classic protocol must send a SyncGroup."""
     return "sync", group_id, member_id
 
 
@@ -58,5 +58,5 @@ def timer_keys(group_id: str, member_id: str) -> Iterator[Hashable]:
 
 
 def cancel_timers(group_id: str, member_id: str) -> tuple[Timer, ...]:
-    """End all timers of a member."""
+    """Return the cancellation of all timers of a member."""
     return tuple(Timer(key, None) for key in timer_keys(group_id, member_id))

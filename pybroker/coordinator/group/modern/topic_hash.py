@@ -4,9 +4,9 @@
             and for each partition its number and the racks of its replicas in order, each with its length
     group   XXH3-64 of the topics' hashes in the order of their names; 0 without topics
 
-Owns that equation, byte for byte Kafka's: numbers are little-endian, a name is its UTF-16 units and their number after
-them, a rack has that number before it as well. The group's hash stands in its record, so that after a load, or under
-another broker, the group rebalances when its topics have changed meanwhile, and only then.
+Owns that equation, byte for byte Kafka's: numbers are little-endian, a name is its UTF-16 units followed by their
+number, a rack is preceded by that number as well. The group's record contains the group's hash. So after a load, or on
+another broker, the group only rebalances if its topics have changed meanwhile.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def topic_hash(name: str, topic_id: bytes, racks: Sequence[Sequence[str]]) -> int:
-    """Hash a topic; `racks` are those of the replicas of each partition, in any order."""
+    """Return the hash of a topic; `racks` are those of the replicas of each partition, in any order."""
     parts = [b"\0", topic_id[7::-1], topic_id[:7:-1], _text(name), pack("<i", len(racks))]
     for partition, of_partition in enumerate(racks):
         parts.append(pack("<i", partition))
@@ -31,14 +31,14 @@ def topic_hash(name: str, topic_id: bytes, racks: Sequence[Sequence[str]]) -> in
 
 
 def group_hash(hashes: Mapping[str, int]) -> int:
-    """Hash a group's topics, given their hashes by name."""
+    """Return the hash of a group's topics, given their hashes by name."""
     if not hashes:
         return 0
     return _signed(xxh3_64_intdigest(b"".join(pack("<q", hashes[name]) for name in sorted(hashes, key=_order))))
 
 
 def _order(text: str) -> bytes:
-    """Return where a text stands among others: Java compares UTF-16 units."""
+    """Return the sort key of a text: Java compares UTF-16 units."""
     return text.encode("utf-16-be")
 
 

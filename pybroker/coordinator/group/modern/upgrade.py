@@ -1,12 +1,11 @@
-"""From a classic group to a consumer group, while its members go on.
+"""Upgrade of a classic group to a consumer group, while its members continue.
 
-Owns when that may be, and what a member of the classic protocol is in a consumer group: its generation becomes the
-epoch, what its leader assigned becomes target and possession, and it is served as before (`classic_members`). Nobody
-has to give anything back for the change itself.
+Owns the conditions and the conversion of members. A member's generation becomes its epoch, the leader's assignment
+becomes target and current assignment, and `classic_members` serves the member. The upgrade itself revokes no partition.
 
-Kafka takes a member to have what was assigned to it last, in the middle of a rebalance nothing. Here it has also what
-it claims in its metadata, as with a cooperative assignor it goes on reading meanwhile, and until it has asked for its
-new share (`docs/adr/0016-where-consumer-groups-differ-from-kafkas.md`).
+In Kafka a member's current assignment is its last one, and none in the middle of a rebalance. Here it includes the
+owned partitions in its metadata: with a cooperative assignor a member continues to read them until its next SyncGroup
+(`docs/adr/0016-where-consumer-groups-differ-from-kafkas.md`).
 """
 
 from __future__ import annotations
@@ -49,17 +48,17 @@ if TYPE_CHECKING:
 
 
 def replace_classic(group: ClassicGroup) -> Decision:
-    """Let a classic group without members go, and begin a consumer group in its place; offsets stay."""
+    """Delete a classic group without members, and begin a consumer group in its place; offsets are kept."""
     decision = Decision(ConsumerGroup(group.id))
     decision.records += group.build_tombstones()
-    # What is decided from here on is known ahead of this very value (`replay`).
+    # Records after this one are applied ahead to this very value (`replay`).
     decision.records.append(GroupChange(group.id, decision.group))
     decision.timers += (Timer(key, None) for key in group.timer_keys())
     return decision
 
 
 def upgrade(view: GroupView, group: ClassicGroup, now: int) -> Decision:
-    """Make a consumer group of a classic one; raises `GroupIdNotFoundError` where that may not be."""
+    """Convert a classic group to a consumer group; raises `GroupIdNotFoundError` if this is not allowed."""
     _check(view, group)
     members = _members(view, group)
     decision = replace_classic(group)
@@ -101,7 +100,7 @@ def _members(view: GroupView, group: ClassicGroup) -> list[Member]:
     taken: set[tuple[str, int]] = set()
     try:
         subscriptions = {member.id: _subscription(group, member) for member in group.members.in_order()}
-        # What somebody was assigned comes before what somebody claims.
+        # Assigned partitions take precedence over claimed ones.
         said = [(member.id, _assigned(group, member)) for member in group.members.in_order()]
         said += [(member_id, subscription.owned_partitions) for member_id, subscription in subscriptions.items()]
     except MalformedMessage:
@@ -134,7 +133,7 @@ def _member(group: ClassicGroup, before: MemberBefore, subscription: ConsumerPro
 
 
 def _subscription(group: ClassicGroup, member: MemberBefore) -> ConsumerProtocolSubscription:
-    # While a rebalance is under way, its first or a later one, a member need not know the protocol chosen before.
+    # During a rebalance, the first one or a later one, a member need not support the protocol chosen before.
     metadata = dict(member.protocols).get(group.protocol or "", member.protocols[0][1])
     return decode_framed(ConsumerProtocolSubscription, metadata, most_elements=MOST_ELEMENTS)
 

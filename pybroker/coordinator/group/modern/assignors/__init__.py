@@ -1,8 +1,8 @@
-"""The server-side assignors of KIP-848: which member is to have which partition.
+"""The server-side assignors of KIP-848: the partitions of each member.
 
 Owns the built-in assignors by name: `uniform`, and `range`, with the results of Kafka's. Each is a function of values:
-who the members are, what each may have and has so far. Must not know epochs, records or time; what becomes of a result
-is the affair of `modern.target`.
+the members, their subscriptions and their current targets. Must not know epochs, records or time; `modern.target` uses
+the result.
 """
 
 from __future__ import annotations
@@ -23,4 +23,4 @@ ASSIGNORS: Mapping[str, Callable[[GroupSpec], dict[str, Assigned]]] = {
     "uniform": assign_uniform,
     "range": assign_range,
 }
-"""By Kafka's names, in Kafka's order: the first is used where nobody wishes for another."""
+"""By Kafka's names, in Kafka's order: the first is the default."""

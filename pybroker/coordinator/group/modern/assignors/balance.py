@@ -1,12 +1,12 @@
-"""`uniform` where members are subscribed to different topics: balance topic by topic.
+"""`uniform` if members subscribe to different topics: balance topic by topic.
 
-    1. a member keeps what it has of the topics that it is still subscribed to
-    2. what is free goes, topic by topic, to the least loaded subscriber
-    3. topic by topic, partitions move from its most to its least loaded subscriber, until none differ by two;
+    1. a member keeps its partitions of topics that it still subscribes to
+    2. free partitions are assigned, topic by topic, to the least loaded subscriber
+    3. topic by topic, partitions move from its most to its least loaded subscriber, until no loads differ by two;
        again until a whole round moves nothing, and at most `MAX_ROUNDS` times
 
-Owns that procedure; the order of the subscribers by load is kept by `load_order`. Topics with many partitions for few
-subscribers come first, as they leave the least choice.
+Owns that procedure; `load_order` sorts the subscribers by load. Topics with many partitions per subscriber come first,
+as they leave the least choice.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.modern.assignors.spec import Assigned, GroupSpec
 
 MAX_ROUNDS = 16
-"""Kafka's bound: a nearly balanced assignment now is better than a balanced one later."""
+"""Kafka's limit: a nearly balanced assignment now is better than a balanced one later."""
 
 _NOBODY = -1
 
 
 def assign_balanced(spec: GroupSpec) -> dict[str, Assigned]:
-    """Return what each member is to have."""
+    """Return the partitions of each member."""
     balance = _Balance(spec)
     balance.keep()
     balance.assign_free()
@@ -37,7 +37,7 @@ def assign_balanced(spec: GroupSpec) -> dict[str, Assigned]:
 
 
 class _Balance:
-    """The assignment in the making. Members go by their place in the group, which also breaks ties."""
+    """An assignment in progress. Members are numbered by their place in the group, which also breaks ties."""
 
     def __init__(self, spec: GroupSpec) -> None:
         self._spec = spec
@@ -45,7 +45,7 @@ class _Balance:
         for place, member in enumerate(spec.members.values()):
             for topic in sorted(member.topics, key=topic_order):
                 self._subscribers.setdefault(topic, []).append(place)
-        # Invariant: `_loads[place]` is how often `place` stands in `_owners`.
+        # Invariant: `_loads[place]` is the number of occurrences of `place` in `_owners`.
         self._owners = {topic: [_NOBODY] * spec.partitions[topic] for topic in self._subscribers}
         self._loads = [0] * len(spec.members)
 
@@ -69,7 +69,7 @@ class _Balance:
         topics = self._most_constrained_first(
             topic for topic, subscribers in self._subscribers.items() if len(subscribers) > 1
         )
-        # A round ends where a topic last moved something: all topics since were level already.
+        # A round ends at the topic that moved a partition last: all topics since then were balanced already.
         last_moved = -1
         for _ in range(MAX_ROUNDS):
             for place, topic in enumerate(topics):
@@ -89,7 +89,7 @@ class _Balance:
         }
 
     def _level(self, topic: bytes) -> int:
-        """Move partitions of one topic until its subscribers' loads are as even as they can be; return how many."""
+        """Move partitions of one topic until its subscribers' loads are as even as possible; return their number."""
         order = LoadOrder(self._loads, self._subscribers[topic])
         if order.spread <= 1:
             return 0

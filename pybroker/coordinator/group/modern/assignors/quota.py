@@ -1,9 +1,9 @@
-"""`uniform` where all members are subscribed to the same topics: every member up to its quota.
+"""`uniform` if all members subscribe to the same topics: every member gets its quota.
 
     n partitions in all, m members: a quota of n // m each, and one more for n mod m members
 
-Owns who gets the one more, what is taken away, and who gets what is free. A member keeps what it has up to its quota;
-the extra ones go first to members that have that much already, so that nothing moves for their sake.
+Owns which members get one more, which partitions are revoked, and where free ones are assigned. A member keeps its
+partitions up to its quota; the extra ones first go to members that have that many already, so that nothing moves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def assign_by_quota(spec: GroupSpec) -> dict[str, Assigned]:
-    """Return what each member is to have."""
+    """Return the partitions of each member."""
     topics = sorted(next(iter(spec.members.values())).topics, key=topic_order)
     if not topics:
         return {}
@@ -32,7 +32,7 @@ def assign_by_quota(spec: GroupSpec) -> dict[str, Assigned]:
         kept[member_id], room, revoked = _keep(member.assigned, frozenset(topics), least + takes_extra)
         free += revoked
         if room > 0 and takes_extra and len(spec.members) - place > extra:
-            # It has no more than the others' quota, and enough members are left to take the extra ones.
+            # It has at most the regular quota, and enough members are left for the extra partitions.
             takes_extra = False
             room -= 1
         extra -= takes_extra
@@ -51,7 +51,7 @@ def _unassigned(spec: GroupSpec, topics: list[bytes]) -> Iterator[tuple[bytes, i
 def _keep(
     assigned: Assigned, topics: frozenset[bytes], room: int
 ) -> tuple[dict[bytes, frozenset[int]], int, list[tuple[bytes, int]]]:
-    """Return what stays of what a member had, the room that is left then, and what goes to others."""
+    """Return the partitions that a member keeps, its remaining capacity, and the revoked partitions."""
     kept: dict[bytes, frozenset[int]] = {}
     revoked: list[tuple[bytes, int]] = []
     for topic in sorted(topics & assigned.keys(), key=topic_order):

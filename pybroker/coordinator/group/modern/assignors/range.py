@@ -3,9 +3,9 @@
     members of a topic in order, n partitions, m members:
     each gets n // m neighbouring partitions, each of the first n mod m one more
 
-Owns that equation. Members stand in the same order for every topic, static ones first by instance id, others by member
-id, so that topics with the same number of partitions are assigned alike and can be joined. What members had before
-does not matter.
+Owns that equation. Members have the same order for every topic, first static ones by instance id, then others by member
+id, so that topics with the same number of partitions are assigned alike and can be joined. Previous assignments are
+ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def assign_range(spec: GroupSpec) -> dict[str, Assigned]:
-    """Return what each member is to have."""
+    """Return the partitions of each member."""
     assigned: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in spec.members}
     subscribers: dict[bytes, list[str]] = {}
     for member_id, member in sorted(spec.members.items(), key=_standing):

@@ -1,6 +1,6 @@
-"""What an assignor is given.
+"""The input of an assignor.
 
-Owns the shapes alone, and the order in which topics are gone through. Knows no assignor.
+Owns only these types, and the order in which topics are processed. Knows no assignor.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ Assigned: TypeAlias = "Mapping[bytes, frozenset[int]]"
 
 
 class MemberSpec(NamedTuple):
-    """A member, as far as it matters to an assignor."""
+    """The properties of a member that an assignor needs."""
 
     topics: frozenset[bytes]
-    """Topics that it is subscribed to and that exist."""
+    """The existing topics that it subscribes to."""
     assigned: Assigned
-    """What it is to have until now."""
+    """Its target until now."""
     instance_id: str | None = None
     """Set by a static member."""
 
 
 class GroupSpec(NamedTuple):
-    """A group, as far as it matters to an assignor."""
+    """The properties of a group that an assignor needs."""
 
     members: Mapping[str, MemberSpec]
-    """By member id, in the order in which they are gone through."""
+    """By member id, in the order in which they are processed."""
     partitions: Mapping[bytes, int]
-    """How many partitions each topic has that a member is subscribed to."""
+    """Number of partitions of each subscribed topic."""
     homogeneous: bool
-    """Whether all members are subscribed to the same topics."""
+    """Whether all members subscribe to the same topics."""
 
 
 def topic_order(topic_id: bytes) -> tuple[int, int]:
-    """Return where a topic stands among others: the order of Kafka's `Uuid`, two signed halves.
+    """Return the sort key of a topic: the order of Kafka's `Uuid`, two signed halves.
 
-    Kafka goes through a hash set where the order decides nothing but which of two equal results it is; here the order
-    is fixed, so that the same group is assigned the same way by every broker.
+    Kafka iterates over a hash set, whose order only chooses between equivalent results. Here the order is fixed, so
+    that every broker computes the same assignment for the same group.
     """
     return int.from_bytes(topic_id[:8], "big", signed=True), int.from_bytes(topic_id[8:], "big", signed=True)

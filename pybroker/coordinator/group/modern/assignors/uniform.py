@@ -1,7 +1,7 @@
-"""The assignor `uniform`: as even as subscriptions allow, and as much as possible stays where it is.
+"""The assignor `uniform`: as even as subscriptions allow, with as few moves as possible.
 
-Owns the choice between its two ways: where all members want the same topics, filling up to a quota is enough; otherwise
-loads have to be balanced.
+Owns the choice between its two algorithms: filling quotas if all members subscribe to the same topics, otherwise
+balancing loads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def assign_uniform(spec: GroupSpec) -> dict[str, Assigned]:
-    """Return what each member is to have; a member that is not in it is to have nothing."""
+    """Return the partitions of each member; a member that is not in the result gets none."""
     if not spec.members:
         return {}
     return assign_by_quota(spec) if spec.homogeneous else assign_balanced(spec)
