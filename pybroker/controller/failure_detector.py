@@ -5,6 +5,7 @@ not fence a broker: the cluster machine does, by the same event as for an expire
 
 A refused connection proves that the broker's process has ended. Any other outcome may be a slow or partitioned network:
 then the broker session's timeout decides, as in Kafka. A false detection costs an election and no record
+(docs/adr/0043-a-closed-connection-and-a-refused-port-are-a-death.md, docs/rooms/failure-detection.md).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _NO_SUCH_FAMILY = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
 
 class FailureDetector:
-    """Detects the deaths of brokers that send heartbeats to this controller. Used from one event loop."""
+    """Detects failures of brokers that send heartbeats to this controller. Used from one event loop."""
 
     def __init__(
         self,
@@ -59,8 +60,8 @@ class FailureDetector:
         self._died = died
         self._unreachable = unreachable
         self._grace_ms = grace_ms
-        # Broker id and epoch by the connection's number. Invariants: each of the connections is open, or the report of
-        # its end is on its way; no two connections have the same broker and epoch.
+        # Broker id and epoch by the connection's number. Invariants: each of the connections is open, or its end
+        # is not reported yet; no two connections have the same broker and epoch.
         self._brokers: dict[int, tuple[int, int]] = {}
         # Invariant: the epoch of each broker whose last connection has ended.
         self._gone: dict[int, int] = {}

@@ -85,7 +85,7 @@ class ControllerRegistration:
             await asyncio.gather(self._registering, return_exceptions=True)
 
     async def _register(self) -> None:
-        """Send registrations until the image contains one. A response alone may come from a leader that lost."""
+        """Retry until the image contains the registration: a response may come from a former leader."""
         pause_s = _FIRST_PAUSE_S
         while True:
             try:

@@ -264,10 +264,9 @@ class Controller:
         return self._driver.committed_offset
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Return whole committed batches, starting with the one that contains `offset`; empty at the end of the log.
+        """Return whole committed batches from the one that contains `offset` on: at least one, none at the end.
 
-        Returns at least one batch, even if it exceeds `max_bytes`. Raises `ValueError` outside of the log, and
-        `OSError`.
+        Raises `ValueError` outside of the log, and `OSError`.
         """
         return self._voter.log.read_committed(offset, max_bytes, self._driver.committed_offset)
 

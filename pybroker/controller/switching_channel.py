@@ -1,6 +1,6 @@
 """The controller as a node reaches it: its own while it leads the quorum, another's otherwise.
 
-Owns the choice, for each request anew. Must not know what is requested.
+Owns the choice of the channel for each request. Must not know the requests.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SwitchingChannel:
     def own(self) -> LocalChannel:
         """Return the channel to this node's controller; raises `NotControllerError` while it is not the active one.
 
-        Client requests use this channel. `pybroker/net/forwarding.py` forwards the other client requests unchanged.
+        Client requests use this channel. On other nodes `pybroker/net/forwarding.py` forwards them unchanged.
         """
         if self._local is None or not self._leads():
             raise NotControllerError("this node does not lead the metadata quorum")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.replica")
 
 _AGAIN_S = 0.05
-"""Backoff after a request that no controller answered."""
+"""Backoff after a request that no controller responded to."""
 
 _NOT_LET_IN = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
 _AWAITS_METADATA = frozenset(
@@ -152,7 +152,7 @@ class InSyncReplicas:
                 sizes = {(change.topic_id, change.partition): self._in_sync(change) for change in changes}
                 try:
                     results = await self._alter_partitions(changes)
-                except Exception as error:  # noqa: BLE001 - whatever the channel raises, it is asked again
+                except Exception as error:  # noqa: BLE001 - whatever the channel raises, the request is retried
                     log.info("Retrying the ISR changes of %d partitions: %s", len(changes), error)
                     await asyncio.sleep(_AGAIN_S)
                     continue

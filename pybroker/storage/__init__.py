@@ -10,7 +10,7 @@ partition, and when a new topic's logs are opened before the CreateTopics respon
     checkpoint       Kafka's text files of offsets by partition
     log_config       the configuration of a topic's native log
     opening          opening of many logs at once: threads by directory, recovery progress
-    partition_directory  a partition's directory from outside: name, owner, stray
+    partition_directory  a partition's directory from outside: name, topic, stray
     losses           lost records found on opening: logged, counted, read back
     verification     a stopped broker's directories checked without changing them
     last_run         the files that the previous run wrote in a directory

@@ -239,7 +239,7 @@ class LogMoves:
                     self._stopping.wait(_EXHAUSTED_S)
                     continue
                 return self._failed(move, error)
-            except ValueError as error:  # a file of the log is not what its name says
+            except ValueError as error:  # a file of the log does not match its name
                 log.error("%s-%d cannot be moved: %s", *move.key, error)
                 return False
             else:

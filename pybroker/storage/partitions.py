@@ -454,7 +454,7 @@ class Partitions:
     def write_checkpoints(self) -> bool:
         """Write changed recovery points, high watermarks and log start offsets to the checkpoint files.
 
-        A directory that is missing, or where a write fails, goes offline. Returns False if a descriptor lacked: retry.
+        A missing directory, or one where a write fails, goes offline. Returns False for lack of a descriptor: retry.
         """
         written = True
         for directory in self._directories.online:

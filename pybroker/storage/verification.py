@@ -1,4 +1,4 @@
-"""A stopped broker's directories checked without changing them: every log, index, checkpoint and small file.
+"""Checks a stopped broker's directories without changing them: every log, index, checkpoint and small file.
 
 Owns the comparisons, and the definition of damage; the native `verify_log` reads the batches. Opens nothing for
 writing. Must not know options or output. A shared lock on each directory keeps brokers from starting meanwhile.

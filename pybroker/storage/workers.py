@@ -1,6 +1,6 @@
 """The threads that open, flush and delete logs: a thread pool that can be resized while it works.
 
-Owns that work submitted before a resize is completed. Must not know the work.
+Owns that work submitted before a resize is completed. Must not know what the work does.
 """
 
 from __future__ import annotations

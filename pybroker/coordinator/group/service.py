@@ -153,7 +153,7 @@ class GroupCoordinator:
         await self._runtime.loaded()
 
     async def close(self) -> None:
-        """Resign from all partitions: a client that waits for a reply gets an error, and searches the coordinator."""
+        """Resign from all partitions: waiting clients get an error, and find the coordinator again."""
         await self._runtime.close()
 
     def note_refusal(self, refusal: str, settings: Mapping[str, int]) -> None:

@@ -1,4 +1,4 @@
-"""The partition of `__consumer_offsets` for a group.
+"""The partition of a group in `__consumer_offsets`.
 
 partition = abs(String.hashCode(group)) mod partitions,   abs(Integer.MIN_VALUE) = 0
 """

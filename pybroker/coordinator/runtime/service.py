@@ -120,7 +120,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         return (shard.machine for shard in list(self._shards.values()) if shard.machine is not None)
 
     async def close(self) -> None:
-        """Resign from all partitions: a client that waits for a reply gets an error, and searches the coordinator."""
+        """Resign from all partitions: waiting clients get an error, and find the coordinator again."""
         self._closed = True
         for index in list(self._shards):
             self._resign(index)

@@ -213,7 +213,7 @@ class TransactionCoordinator:
         await self._runtime.loaded()
 
     async def close(self) -> None:
-        """Resign from all partitions: a client that waits for a reply gets an error, and searches the coordinator."""
+        """Resign from all partitions: waiting clients get an error, and find the coordinator again."""
         self._closed = True
         if self._sweep is not None:
             self._sweep.cancel()

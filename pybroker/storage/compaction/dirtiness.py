@@ -1,4 +1,4 @@
-"""How dirty a log is, and which part of it may be compacted: Kafka's arithmetic (`LogCleanerManager`, `LogToClean`).
+"""The dirtiness of a log, and its part that may be compacted (Kafka's `LogCleanerManager`, `LogToClean`).
 
     clean bytes      = segments that begin below the first dirty offset
     cleanable bytes  = segments from the one with the first dirty offset on, up to the first uncleanable one

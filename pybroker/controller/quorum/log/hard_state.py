@@ -1,9 +1,9 @@
 """The persistent vote: Kafka's `quorum-state` file (KIP-595, data version 0), and the last final change of voters.
 
 A voter with a directory id does not fit into Kafka's `votedId`, so `votedKey` contains the whole key. If another voter
-than the voted one was elected, `votedId` is -1: Kafka takes a voter that voted for itself for a candidate.
-Kafka's `appliedOffset` is the end of the last committed change of voters. A restart takes this change as committed, and
-needs no vote of removed voters.
+than the voted one was elected, `votedId` is -1: Kafka takes a voter that voted for itself for a candidate. Kafka's
+`appliedOffset` is the end of the last committed change of voters. A restart takes this change as committed, and needs
+no vote of removed voters.
 
 Owns the file's format and its atomic replacement. Must not decide about votes. A reader of the file gets either the old
 or the new state. After `write_hard_state` returns, the new state survives a power failure.

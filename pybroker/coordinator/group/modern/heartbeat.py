@@ -78,7 +78,6 @@ def settle(
 
     Returns the member afterwards. Members of both protocols use this function. With `assigns` false the target is
     unchanged: the group is about to become a classic one, whose leader assigns.
-    is: the group is about to become a classic one, which assigns by itself.
     """
     check_new_pattern(decision.group, wants.regex)
     if wants is not before and wants != before:

@@ -69,7 +69,7 @@ def replay(group: ConsumerGroup | None, key: Message, value: Message | None) -> 
     known = group.__dict__
     ahead = known.get(_AHEAD)
     if ahead is not None and ahead[0] is key:
-        return ahead[1]  # type: ignore[no-any-return]  # what `_keep_for` has put there
+        return ahead[1]  # type: ignore[no-any-return]  # the value that `_keep_for` stored
     if id(key) in known.get(_APPLIED, ()):
         return group
     if value is None and type(key) is ConsumerGroupMetadataKey:
