@@ -51,7 +51,7 @@ class RenewToken(msgspec.Struct, frozen=True):
 
     token_id: str
     principal: str
-    """The requester."""
+    """The principal that sent the request."""
     period_ms: int
     """From now; 0 or less for `expiry_ms` of the settings, which is also the maximum."""
     wall_ms: int
@@ -62,7 +62,7 @@ class ExpireToken(msgspec.Struct, frozen=True):
 
     token_id: str
     principal: str
-    """The requester."""
+    """The principal that sent the request."""
     period_ms: int
     """From now; below 0 the token is removed at once."""
     wall_ms: int

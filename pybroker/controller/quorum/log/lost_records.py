@@ -122,7 +122,7 @@ def _beyond_the_end(directory: Path, end_offset: int, snapshot: SnapshotFile | N
 
 
 def _acknowledged(directory: Path, end_offset: int) -> str | None:
-    """Return the proof that the node had acknowledged records beyond the log's end, None without one."""
+    """Return the proof that the node had acknowledged records beyond the log's end, if any. It names no topics."""
     acknowledged = read_position(directory.parent).end_offset
     return None if acknowledged <= end_offset else f"and {POSITION_NAME} has acknowledged offset {acknowledged - 1}"
 

@@ -4,6 +4,7 @@ Owns their endpoints, their maximum number, and their expiry. Must not know conn
 seconds. A controller that does not vote yet announces itself periodically, and the leader sends it the log. A leader
 that a replica does not know as a voter yet is also such a replica.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

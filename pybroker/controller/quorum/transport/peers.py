@@ -76,7 +76,7 @@ class Peers:
     """The other replicas that this one sends messages to. Used from one event loop."""
 
     def __init__(self, settings: QuorumSettings, events: PeerEvents) -> None:
-        """Create the connections' owner without peers; `update` sets them."""
+        """Create an object without peers; `update` sets them."""
         self._settings, self._events = settings, events
         self._peers: dict[int, Peer] = {}
         self._closing: set[asyncio.Task[None]] = set()
