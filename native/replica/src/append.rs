@@ -69,7 +69,7 @@ impl From<AppendError> for NotAppended {
 }
 
 impl Partition {
-    /// Appends a producer's batches, which are not parsed yet; see [`Partition::append_sent`].
+    /// Appends a producer's batches, which are not parsed yet; see [`Partition::append_as_leader`].
     pub fn append(
         &self,
         batches: &mut [u8],
@@ -78,7 +78,7 @@ impl Partition {
         wake: &mut dyn FnMut(Waiter),
     ) -> Result<Produced, NotAppended> {
         let sent = SentRecords::find(batches).map_err(|error| NotAppended::Log(AppendError::Invalid(error)))?;
-        self.append_sent(sent, all, now_ms, TransactionCheck::Guarded(None), wake)
+        self.append_as_leader(sent, all, now_ms, TransactionCheck::Guarded(None), wake)
     }
 
     /// Appends a producer's records, advances the high watermark, and wakes the requests that this satisfies through
@@ -87,7 +87,7 @@ impl Partition {
     /// Batches without conversion are changed in place (offsets, leader epoch, append time). `all` requires
     /// `min.insync.replicas` for the append and the acknowledgement. `check` applies to batches that begin a
     /// transaction.
-    pub fn append_sent(
+    pub fn append_as_leader(
         &self,
         sent: SentRecords<'_>,
         all: bool,
@@ -108,7 +108,7 @@ impl Partition {
 
     /// Appends a coordinator's records with `acks=all`, like [`Partition::append`], but does not wait for the disk.
     /// The caller must sync records that are not settled.
-    pub fn append_deferred(
+    pub fn append_as_leader_unsynced(
         &self,
         batches: &mut [u8],
         now_ms: i64,
@@ -122,14 +122,14 @@ impl Partition {
     }
 
     /// Appends a coordinator's batches unchanged: markers and other transactional batches. Wakes requests as
-    /// [`Partition::append_sent`] does.
+    /// [`Partition::append_as_leader`] does.
     pub fn append_as_coordinator(
         &self,
         batches: &mut [u8],
         now_ms: i64,
         wake: &mut dyn FnMut(Waiter),
     ) -> Result<Appended, NotAppended> {
-        let append = |epoch| self.log.append_internal(batches, epoch, now_ms);
+        let append = |epoch| self.log.append_as_coordinator(batches, epoch, now_ms);
         Ok(self.append_in_epoch(RequiredIsr::Any, append, wake)?.0)
     }
 
@@ -142,7 +142,7 @@ impl Partition {
         check: TransactionCheck,
         wake: &mut dyn FnMut(Waiter),
     ) -> Result<Appended, NotAppended> {
-        let append = |epoch| self.log.append_coordinated(batches, epoch, now_ms, check, false);
+        let append = |epoch| self.log.append_as_coordinator_unsynced(batches, epoch, now_ms, check, false);
         Ok(self.append_in_epoch(RequiredIsr::Min, append, wake)?.0)
     }
 
@@ -158,7 +158,7 @@ impl Partition {
         let mut batch =
             marker.build(ProducerId(producer_id), producer_epoch, now_ms).map_err(AppendError::malformed)?;
         let check = TransactionCheck::Unchecked;
-        let append = |epoch| self.log.append_coordinated(&mut batch, epoch, now_ms, check, bumped);
+        let append = |epoch| self.log.append_as_coordinator_unsynced(&mut batch, epoch, now_ms, check, bumped);
         let (appended, epoch) = self.append_in_epoch(RequiredIsr::Min, append, wake)?;
         Ok((appended, self.awaited_to_settle_since(epoch, appended.last_offset + 1)))
     }

@@ -33,7 +33,7 @@ fn append_across(partition: &Partition, between: impl Fn()) -> (Result<LeaderEpo
             between();
         }
         tried.push(epoch);
-        partition.log.append_internal(&mut bytes, epoch, NOW)
+        partition.log.append_as_coordinator(&mut bytes, epoch, NOW)
     };
     let appended = partition.append_in_epoch(RequiredIsr::Any, append, &mut |_| ());
     (appended.map(|(_, epoch)| epoch), tried)

@@ -92,7 +92,10 @@ fn a_deferred_append_whose_sync_is_due_is_settled_in_the_background() {
     let (partition, calls) = (open(root.path(), 0, every), Arc::new(Calls::default()));
     let append = || {
         let (mut bytes, _) = build(&[100], 0, (-1, -1, -1), Compression::None);
-        partition.append_deferred(&mut bytes, NOW, &mut |waiter| panic!("{waiter:?} was woken")).unwrap().last_offset
+        partition
+            .append_as_leader_unsynced(&mut bytes, NOW, &mut |waiter| panic!("{waiter:?} was woken"))
+            .unwrap()
+            .last_offset
             + 1
     };
     assert!(partition.has_settled(append()), "one record may wait for the second");

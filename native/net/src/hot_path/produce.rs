@@ -397,7 +397,7 @@ fn append(
         // Before version 3 an empty record set is no error. There is no offset to return (Kafka's `LogAppendInfo`).
         return None;
     }
-    match partition.append_sent(sent, request.acks == -1, shared.wall_ms(), check, wake) {
+    match partition.append_as_leader(sent, request.acks == -1, shared.wall_ms(), check, wake) {
         Ok(Produced { appended, awaited }) => {
             if appended.rolled {
                 let (topic, index) = (Arc::clone(partition.topic()), partition.index());

@@ -56,7 +56,7 @@ impl PartitionLog {
     #[pyo3(signature = (batches, now_ms))]
     fn append(&self, py: Python<'_>, batches: &[u8], now_ms: i64) -> PyResult<(i64, i64)> {
         let mut batches = batches.to_vec();
-        self.appended(py, |wake| self.partition.append_deferred(&mut batches, now_ms, wake))
+        self.appended(py, |wake| self.partition.append_as_leader_unsynced(&mut batches, now_ms, wake))
     }
 
     #[pyo3(signature = (batches, now_ms, guard))]

@@ -79,7 +79,7 @@ impl Log {
     fn append(&self, py: Python<'_>, batches: &[u8], leader_epoch: i32, now_ms: i64) -> PyResult<(i64, i64)> {
         let mut batches = batches.to_vec();
         let appended =
-            py.detach(|| self.log.append_internal(&mut batches, leader_epoch, now_ms)).map_err(append_error)?;
+            py.detach(|| self.log.append_as_coordinator(&mut batches, leader_epoch, now_ms)).map_err(append_error)?;
         Ok((appended.first_offset, appended.last_offset))
     }
 

@@ -126,7 +126,8 @@ impl PySimulatedDataPlane {
     fn append(&self, partition: &PyPartition, batches: &[u8]) -> PyResult<(i64, i64)> {
         let mut plane = self.0.lock();
         let (now_ms, mut batches) = (plane.now_ms(), batches.to_vec());
-        let appended = partition.inner.append_deferred(&mut batches, now_ms, &mut |waiter| plane.wake(waiter));
+        let appended =
+            partition.inner.append_as_leader_unsynced(&mut batches, now_ms, &mut |waiter| plane.wake(waiter));
         appended.map(|appended| (appended.first_offset, appended.last_offset)).map_err(not_appended)
     }
 

@@ -31,7 +31,7 @@ fn send(broker: &Broker, sequence: i32, guard: Option<VerificationGuard>) -> Res
     let (mut bytes, _) = build(&[20], 0, (PRODUCER, 0, sequence), Compression::None);
     set_transactional(&mut bytes);
     let sent = SentRecords::find(&mut bytes).unwrap();
-    broker.partition.append_sent(sent, false, NOW, TransactionCheck::Guarded(guard), &mut |_| ())
+    broker.partition.append_as_leader(sent, false, NOW, TransactionCheck::Guarded(guard), &mut |_| ())
 }
 
 fn send_verified(broker: &Broker, sequence: i32) {

@@ -55,27 +55,27 @@ pub(crate) struct Incoming {
 }
 
 impl Log {
-    /// Appends a Produce whose batches are not parsed yet; see [`Log::append_sent`].
+    /// Appends a Produce whose batches are not parsed yet; see [`Log::append_as_leader`].
     ///
     /// # Errors
     /// See [`AppendError`]. After an error the log is unchanged.
     pub fn append(&self, batches: &mut [u8], leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
         let sent = SentRecords::find(batches).map_err(AppendError::Invalid)?;
-        self.append_sent(sent, leader_epoch, now_ms, TransactionCheck::Guarded(None))
+        self.append_as_leader(sent, leader_epoch, now_ms, TransactionCheck::Guarded(None))
     }
 
-    /// Appends a Produce with [`Log::append_deferred`], and syncs the log if `flush.messages` requires it.
+    /// Appends a Produce with [`Log::append_as_leader_unsynced`], and syncs the log if `flush.messages` requires it.
     ///
     /// # Errors
     /// See [`AppendError`]. After an error the log is unchanged.
-    pub fn append_sent(
+    pub fn append_as_leader(
         &self,
         sent: SentRecords<'_>,
         leader_epoch: i32,
         now_ms: i64,
         check: TransactionCheck,
     ) -> Result<Appended, AppendError> {
-        let appended = self.append_deferred(sent, leader_epoch, now_ms, check)?;
+        let appended = self.append_as_leader_unsynced(sent, leader_epoch, now_ms, check)?;
         self.flush_when_many()?;
         Ok(appended)
     }
@@ -88,7 +88,7 @@ impl Log {
     ///
     /// # Errors
     /// See [`AppendError`]. After an error the log is unchanged.
-    pub fn append_deferred(
+    pub fn append_as_leader_unsynced(
         &self,
         sent: SentRecords<'_>,
         leader_epoch: i32,
@@ -98,7 +98,7 @@ impl Log {
         self.append_admitted(&mut self.admit(sent, now_ms)?, leader_epoch, now_ms, check)
     }
 
-    /// The first half of [`Log::append_deferred`], which needs no lock: validates, stamps and converts the sent
+    /// The first half of [`Log::append_as_leader_unsynced`], which needs no lock: validates, stamps and converts the sent
     /// records.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Log {
         Ok(AdmittedRecords { batches, log_append_time })
     }
 
-    /// The second half of [`Log::append_deferred`], under the writer lock. If the leader is fenced, the records stay
+    /// The second half of [`Log::append_as_leader_unsynced`], under the writer lock. If the leader is fenced, the records stay
     /// as admitted, and can be appended at a later epoch.
     ///
     /// # Errors
@@ -173,18 +173,24 @@ impl Log {
     ///
     /// # Errors
     /// See [`AppendError`]. After an error the log is unchanged.
-    pub fn append_internal(&self, batches: &mut [u8], leader_epoch: i32, now_ms: i64) -> Result<Appended, AppendError> {
-        let appended = self.append_coordinated(batches, leader_epoch, now_ms, TransactionCheck::Unchecked, false)?;
+    pub fn append_as_coordinator(
+        &self,
+        batches: &mut [u8],
+        leader_epoch: i32,
+        now_ms: i64,
+    ) -> Result<Appended, AppendError> {
+        let appended =
+            self.append_as_coordinator_unsynced(batches, leader_epoch, now_ms, TransactionCheck::Unchecked, false)?;
         self.flush_when_many()?;
         Ok(appended)
     }
 
-    /// Like [`Log::append_internal`], for a coordinator. A batch that begins a transaction is checked. Markers follow
+    /// Like [`Log::append_as_coordinator`], for a coordinator. A batch that begins a transaction is checked. Markers follow
     /// the rule of their `transaction.version` (`markers_bump_epoch`: 2 or later). No sync is awaited.
     ///
     /// # Errors
     /// See [`AppendError`]. After an error the log is unchanged.
-    pub fn append_coordinated(
+    pub fn append_as_coordinator_unsynced(
         &self,
         batches: &mut [u8],
         leader_epoch: i32,
@@ -391,7 +397,7 @@ impl Log {
 }
 
 /// Ends the verifications of the written transactional batches; `markers_bump_epoch` as in
-/// [`Log::append_coordinated`].
+/// [`Log::append_as_coordinator_unsynced`].
 fn end_verifications(writer: &mut Writer, placed: &[Placed], markers_bump_epoch: bool) {
     for Placed { header, .. } in placed.iter().filter(|batch| batch.header.is_transactional()) {
         writer.verifications.end(header, markers_bump_epoch);

@@ -118,18 +118,18 @@ impl Recording {
         let time = self.log().log_end_offset() * 3;
         let (mut bytes, times) = build(&[120], time, (producer, 0, sequence), Compression::None);
         set_transactional(&mut bytes);
-        self.append_internal(bytes, times);
+        self.append_as_coordinator(bytes, times);
     }
 
     fn end(&mut self, producer: i64, commit: bool) {
         let time = NOW + self.log().log_end_offset() * 3;
         let marker = EndMarker { commit, coordinator_epoch: 1 };
-        self.append_internal(marker.build(ProducerId(producer), 0, time).unwrap(), vec![time]);
+        self.append_as_coordinator(marker.build(ProducerId(producer), 0, time).unwrap(), vec![time]);
     }
 
-    fn append_internal(&mut self, mut bytes: Vec<u8>, times: Vec<i64>) {
+    fn append_as_coordinator(&mut self, mut bytes: Vec<u8>, times: Vec<i64>) {
         let since = self.layer.count();
-        self.log().append_internal(&mut bytes, self.epoch, NOW).unwrap();
+        self.log().append_as_coordinator(&mut bytes, self.epoch, NOW).unwrap();
         self.change(|batches, _| batches.push(Arc::new(Stored { bytes, times })));
         self.versions.last_mut().unwrap().since = since;
     }

@@ -123,7 +123,7 @@ impl Filled {
                 }
                 _ => continue,
             };
-            self.log.append_internal(&mut bytes, round / 20, NOW).unwrap();
+            self.log.append_as_coordinator(&mut bytes, round / 20, NOW).unwrap();
             self.note(&change, counts);
         }
     }

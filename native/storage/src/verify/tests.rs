@@ -30,10 +30,10 @@ fn fill_thirds(directory: &Path, rounds: i32) -> i64 {
         log.append(&mut bytes, epoch, NOW).unwrap();
         let (mut bytes, _) = build(&[50], i64::from(number) * 9, (21, 0, number), Compression::None);
         set_transactional(&mut bytes);
-        log.append_internal(&mut bytes, epoch, NOW).unwrap();
+        log.append_as_coordinator(&mut bytes, epoch, NOW).unwrap();
         let marker = EndMarker { commit: number % 2 == 0, coordinator_epoch: 1 };
         let mut bytes = marker.build(ProducerId(21), 0, NOW).unwrap();
-        log.append_internal(&mut bytes, epoch, NOW).unwrap();
+        log.append_as_coordinator(&mut bytes, epoch, NOW).unwrap();
     }
     let end = log.log_end_offset();
     partition_metadata::write(directory, &[7; 16]).unwrap();

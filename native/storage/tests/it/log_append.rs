@@ -49,7 +49,7 @@ fn a_leader_whose_epoch_is_over_appends_nothing() {
     log.fence_leaders_before(2);
     let refused = log.append(&mut batch(&[1]), 3, NOW);
     assert!(matches!(refused, Err(AppendError::LeaderFenced { epoch: 3, oldest: 4 })), "{refused:?}");
-    let refused = log.append_internal(&mut batch(&[1]), 3, NOW);
+    let refused = log.append_as_coordinator(&mut batch(&[1]), 3, NOW);
     assert!(matches!(refused, Err(AppendError::LeaderFenced { epoch: 3, oldest: 4 })), "{refused:?}");
     assert_eq!((log.log_end_offset(), log.latest_epoch()), (1, Some(3)), "a fence begins no epoch");
     log.append(&mut batch(&[1]), 4, NOW).unwrap();

@@ -116,7 +116,7 @@ impl Harness {
     }
 
     fn append(&mut self, mut bytes: Vec<u8>) {
-        self.log().append_internal(&mut bytes, 0, NOW).unwrap();
+        self.log().append_as_coordinator(&mut bytes, 0, NOW).unwrap();
         self.take(&bytes);
     }
 
@@ -344,10 +344,10 @@ fn fenced_producers_and_coordinators_change_nothing() {
     harness.step(Step::End { producer: 1, commit: false });
     let log = harness.log();
     let mut zombie = EndMarker { commit: true, coordinator_epoch: 4 }.build(ProducerId(1), 0, NOW).unwrap();
-    let refused = log.append_internal(&mut zombie, 0, NOW);
+    let refused = log.append_as_coordinator(&mut zombie, 0, NOW);
     assert!(matches!(refused, Err(AppendError::CoordinatorFenced { current: 5, found: 4, .. })), "{refused:?}");
     let mut newer = EndMarker { commit: true, coordinator_epoch: 6 }.build(ProducerId(1), 3, NOW).unwrap();
-    log.append_internal(&mut newer, 0, NOW).unwrap();
+    log.append_as_coordinator(&mut newer, 0, NOW).unwrap();
     let (mut old, _) = build(&[1], 0, (1, 0, 1), Compression::None);
     let refused = log.append(&mut old, 0, NOW);
     assert!(matches!(refused, Err(AppendError::InvalidProducerEpoch { current: 3, found: 0, .. })), "{refused:?}");

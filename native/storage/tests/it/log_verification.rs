@@ -24,7 +24,7 @@ fn beginning(header: &BatchHeader, bumps_epoch: bool) -> BeginningTransaction {
 
 fn append(log: &Log, bytes: &mut [u8], guard: Option<VerificationGuard>) -> Result<Appended, AppendError> {
     let sent = SentRecords::find(bytes).map_err(AppendError::Invalid)?;
-    log.append_sent(sent, 0, NOW, TransactionCheck::Guarded(guard))
+    log.append_as_leader(sent, 0, NOW, TransactionCheck::Guarded(guard))
 }
 
 fn confirm(log: &Log, producer_epoch: i16, coordinator_epoch: i32) {
@@ -45,7 +45,7 @@ fn guard_of(log: &Log, bytes: &[u8], bumps_epoch: bool) -> Option<VerificationGu
 
 fn end(log: &Log, epoch: i16, markers_bump_epoch: bool) -> Result<Appended, AppendError> {
     let mut marker = EndMarker { commit: false, coordinator_epoch: 0 }.build(ProducerId(1), epoch, NOW).unwrap();
-    log.append_coordinated(&mut marker, 0, NOW, TransactionCheck::Unchecked, markers_bump_epoch)
+    log.append_as_coordinator_unsynced(&mut marker, 0, NOW, TransactionCheck::Unchecked, markers_bump_epoch)
 }
 
 fn with_log(test: impl FnOnce(&Log)) {
@@ -136,7 +136,7 @@ fn a_confirmation_is_for_one_epoch_of_the_producer() {
 fn a_coordinator_that_another_has_followed_confirms_nothing() {
     with_log(|log| {
         let mut marker = EndMarker { commit: false, coordinator_epoch: 6 }.build(ProducerId(1), 0, NOW).unwrap();
-        log.append_coordinated(&mut marker, 0, NOW, TransactionCheck::Unchecked, false).unwrap();
+        log.append_as_coordinator_unsynced(&mut marker, 0, NOW, TransactionCheck::Unchecked, false).unwrap();
         confirm(log, 0, 5);
         assert!(guard_of(log, &batch(0, 0), false).is_some());
         assert!(matches!(append(log, &mut batch(0, 0), None), Err(AppendError::NotVerified { .. })));
@@ -266,7 +266,7 @@ fn nobody_verifies_where_that_is_off() {
     with_log(|log| {
         let mut first = batch(0, 0);
         let sent = SentRecords::find(&mut first).unwrap();
-        log.append_sent(sent, 0, NOW, TransactionCheck::Unchecked).unwrap();
+        log.append_as_leader(sent, 0, NOW, TransactionCheck::Unchecked).unwrap();
     });
 }
 
@@ -367,7 +367,7 @@ proptest! {
                 Step::End { commit } => {
                     let marker = EndMarker { commit, coordinator_epoch: 0 };
                     let mut bytes = marker.build(ProducerId(1), 0, NOW).unwrap();
-                    log.append_coordinated(&mut bytes, 0, NOW, TransactionCheck::Unchecked, false).unwrap();
+                    log.append_as_coordinator_unsynced(&mut bytes, 0, NOW, TransactionCheck::Unchecked, false).unwrap();
                     (is_open, round) = (false, round + 1);
                 }
             }
