@@ -1,6 +1,6 @@
 """Parts that serve requests, built from a node's settings: security, telemetry, limits, unresolved requests.
 
-Must not decide in which order parts are built: that is the node's.
+Must not decide in which order parts are built: `pybroker.node` owns that order.
 """
 
 from __future__ import annotations
@@ -43,11 +43,14 @@ if TYPE_CHECKING:
 
 
 _NONCE_BYTES = 18
-"""Random bytes of the server in an exchange of SCRAM."""
+"""Random bytes in the server nonce of a SCRAM exchange."""
 
 
 def build_authorizer(config: BrokerConfig) -> Judge | None:
-    """Return who decides what clients may do. Raises ConfigError for a class that cannot be loaded."""
+    """Return the authorizer, or None where every operation is allowed.
+
+    Raises ConfigError for a class that cannot be loaded.
+    """
     name = config.authorizer_class_name
     try:
         return authorizer.build(name, config.super_users, config.given, if_none=config.allow_everyone_if_no_acl_found)
@@ -57,7 +60,10 @@ def build_authorizer(config: BrokerConfig) -> Judge | None:
 
 
 def build_principal_builder(config: BrokerConfig) -> Callable[[Proof], Principal] | None:
-    """Return who makes principals of what clients prove, None for Kafka's default. Raises ConfigError, as above."""
+    """Return the principal builder, or None for Kafka's default.
+
+    Raises ConfigError for a class that cannot be loaded.
+    """
     name = config.principal_builder_class
     try:
         return principal_builder.load(name, config.given)
@@ -67,8 +73,9 @@ def build_principal_builder(config: BrokerConfig) -> Callable[[Proof], Principal
 
 
 def build_telemetry(config: BrokerConfig, now_ms: Callable[[], int]) -> Telemetry | None:
-    """Return what takes clients' metrics; None where nothing would receive them. Raises ConfigError for a receiver that
-    cannot be loaded.
+    """Return the service for client telemetry, or None without receivers.
+
+    Raises ConfigError for a receiver that cannot be loaded.
     """
     receivers, last_values = build_receivers(config.telemetry_receivers, config.given, now_ms)
     if not receivers:
@@ -79,7 +86,7 @@ def build_telemetry(config: BrokerConfig, now_ms: Callable[[], int]) -> Telemetr
 def build_tokens(
     config: BrokerConfig, image: Callable[[], MetadataImage], wall_ms: Callable[[], int]
 ) -> DelegationTokens | None:
-    """Return what checks delegation tokens; None for a node without `delegation.token.secret.key`."""
+    """Return the delegation token store, or None for a node without `delegation.token.secret.key`."""
     secret = config.delegation_token_secret_key
     if secret is None:
         return None
@@ -87,12 +94,12 @@ def build_tokens(
 
 
 class Users(msgspec.Struct, frozen=True):
-    """Who can log in: what the metadata has of users and of delegation tokens."""
+    """The SCRAM credentials and delegation tokens in the metadata."""
 
     scram: Callable[[], ScramImage]
     tokens: DelegationTokens | None
     builder: Callable[[Proof], Principal] | None
-    """Who makes principals of them; None: they are users by their names."""
+    """The principal builder; None for Kafka's default: `User:` and the authenticated name."""
 
 
 def build_sasl_server(
@@ -102,7 +109,7 @@ def build_sasl_server(
     wall_ms: Callable[[], int],
     listeners_of: Callable[[BrokerConfig], Iterable[Listener]],
 ) -> SaslServer | None:
-    """Return what exchanges of SASL on these listeners are held with; None where none of them asks for it."""
+    """Return the SASL server of these listeners, or None if none of them uses SASL."""
 
     def offered(config: BrokerConfig) -> dict[str, ListenerSasl]:
         names = {one.endpoint.name for one in listeners_of(config)}
@@ -125,7 +132,7 @@ def build_sasl_server(
 
 
 def limits_of(config: BrokerConfig) -> Limits:
-    """Return how much a pipeline of this node works on."""
+    """Return the limits of a pipeline: requests in flight, and elements in one request."""
     return Limits(config.queued_max_requests, config.socket_request_max_elements)
 
 
@@ -135,8 +142,10 @@ def build_unresolved(
     transactions: TransactionCoordinator,
     verification: TransactionVerification,
 ) -> UnresolvedRequests:
-    """Return what decides about requests that the data plane cannot serve by itself: `decide`, unless they wait for
-    coordinators of transactions.
+    """Return the handler of requests that the data plane cannot serve by itself.
+
+    Produce requests that need transaction verification are sent to the transaction coordinator; `decide` authorizes the
+    others.
     """
 
     async def ask_coordinator(asked: Asked) -> Answers:

@@ -1,10 +1,10 @@
-"""The timers of one machine, and the one alarm of the loop that they share.
+"""The timers of one machine, which share one timer of the event loop.
 
-Owns the order of deadlines. Must not know what a timer's event means. Setting a timer later than it stood costs two
-assignments: most timers are sessions, put off by every sign of life and hardly ever due.
+Owns the order of deadlines. Must not know what a timer's event means. Postponing a timer costs two assignments: most
+timers are session timeouts, which each heartbeat postpones and which rarely expire.
 
-A deadline is on the clock that the machine's decisions go by. Where that one can be set, what is left until the
-deadline is waited for by a steady clock: a step of the time of day neither ends sessions nor puts timers off.
+A deadline is a time of the machine's clock. If that clock can be set, the remaining time is measured by a steady clock:
+setting the time of day neither expires sessions nor postpones timers.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 _FEW = 64
-"""This number of entries of cancelled timers is kept."""
+"""Heap entries of cancelled timers that are kept before a cleanup is considered."""
 
 
 class Alarm:
-    """Timers by key; those that are due are handed to `ring`, the earliest first."""
+    """Timers by key. Expired timers are passed to `ring`, earliest first."""
 
     def __init__(
         self,
@@ -34,17 +34,17 @@ class Alarm:
         call_later: Callable[[float, Callable[[], None]], Cancellable] | None = None,
         steady: Callable[[], int] | None = None,
     ) -> None:
-        """`now` is the machine's clock in milliseconds, `steady` one that nobody sets; the machine's when None."""
+        """`now` is the machine's clock in milliseconds, `steady` a clock that is never set (None: `now`)."""
         self._now = now
         self._steady = steady or now
         self._ring = ring
         self._call_later = call_later
         self._timers: dict[Hashable, Timer] = {}
-        # Of the same keys the deadlines, on the steady clock as all times below.
+        # The deadlines of these timers on the steady clock, as all times below.
         self._deadlines: dict[Hashable, int] = {}
         # The earliest time at which each key has a heap entry. Invariant: not after the deadline of the key's timer.
         self._scheduled: dict[Hashable, int] = {}
-        # (time, ordinal, key); an entry that `_scheduled` does not have is of no meaning.
+        # (time, ordinal, key); an entry that differs from `_scheduled` is ignored.
         self._heap: list[tuple[int, int, Hashable]] = []
         self._ordinal = 0
         # Invariant: set for the first entry or earlier, None without timers.
@@ -55,11 +55,14 @@ class Alarm:
         return key in self._timers
 
     def kept(self) -> int:
-        """Return the number of heap entries: at least one for each timer, and some of cancelled timers."""
+        """Return the number of heap entries: one for each timer, and those of cancelled timers."""
         return len(self._heap)
 
     def set(self, timer: Timer) -> None:
-        """Set a timer in place of the one under its key, or cancel that."""
+        """Set a timer, or cancel the timer of its key if it has no deadline.
+
+        Replaces an earlier timer of the same key.
+        """
         key, deadline = timer.key, timer.deadline_ms
         if timer.if_absent and key in self._timers:
             return
@@ -119,7 +122,7 @@ class Alarm:
             del self._scheduled[key]
             deadline = self._deadlines.get(key)
             if deadline is None:
-                continue  # It was cancelled since.
+                continue  # The timer was cancelled.
             if deadline <= now:
                 del self._deadlines[key]
                 due.append(self._timers.pop(key))

@@ -1,8 +1,8 @@
-"""The time of a broker: what its sessions, its retention and its chores go by.
+"""The clock of a broker: used by sessions, retention and background tasks.
 
-Owns reading the system's clocks and waiting by them. A test broker hands in a clock that can be set ahead
-(`pybroker.testing.clock`). What bounds work in progress (a request, a commit, a stop) waits by the loop instead: it
-must end however the broker's time is set.
+Owns reading the system's clocks and waiting by them. A test broker uses a clock that can be advanced
+(`pybroker.testing.clock`). Timeouts of work in progress (a request, a commit, a shutdown) use the event loop's clock
+instead, so they expire independently of the broker's clock.
 """
 
 from __future__ import annotations
@@ -18,25 +18,28 @@ _BEGAN_S = time.time() - time.monotonic()
 
 
 class Cancellable(Protocol):
-    """Work that is due later."""
+    """A scheduled callback."""
 
     def cancel(self) -> None:
-        """Do not do it; work that was done is left alone."""
+        """Cancel the callback. Does nothing if it has already run."""
 
 
 class Clock:
     """The system's clocks. `wall_ms` may be called from any thread, the rest from the loop's."""
 
     def wall_ms(self) -> int:
-        """Return milliseconds since 1970: what records and files are stamped with."""
+        """Return the time of day in milliseconds since 1970, used for the timestamps of records and files."""
         return time.time_ns() // 1_000_000
 
     def steady_ms(self) -> int:
-        """Return milliseconds since 1970 as of the start of the process: setting the system's clock moves it not."""
+        """Return the start of the process in milliseconds since 1970, plus the elapsed monotonic time.
+
+Setting the system's clock does not change it.
+        """
         return int((_BEGAN_S + time.monotonic()) * 1000)
 
     def call_later(self, delay_s: float, work: Callable[[], None]) -> Cancellable:
-        """Do `work` on the running loop, `delay_s` seconds from now."""
+        """Call `work` on the running loop in `delay_s` seconds."""
         return asyncio.get_running_loop().call_later(delay_s, work)
 
     async def sleep(self, delay_s: float) -> None:
@@ -45,4 +48,4 @@ class Clock:
 
 
 SYSTEM_CLOCK = Clock()
-"""The clock of every broker that is not handed another."""
+"""The default clock of a broker."""

@@ -1,6 +1,6 @@
 """The shape of a state machine: Machine, Outcome, Timer, Parked.
 
-Owns the vocabulary between a machine and the runner. Records, events and replies are the machine's own types.
+Owns the types that a machine and the runner exchange. Records, events and replies are the machine's own types.
 """
 
 from __future__ import annotations
@@ -20,63 +20,66 @@ class Timer(NamedTuple):
 
     key: Hashable
     deadline_ms: int | None
-    """When, on the clock of the `now` of `handle`, as it goes now: setting that clock moves no timer. None cancels."""
+    """When the timer expires, on the clock of `handle`'s `now`; None cancels it.
+
+    Setting that clock does not move the timer.
+    """
     event: Any = None
     if_absent: bool = False
-    """Whether a timer that is set already under the same key stays as it is."""
+    """Whether to keep a timer that is already set under the same key."""
 
 
 class Parked(msgspec.Struct, frozen=True):
-    """In place of a reply: the reply comes later, by the `Answer` of this or another outcome under the same key."""
+    """Placeholder for a reply that is delayed until an outcome has an `Answer` with the same key."""
 
     key: Hashable
 
 
 class Answer(NamedTuple):
-    """A reply to an event that was parked; where nothing is parked under the key, nothing happens."""
+    """The delayed reply to an event; ignored if no event waits under the key."""
 
     key: Hashable
     reply: Any
 
 
 class Outcome(msgspec.Struct, Generic[Record, Reply], frozen=True, gc=False):
-    """What a machine decided about one event. Nothing of it holds until the records are committed.
+    """A machine's decision about one event. It takes effect when its records are committed.
 
-    One is made for each event, and a struct costs a third of what a tuple with names does.
+    A struct, since one is made for each event: creating a named tuple takes three times as long.
     """
 
     records: tuple[Record, ...]
-    """Committed all together or not at all."""
+    """Committed atomically."""
     reply: Reply | Parked
-    """Passed to the callback of the event, after the commit."""
+    """Passed to the callback of the event after the commit."""
     timers: tuple[Timer, ...] = ()
     """Set after the commit."""
     answers: tuple[Answer, ...] = ()
-    """Passed after the commit, to the callbacks of the events that were parked."""
+    """Delayed replies, passed after the commit to the callbacks of the events that wait for them."""
 
 
 class Machine(Protocol[Event, Record]):
     """A state that only records change.
 
-    A machine may have `alone`, a set of types: an event of one of them is decided and appended without others. They
-    are for records that the log may refuse for their own sake.
+    A machine may have `alone`, a set of event types. An event of such a type is handled and appended in a batch of its
+    own, because the log may reject its records.
     """
 
     def handle(self, event: Event, now: int) -> Outcome[Record, Any]:
-        """Decide about an event at `now` (milliseconds); changes nothing, also when it raises."""
+        """Return the decision about an event at `now` (milliseconds). Changes no state, even if it raises."""
 
     def apply(self, record: Record) -> None:
-        """Change the state as the record says; the record was decided on by `handle` of an equal state."""
+        """Apply a record to the state. `handle` of an equal state returned the record."""
 
     def draft(self) -> Machine[Event, Record]:
-        """Return a machine of the same state, which ends with either its `keep` or its `drop`.
+        """Return a copy of the machine, to be ended by either `keep` or `drop`.
 
-        A draft is made for each wake-up of the runner, so it has to be cheap: share what is immutable, or note down
-        what is changed. Until it ends, no other code reads the machine that it was made of.
+        The runner makes a draft for each batch, so it must be cheap: share immutable state, or record the changes.
+        Until the draft ends, no other code reads the original machine.
         """
 
     def keep(self) -> Machine[Event, Record]:
-        """End this draft: what was applied is committed. Return the machine of its state."""
+        """End this draft after the commit of the applied records, and return the machine in its state."""
 
     def drop(self) -> None:
-        """End this draft: what was applied is undone. The machine that it was made of is as it was."""
+        """End this draft and undo the applied records. The original machine is unchanged."""

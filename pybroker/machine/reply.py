@@ -1,7 +1,8 @@
-"""A reply that comes later: set once, and handed to a callback.
+"""A reply that may be set later: set once, and passed to a callback.
 
-Owns the meeting of both, in either order. It is what a handler returns whose answer may come before the wake-up is over
-that brought the request: a future would cost a turn of the loop, a task several. It can be awaited as well.
+The reply and the callback may be set in either order. A handler returns a `Reply` when its response may be ready in the
+same iteration of the event loop as the request: a future would cost one more iteration, a task several. A `Reply` can
+also be awaited.
 """
 
 from __future__ import annotations
@@ -16,19 +17,22 @@ if TYPE_CHECKING:
 
 
 class Reply(msgspec.Struct, eq=False):
-    """One reply, made by `Reply()`: a struct, as one is made for each request. Used from one thread."""
+    """One reply, made by `Reply()`. A struct, since one is made for each request. Used from one thread."""
 
     is_set: bool = False
-    """Whether `value` and `error` are set; a reply with a callback is handed on and not kept."""
+    """Whether `value` and `error` are set.
+
+    Stays False if there is a callback: the reply is passed to it and not stored.
+    """
     value: Any = None
     error: Exception | None = None
     in_slices: bool = False
-    """Whether it waits for work of this process alone, and not for what others do."""
+    """Whether the reply waits only for work of this process, not for other nodes or clients."""
     _callback: Callable[[Any, Exception | None], None] | None = None
     _through: Callable[[Any], Any] | None = None
 
     def __call__(self, value: Any, error: Exception | None) -> None:
-        """Set the reply, or the exception; called once."""
+        """Set the reply or the exception. Called once."""
         if self._through is not None and error is None:
             try:
                 value = self._through(value)
@@ -41,8 +45,9 @@ class Reply(msgspec.Struct, eq=False):
             self.is_set, self.value, self.error = True, value, error
 
     def through(self, change: Callable[[Any], Any]) -> Reply:
-        """Have `change` make the reply that the callback gets, of what those given before have made; called before
-        there is a callback.
+        """Pass the reply through `change` before the callback receives it.
+
+Several changes apply in the order of the calls. Called before `on_complete`.
         """
         before = self._through
         if self.is_set:
@@ -54,7 +59,8 @@ class Reply(msgspec.Struct, eq=False):
         return self
 
     def on_complete(self, callback: Callable[[Any, Exception | None], None]) -> None:
-        """Call `callback` with the reply and None, or None and an exception: now, if it is set already."""
+        """Call `callback` with the reply and None, or with None and an exception: at once if the reply is already set.
+        """
         if self.is_set:
             callback(self.value, self.error)
         else:

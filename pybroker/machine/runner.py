@@ -1,21 +1,21 @@
-"""The one runner: where a machine meets the log, the clock and asyncio.
+"""The runner: connects a machine with the log, the clock and asyncio.
 
-Owns the order of events, the batches, the parked replies and the timers of one machine. Must not know what the machine
-decides, nor where records go: `append` is handed in.
+Owns the order of events, the batches, the delayed replies and the timers of one machine. Must not know the machine's
+decisions, nor the log: `append` is a parameter.
 
-What one wake-up drains is handled together against a draft of the machine, each event seeing the records of those
-before it; appended as one batch; and answered together when the batch is committed. Meanwhile new events gather for the
-next batch. The draft is kept only after the commit: when an append fails it is dropped, and with it everything that was
-not committed.
+All queued events are handled together against a draft of the machine. Each event sees the records of the earlier ones.
+Their records are appended as one batch, and the replies are passed on when the batch is committed. Meanwhile new events
+are queued for the next batch. The draft is kept only after the commit. If an append fails, the draft is dropped with
+all uncommitted changes.
 
-An `append` that commits at once costs no task and no future, nor does one that returns a `Reply` for its commit:
-`queue` and `step` are the way of requests that come in thousands, `submit` of those who would rather await.
+An `append` that commits at once, or that returns a `Reply` for its commit, costs no task and no future. `queue` and
+`step` are for frequent requests, `submit` for callers that await the reply.
 
-An outcome may have `otherwise`, which decides once more about an event whose records the log will never take: others
-may wait for what was decided. It sees the state that the event was decided on.
+An outcome may have `otherwise`: it returns another outcome for an event whose records the log rejects for good. It sees
+the state in which the event was handled.
 
-An append may wait for a disk, or for replicas. When that takes too long, the caller receives an error; what was
-appended stays and is committed later, or not.
+An append may wait for a disk, or for replicas. If that takes too long, the caller receives an error. The appended
+records stay in the log, and may be committed later.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ log = logging.getLogger("pybroker.machine")
 Event = TypeVar("Event")
 Record = TypeVar("Record")
 OnReply = Callable[[Any, Exception | None], None]
-"""Called with the reply, or with the exception why there is none."""
+"""Called with the reply and None, or with None and an exception."""
 _ALL = 1 << 31
 RETRY_MS = 500
-"""A timer whose event could not be committed rings again so much later: nobody else would ask again."""
+"""Delay after which a timer fires again if its event could not be committed: no caller would retry it."""
 
 RAISED_MS = 10_000
-"""A timer whose event raised rings again so much later: what made it raise may be gone."""
+"""Delay after which a timer fires again if the handling of its event raised."""
 
 
 _Decided = list[tuple[Any, OnReply | Timer, Outcome[Record, Any]]]
-"""With each event its callback, or the timer that brought it, and what was decided."""
+"""Each event, its callback or the timer that fired it, and its outcome."""
 
 
 class ClosedError(Exception):
-    """The runner takes no events any more."""
+    """The runner is closed and accepts no events."""
 
 
 class UncommittedError(Exception):
-    """What was decided, or what is in work before it, was not committed in time; it may be yet."""
+    """The batch of the event, or the batch before it, was not committed in time. It may still be committed."""
 
 
 class UnwritableError(Exception):
-    """Raised by `append`: among the records are some that the log will never take."""
+    """Raised by `append`: the log rejects some of the records for good."""
 
 
 class SupersededError(Exception):
-    """Another event was parked under the same key; who waited is not answered any more."""
+    """Another event waits under the same key; this event gets no reply."""
 
 
 class Runner(Generic[Event, Record]):
@@ -83,26 +83,26 @@ class Runner(Generic[Event, Record]):
         call_later: Callable[[float, Callable[[], None]], Cancellable] | None = None,
         steady: Callable[[], int] | None = None,
     ) -> None:
-        """`append` returns None when the records are committed, or what is awaited until they are (best a `Reply`); it
-        is not called again before that. `now` is the clock in milliseconds; where it can be set, timers go by `steady`.
-        A batch is closed when it has `max_records` or more. The callback receives `UncommittedError` when a commit
-        takes longer than `timeout_ms`.
+        """`append` returns None if the records are committed, else an awaitable that completes when they are (best a
+        `Reply`). It is not called again before that. `now` is the clock in milliseconds. If it can be set, timers use
+        `steady`. A batch is closed when it has `max_records` or more. The callback receives `UncommittedError` when a
+        commit takes longer than `timeout_ms`.
         """
-        # Invariant: shows exactly the committed records, but while a batch is in work.
+        # Invariant: has applied exactly the committed records, except while a batch is being committed.
         self._machine = machine
         self._alone: frozenset[type] = getattr(machine, "alone", frozenset())
         self._append = append
         self._now = now
         self._max_records = max_records
         self._timeout_ms = timeout_ms
-        # Most events of the next batch: fewer after one that had records which the log does not take.
+        # Maximum number of events in the next batch: smaller after a batch with records that the log rejects.
         self._at_most = _ALL
-        # With each event its callback, or the timer that brought it.
+        # Each event with its callback, or with the timer that fired it.
         self._waiting: deque[tuple[Event, OnReply | Timer]] = deque()
-        # Whether a step is due in a later turn of the loop.
+        # Whether a step is scheduled on the loop.
         self._due = False
         self._stepping = False
-        # What was decided and is appended. Invariant: not None exactly while an append is awaited.
+        # The batch being appended. Invariant: not None exactly while an append is awaited.
         self._work: _Work[Event, Record] | None = None
         self._parked: dict[Hashable, OnReply] = {}
         self._alarm = Alarm(now, self._ring, call_later, steady)
@@ -115,7 +115,7 @@ class Runner(Generic[Event, Record]):
 
     @property
     def parked(self) -> int:
-        """How many replies are parked."""
+        """Number of delayed replies."""
         return len(self._parked)
 
     def has_timer(self, key: Hashable) -> bool:
@@ -123,31 +123,31 @@ class Runner(Generic[Event, Record]):
         return key in self._alarm
 
     def submit(self, event: Event) -> asyncio.Future[Any]:
-        """Hand in an event; the future is the machine's reply, when what it decided is committed.
+        """Queue an event, and return a future of the machine's reply, which completes after the commit.
 
-        The future fails with what `handle` raised, with what `append` raised, or with `ClosedError`.
+        The future fails with the exception of `handle` or `append`, or with `ClosedError`.
         """
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.post(event, _Asked(reply))
         return reply
 
     def post(self, event: Event, on_reply: OnReply) -> None:
-        """Hand in an event; `on_reply` is called once, with the reply and None, or with None and an exception."""
+        """Queue an event. `on_reply` is called once, with the reply and None, or with None and an exception."""
         self.queue(event, on_reply)
         if self._waiting and not self._due and self._work is None and not self._stepping:
-            # The next turn of the loop: all that this turn submits is one batch.
+            # The next iteration of the loop: all events of this iteration form one batch.
             self._due = True
             asyncio.get_running_loop().call_soon(self.step)
 
     def queue(self, event: Event, on_reply: OnReply) -> None:
-        """Hand in an event as `post` does, and leave it to the caller to call `step`."""
+        """Queue an event as `post` does, but let the caller call `step`."""
         if self._closed:
             on_reply(None, ClosedError("no more events are taken"))
         else:
             self._waiting.append((event, on_reply))
 
     def step(self) -> None:
-        """Handle what waits now, unless an append is under way; otherwise the next turn of the loop does it."""
+        """Handle the queued events. If an append is awaited, they are handled after it."""
         self._due = False
         if self._stepping:
             return
@@ -164,7 +164,7 @@ class Runner(Generic[Event, Record]):
             self._alarm.set(timer)
 
     async def close(self) -> None:
-        """Take no more events, finish those that wait, fail the parked ones, and drop the timers."""
+        """Reject new events, handle the queued ones, fail the delayed replies, and drop the timers."""
         self._closed = True
         self._alarm.clear()
         self.step()
@@ -175,7 +175,7 @@ class Runner(Generic[Event, Record]):
         parked, self._parked = self._parked, {}
         for on_reply in parked.values():
             on_reply(None, ClosedError("no more events are taken"))
-        # The alarm knows the runner, as those do who append: until a collection found them, they would keep files open.
+        # The alarm and `append` refer to the runner. These cycles would keep files open until garbage collection.
         self._alarm = Alarm(self._now, lambda _timers: None)
         self._append = _append_nothing
 
@@ -193,7 +193,7 @@ class Runner(Generic[Event, Record]):
                 at_most = 1
             event, on_reply = waiting.popleft()
             if type(on_reply) is _Asked and on_reply.gone():
-                continue  # The caller has gone, and nothing was decided yet.
+                continue  # The caller does not wait any more, and the event is not handled yet.
             try:
                 outcome = handle(event, now)
             except Exception as error:  # noqa: BLE001 - the answer to this event alone: `handle` changes nothing
@@ -206,7 +206,7 @@ class Runner(Generic[Event, Record]):
         self._commit(draft, decided, records)
 
     def _commit(self, draft: Machine[Event, Record], decided: _Decided[Record], records: list[Record]) -> None:
-        """Append what was decided, and answer when it is committed."""
+        """Append the records, and complete the replies when they are committed."""
         try:
             committed = self._append(records) if records else None
         except Exception as error:  # noqa: BLE001 - whatever ended the batch is the answer to everyone in it
@@ -236,7 +236,7 @@ class Runner(Generic[Event, Record]):
             self._finish(None, None)
 
     def _finish(self, _committed: None, error: Exception | None) -> None:
-        """End the work; what came meanwhile is the next batch, with what else the loop's turn brings."""
+        """Complete the batch. Events queued meanwhile form the next batch, with those of this iteration of the loop."""
         work, self._work = self._work, None
         if work is None:
             return
@@ -252,7 +252,7 @@ class Runner(Generic[Event, Record]):
             asyncio.get_running_loop().call_soon(self.step)
 
     def _time_out(self, work: _Work[Event, Record]) -> None:
-        """Pass the error to all that wait, in the batch and behind it, and again when as much time has passed."""
+        """Fail all waiting callers, of the batch and of queued events, and repeat after the same timeout."""
         error = UncommittedError(f"not committed within {self._timeout_ms} ms")
         unanswered = [on_reply for _, on_reply in self._waiting if not isinstance(on_reply, Timer)]
         self._waiting = deque((event, on_reply) for event, on_reply in self._waiting if isinstance(on_reply, Timer))
@@ -294,7 +294,7 @@ class Runner(Generic[Event, Record]):
     ) -> None:
         draft.drop()
         if isinstance(error, UnwritableError) and len(decided) > 1:
-            # Only the event that decided on such records fails: all are handled again, fewer at a time.
+            # Only the event with the rejected records shall fail: all are handled again in smaller batches.
             self._waiting.extendleft((event, on_reply) for event, on_reply, _ in reversed(decided))
             self._at_most = len(decided) // 2
             return
@@ -312,7 +312,7 @@ class Runner(Generic[Event, Record]):
                 self._alarm.set(on_reply._replace(deadline_ms=self._now() + RETRY_MS))
 
     def _fail(self, on_reply: OnReply | Timer, error: Exception) -> None:
-        """Answer an event that raised. One that a timer brought comes again: what is due stays due, and nobody asks."""
+        """Fail an event that raised. An event of a timer is scheduled again, as no caller would retry it."""
         if not isinstance(on_reply, Timer):
             on_reply(None, error)
             return
@@ -333,7 +333,7 @@ class Runner(Generic[Event, Record]):
 
 
 class _Work(Generic[Event, Record]):
-    """A batch that is appended and not yet committed."""
+    """An appended batch that is not yet committed."""
 
     __slots__ = ("alarm", "decided", "draft", "ended", "task")
 
@@ -342,12 +342,12 @@ class _Work(Generic[Event, Record]):
         self.decided = decided
         self.ended = ended
         self.alarm: asyncio.TimerHandle | None = None
-        # Held so that it is not collected while it waits.
+        # Referenced so that it is not garbage-collected while it waits.
         self.task: asyncio.Task[None] | None = None
 
 
 class _Asked:
-    """Completes a future."""
+    """Callback that completes a future."""
 
     __slots__ = ("_reply",)
 
@@ -367,7 +367,7 @@ class _Asked:
 
 
 def _ignore_reply(_reply: Any, _error: Exception | None) -> None:
-    """Stand for a callback that has already received the error that the commit takes too long."""
+    """Replace a callback that has already received the timeout error."""
 
 
 def _append_nothing(_records: Sequence[Any]) -> None:

@@ -1,9 +1,9 @@
-"""Long work in slices: what takes more than a moment is done piece by piece, and the loop serves others in between.
+"""Long work in time slices: the event loop serves other requests between the slices.
 
-Owns the turns. Work is a generator that yields where it can be interrupted, after a few microseconds to a hundred, and
-returns its result. It runs for `SLICE_S`; what is not done then waits behind the other work, and goes on in a later
-turn of the loop, of which each has one slice. So a request of whatever size delays the answers to others by one slice,
-and two large ones take turns. Must not know what the work is.
+Owns the round-robin of slices. Work is a generator that yields every few to a hundred microseconds, where it can be
+interrupted, and returns its result. It runs for `SLICE_S`. Unfinished work is queued behind the other work and
+continues in a later iteration of the loop; each iteration runs one slice. So a request of any size delays other
+responses by one slice. Must not know what the work is.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ Sliced: TypeAlias = "Generator[None, None, T]"
 """Work that yields where it can be interrupted, and returns a `T`."""
 
 SLICE_S = 0.002
-"""A slice ends with the first yield after so much time."""
+"""Length of a slice in seconds: it ends with the first yield after this time."""
 FIRST_SLICE_S = 0.000_2
-"""The first slice of work that comes while other work waits: most requests are done in it, however busy the loop is."""
+"""Length in seconds of the first slice of work while other work is queued. Most requests complete in it."""
 
 
 class Watch(Protocol):
-    """Notes how long work takes, of which a slice is a part."""
+    """Measures the time of work that runs in slices."""
 
     def begin(self) -> None:
-        """A slice begins; changes nothing where the work goes on already."""
+        """A slice begins. Does nothing if the work is already being timed."""
 
     def pause(self) -> None:
-        """The slice is over, where the work has not ended with it."""
+        """The slice ends. Does nothing if the work has ended."""
 
 
 WATCH: ContextVar[Watch | None] = ContextVar("WATCH", default=None)
-"""What notes the time of the work that is begun now; None where nobody asks."""
+"""The watch of work that starts in this context; None if its time is not measured."""
 
 
 class Slices:
@@ -49,13 +49,13 @@ class Slices:
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
-        # Each with its reply and its watch. Invariant: a turn is due exactly while it is not empty.
+        # Unfinished work with its reply and watch. Invariant: `_turn` is scheduled exactly while it is not empty.
         self._waiting: deque[tuple[Sliced[Any], Reply, Watch | None]] = deque()
 
     def run(self, work: Sliced[Any]) -> Reply:
-        """Do work; the reply is its result, set before this returns if one slice is enough.
+        """Start work and return the reply with its result, already set if one slice is enough.
 
-        The first slice is done at once; it is short while other work waits.
+        The first slice runs at once. It is shorter if other work is queued.
         """
         reply = Reply(in_slices=True)
         is_busy = bool(self._waiting)
@@ -79,7 +79,7 @@ class Slices:
                 asyncio.get_running_loop().call_soon(self._turn)
 
     def _step(self, work: Sliced[Any], reply: Reply, slice_s: float) -> bool:
-        """Do a slice; return whether the work is done and its reply set."""
+        """Run one slice. Return whether the work is done and its reply set."""
         clock = self._clock
         end = clock() + slice_s
         try:
@@ -95,7 +95,7 @@ class Slices:
 
 
 def whole(work: Sliced[T]) -> T:
-    """Do work at once, for those who know that it is short."""
+    """Run work to its end and return its result. For short work only."""
     while True:
         try:
             next(work)
@@ -105,7 +105,7 @@ def whole(work: Sliced[T]) -> T:
 
 
 def each(change: Callable[[U], T], items: Iterable[U]) -> Sliced[list[T]]:
-    """Make a value of each item."""
+    """Return `change` of each item, as work that yields after each."""
     made = []
     for item in items:
         made.append(change(item))

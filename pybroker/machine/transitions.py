@@ -1,7 +1,7 @@
 """Transition tables: the named states of a machine as data.
 
-Owns the look-up, which raises on what is not listed. Must not know any particular machine. The table is the only place
-where a machine says which state may follow which; `docs/generate.py` draws it.
+Owns the lookup, which raises for a transition that is not listed. Must not know any particular machine. The table is
+the only definition of a machine's transitions; `docs/generate.py` draws its diagram.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Trigger = TypeVar("Trigger", bound=Enum)
 
 
 class TransitionError(Exception):
-    """A transition that no table lists; nothing has changed."""
+    """The table does not list the transition. No state has changed."""
 
 
 class Transitions(Generic[State, Trigger]):
-    """What may follow what: state and trigger to the next state."""
+    """The transition table of a machine: maps a state and a trigger to the next state."""
 
     def __init__(self, name: str, initial: State, table: Mapping[tuple[State, Trigger], State]) -> None:
-        """`name` begins the errors; `initial` is where every life begins."""
+        """`name` is the prefix of error messages, `initial` the state of a new machine."""
         self.name = name
         self.initial = initial
         self.table = dict(table)
@@ -37,7 +37,7 @@ class Transitions(Generic[State, Trigger]):
             raise TransitionError(f"{self.name}: {trigger.name} cannot happen in state {state.name}") from None
 
     def unreachable(self) -> list[State]:
-        """Return the states that no way leads to from the initial one."""
+        """Return the states that cannot be reached from the initial state."""
         reached = {self.initial}
         grew = True
         while grew:

@@ -1,7 +1,7 @@
-"""The composition root: the only place where everything meets.
+"""The composition root: builds all parts of a node and connects them.
 
-Owns the order in which parts are built, and what is injected into what. Must not contain behaviour of a part. A request
-does not pass here; this is where its way is laid.
+Owns the order in which parts are built, and their dependencies. Must not contain behaviour of a part. No request passes
+through this package.
 
     node               Node: its start and its stop, by the roles that it has
     foundation         what both roles stand on: directories, identity, settings in force, failures

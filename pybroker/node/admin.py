@@ -1,6 +1,6 @@
-"""The admin listener of a node: built where `admin.http.listener` is set, served from before the logs are opened.
+"""The admin listener of a node, built if `admin.http.listener` is set. It serves before the logs are opened.
 
-Nothing of it, h11 included, is imported where there is no such listener.
+Without such a listener, its modules and h11 are not imported.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.admin")
 
 _MOST_CONNECTIONS = 16
-"""Connections open at a time. A scraper uses one."""
+"""Maximum number of open connections. A scraper uses one."""
 _TIMEOUT_S = 10.0
-"""A request, or its answer, may take so long."""
+"""Timeout of receiving a request and of sending its response, in seconds."""
 
 
 def build_admin(foundation: Foundation, not_ready: Callable[[], str | None]) -> AdminServer | None:
-    """Open the admin listener, which ends with the node; None where none is asked for. Raises ListenError.
+    """Open the admin listener and return its server, or None if none is configured. It is closed when the node stops.
 
-    `not_ready` returns why the node does not serve, None where it does.
+    `not_ready` returns why the node does not serve, or None if it does. Raises ListenError.
     """
     config = foundation.config
     address = config.admin_http_address

@@ -1,7 +1,7 @@
-"""The broker of a node: what follows the metadata, of its listeners, replicas, coordinators and membership.
+"""The broker of a node: its listeners, replicas, coordinators, membership and metadata publishers.
 
-Owns the order in which its stages are built; each part registers where it is built how it ends. Must not know how the
-metadata is agreed on.
+Owns the order in which these stages are built. Each part registers its shutdown where it is built. Must not know the
+quorum.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class BrokerPart(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def publishers(self) -> list[Publisher]:
-        """What follows the metadata, in the order in which it has to follow: no client finds a topic before rules."""
+        """The metadata publishers in their order: ACLs and quotas are in force before clients can find a new topic."""
         listening = self.listening
         own = OwnRegistration(self.foundation.config.node_id)
         rules: list[Publisher | None] = [listening.rights, listening.quotas, listening.connection_quotas, own]
@@ -62,19 +62,19 @@ class BrokerPart(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def not_ready(self) -> str | None:
-        """Why this broker does not serve its clients; None where it does."""
+        """Why this broker does not serve its clients, or None if it does."""
         registered = self.access.source.image.cluster.brokers.get(self.foundation.config.node_id)
         if registered is None:
             return "the broker is not registered"
         return "the broker is fenced" if registered.fenced else None
 
     async def register(self) -> None:
-        """Register this broker. Then its partitions are opened in the background."""
+        """Register this broker, then open its partitions in the background."""
         await self.membership.register()
         self.replicas.publisher.release(self.membership.registration.epoch)
 
     async def leave(self) -> None:
-        """Hand over what this broker leads, where others can lead it, before it stops (controlled shutdown)."""
+        """Move leadership to other in-sync replicas before this broker stops (controlled shutdown)."""
         heartbeats, config = self.membership.heartbeats, self.foundation.config
         if heartbeats is None or not config.controlled_shutdown_enable:
             return
@@ -98,7 +98,7 @@ def build_broker(
     access: ControllerAccess,
     controller: Controller | None,
 ) -> BrokerPart:
-    """Return a broker that is not registered. `controller` is this node's own, None where it does not vote."""
+    """Return a broker that is not registered. `controller` is the node's own controller, None without the role."""
     source = access.source
     followers: list[Callable[[MetadataImage], None]] = []
 
@@ -139,7 +139,7 @@ def build_broker(
 def _build_failed_brokers(
     foundation: Foundation, source: MetadataSource, controller: Controller | None
 ) -> FailedBrokers:
-    """Return the record of failed brokers. Only a voter has connections to others, whose end it can see."""
+    """Return the record of failed brokers. Only a node with a controller detects failures by closed connections."""
     if controller is None:
         return FailedBrokers(lambda: source.image, foundation.clock.steady_ms)
     failed = FailedBrokers(lambda: source.image, foundation.clock.steady_ms, controller.poll_voters)

@@ -1,7 +1,7 @@
-"""How the parts of a node reach the active controller: directly in this process while it leads, else by its listener.
+"""Access of a node's parts to the active controller: by calls if it is in this process, else over its listener.
 
-Owns the choice of the channel by the node's roles, and where the active controller is found. Must not know what is
-asked of it.
+Owns the choice of the channel by the node's roles, and the lookup of the active controller's endpoint. Must not know
+the requests.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 class MetadataSource(MeasuredMetadata, Protocol):
-    """Where a node has the metadata from: its own controller, or an observer of another node's."""
+    """The source of a node's metadata: its own controller, or an observer."""
 
     @property
     def leader_id(self) -> int:
-        """Node id of the quorum's leader as far as it is known here, -1 for none."""
+        """Node id of the quorum's leader as known to this node, -1 for none."""
 
     @property
     def leader_endpoint(self) -> tuple[str, int] | None:
-        """Where the leader's listener of controllers is, as far as the quorum says it here."""
+        """Host and port of the leader's controller listener as known to this node's quorum client, None if unknown."""
 
     @property
     def is_leader(self) -> bool:
@@ -41,10 +41,10 @@ class MetadataSource(MeasuredMetadata, Protocol):
 
 
 class ControllerAccess:
-    """The way of one node to the active controller."""
+    """One node's channel to the active controller."""
 
     channels: Channels | None
-    """None for a single node, whose controller is nowhere but here."""
+    """Connections to controllers; None for a single node, which has the only controller."""
 
     def __init__(self, foundation: Foundation, source: MetadataSource, local: LocalChannel | None) -> None:
         """`local` is the channel to this node's controller, None where it has none."""
@@ -71,11 +71,13 @@ class ControllerAccess:
         )
 
     def follow(self, offset_in_force: Callable[[], int], published: Callable[[int], Awaitable[None]]) -> None:
-        """Let a broker's partitions say up to where the metadata is in force, and wait for them."""
+        """Set the functions that return the metadata offset in force in the partitions, and that wait for an offset."""
         self._offset_in_force, self._published = offset_in_force, published
 
     def _find_leader(self) -> Endpoint | None:
-        """Return the controller listener of the quorum's leader, as the configuration or its registration has it."""
+        """Return the controller listener of the quorum's leader, from the configuration, the quorum or its
+        registration.
+        """
         leader = self.source.leader_id
         for voter in self._config.quorum_voters:
             if voter.node_id == leader:
@@ -90,4 +92,4 @@ class ControllerAccess:
 
 
 async def _at_once(_offset: int) -> None:
-    """Wait for nothing: the image is all that follows the metadata here."""
+    """Do not wait: without a broker, an offset is in force with its image."""

@@ -1,8 +1,8 @@
 """The controller of a node: its voter of the metadata quorum, and the listeners of controllers.
 
-Owns the building of the controller, and of the data plane and pipeline of its own that answer other controllers, and
-brokers: they are served before this node's broker is ready, and beside whatever its clients do. Must not know
-partitions or clients. A single node has a controller and no listener for it.
+Owns the building of the controller, and of its own data plane and pipeline for requests of other controllers and
+brokers. They are served before this node's broker is ready, and independently of its clients. Must not know partitions
+or clients. A single node has a controller without a listener.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
     from pybroker.node.foundation import Foundation
 
 _NETWORK_THREADS = 1
-"""Controllers answer in Python; one thread reads and writes for them."""
+"""Requests to controllers are served in Python, so one network thread is enough."""
 
 
 class ControllerListening(msgspec.Struct, frozen=True, eq=False):
-    """What other nodes connect to."""
+    """The controller listeners with their data plane and certificates."""
 
     data_plane: DataPlane
     tls: TlsListeners
@@ -64,7 +64,7 @@ class ControllerListening(msgspec.Struct, frozen=True, eq=False):
 
 
 def listen_for_nodes(foundation: Foundation) -> ControllerListening | None:
-    """Open the listeners of controllers, None where there are none; raises ListenError."""
+    """Open the controller listeners, or return None if there are none. Raises ListenError."""
     config, end = foundation.config, foundation.shut_down.add
     if not config.controller_endpoints:
         return None
@@ -95,13 +95,13 @@ class ControllerPart(msgspec.Struct, frozen=True, eq=False):
 
     foundation: Foundation
     listening: ControllerListening | None
-    """None without a listener of controllers."""
+    """None without a controller listener."""
     controller: Controller
     failure_detector: FailureDetector
     local: LocalChannel
 
     async def start(self, publishers: Iterable[Publisher], access: ControllerAccess) -> None:
-        """Open the metadata log, which `publishers` follow, answer other nodes, and take part in elections."""
+        """Open the metadata log, publish its images to `publishers`, serve other nodes, and take part in elections."""
         end, controller = self.foundation.shut_down.add, self.controller
         elections = UncleanElections(lambda: controller.is_leader)
         followers: list[Publisher] = [*publishers, elections, self.local.former_isr]
@@ -121,7 +121,7 @@ class ControllerPart(msgspec.Struct, frozen=True, eq=False):
         await controller.start()
 
     def _build_registration(self, listening: ControllerListening, access: ControllerAccess) -> ControllerRegistration:
-        """Return what makes this controller known to others: where its listeners are (KIP-919)."""
+        """Return the registration of this controller with its listeners (KIP-919)."""
         listeners = {listener.name: listener.reachable for listener in listening.listeners}
         reachable = Reachable(listeners, {one.name: one.protocol_number for one in listening.listeners})
         return ControllerRegistration(self.foundation.config.node_id, access.channel.active, ControllerError, reachable)
@@ -168,7 +168,7 @@ class ControllerPart(msgspec.Struct, frozen=True, eq=False):
 
 
 def build_controller(foundation: Foundation, listening: ControllerListening | None) -> ControllerPart:
-    """Return the controller of a node, which is not open."""
+    """Return the controller of a node. Its metadata log is not open yet."""
     config, failures = foundation.config, foundation.failures
     controller = Controller(
         build_cluster_settings(config, foundation.live),
@@ -208,7 +208,7 @@ def _quorum_settings(foundation: Foundation, listening: ControllerListening | No
 
 
 def build_cluster_settings(config: BrokerConfig, rules: ConfigRules) -> ClusterSettings:
-    """Return what the cluster machine is configured with."""
+    """Return the settings of the cluster machine."""
     balances = config.auto_leader_rebalance_enable
     return ClusterSettings(
         config.num_partitions,
@@ -218,12 +218,12 @@ def build_cluster_settings(config: BrokerConfig, rules: ConfigRules) -> ClusterS
         imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000 if balances else NEVER,
         imbalance_percentage=config.leader_imbalance_per_broker_percentage,
         unclean_election_interval_ms=config.unclean_leader_election_interval_ms,
-        # Nobody follows the log of a node without a listener for controllers.
+        # Without a controller listener, no other node fetches the metadata log.
         no_op_interval_ms=config.metadata_max_idle_interval_ms if config.controller_listener_names else NEVER,
         tokens=TokenSettings(
             config.delegation_token_max_lifetime_ms,
             config.delegation_token_expiry_time_ms,
-            # Nobody makes tokens without the secret.
+            # Without the secret, there are no tokens.
             NEVER if config.delegation_token_secret_key is None else config.delegation_token_expiry_check_interval_ms,
             config.delegation_token_max_per_owner,
         ),

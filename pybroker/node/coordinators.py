@@ -1,6 +1,7 @@
-"""The coordinators of a broker: of groups and of transactions, with what both wait for, and the requests between them.
+"""The group coordinator and the transaction coordinator of a broker, and their channels to other brokers.
 
-Owns how they are built, which events of the data plane they handle, and when they end. Must not know partitions' roles.
+Owns their construction, their events of the data plane, and the order of their shutdown. Must not know partitions'
+roles.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Coordinators(msgspec.Struct, frozen=True, eq=False):
-    """What is built here."""
+    """The coordinators of a broker and their parts."""
 
     groups: GroupCoordinator
     producer_ids: ProducerIds

@@ -1,6 +1,6 @@
-"""The export of a node's metrics and traces by OpenTelemetry: built where `opentelemetry.endpoint` is set.
+"""The export of a node's metrics and traces by OpenTelemetry, built if `opentelemetry.endpoint` is set.
 
-Owns when it begins and ends. Nothing of it, OpenTelemetry's packages included, is imported where nothing is sent.
+Owns when the export starts and stops. Without an endpoint, its modules and OpenTelemetry's packages are not imported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = logging.getLogger("pybroker.admin")
 
 
 def begin_export(foundation: Foundation) -> None:
-    """Begin to send, until the node ends; nothing where nothing is to be sent."""
+    """Start the export; it stops with the node. Does nothing without `opentelemetry.endpoint`."""
     config = foundation.config
     settings = config.export
     if settings is None:

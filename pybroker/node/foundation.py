@@ -1,6 +1,7 @@
-"""What the roles of a node stand on: its directories and their identity, its settings in force, and its failures.
+"""The parts that all roles of a node share: its directories and their identity, its settings in force, and its
+failures.
 
-Owns the locks from the start to the stop, and the order of the end. Must not know roles.
+Owns the directory locks from start to stop, and the shutdown order. Must not know roles.
 """
 
 from __future__ import annotations
@@ -28,14 +29,17 @@ if TYPE_CHECKING:
 
 
 class Foundation:
-    """One run of a node, below its roles. Used from one event loop."""
+    """The shared parts of one run of a node. Used from one event loop."""
 
     directories: Directories
     failures: Failures
     cluster_id: str
 
     def __init__(self, config: BrokerConfig, clock: Clock) -> None:
-        """Take the settings, and read what connections are secured with; `lock` makes the rest. Raises ConfigError."""
+        """Read the settings and the key stores of outbound connections.
+
+        `lock` and `identify` make the rest. Raises ConfigError.
+        """
         self.config = config
         self.clock = clock
         self.shut_down = ShutDown()
@@ -47,22 +51,22 @@ class Foundation:
         self.principal_builder = build_principal_builder(config)
         self.shares: descriptors.Shares
         self.traced: Callable[[Mapping[int, Api]], Mapping[int, Api]] = lambda apis: apis
-        """Makes APIs whose requests leave spans of those that do not; what leaves none is as it was."""
+        """Wraps APIs whose requests are traced; returns the others unchanged."""
 
     async def lock(self) -> None:
-        """Lock the directories and check what lies in them, changing nothing; raises why a node cannot start."""
+        """Lock the directories and check their content without changes. Raises the reason why the node cannot start."""
         config, end = self.config, self.shut_down.add
         self.shares = descriptors.divide()
         directories = Directories.acquire(config.log_directories, config.metadata_directory, config.node_id)
         end(Stage.DIRECTORIES, directories, lambda: asyncio.to_thread(directories.release))
         if not config.makes_its_cluster:
             directories.require_identity()
-        if config.is_controller:  # A broker alone has a copy, which can be fetched again.
+        if config.is_controller:  # A node without the controller role can fetch its copy of the metadata log again.
             await asyncio.to_thread(check_before_start, directories, config.node_id, config.voter_ids)
         self.directories = directories
 
     def identify(self) -> None:
-        """Give the directories an identity that have none, once nothing keeps the node from starting."""
+        """Format the directories that are not formatted. Called after all checks of the start."""
         end = self.shut_down.add
         self.cluster_id = self.directories.format(self.config.node_id)
         failures = self.failures = Failures(self.directories)

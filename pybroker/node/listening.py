@@ -1,6 +1,6 @@
-"""The listeners of a broker, with their data plane, certificates and limits: open, and not served yet.
+"""The listeners of a broker, with their data plane, certificates and limits: open, but not served yet.
 
-Must not know partitions, nor who answers requests.
+Must not know partitions, nor the APIs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Listening(msgspec.Struct, frozen=True, eq=False):
-    """What clients connect to."""
+    """The broker listeners with their data plane, authorization and quotas."""
 
     data_plane: DataPlane
     events: EventTable
@@ -41,7 +41,7 @@ class Listening(msgspec.Struct, frozen=True, eq=False):
 
 
 def listen(foundation: Foundation, authorizer: Judge | None) -> Listening:
-    """Open the listeners, on which no client receives a response yet; raises ListenError."""
+    """Open the listeners. Clients can connect, but receive no response yet. Raises ListenError."""
     config, live, end = foundation.config, foundation.live, foundation.shut_down.add
     data_plane = DataPlane(build_data_plane_settings(config, foundation.shares))
     events = EventTable()

@@ -1,9 +1,9 @@
-"""Reading the metrics of a node: from the counters of both planes, the metadata and the parts of the broker.
+"""Reads the metrics of a node from the counters of both planes, the metadata and the parts of the broker.
 
-Owns which value is which metric. Everything here runs on the thread of the admin listener or of the export, beside the
-loop: it reads what is immutable (images, snapshots of the data plane) and copies of dictionaries, changes nothing, and
-stands aside after every slice of a long list, so that the loop waits for it no longer than a slice takes. Each part
-registers where it is built, so one that is not built yet has no metrics.
+Owns the mapping from values to metrics. This module runs on the thread of the admin listener or of the export, not on
+the loop. It reads immutable data (images, snapshots of the data plane) and copies of dictionaries, and changes nothing.
+It sleeps after each slice of a long list, so the loop waits for the interpreter lock for at most one slice. Each part
+registers its metrics where it is built.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from pybroker.storage.upkeep import Upkeep
 
 _SLICE = 500
-"""Partitions or topics between two pauses: less than a millisecond's work."""
+"""Number of partitions or topics between two pauses: less than a millisecond of work."""
 _PAUSE_S = 0.0001
-"""As short as a sleep can be; what counts is that it gives the interpreter lock away."""
+"""The shortest sleep in seconds: it only has to release the interpreter lock."""
 _PHASES = ("requestqueuetime", "localtime", "remotetime", "throttletime", "responsesendtime", "totaltime")
 _TOPIC_COUNTS = (
     "bytesin_bytes",
@@ -66,7 +66,7 @@ _TOPIC_COUNTS = (
 _DELAYED = ("Produce", "Fetch")
 _FETCH = 1
 _PARTITION_GAUGES = (("size_bytes", 3), ("numlogsegments", 4), ("logstartoffset", 5), ("logendoffset", 6))
-"""Metrics of `kafka_log_log`, and where a row of `PartitionStates` has them."""
+"""Metrics of `kafka_log_log`, and their indices in a row of `PartitionStates`."""
 _NANOSECONDS = 1e9
 
 
@@ -76,7 +76,7 @@ def pause() -> None:
 
 
 class MeasuredMetadata(Protocol):
-    """Where a node has the metadata from."""
+    """The source of a node's metadata."""
 
     @property
     def image(self) -> MetadataImage:
@@ -84,16 +84,16 @@ class MeasuredMetadata(Protocol):
 
     @property
     def publish_failures(self) -> int:
-        """How many times a part of the node could not put an image in force."""
+        """Number of times that a publisher failed to apply an image."""
 
 
 Family = tuple[str, Iterable[Sample]]
 MetricSource = Callable[[], Iterable[Family]]
-"""What a part registers where it is built: it returns the part's metrics. Called from the thread that reads them."""
+"""A function that returns the metrics of a part. Called from the thread that reads them."""
 
 
 class MetricSources:
-    """The metrics of one run of a node: those of the data planes, and of the parts that registered."""
+    """The metrics of one run of a node: those of the data planes and of the registered parts."""
 
     def __init__(self, config: BrokerConfig, mutations: MutationQuotas) -> None:
         self._mutations = mutations
@@ -106,11 +106,11 @@ class MetricSources:
         self._names: dict[int, str] = {}
 
     def add(self, source: MetricSource) -> None:
-        """Register the metrics of a part that is built."""
+        """Register the metrics of a part."""
         self._sources.append(source)
 
     def add_data_plane(self, data_plane: DataPlane, tls: TlsListeners, role: ListenerRole) -> None:
-        """Register a data plane, which serves listeners of a role, and the certificates of those listeners."""
+        """Register the data plane of the listeners of a role, and their certificates."""
         plane = _MeasuredPlane(data_plane, tls)
         if role is ListenerRole.BROKER:
             self._of_brokers = plane
@@ -118,7 +118,10 @@ class MetricSources:
             self._of_controllers = plane
 
     def families(self) -> Iterator[Family]:
-        """Yield every metric that there is now, with its samples; a broker's requests are those of its clients."""
+        """Yield every metric with its samples.
+
+        Request metrics of a node with the broker role cover its broker listeners only.
+        """
         of_brokers, of_controllers = self._of_brokers, self._of_controllers
         works = {plane: work_counters(plane.data_plane) for plane in (of_brokers, of_controllers) if plane is not None}
         main = of_brokers if self._is_broker else of_controllers
@@ -228,7 +231,7 @@ def _of_listeners(works: Mapping[_MeasuredPlane, WorkCounters]) -> Iterator[Fami
 
 
 def of_requests_here(counts: RequestCounts) -> Iterator[Family]:
-    """Yield how many requests the control plane has responded to."""
+    """Yield the number of requests served by the control plane, and of those that failed."""
     versions = counts.all()
     yield "pybroker_control_requests", [Sample(one.requests, (api, version)) for api, version, one in versions]
     yield "pybroker_control_request_failures", [Sample(one.failures, (api, version)) for api, version, one in versions]
@@ -248,14 +251,14 @@ def of_logs(partitions: Partitions, publisher: PartitionPublisher, directories: 
 
 
 def of_in_sync(in_sync: InSyncReplicas) -> Iterator[Family]:
-    """Yield how often in-sync replicas changed."""
+    """Yield the number of ISR shrinks, expansions and failed updates."""
     yield "kafka_server_replicamanager_isrshrinks", [Sample(in_sync.counts.shrinks)]
     yield "kafka_server_replicamanager_isrexpands", [Sample(in_sync.counts.expands)]
     yield "kafka_server_replicamanager_failedisrupdates", [Sample(in_sync.counts.failed)]
 
 
 def of_coordinators(groups: GroupCoordinator, transactions: TransactionCoordinator) -> Iterator[Family]:
-    """Yield how many groups and transactional ids are in which state."""
+    """Yield the number of groups and of transactional ids in each state."""
     counts = sorted(groups.states().items())
     yield "kafka_coordinator_group_groupmetadatamanager_numgroups", [Sample(count, kind) for kind, count in counts]
     states = sorted(transactions.states().items())
@@ -263,12 +266,12 @@ def of_coordinators(groups: GroupCoordinator, transactions: TransactionCoordinat
 
 
 def of_state(state: BrokerState) -> Iterator[Family]:
-    """Yield where the node is in its life."""
+    """Yield the broker state."""
     yield "kafka_server_kafkaserver_brokerstate", [Sample(int(state))]
 
 
 def of_controller(controller: Controller, elections: UncleanElections) -> Iterator[Family]:
-    """Yield the metrics of a node that votes: of the metadata, of the quorum, of unclean elections."""
+    """Yield the metrics of a controller: metadata, quorum and unclean elections."""
     yield from of_metadata(controller)
     yield from _of_quorum(controller)
     yield "kafka_controller_controllerstats_uncleanleaderelections", [Sample(elections.count)]
@@ -291,9 +294,9 @@ class _Survey(msgspec.Struct, frozen=True):
 
     topics: int
     shown: frozenset[str]
-    """The topics with series of their own: the first by name."""
+    """The topics with series of their own: the first ones by name."""
     rows_shown: int
-    """How many replicas these have, which are the first, as rows are sorted."""
+    """Number of replicas of these topics. Their rows are the first, since rows are sorted."""
     size: int
     leaders: int
     under_replicated: int
@@ -319,12 +322,12 @@ def _survey(states: PartitionStates, max_topics: int) -> _Survey:
 
 
 def _of_logs(states: PartitionStates, position: int, end: int) -> Iterator[Sample]:
-    """Yield one of the numbers of the first replicas."""
+    """Yield the samples of one column, for the first `end` replicas."""
     return (Sample(row[position], (row[0], str(row[1]))) for row in _sliced(states.rows, end))
 
 
 def _cpu_seconds(thread: int) -> float | None:
-    """Return the CPU time of a thread of this process; None where the system does not say."""
+    """Return the CPU time of a thread of this process in seconds, or None if the system does not report it."""
     try:
         text = Path(f"/proc/self/task/{thread}/schedstat").read_text(encoding="ascii")
     except OSError:
@@ -339,7 +342,7 @@ def _of_flushes() -> Iterator[Family]:
 
 
 def of_cleaner(upkeep: Upkeep) -> Iterator[Family]:
-    """Yield what the cleaner has done; nothing while it does not run."""
+    """Yield the metrics of the log cleaner; none while it does not run."""
     counts = upkeep.cleaner_counts
     if counts is None:
         return
@@ -357,7 +360,7 @@ def of_cleaner(upkeep: Upkeep) -> Iterator[Family]:
 
 
 def of_metadata(source: MeasuredMetadata) -> Iterator[Family]:
-    """Yield what the newest image has of topics, partitions and brokers."""
+    """Yield the numbers of topics, partitions and brokers in the newest image."""
     image = source.image
     partitions = offline = imbalanced = 0
     seen = 0
@@ -400,7 +403,7 @@ def _of_process() -> Iterator[Family]:
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         open_files = len(os.listdir("/proc/self/fd"))
-        # Behind the name, which may hold spaces, the process's start is field 22 in ticks since the system's.
+        # The name may contain spaces. Field 22 is the start of the process in ticks since the system's start.
         ticks = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
         booted = next(
             int(line.split()[1])

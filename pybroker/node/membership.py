@@ -1,6 +1,6 @@
-"""A broker's membership of its cluster: its registration, renewed as its listeners change, and its heartbeats.
+"""A broker's membership in its cluster: its registration, renewed when its listeners change, and its heartbeats.
 
-Must not know partitions, nor the way to the active controller.
+Must not know partitions, nor how the active controller is reached.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ log = logging.getLogger("pybroker")
 
 
 class Membership(msgspec.Struct, frozen=True, eq=False):
-    """How a broker belongs to its cluster."""
+    """The registration and the heartbeats of a broker."""
 
     foundation: Foundation
     listening: Listening
     registration: Registration
     heartbeats: Heartbeats | None
-    """None in a single node: its controller lives as long as the broker."""
+    """None in a single node: its controller runs as long as the broker."""
 
     async def register(self) -> None:
-        """Register, and again whenever the listeners change."""
+        """Register this broker, and register it again whenever its listeners change."""
         endpoints = self._endpoints()
         if self.heartbeats is None:
             await self.registration.register(endpoints)
@@ -57,16 +57,16 @@ class Membership(msgspec.Struct, frozen=True, eq=False):
 
         renew(self.foundation.live.current)
         self.foundation.live.subscribe(renew)
-        # The stores of the listener between brokers are those that this broker connects with.
+        # Connections to other brokers use the key stores of the inter-broker listener.
         self.listening.tls.on_renewed(lambda: self._replicate(self.foundation.live.current))
 
     def follow(self, image: MetadataImage) -> None:
-        """Take the epoch that a newer image has of this broker."""
+        """Take over this broker's epoch from a newer image."""
         if self.heartbeats is not None and self.registration.follow(image):
             self._replicate(self.foundation.live.current)
 
     def _endpoints(self) -> Endpoints:
-        """Return where clients find the broker."""
+        """Return the advertised listeners and the rack."""
         listeners = self.listening.listeners.all
         return Endpoints(
             {one.name: one.reachable for one in listeners},
@@ -75,7 +75,7 @@ class Membership(msgspec.Struct, frozen=True, eq=False):
         )
 
     async def _register_anew(self) -> None:
-        """Register this run of the broker with the listeners that it has now: its epoch is another then."""
+        """Register this broker again with its current listeners. It receives a new epoch."""
         endpoints = self._endpoints()
         await self.registration.register(endpoints, fenced=self.heartbeats is not None)
         names = ", ".join(sorted(endpoints.listeners))
@@ -83,7 +83,7 @@ class Membership(msgspec.Struct, frozen=True, eq=False):
         self._replicate(self.foundation.live.current)
 
     def _replicate(self, config: BrokerConfig) -> None:
-        """Put the settings of replication in force."""
+        """Apply the replication settings to the data plane."""
         settings = build_replication_settings(config, self.registration.epoch, self.foundation.outbound.brokers)
         self.listening.data_plane.set_replication(settings)
 

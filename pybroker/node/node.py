@@ -1,10 +1,10 @@
 """Node: a broker, a controller, or both in one process.
 
-Owns the steps of a start and what keeps a node from starting. Must not know what a role is built of.
+Owns the steps of a start, and the errors that prevent it. Must not know the parts of a role.
 
-Start: lock directories, listen, format, replay metadata, register, open partitions, answer. Clients that connect before
-the last step wait and are answered then. Whatever fails before leaves nothing behind but what was there.
-Stop: `pybroker.broker.shut_down` has the order; every part says where it is built how it ends.
+Start: lock directories, listen, format, replay metadata, register, open partitions, serve. Clients that connect before
+the last step wait for it. A start that fails before formatting leaves the directories unchanged. Stop:
+`pybroker.broker.shut_down` owns the order; each part registers its shutdown where it is built.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ _EXPECTED = (
     BrokerFailedError,
     descriptors.TooFewDescriptorsError,
 )
-"""What keeps a broker from starting and is no fault of ours."""
+"""Errors that prevent a start and are not bugs."""
 
 
 class NodeError(Exception):
-    """The broker cannot start, or cannot go on; the text is one line that says what and where."""
+    """The broker cannot start or continue. The text is one line with the cause and its location."""
 
 
 class Node:
@@ -83,53 +83,56 @@ class Node:
         clock: Clock = SYSTEM_CLOCK,
         intercepted: Callable[[ControlRequest, RequestContext], None] | None = None,
     ) -> None:
-        """`intercepted` decides about the requests of the APIs that `data_plane.intercept` names."""
+        """`intercepted` receives the requests of the APIs set by `data_plane.intercept`, and decides about them."""
         self.config = config
         self._clock = clock
         self._intercepted = intercepted or (lambda *_: None)
         self._life = Life()
-        # None exactly while no request is answered.
+        # Invariant: None exactly while no requests are served.
         self._run: _Run | None = None
 
     @property
     def state(self) -> BrokerState:
-        """Where the broker is in its life."""
+        """The broker state."""
         return self._life.state
 
     @property
     def data_plane(self) -> DataPlane:
-        """The data plane of a broker that runs; raises NodeError of one that does not."""
+        """The data plane of the broker. Raises NodeError if it does not run."""
         return self._running().broker.listening.data_plane
 
     @property
     def admin_address(self) -> tuple[str, int] | None:
-        """Host and port of the admin listener, None without one; raises NodeError of a node that does not run."""
+        """Host and port of the admin listener, None without one. Raises NodeError if the node does not run."""
         return self._running().admin_address
 
     @property
     def tls(self) -> TlsListeners:
-        """What the broker's listeners encrypt by; raises NodeError of a broker that does not run."""
+        """The TLS settings of the broker's listeners. Raises NodeError if the broker does not run."""
         return self._running().broker.listening.tls
 
     @property
     def telemetry(self) -> Telemetry | None:
-        """What takes the metrics that clients push; None where nothing receives them.
+        """The service for client telemetry, or None without receivers.
 
-        Raises NodeError of a node that does not run, or is no broker.
+        Raises NodeError if the node does not run, or has no broker role.
         """
         return self._running().broker.plugins.telemetry
 
     async def make_scram_users(self, users: Sequence[ScramUpsertion]) -> None:
-        """Give users passwords, one mechanism at a time, as a client with the right to do so would.
+        """Set SCRAM credentials of users, one mechanism each, as AlterUserScramCredentials does.
 
-        Raises NodeError of a broker that does not run, and RuntimeError for what the controller refuses.
+        Raises NodeError if the broker does not run, and RuntimeError if the controller rejects a credential.
         """
         for altered in await self._running().broker.access.channel.own().alter_scram_users((), users):
             if altered.error_code:
                 raise RuntimeError(f"user {altered.name!r}: {altered.error_message}")
 
     async def start(self) -> tuple[OpenListener, ...]:
-        """Start, and return the listeners when the broker answers; raises NodeError, leaving nothing behind."""
+        """Start the node and return its listeners when it serves requests.
+
+        Raises NodeError after releasing all resources.
+        """
         run = _Run(self.config, self._clock, self._intercepted, lambda: self._life.state)
         try:
             await self._life.start(run)
@@ -139,20 +142,20 @@ class Node:
         return run.listeners
 
     async def stop(self) -> None:
-        """Stop cleanly: what was acknowledged is on disk, and the next start needs no recovery."""
+        """Stop cleanly: acknowledged records are on disk, and the next start needs no recovery."""
         run = self._running()
         await self._life.stop(run)
         self._run = None
 
     def reload(self, config: BrokerConfig) -> Reread:
-        """Take what may change while the node runs, and read its certificates again where their files have changed.
+        """Apply the settings that may change while the node runs, and reload certificates whose files have changed.
 
-        Raises ConfigError, and NodeError of a node that does not run.
+Raises ConfigError, and NodeError if the node does not run.
         """
         return self._running().reload(config)
 
     async def failed(self) -> NodeError:
-        """Wait until the broker cannot go on, and return why."""
+        """Wait until the broker cannot continue, and return the reason."""
         return NodeError(await self._running().failures.reason())
 
     def _running(self) -> _Run:
@@ -162,7 +165,7 @@ class Node:
 
 
 class _Run:
-    """One run of a node, by the roles that it has."""
+    """One run of a node with its roles."""
 
     def __init__(
         self,
@@ -176,7 +179,7 @@ class _Run:
         self._intercepted = intercepted
         self._state = state
         self._plugins = load_plugins(foundation) if config.is_broker else None
-        # Each is None before its step of the start, and in a node without the role.
+        # Each is None before its step of the start, and if the node does not have the role.
         self._admin: AdminServer | None = None
         self._for_nodes: ControllerListening | None = None
         self._for_clients: Listening | None = None
@@ -185,35 +188,35 @@ class _Run:
 
     @property
     def shut_down(self) -> ShutDown:
-        """How the parts end that have been built so far."""
+        """The shutdown steps of the parts built so far."""
         return self._foundation.shut_down
 
     @property
     def listeners(self) -> tuple[OpenListener, ...]:
-        """Where clients reach the node; of a node that is a controller alone, where other nodes do."""
+        """The broker listeners, or the controller listeners of a node without the broker role."""
         if self._for_clients is not None:
             return self._for_clients.listeners.all
         return () if self._for_nodes is None else self._for_nodes.listeners
 
     @property
     def broker(self) -> BrokerPart:
-        """The node's broker; raises NodeError of a node that is none."""
+        """The node's broker. Raises NodeError if the node does not have the broker role."""
         if self._broker is None:
             raise NodeError("this node is a controller alone: it has no partitions and no clients")
         return self._broker
 
     @property
     def failures(self) -> Failures:
-        """What the node does not survive."""
+        """The failures that end the node."""
         return self._foundation.failures
 
     @property
     def admin_address(self) -> tuple[str, int] | None:
-        """Where the admin listener is; None where there is none."""
+        """Host and port of the admin listener, None without one."""
         return None if self._admin is None else self._admin.address
 
     async def listen(self) -> None:
-        """Lock the directories, open the listeners, and give the directories an identity that have none."""
+        """Lock the directories, open the listeners, and format the directories that are not formatted."""
         foundation = self._foundation
         await foundation.lock()
         self._admin = build_admin(foundation, self._not_ready)
@@ -225,7 +228,7 @@ class _Run:
         begin_export(foundation)
 
     async def join(self) -> None:
-        """Have the metadata, as a voter or an observer, and register; partitions are opened meanwhile."""
+        """Join the quorum as a voter or an observer, and register the broker. Partitions are opened meanwhile."""
         foundation = self._foundation
         if foundation.config.is_controller:
             part = self._controller = build_controller(foundation, self._for_nodes)
@@ -239,7 +242,7 @@ class _Run:
             await self._broker.register()
 
     def _build_broker(self, access: ControllerAccess, controller: Controller | None) -> list[Publisher]:
-        """Build the broker of a node that is one, and return what follows the metadata in its order."""
+        """Build the broker if the node has that role, and return the metadata publishers in their order."""
         publishers: list[Publisher] = [self._foundation.live]
         if access.channels is not None:
             publishers.append(access.channels)
@@ -249,15 +252,15 @@ class _Run:
         return publishers
 
     async def serve(self) -> None:
-        """Answer requests."""
+        """Serve requests."""
         if self._broker is not None:
             await serve(self._broker, self._intercepted)
         if self._controller is not None:
-            # The partitions of lost topics are renamed by now, and another loss needs another decision.
+            # The partitions of lost topics are renamed now. Another loss of metadata needs another acceptance.
             clear_acceptance(self._foundation.directories.metadata.path / DIRECTORY_NAME)
 
     def reload(self, config: BrokerConfig) -> Reread:
-        """Take what may change while the node runs; raises ConfigError."""
+        """Apply the settings that may change while the node runs. Raises ConfigError."""
         reread = self._foundation.live.reread(config)
         for listening in (self._for_nodes, self._for_clients):
             if listening is not None:
@@ -265,12 +268,12 @@ class _Run:
         return reread
 
     async def leave(self) -> None:
-        """Hand over what others can do, before anything ends."""
+        """Move leadership to other brokers before any part stops."""
         if self._broker is not None:
             await self._broker.leave()
 
     def _not_ready(self) -> str | None:
-        """Return why the node does not serve, None where it does."""
+        """Return why the node does not serve, or None if it does."""
         state = self._state()
         if state is not BrokerState.RUNNING:
             return f"the node is {state.name.lower().replace('_', ' ')}"

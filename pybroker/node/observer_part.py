@@ -1,6 +1,6 @@
-"""The metadata of a node that is a broker alone: an observer of the quorum's log.
+"""The metadata of a node without the controller role: an observer of the quorum's log.
 
-Owns the building of the observer from the node's settings. Must not know what follows the metadata.
+Owns the building of the observer from the node's settings. Must not know the metadata publishers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def build_observer(foundation: Foundation) -> Observer:
-    """Return the observer, which is not open."""
+    """Return the observer. Its log is not open yet."""
     failures = foundation.failures
     observer = Observer(
         _settings(foundation),
@@ -34,7 +34,9 @@ def build_observer(foundation: Foundation) -> Observer:
 
 
 async def start_observer(foundation: Foundation, observer: Observer, publishers: Iterable[Publisher]) -> None:
-    """Open the copy of the metadata log, which `publishers` follow, and begin to follow the quorum's leader."""
+    """Open the copy of the metadata log, publish its images to `publishers`, and start to fetch from the quorum's
+    leader.
+    """
     await observer.open(publishers)
     foundation.shut_down.add(Stage.METADATA_LOG, observer, observer.stop)
     observer.start()

@@ -1,7 +1,7 @@
-"""What a node's connections to other nodes are secured with: those to controllers, and those to brokers.
+"""The security of a node's connections to controllers and to other brokers.
 
-Owns that nothing of a client is imported where both are plaintext, and that changed settings reach both. Must not know
-who connects.
+Owns the update of both after changed settings. If both are plaintext, no client module is imported. Must not know the
+connections.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 class Outbound:
-    """One run of a node. Used from one event loop."""
+    """The security of outbound connections of one run of a node. Used from one event loop."""
 
     def __init__(self, config: BrokerConfig) -> None:
-        """Read what the settings name; raises ConfigError."""
+        """Read the key stores that the settings name. Raises ConfigError."""
         self.controllers: RenewedSecurity | None = None
         """None for plaintext."""
         self.brokers: RenewedSecurity | None = None
-        """None for plaintext, and where there are no other brokers, or this node is none."""
+        """None for plaintext, and in a single node or one without the broker role."""
         if not config.is_single:
             self.controllers = _read("connections to controllers", config.client_of_controllers())
             self.brokers = _read("connections to other brokers", config.client_of_brokers() if config.is_broker else {})
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Take changed settings, for the connections that are made from now on."""
+        """Apply changed settings to new connections."""
         if self.controllers is not None:
             self.controllers.reconfigure(config.client_of_controllers())
         if self.brokers is not None:

@@ -1,6 +1,6 @@
-"""The partitions that this broker leads, as its own coordinator of transactions reaches them: no request, no task.
+"""Access of the transaction coordinator to partitions that its own broker leads, without requests or tasks.
 
-Owns the way from names to open partitions. Must not know what is decided about a transaction.
+Owns the lookup of open partitions by name. Must not know the states of transactions.
 """
 
 from __future__ import annotations
@@ -34,11 +34,14 @@ class BrokersPartitions:
         self._now_ms = now_ms
 
     def takes(self, topic: str) -> bool:
-        """Return whether markers are appended here: those of `__consumer_offsets` are the group coordinator's."""
+        """Return whether markers of the topic are appended here.
+
+        The group coordinator appends those of `__consumer_offsets`.
+        """
         return topic != OFFSETS_TOPIC
 
     def write(self, ended: Sequence[EndedHere], then: Callable[[list[int]], None]) -> None:
-        """Append markers, as `OwnPartitions` says."""
+        """Append markers (see `OwnPartitions.write`)."""
         find = self._find
         found: list[EndedTransaction] = []
         missing: list[int] = []
@@ -61,9 +64,10 @@ class BrokersPartitions:
         self._markers.begin(found, complete)
 
     def confirm(self, added: AddPartitions, coordinator_epoch: int) -> None:
-        """Take the coordinator's word that partitions are part of an open transaction, as `OwnPartitions` says.
+        """Record that partitions are part of an open transaction (see `OwnPartitions.confirm`).
 
-        Of very many some, so that the loop has others' turns: the rest are asked about.
+        At most `MANY` are recorded, to keep the event loop responsive. The leaders verify the others with the
+        coordinator.
         """
         some = islice(added.partitions, MANY)
         found = [partition for one in some if (partition := self._find(*one)) is not None]

@@ -1,4 +1,4 @@
-"""What a broker's settings name classes for: its authorizer, and the receivers of clients' metrics."""
+"""The plug-in classes that a broker's settings name: its authorizer, and the receivers of client telemetry."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class Plugins(msgspec.Struct, frozen=True, eq=False):
-    """One run of a broker's."""
+    """The plug-ins of one run of a broker."""
 
     authorizer: Judge | None
-    """None where clients may do everything."""
+    """None where every operation is allowed."""
     telemetry: Telemetry | None
-    """None where nothing would receive what clients push."""
+    """None without receivers."""
 
 
 def load_plugins(foundation: Foundation) -> Plugins:
-    """Load the classes; raises ConfigError for one that cannot be loaded."""
+    """Load the classes. Raises ConfigError for a class that cannot be loaded."""
     authorizer = build_authorizer(foundation.config)
     telemetry = build_telemetry(foundation.config, foundation.clock.steady_ms)
     if telemetry is not None:

@@ -1,6 +1,6 @@
-"""The replicas of a broker: its logs, and what follows the metadata with them.
+"""The replicas of a broker: its logs, and their metadata publisher.
 
-Must not know clients, coordinators, nor how the metadata is agreed on.
+Must not know clients, coordinators, nor the quorum.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger("pybroker")
 
 
 class Replicas(msgspec.Struct, frozen=True, eq=False):
-    """What a broker keeps of partitions."""
+    """The logs of a broker and the parts that manage their roles."""
 
     workers: Workers
     partitions: Partitions
@@ -54,7 +54,7 @@ def build_replicas(
     channel: SwitchingChannel,
     follow: Callable[[MetadataImage], None],
 ) -> Replicas:
-    """Return the replicas, with no partition open. `follow` is called with each image that is in force in them."""
+    """Return the replicas, with no partition open. `follow` is called with each image that they have applied."""
     config, directories, live = foundation.config, foundation.directories, foundation.live
     failures, end, data_plane = foundation.failures, foundation.shut_down.add, listening.data_plane
     workers = Workers(live.current.num_recovery_threads_per_data_dir * len(directories.logs))
@@ -102,7 +102,7 @@ def build_replicas(
 
 
 def build_upkeep(foundation: Foundation, listening: Listening, replicas: Replicas) -> Upkeep:
-    """Return what keeps the logs in order, not begun."""
+    """Return the background tasks of the logs, not started."""
     live, failures, end = foundation.live, foundation.failures, foundation.shut_down.add
     upkeep = Upkeep(
         replicas.partitions,

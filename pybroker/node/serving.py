@@ -1,6 +1,6 @@
-"""How a broker serves requests: from its APIs to a pipeline that has begun.
+"""The last steps of a broker's start: from its APIs to a started pipeline.
 
-Owns the order of the last steps of a start. Must not build what requests are served by.
+Owns the order of these steps. Must not build the parts that serve requests.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 
 async def serve(broker: BrokerPart, intercepted: Callable[[ControlRequest, RequestContext], None]) -> None:
-    """Respond to requests, once everything is open that the metadata has here; keep the logs in order.
+    """Serve requests after all partitions of this broker are open, and start the background tasks of the logs.
 
-    `intercepted` decides about the requests of the APIs that `data_plane.intercept` names.
+    `intercepted` receives the requests of the APIs set by `data_plane.intercept`, and decides about them.
     """
     source, publisher, partitions = broker.access.source, broker.replicas.publisher, broker.replicas.partitions
     apis = _build_apis(broker)
     broker.listening.quotas.begin(frozenset(key for key, api in registered_apis().items() if api.is_of_brokers))
-    # Its registration is in the image then, and with it all that was committed before.
+    # The image then contains this broker's registration, and all records committed before it.
     await publisher.published(max(source.image.offset, broker.membership.registration.epoch))
     unserved = TELEMETRY_KEYS if broker.plugins.telemetry is None else ()
     broker.api_versions.begin(lambda image: encoded_answers(image, unserved), source.image)
@@ -91,11 +91,11 @@ def _build_pipeline(
     live.subscribe(contexts.reconfigure)
     coordinators.brokers.serve_here(OwnRequests(apis, contexts).answer)
     dispatch = Dispatch(foundation.traced(apis))
-    # The last log directory may have failed while the partitions were opened.
+    # All log directories may have failed while the partitions were opened.
     foundation.failures.check()
 
     async def decide(request: UnresolvedRequest) -> Verdict:
-        # Topics that the image has are in the table once it is published; for all others the table's word holds.
+        # After the image is published, its topics are in the data plane's table. Other topics are unknown.
         await publisher.published(source.image.offset)
         return listening.rights.verdict(request, source.image)
 
@@ -144,7 +144,7 @@ def _build_services(
 
 
 def _build_apis(broker: BrokerPart) -> Mapping[int, Api]:
-    """Return the APIs of the listeners; requests that the active controller decides are forwarded to it."""
+    """Return the APIs of the broker listeners. Requests for the active controller are forwarded to it."""
     apis: Mapping[int, Api] = registered_apis(ListenerRole.BROKER)
     if broker.plugins.telemetry is None:
         apis = {key: api for key, api in apis.items() if key not in TELEMETRY_KEYS}

@@ -1,4 +1,4 @@
-"""The policy of metadata snapshots, by a node's settings: the same for voters and observers."""
+"""The policy of metadata snapshots from a node's settings: the same for voters and observers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Messages: how they are declared, what Kafka declares, and their way to bytes and back."""
+"""Messages: their schema language, Kafka's declarations, and their encoding and decoding."""

@@ -1,7 +1,7 @@
-"""The API keys of Kafka's protocol, 0 to 92, under Kafka's names; and our own, which Kafka has no number for.
+"""The API keys of Kafka's protocol, 0 to 92, under Kafka's names, and pybroker's own keys.
 
-Owns the numbers. Knows nothing of versions and fields: those are in the declarations under `messages`, reached by
-`pybroker.protocol.messages.request_class`. The first thing that a request says after its size.
+Owns the numbers, the first field of a request header. Must not know versions and fields: those are in the declarations
+under `messages`, found by `pybroker.protocol.messages.request_class`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """Every key that Kafka has given out, of which 4 to 7 went with ZooKeeper, and ours from `FIRST_OWN_KEY` on."""
+    """Every key that Kafka has assigned, and pybroker's own from `FIRST_OWN_KEY`. 4 to 7 were removed with ZooKeeper.
+    """
 
     PRODUCE = 0
     FETCH = 1
@@ -109,4 +110,4 @@ class ApiKey(IntEnum):
 
 
 FIRST_OWN_KEY = 10000
-"""Keys from here on are not Kafka's, and are served on controller listeners alone."""
+"""The first of pybroker's own keys, which are served on controller listeners only."""

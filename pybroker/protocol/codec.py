@@ -1,7 +1,6 @@
-"""From messages to bytes and back, by the table that Rust compiles a declaration to.
+"""Encode and decode messages by the schemas that Rust compiles from their declarations.
 
-Owns the compiled schemas of the classes met so far, one per `Message` class, made at its first use. Knows no API by
-name. The second step of a request's way in Python, and the one before last of its response's.
+Owns the compiled schemas, one per `Message` class, made at its first use. Must not know any particular API.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ _schemas: dict[type[Message], Schema] = {}
 
 
 def encode(message: Message, version: int) -> bytes:
-    """Encode `message` as `version` of its API writes it.
+    """Encode `message` in a version of its API.
 
-    Raises `UnsupportedVersion` when the version is not declared, or cannot carry a value that a field holds, and
-    `UnencodableValue` when a value does not fit its wire type.
+    Raises `UnsupportedVersion` if the version is not declared or lacks a field with a non-default value, and
+    `UnencodableValue` if a value does not fit its wire type.
     """
     cls = type(message)
     return (_schemas.get(cls) or _compile(cls)).encode(message, version)
@@ -40,16 +39,16 @@ def encode_element(cls: type[Message], element: Struct, version: int) -> bytes:
 
 
 def decode(cls: type[T], buffer: bytes | memoryview, version: int, offset: int = 0) -> tuple[T, int]:
-    """Decode a `cls` of `version` that starts at `offset`: (message, bytes read).
+    """Decode a `cls` of `version` that starts at `offset`. Return the message and its size in bytes.
 
-    Bytes after the message are left alone. Raises `MalformedMessage`, and `UnsupportedVersion` for a version that is
-    not declared.
+    Bytes after the message are ignored. Raises `MalformedMessage`, and `UnsupportedVersion` for a version that is not
+    declared.
     """
     return (_schemas.get(cls) or _compile(cls)).decode(buffer, version, offset)  # type: ignore[return-value]
 
 
 def schema_of(cls: type[Message]) -> Schema:
-    """Return the compiled schema, for those who code many messages at once."""
+    """Return the compiled schema, for callers that encode or decode many messages at once."""
     return _schemas.get(cls) or _compile(cls)
 
 
@@ -63,7 +62,7 @@ def _compile(cls: type[Message]) -> Schema:
 
 
 def _inside_out(cls: type[Struct]) -> Iterator[type[Struct]]:
-    """Walk the structs below `cls`, each after those that it holds, `cls` last; some come more than once."""
+    """Yield the structs of `cls`, inner structs first and `cls` last, possibly with repetitions."""
     for field in fields_of(cls):
         if field.struct is not None:
             yield from _inside_out(field.struct)

@@ -1,14 +1,13 @@
-"""Kafka's error codes, and what this package raises.
+"""Kafka's error codes, and the exceptions of this package.
 
-Owns the numbers and names of Kafka 4.3's wire errors and whether a client may try again. Knows nothing of when a
-handler answers which: that is `pybroker.handlers.errors`. The codec raises the exceptions on a request's
-way in and out.
+Owns the numbers and names of Kafka 4.3's wire errors, and which of them are retriable. Must not know which error a
+handler returns: see `pybroker.handlers.errors`. The codec raises the exceptions.
 
     ProtocolError
-    ├── MalformedMessage       the bytes do not say what the schema demands
-    │   └── TooManyElements    they say more than is taken
-    ├── UnsupportedVersion     the value, or the whole message, cannot be said in that version
-    └── UnencodableValue       a field holds what its wire type cannot: wrong type, out of range, null where it may not
+    ├── MalformedMessage       the bytes do not match the schema
+    │   └── TooManyElements    more elements than the decoder accepts
+    ├── UnsupportedVersion     the version is not declared, or cannot encode the value
+    └── UnencodableValue       the value does not fit the wire type: wrong type, out of range, or null if not nullable
 """
 
 from __future__ import annotations
@@ -16,39 +15,39 @@ from __future__ import annotations
 from enum import IntEnum
 
 LONGEST_MESSAGE = 32_767 // 4
-"""Characters that fit in a string of the protocol whichever they are: a message may quote what a client sent."""
+"""Maximum characters of an error message: it fits in a protocol string even if each takes 4 bytes in UTF-8."""
 
 
 class ProtocolError(Exception):
-    """Base of what this package raises."""
+    """Base of this package's exceptions."""
 
 
 class MalformedMessage(ProtocolError):
-    """Bytes that are not the message they were said to be; the text names the place."""
+    """The bytes do not match the message's schema. The text has the position."""
 
 
 class TooManyElements(MalformedMessage):
-    """A message with more elements of arrays and tagged fields than its decoder takes; says how many."""
+    """The message has more array elements and tagged fields than the decoder accepts. The text has the limit."""
 
 
 class UnsupportedVersion(ProtocolError):
-    """A version that is not declared, or that cannot carry a value; the text names field, value and version."""
+    """The version is not declared, or cannot encode a value. The text has the field, value and version."""
 
 
 class UnencodableValue(ProtocolError, ValueError):
-    """A value that its field's wire type cannot carry; the text names field and value."""
+    """The value does not fit the field's wire type. The text has the field and the value."""
 
 
 class ErrorCode(IntEnum):
-    """Kafka's error codes; each knows whether a client may retry, and a short text for people."""
+    """Kafka's error codes, each with its retriability and a default message."""
 
     retriable: bool
-    """Whether Kafka's clients try the same request again after this answer."""
+    """Whether Kafka's clients retry the request after this error."""
     message: str
-    """One sentence; used where a handler has nothing more precise to say."""
+    """One sentence, used if a handler has no more precise message."""
 
     def __new__(cls, code: int, retriable: bool = False, message: str = "") -> ErrorCode:
-        """Make a member whose value is the code alone."""
+        """Return a member whose value is the code only."""
         member = int.__new__(cls, code)
         member._value_ = code
         member.retriable = retriable

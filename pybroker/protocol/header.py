@@ -1,8 +1,8 @@
-"""What stands between a frame's size and a message: the request and response headers.
+"""The request and response headers, between a frame's size and its message.
 
-Owns the two header declarations and the rule by which an API version has tagged fields in its header. Knows no
-message's fields and no socket. Rust has parsed a request's header up to the client id before Python sees the body;
-here the rest of it is passed over, and the start of a response is made.
+Owns the request header's declaration, and the rule which API versions have tagged fields in their headers. Must not
+know the fields of messages. Rust parses a request's header up to the client id; this module skips its tagged fields,
+and encodes the tagged fields of a response header.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_TAGGED_FIELDS = 10_000
 
 
 class RequestHeader(Message, kind="header", versions="1-2", flexible="2+"):
-    """Precedes every request; version 2 where the API version is flexible."""
+    """The header of a request: version 2 if the API version is flexible."""
 
     request_api_key: Annotated[int, int16, versions("0+"), about("The API asked for.")] = 0
     request_api_version: Annotated[int, int16, versions("0+"), about("The version of that API.")] = 0
@@ -45,10 +45,10 @@ def flexible(api_key: int, version: int) -> bool:
 
 @cache
 def response_prefix(api_key: int, version: int) -> bytes:
-    """Make what follows the correlation id of a response: no tagged fields, where the version knows tagged fields.
+    """Return the bytes after the correlation id in a response header: zero tagged fields in flexible versions, else
+    empty.
 
-    ApiVersions keeps response header 0 in all versions (KIP-511): a client that asks for it does not know yet what the
-    broker speaks.
+    ApiVersions has response header 0 in all versions (KIP-511): its client does not know the broker's versions yet.
     """
     if api_key == ApiKey.API_VERSIONS or not response_class(api_key).__message__.is_flexible(version):
         return b""
@@ -56,9 +56,9 @@ def response_prefix(api_key: int, version: int) -> bytes:
 
 
 def skip_tagged(body: bytes | memoryview, offset: int = 0) -> int:
-    """Pass over a section of tagged fields that starts at `offset`; answer where it ends.
+    """Skip the tagged fields that start at `offset`, and return the offset after them.
 
-    Raises `MalformedMessage` when the section is longer than `body` or has more than 10,000 fields.
+    Raises `MalformedMessage` if they are longer than `body`, or more than 10,000.
     """
     count, offset = unsigned_varint(body, offset)
     if count > MAX_TAGGED_FIELDS:
@@ -73,7 +73,7 @@ def skip_tagged(body: bytes | memoryview, offset: int = 0) -> int:
 
 
 def unsigned_varint(body: bytes | memoryview, offset: int) -> tuple[int, int]:
-    """Read an unsigned varint of at most 5 bytes at `offset`: (value, where it ends)."""
+    """Read an unsigned varint of at most 5 bytes at `offset`. Return the value and the offset after it."""
     value = 0
     for shift in range(0, 35, 7):
         if offset >= len(body):

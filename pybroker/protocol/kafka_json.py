@@ -1,7 +1,7 @@
-"""Messages as the JSON that Kafka's tools print and read: its generated `*JsonConverter` classes, for any declaration.
+"""Messages as the JSON of Kafka's tools, as its generated `*JsonConverter` classes write it, for any declaration.
 
-Owns the names (Kafka's, from ours) and the shape of every type: ids and bytes in base64, a tagged field only where it
-differs from its default. Knows no message. No request's way leads here.
+Owns Kafka's field names and the JSON form of each type: ids and bytes in base64, a tagged field only if it differs from
+its default. Must not know any particular message.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Json = dict[str, Any]
 
 
 def json_of(message: Message, version: int) -> Json:
-    """Return what `version` of the message carries, fields in the order of its schema."""
+    """Return the fields of the message in `version`, in the order of its schema."""
     return _struct(message, version)
 
 
 def json_text(value: object) -> str:
-    """Write JSON as Jackson does: without blanks, text as it is, numbers as Java writes them."""
+    """Format JSON as Jackson does: without spaces, unescaped Unicode, numbers as in Java."""
     if isinstance(value, dict):
         return f"{{{','.join(f'{json_text(name)}:{json_text(inner)}' for name, inner in value.items())}}}"
     if isinstance(value, list):
@@ -35,7 +35,7 @@ def json_text(value: object) -> str:
 
 
 def id_text(uuid: bytes) -> str:
-    """Write a Kafka `Uuid`: base64 for addresses, unpadded."""
+    """Format a Kafka `Uuid`: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(uuid).decode().rstrip("=")
 
 
@@ -57,8 +57,8 @@ def _named_fields(cls: type[Struct]) -> tuple[tuple[FieldSpec, str, Any], ...]:
 
 
 def kafka_name(name: str) -> str:
-    """Turn `topic_id` into `topicId`."""
-    # Kafka's own spelling is KRaft, of which it makes the first letter small.
+    """Return the camel-case name: `topicId` for `topic_id`."""
+    # Kafka spells it KRaft, which becomes kRaft in camel case.
     name = name.replace("kraft_", "k_raft_")
     return re.sub(r"_(\w)", lambda letter: letter[1].upper(), name)
 
@@ -83,7 +83,7 @@ def _element(field: FieldSpec, value: Any, version: int) -> Any:
 
 
 def java_double(value: float) -> str:
-    """Write a number as Java's `Double.toString`: scientific outside [1e-3, 1e7)."""
+    """Format a number as Java's `Double.toString`: in scientific notation outside [1e-3, 1e7)."""
     if value == 0 or 1e-3 <= abs(value) < 1e7 or not math.isfinite(value):
         return {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}.get(repr(value), repr(value))
     shortest = next(text for text in (f"{value:.{digits}e}" for digits in range(1, 18)) if float(text) == value)

@@ -1,7 +1,7 @@
-"""Whom a listener is for: clients and brokers, or controllers.
+"""The roles of listeners: for clients and brokers, or for controllers.
 
-Owns the two roles; an API says by them where it is served, as Kafka's schemas do by `listeners`. Must not know which
-listener has which role: that is configuration.
+Owns the two roles. An API declares by them where it is served, as Kafka's schemas do by `listeners`. Must not know the
+configured listeners.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from enum import Flag, auto
 
 
 class ListenerRole(Flag):
-    """A role of listeners, or a set of them."""
+    """A role of listeners, or a set of roles."""
 
     BROKER = auto()
-    """A listener of a node with the broker role: clients, and other brokers that fetch."""
+    """A broker listener: for clients, and for fetches of other brokers."""
     CONTROLLER = auto()
-    """A listener that controller.listener.names names: controllers, and brokers that ask them."""
+    """A listener in controller.listener.names: for controllers, and for brokers' requests to them."""
     BOTH = BROKER | CONTROLLER

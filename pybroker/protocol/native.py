@@ -11,4 +11,4 @@ __all__ = ["FieldRow", "Schema"]
 FieldRow: TypeAlias = (
     "tuple[str, str | int, bool, tuple[int, int], tuple[int, int], int, tuple[int, int], object, bool, bool]"
 )
-"""A field as `Schema` takes it; the stub says what stands where."""
+"""A field as an argument of `Schema`; the stub documents its elements."""

@@ -1,8 +1,8 @@
 """The language in which messages and log records are declared.
 
-Owns the vocabulary (`Struct`, `Message`, wire types, field marks) and the reading of a declaration into `FieldSpec`s.
-Knows no particular message, no bytes and no connection: the codec compiles what is read here, once per API, at the
-first message of that API. On a request's way this module is passed only then.
+Owns the declarations' parts (`Struct`, `Message`, wire types, field attributes), and reads declarations into
+`FieldSpec`s. Must not know particular messages, nor their encoding. The codec compiles the `FieldSpec`s of an API at
+its first message.
 
 A declaration reads like Kafka's own schema::
 
@@ -10,9 +10,9 @@ A declaration reads like Kafka's own schema::
         topic_names: Annotated[list[str], string, versions("0-5"), ignorable, about("The topics by name.")] = []
         timeout_ms: Annotated[int, int32, versions("0+"), about("How long to wait, in milliseconds.")] = 60000
 
-The Python type says what a program sees (`X | None` where some version allows null, `list[X]` for an array); the marks
-say what the wire sees. A field of another `Struct` needs no wire type. Declaring costs no more than making a class:
-annotations stay strings until `fields_of` evaluates them.
+The Python type is the type in programs (`X | None` if some version allows null, `list[X]` for an array). The other
+annotations define the encoding. A field of another `Struct` needs no wire type. A declaration costs no more than a
+class: annotations stay strings until `fields_of` evaluates them.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class VersionRange(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """First and last, for the compiler of schemas."""
+        """The first and the last version."""
         return self.first, self.last
 
     def __contains__(self, version: object) -> bool:
@@ -111,7 +111,7 @@ NO_VERSIONS = VersionRange(0, -1)
 
 
 class WireType(msgspec.Struct, frozen=True, gc=False):
-    """A primitive of Kafka's protocol, by the name Kafka's schemas give it."""
+    """A primitive type of Kafka's protocol, named as in Kafka's schemas."""
 
     name: str
 
@@ -126,11 +126,11 @@ uint32 = WireType("uint32")
 float64 = WireType("float64")
 string = WireType("string")
 octets = WireType("bytes")
-"""Kafka's `bytes`; named so because the Python type of the field is `bytes` already."""
+"""Kafka's `bytes`, named differently because `bytes` is the Python type."""
 records = WireType("records")
-"""Record batches: on the wire the same as `bytes`."""
+"""Record batches, encoded as `bytes`."""
 uuid = WireType("uuid")
-"""16 bytes, in Python a `bytes` of that length; `ZERO_UUID` where there is none."""
+"""A `bytes` of length 16; `ZERO_UUID` for no UUID."""
 
 
 class _Versions(msgspec.Struct, frozen=True, gc=False):
@@ -155,38 +155,38 @@ class _Mark(msgspec.Struct, frozen=True, gc=False):
 
 
 def versions(text: str) -> _Versions:
-    """Mark the versions in which the field exists."""
+    """Declare the versions in which the field exists."""
     return _Versions(VersionRange.parse(text))
 
 
 def nullable(text: str) -> _Nullable:
-    """Mark the versions in which the field may be null."""
+    """Declare the versions in which the field may be null."""
     return _Nullable(VersionRange.parse(text))
 
 
 def tag(number: int, text: str) -> _Tag:
-    """Mark the versions in which the field is a tagged field, and its tag."""
+    """Declare the versions in which the field is a tagged field, and its tag."""
     return _Tag(number, VersionRange.parse(text))
 
 
 def about(text: str) -> _About:
-    """Say in one line what the field means."""
+    """Describe the field in one line."""
     return _About(text)
 
 
 ignorable = _Mark("ignorable")
-"""A version that lacks the field drops its value in silence; without it, a value other than the default raises."""
+"""In versions without the field, its value is ignored. Without this attribute, a non-default value raises an error."""
 map_key = _Mark("map_key")
-"""The field is (part of) the key by which Kafka's own code looks an element of the array up."""
+"""The field is (part of) the key by which Kafka's code looks up an element of the array."""
 not_flexible = _Mark("not_flexible")
-"""The field keeps its old encoding in flexible versions (only the client id of the request header)."""
+"""The field keeps its non-flexible encoding in flexible versions (only the client id of the request header)."""
 
 
 class MessageSpec(msgspec.Struct, frozen=True, gc=False):
-    """What a `Message` class declares beside its fields."""
+    """The declaration of a `Message` class, except for its fields."""
 
     api_key: int
-    """Kafka's API key; for a record of a log its record type; -1 where there is none (headers, control records)."""
+    """Kafka's API key, or the record type of a log record; -1 if there is none (headers, control records)."""
     kind: Kind
     versions: VersionRange
     flexible: VersionRange
@@ -197,10 +197,10 @@ class MessageSpec(msgspec.Struct, frozen=True, gc=False):
 
 
 class _StructMeta(msgspec.StructMeta):
-    """Makes `msgspec` classes and notes what the class line of a `Message` says.
+    """Creates `msgspec` classes, and stores the keyword arguments of a `Message` class in `__message__`.
 
-    Instances are constructed by keyword in our own code (type checkers insist on it), while the classes take
-    positions too: the codec constructs them so, which is several times faster than passing names.
+    Python code constructs instances by keyword, which type checkers enforce. The codec constructs them by position,
+    which is several times faster.
     """
 
     def __new__(
@@ -218,27 +218,27 @@ class _StructMeta(msgspec.StructMeta):
             namespace["__message__"] = MessageSpec(
                 api_key, kind, VersionRange.parse(versions), VersionRange.parse(flexible)
             )
-        # Messages are trees, so they hold no cycle for the collector to find.
+        # Messages are trees, so they have no reference cycles for the garbage collector.
         return super().__new__(mcls, name, bases, namespace, gc=False)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class Struct(msgspec.Struct, metaclass=_StructMeta):
-    """Base of everything that has fields: messages, records and the structs inside them."""
+    """Base of all classes with declared fields: messages, records and the structs inside them."""
 
 
 class Message(Struct):
-    """Base of what can be encoded by itself: a request, a response, a header or a record."""
+    """Base of the structs that can be encoded by themselves: requests, responses, headers and records."""
 
     __message__: ClassVar[MessageSpec]
 
 
 class FieldSpec(msgspec.Struct, frozen=True, gc=False):
-    """One declared field, read."""
+    """The declaration of one field."""
 
     name: str
     type: str
-    """The wire type's name, or the class name of a struct; "[]" before it for an array: Kafka's notation."""
+    """The name of the wire type or of the struct's class, prefixed with "[]" for an array: Kafka's notation."""
     struct: builtins.type[Struct] | None
     array: bool
     versions: VersionRange
@@ -246,7 +246,7 @@ class FieldSpec(msgspec.Struct, frozen=True, gc=False):
     tag: int | None
     tagged: VersionRange
     default: Any
-    """What a constructor fills in: a fresh value for lists and structs, so do not keep it."""
+    """The default value. Lists and structs must not be shared: the constructor makes a new value each time."""
     ignorable: bool
     map_key: bool
     flexible: bool
@@ -254,9 +254,9 @@ class FieldSpec(msgspec.Struct, frozen=True, gc=False):
 
 
 def fields_of(cls: type[Struct]) -> tuple[FieldSpec, ...]:
-    """Read the declaration of `cls`, in the order of the wire.
+    """Return the declared fields of `cls`, in the order of their encoding.
 
-    Raises `TypeError` with class and field named when the declaration is not understood.
+    Raises `TypeError` with the names of the class and the field if the declaration is invalid.
     """
     namespace = vars(sys.modules[cls.__module__])
     blank = cls()
@@ -298,7 +298,7 @@ def _read_field(cls: type[Struct], name: str, text: str, default: Any, namespace
 
 
 def _shape(python_type: Any) -> tuple[type[Struct] | None, bool]:
-    """Find the struct, if any, and whether there is an array, in `X`, `list[X]` or either `| None`."""
+    """Return the struct, if any, and whether the type is an array, for `X`, `list[X]` or either `| None`."""
     members = [member for member in get_args(python_type) if member is not type(None)]
     if get_origin(python_type) is not list and members:
         python_type = members[0]

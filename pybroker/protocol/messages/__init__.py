@@ -1,8 +1,7 @@
-"""Kafka's messages: one module per API, and under `records` one per record of our internal logs.
+"""Kafka's messages: one module per API, and under `records` one per record type of internal logs.
 
-Owns the way from an API key to its declarations, which are imported when first asked for: a broker that never sees an
-API never loads it. The pipeline asks here with the key that it found in a request's header; a program that has
-`from pybroker.protocol.messages import create_topics` pays for what it uses of that.
+Owns the mapping from API keys to declarations. A declaration is imported at its first use, so a process loads only the
+APIs that it uses. This also holds for `from pybroker.protocol.messages import create_topics`.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class _Declarations:
-    """Stands for the module of one API's messages, which is imported when something of it is first asked for."""
+    """Placeholder for the module of one API's messages, which is imported at the first access to an attribute."""
 
     def __init__(self, full_name: str) -> None:
         self.__name__ = full_name
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what copies and pickles look for is none of the module's
+        if name.startswith("__"):  # copying and pickling read attributes that the module does not have
             raise AttributeError(name)
         found = getattr(import_module(self.__name__), name)
         setattr(self, name, found)
@@ -32,7 +31,7 @@ class _Declarations:
 
 
 def __getattr__(name: str) -> _Declarations:
-    """Return what stands for the module of an API (PEP 562); raises AttributeError for every other name."""
+    """Return the placeholder for the module of an API (PEP 562). Raises AttributeError for every other name."""
     if name.upper() not in ApiKey.__members__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _Declarations(f"{__name__}.{name}")
@@ -40,13 +39,13 @@ def __getattr__(name: str) -> _Declarations:
 
 @cache
 def request_class(api_key: int) -> type[Message]:
-    """Find the request declared for `api_key`; raises `KeyError` where there is none."""
+    """Return the request class of `api_key`. Raises `KeyError` if none is declared."""
     return _declared(api_key, "Request")
 
 
 @cache
 def response_class(api_key: int) -> type[Message]:
-    """Find the response declared for `api_key`; raises `KeyError` where there is none."""
+    """Return the response class of `api_key`. Raises `KeyError` if none is declared."""
     return _declared(api_key, "Response")
 
 
