@@ -1,12 +1,12 @@
-"""The life of one broker: its states, its registration with the controller, its settings in force, its end.
+"""The lifecycle of one broker: its states, its registration with the controller, its settings in force, its shutdown.
 
-Owns what a broker is to the cluster beside the partitions that it serves. Must not know partitions' roles (those are
-`replica`'s), groups or requests; the node hands in what has to be called.
+Owns a broker's membership in the cluster. Must not know partitions' roles (see `replica`), groups or requests; the node
+passes the callbacks.
 
-    life               from start to stop, by the states of broker_state
-    registration       the broker as the controller knows it; its reports, in the order of directory_reports
+    life               the steps from start to stop, with the states of broker_state
+    registration       the broker's registration and its reports, in the order of directory_reports
     live_config        the broker's settings while it runs
-    producer_ids       the block of producer ids that this broker gives out
-    failures           log directories that fail, and what the broker cannot go on after
-    shut_down          which part ends after which
+    producer_ids       the block of producer ids that this broker assigns
+    failures           failed log directories, and failures that end the broker
+    shut_down          the order in which parts end
 """

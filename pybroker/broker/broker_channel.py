@@ -1,11 +1,11 @@
-"""Requests of this broker to other brokers, by their ids: a transaction's markers, and questions to its coordinator.
+"""Requests of this broker to other brokers by id: transaction markers, and requests to transaction coordinators.
 
-Owns one connection to each broker that is asked, on the inter-broker listener that the metadata has of it, the rests
-between connections that fail, and how much waits at once. Must not know what a request means.
+Owns one connection to each such broker, on its registered inter-broker listener, the backoff after failed connections,
+and the limit of waiting requests. Must not know the content of requests.
 
-A request is sent once: what a lost connection means is for the caller to decide, who may have to ask another broker
-then. A broker answers the requests of one connection one after the other; so requests that may wait long at the other
-end have a channel of their own. What this broker asks itself goes to its handlers without a socket.
+A request is sent once. The caller handles a lost connection, since it may have to query another broker then. A broker
+serves the requests of one connection in order, so requests that may take long have a channel of their own. Requests to
+this broker itself are passed to its handlers without a socket.
 
 Source: Kafka's InterBrokerSendThread, and the reconnect.backoff of its NetworkClient.
 """
@@ -33,66 +33,67 @@ log = logging.getLogger("pybroker.broker")
 Response = TypeVar("Response", bound=Message)
 
 _REQUEST_TIMEOUT_MS = 30_000
-"""Kafka's `request.timeout.ms` of a broker, for what has no time of its own: the first question of a connection."""
+"""Kafka's default `request.timeout.ms` of a broker, for requests without a timeout of their own: the first of a
+connection.
+"""
 _BACKOFF_MS, _LONGEST_BACKOFF_MS = 50, 1_000
 _UNDER_WAY, _WAITING = 16, 10_000
 
 
 class BrokerChannelSettings(NamedTuple):
-    """How a channel asks."""
+    """The settings of a channel."""
 
     node_id: int
-    """This broker."""
+    """The id of this broker."""
     listener: str
     """Name of the inter-broker listener."""
     max_idle_ms: int
-    """A connection without a request for so long is closed; a negative value means never."""
+    """An idle connection is closed after this time; a negative value disables this."""
     security: RenewedSecurity | None = None
-    """What connections are secured with, None for plaintext."""
+    """The security of connections, None for plaintext."""
     unacknowledged_ms: int | None = None
-    """A connection ends when the other broker's TCP acknowledges nothing for so long; None for the kernel's timeout."""
+    """A connection is closed if TCP data is not acknowledged for this time; None for the kernel's timeout."""
     backoff_ms: int = _BACKOFF_MS
-    """The rest after a connection that failed; it doubles each time."""
+    """The backoff after a failed connection, doubled at each further failure."""
     max_under_way: int = _UNDER_WAY
-    """Requests to one broker that are sent and not answered; others wait until their time is over."""
+    """Maximum requests in flight to one broker. Others wait, at most until their timeout."""
     max_waiting: int = _WAITING
-    """Requests to one broker that wait or are under way; more are refused at once."""
+    """Maximum waiting and in-flight requests to one broker. Further ones fail at once."""
 
 
 class BrokerChannel:
-    """Asks other brokers. Used from one event loop."""
+    """Sends requests to other brokers. Used from one event loop."""
 
     def __init__(self, name: str, settings: BrokerChannelSettings, image: Callable[[], MetadataImage]) -> None:
-        """`name` begins the lines of the log; `image` returns the newest published image."""
+        """`name` is the prefix of log messages. `image` returns the newest published image."""
         self._name = name
         self._settings = settings
         self._image = image
         self._here: Callable[[Message], Awaitable[Message]] | None = None
-        # Those that were asked, until they are fenced or idle.
+        # The brokers with requests, until they are fenced or idle.
         self._peers: dict[int, _Peer] = {}
         self._ending: set[asyncio.Future[None]] = set()
         self._closed = False
 
     def serve_here(self, answer: Callable[[Message], Awaitable[Message]]) -> None:
-        """Have requests to this broker itself answered by `answer`, once it serves requests."""
+        """Pass requests to this broker itself to `answer`. Called when this broker serves requests."""
         self._here = answer
 
     async def send(self, node_id: int, request: Message, response: type[Response], *, timeout_ms: int) -> Response:
-        """Return the answer of a broker, in the highest version that both sides speak.
+        """Send a request to a broker, in the highest common version, and return the response.
 
-        Raises ConnectionLostError when none comes: the metadata has no such broker, or a fenced one, it cannot be
-        reached, the connection ends before the answer, `timeout_ms` is over, too much waits for it, or this broker is
-        stopping. After the time is over for a request that was sent, the connection is given up, and what else is under
-        way by it fails as well. Raises AuthenticationError for a broker that does not let this one in, UnservedApiError
-        for one that does not speak the API. What this broker asks itself is not encoded: request and response are the
-        objects that the handler gets and returns.
+        Raises ConnectionLostError without a response: the broker is not registered, fenced or unreachable, the
+        connection is closed, `timeout_ms` expires, too many requests wait, or this broker is stopping. If a sent
+        request times out, its connection is closed, and all its other requests fail too. Raises AuthenticationError if
+        the broker rejects this broker's credentials, and UnservedApiError if it does not support the API. Requests to
+        this broker itself are not encoded: the handler receives `request`, and its response object is returned.
         """
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         if self._closed:
             raise ConnectionLostError(f"{self._name}: this broker is stopping")
         if node_id == self._settings.node_id:
             return await self._ask_here(request, response, deadline)
-        self._server_of(node_id)  # Refused before anything is kept for it.
+        self._server_of(node_id)  # Raises before any state is created for the broker.
         peer = self._peers.get(node_id)
         if peer is None:
             peer = self._peers[node_id] = _Peer(self._settings)
@@ -113,14 +114,14 @@ class BrokerChannel:
             self._expect_idleness(node_id, peer)
 
     def follow(self, image: MetadataImage) -> None:
-        """Take note of a newer image: what a broker that is gone or fenced was asked fails at once."""
+        """Apply a newer image: requests to removed or fenced brokers fail at once."""
         for node_id in list(self._peers):
             registered = image.cluster.brokers.get(node_id)
             if registered is None or registered.fenced:
                 self._leave(node_id, "the broker is fenced, or gone from the metadata")
 
     async def close(self) -> None:
-        """End the connections; requests that wait raise ConnectionLostError."""
+        """Close all connections. Waiting requests raise ConnectionLostError."""
         self._closed = True
         self._here = None
         for node_id in list(self._peers):
@@ -163,7 +164,7 @@ class BrokerChannel:
         if kept is not None:
             return kept
         if peer.opening is None or peer.opening_to != server:
-            # All that wait have the outcome of one try: none of them waits for the tries of others before it.
+            # All waiting requests share one attempt to connect, so no request waits for several attempts.
             peer.opening_to = server
             peer.opening = asyncio.ensure_future(self._open(node_id, peer, server))
             peer.opening.add_done_callback(peer.opened)
@@ -203,7 +204,7 @@ class BrokerChannel:
         return server_name(*endpoint)
 
     def _expect_idleness(self, node_id: int, peer: _Peer) -> None:
-        """Close the connection once it has been idle for long. One timer runs for each, and checks when it ends."""
+        """Start the idle timer of a connection, unless it runs. It checks the idle time when it fires."""
         loop, idle_ms = asyncio.get_running_loop(), self._settings.max_idle_ms
         peer.used_at = loop.time()
         if idle_ms >= 0 and peer.idle_timer is None and not peer.is_left:
@@ -225,7 +226,7 @@ class BrokerChannel:
 
 
 class _Peer:
-    """What is kept of one broker."""
+    """The connection to one broker, and the requests to it."""
 
     def __init__(self, settings: BrokerChannelSettings) -> None:
         self.kept = KeptConnection(
@@ -235,13 +236,13 @@ class _Peer:
         )
         self.room = asyncio.Semaphore(settings.max_under_way)
         self.count = 0
-        """Requests that wait or are under way."""
+        """Number of waiting and in-flight requests."""
         self.opening: asyncio.Future[Connection] | None = None
         self.opening_to = ""
         self.failures = 0
-        """Connections that failed one after the other."""
+        """Number of consecutive failed connections."""
         self.failure = ""
-        """Why the last one failed."""
+        """The error of the last failure."""
         self.used_at = 0.0
         self.idle_timer: asyncio.TimerHandle | None = None
         self.is_left = False
@@ -249,24 +250,24 @@ class _Peer:
         self._again_at = 0.0
 
     def rest_s(self, now: float, server: str) -> float:
-        """Return how long the next try waits; a server that was not tried yet is tried at once."""
+        """Return the backoff before the next attempt in seconds: none for another server than the last failed one."""
         return self._again_at - now if self.failures and server == self._failed_server else 0.0
 
     def failed(self, why: str, now: float, server: str, backoff_ms: int) -> None:
-        """Note a connection that failed."""
+        """Record a failed connection."""
         self.failure, self._failed_server = why, server
         self._again_at = now + min(backoff_ms * 2 ** min(self.failures, 16), _LONGEST_BACKOFF_MS) / 1000
         self.failures += 1
 
     def opened(self, opening: asyncio.Future[Connection]) -> None:
-        """Note that a try is over; what it failed by was raised where somebody waited for it."""
+        """End an attempt to connect. Its exception was raised to the waiting requests."""
         if not opening.cancelled():
             opening.exception()
         if self.opening is opening:
             self.opening = None
 
     async def leave(self, why: str) -> None:
-        """End the connection for good, and what waits for one."""
+        """Close the connection for good. Waiting requests fail."""
         self.is_left, self.failure = True, why
         if self.idle_timer is not None:
             self.idle_timer.cancel()
@@ -279,25 +280,25 @@ class _Peer:
 
 
 class BrokerChannels(NamedTuple):
-    """The ways to other brokers, by what is asked."""
+    """The channels to other brokers, by the kind of request."""
 
     markers: BrokerChannel
-    """WriteTxnMarkers, of the coordinator of transactions to leaders: waits until the markers are committed."""
+    """WriteTxnMarkers from the transaction coordinator to leaders. The response waits for the commit of the markers."""
     verification: BrokerChannel
-    """AddPartitionsToTxn, of leaders to the coordinator of transactions: a Produce waits for it."""
+    """AddPartitionsToTxn from leaders to the transaction coordinator. A Produce request waits for the response."""
 
     def serve_here(self, answer: Callable[[Message], Awaitable[Message]]) -> None:
-        """Have requests to this broker itself answered by `answer`."""
+        """Pass requests to this broker itself to `answer`."""
         for channel in self:
             channel.serve_here(answer)
 
     def follow(self, image: MetadataImage) -> None:
-        """Take note of a newer image."""
+        """Apply a newer image."""
         for channel in self:
             channel.follow(image)
 
     async def close(self) -> None:
-        """End the connections; requests that wait raise ConnectionLostError."""
+        """Close all connections. Waiting requests raise ConnectionLostError."""
         for channel in self:
             await channel.close()
 
@@ -306,7 +307,7 @@ def build_broker_channels(
     config: BrokerConfig, image: Callable[[], MetadataImage], security: RenewedSecurity | None
 ) -> BrokerChannels:
     """Return the channels; `security` is that of connections to other brokers, None for plaintext."""
-    # A little sooner than the other end would close it: a request that crosses with that would be lost.
+    # Slightly earlier than the other broker closes the connection, as a request sent at that moment would be lost.
     idle_ms = config.connections_max_idle_ms * 9 // 10
     settings = BrokerChannelSettings(
         config.node_id,

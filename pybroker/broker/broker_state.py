@@ -1,6 +1,6 @@
-"""The states of a broker's life, as Kafka names and numbers them, and which may follow which.
+"""The states of a broker, with Kafka's names and numbers, and their transitions.
 
-Owns the table. Must not know what is done on the way from one state to the next: that is the node's.
+Owns the transition table. Must not know the work of a transition: `pybroker.node` does it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pybroker.machine.transitions import Transitions
 
 
 class BrokerState(IntEnum):
-    """Where a broker is in its life; the numbers are those of Kafka's BrokerState metric."""
+    """The state of a broker, numbered as in Kafka's BrokerState metric."""
 
     NOT_RUNNING = 0
     STARTING = 1
@@ -22,7 +22,7 @@ class BrokerState(IntEnum):
 
 
 class BrokerEvent(Enum):
-    """What happens to a broker."""
+    """An event of a broker."""
 
     START = "it is asked to start"
     LISTEN = "its directories are locked and its listeners open"

@@ -1,8 +1,8 @@
-"""Reports to the controller on this broker's log directories: where partitions lie, and which directories failed.
+"""Reports to the controller on this broker's log directories: directories of partitions, and failed directories.
 
-Owns the order of the reports: one at a time, as they came up, none before the broker is registered. A report that has
-to arrive is sent again until it does, or until its time is over. Must not decide what follows from that. A report deals
-with its own failures.
+Owns the order of the reports: one at a time in the order of `add`, none before the broker is registered. A report that
+must be delivered is retried until it is, or until its timeout. A report handles its own failures. Must not decide the
+consequences.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
     Report = Callable[[], Awaitable[object]]
 
 _AGAIN_S = 0.5
-"""The pause before a report is sent again."""
+"""Pause before a report is retried, in seconds."""
 
 
 class DirectoryReports:
-    """Reports that wait to be sent. Used from the event loop."""
+    """A queue of reports to send. Used from the event loop."""
 
     def __init__(self) -> None:
         self._waiting: deque[Report] = deque()
         self._registered = False
         self._reporting: asyncio.Task[None] | None = None
-        # Invariant: what is called later, for reports that have to arrive; nothing once this has stopped.
+        # Timers of reports that must be delivered. Invariant: empty after `stop`.
         self._later: set[asyncio.TimerHandle] = set()
         self._is_stopped = False
 
     def registered(self) -> None:
-        """Begin to send reports: the controller knows this broker now."""
+        """Start sending reports: the broker is registered."""
         self._registered = True
         self._begin()
 
     def add(self, report: Report) -> None:
-        """Send this report after those that were added before."""
+        """Queue a report."""
         self._waiting.append(report)
         self._begin()
 
     def insist(self, report: Callable[[int], Awaitable[bool]], within_s: float, given_up: Callable[[], None]) -> None:
-        """Send this report until it returns that it has arrived; `given_up` is called once that takes too long.
+        """Send a report until it returns True (delivered), or call `given_up` after `within_s` seconds.
 
-        It is called with how many times it is sent, that time included.
+        `report` is called with the number of the attempt, from 1.
         """
         over = self._call_later(within_s, given_up)
         numbers = itertools.count(1)
@@ -59,7 +59,7 @@ class DirectoryReports:
         self.add(attempt)
 
     async def stop(self) -> None:
-        """Send nothing more; wait for the report that is under way."""
+        """Send no further report, and wait for the one in flight."""
         self._is_stopped = True
         self._waiting.clear()
         while self._later:

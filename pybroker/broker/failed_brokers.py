@@ -1,6 +1,6 @@
-"""Brokers that have failed, as Metadata shows them: suspected before the metadata fences them, named for a while after.
+"""Failed brokers in Metadata responses: suspected before they are fenced, and still listed for a while after.
 
-Owns how long an answer waits for an election, and how long a fenced broker is still named. Must not fence a broker:
+Owns how long a response waits for an election, and how long a fenced broker is still listed. Must not fence a broker:
 `pybroker.controller.failure_detector` does. `docs/rooms/failure-detection.md` explains both.
 """
 
@@ -16,13 +16,18 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import BrokerRegistration, MetadataImage
 
 SUSPECTED_S = 0.5
-"""A broker is suspected for no longer: the elections of a controller and of leaders take less."""
+"""Maximum time that a broker is suspected, in seconds: elections of a controller and of leaders take less."""
 NAMED_MS = 2_000
-"""librdkafka checks its partitions each second. Two of these checks see the failed broker and the new leaders."""
+"""Time that a fenced broker is still listed. librdkafka checks its partitions each second, so two of these checks see
+the failed broker and the new leaders.
+"""
 
 
 class FailedBrokers:
-    """A publisher of the metadata image. Used from one event loop."""
+    """The suspected brokers, and the fenced brokers that are still listed.
+
+    A metadata publisher. Used from one event loop.
+    """
 
     def __init__(
         self,
@@ -32,24 +37,22 @@ class FailedBrokers:
     ) -> None:
         """Create a record in which no broker has failed.
 
-        Args:
-            image: returns the newest published image.
-            steady_ms: a clock in milliseconds that never goes back.
-            poll: calls `suspect` for brokers that have closed their connection before the event loop has seen it. A
-                request that comes because of that must not overtake it.
+        Args: image: returns the newest published image. steady_ms: a clock in milliseconds that never goes back. poll:
+        calls `suspect` for brokers whose connection was closed, before the event loop reports it. Otherwise a Metadata
+        request caused by the failure could be served first.
         """
         self._image = image
         self._steady_ms = steady_ms
         self._poll = poll
-        # The epoch of each suspect's registration. Invariant: none of them is fenced in the newest image.
+        # Broker epochs of the suspected brokers. Invariant: none of them is fenced in the newest image.
         self._suspects: dict[int, int] = {}
         self._changed: asyncio.Future[None] | None = None
         self._brokers: Mapping[int, BrokerRegistration] = {}
-        # Broker epoch, and the time from which the broker is no longer named.
+        # Broker epoch, and the time until which the broker is still listed.
         self._named_until_ms: dict[int, tuple[int, int]] = {}
 
     def has_suspects(self) -> bool:
-        """Return whether a broker is suspected now. Costs a system call for each voter."""
+        """Return whether any broker is suspected. Costs a system call for each voter."""
         self._poll()
         return bool(self._suspects)
 
@@ -58,7 +61,7 @@ class FailedBrokers:
         return any(broker in self._suspects for broker in brokers)
 
     def suspect(self, broker_id: int) -> None:
-        """Suspect a broker, which has closed its connection, for `SUSPECTED_S`."""
+        """Suspect a broker whose connection was closed, for `SUSPECTED_S` seconds."""
         broker = self._image().cluster.brokers.get(broker_id)
         if broker is None or broker.fenced or self._suspects.get(broker_id) == broker.epoch:
             return
@@ -66,7 +69,7 @@ class FailedBrokers:
         asyncio.get_running_loop().call_later(SUSPECTED_S, self._forget, broker_id, broker.epoch)
 
     def reached(self, broker_id: int) -> None:
-        """End the suspicion of a broker: a connection to it is open."""
+        """End the suspicion of a broker, as a connection to it is open."""
         if self._suspects.pop(broker_id, None) is not None:
             self._wake()
 
@@ -78,7 +81,9 @@ class FailedBrokers:
             await asyncio.shield(self._changed)
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage, /) -> None:
-        """End the suspicion of brokers that the metadata fences or registers anew, and name those that it fences."""
+        """End the suspicion of brokers that were fenced or registered again, and keep fenced brokers listed for
+        `NAMED_MS`.
+        """
         if image.cluster.brokers is not self._brokers:
             before, self._brokers = self._brokers, image.cluster.brokers
             self._name_fenced(before)
@@ -89,7 +94,7 @@ class FailedBrokers:
         self._wake()
 
     def is_named(self, broker: BrokerRegistration) -> bool:
-        """Return whether Metadata still names a fenced broker."""
+        """Return whether Metadata still lists a fenced broker."""
         epoch, until_ms = self._named_until_ms.get(broker.id, (-1, 0))
         return epoch == broker.epoch and self._steady_ms() < until_ms
 

@@ -1,7 +1,7 @@
-"""What goes wrong while a broker runs: log directories that fail, and what it cannot go on after.
+"""Failures of a running broker: failed log directories, and failures that end the broker.
 
-Owns the one reason for which a broker ends by itself. Must not know the parts that a failed directory concerns; they
-are added as they are built.
+Owns the reason of the broker's end, of which there is one. Must not know the parts affected by a failed directory; they
+register callbacks.
 """
 
 from __future__ import annotations
@@ -34,20 +34,23 @@ class Failures:
         self._reason: asyncio.Future[str] = self._loop.create_future()
 
     def on_lost_directory(self, callback: Callable[[str], None]) -> None:
-        """Call `callback` with the path of each directory that fails from now on, after those that came before it."""
+        """Register `callback` for the path of each log directory that fails.
+
+        Callbacks are called in the order of registration.
+        """
         self._on_lost.append(callback)
 
     def on_survived(self, callback: Callable[[], None]) -> None:
-        """Call `callback` when a directory has failed and the broker goes on without it."""
+        """Register `callback` for failed directories that do not end the broker."""
         self._on_survived.append(callback)
 
     def stop(self) -> None:
-        """Call nobody any more: the parts have ended, and may know this object."""
+        """Remove all callbacks, which would otherwise keep ended parts referenced."""
         self._on_lost.clear()
         self._on_survived.clear()
 
     async def reason(self) -> str:
-        """Wait until the broker cannot go on, and return why: one line that says what and where."""
+        """Wait until the broker cannot continue, and return the reason: one line with the failure and its location."""
         return await asyncio.shield(self._reason)
 
     def check(self) -> None:
@@ -56,16 +59,19 @@ class Failures:
             raise BrokerFailedError(self._reason.result())
 
     def end(self, reason: str) -> None:
-        """Note that the broker cannot go on, and why; the first reason counts."""
+        """End the broker for a reason. Only the first reason counts."""
         if not self._reason.done():
             self._reason.set_result(reason)
 
     def report_directory(self, path: Path, error: OSError) -> None:
-        """Have the loop take a directory out of use. From any thread."""
+        """Schedule `lose_directory` on the event loop. Called from any thread."""
         self._loop.call_soon_threadsafe(self.lose_directory, str(path), str(error))
 
     def lose_directory(self, path: str, error: str) -> None:
-        """Take a directory out of use; without the last one, or that of the metadata, the broker cannot go on."""
+        """Take a failed log directory offline.
+
+        Ends the broker if no directory is left, or if it is the metadata directory.
+        """
         log.error("log directory %s failed: %s", path, error)
         for callback in self._on_lost:
             callback(path)

@@ -1,9 +1,8 @@
-"""A broker's heartbeats: it registers, says that it is alive and what it wants, and leaves in good order.
+"""A broker's registration and heartbeats, up to its controlled shutdown.
 
-Owns the one task that sends, and what others wait for: to be registered, unfenced, released. Must not decide what is
-sent when, which `pybroker/broker/lifecycle.py` does, nor know the way to the controller, which `Registration` is given.
-
-A broker that is its cluster's only node has none of this: its controller is in its own process, and lives as long.
+Owns the task that sends heartbeats, and the waiting for registration, unfencing and shutdown. Must not decide what is
+sent when (`pybroker/broker/lifecycle.py` does), nor how the controller is reached. The only node of a cluster sends no
+heartbeats, as its controller is in the same process.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ _FINAL = frozenset(
         ErrorCode.UNSUPPORTED_VERSION,
     }
 )
-"""Refusals that another try does not change: the broker's configuration is wrong, or its version."""
+"""Errors of a registration that are not retried: the broker's configuration or its version is wrong."""
 
 
 class Beaten(Protocol):
-    """The controller's answer to a heartbeat."""
+    """The controller's response to a heartbeat."""
 
     @property
     def error_code(self) -> ErrorCode:
-        """NONE, or why the heartbeat does not count."""
+        """NONE, or why the heartbeat is rejected."""
 
     @property
     def error_message(self) -> str | None:
-        """The same in words."""
+        """The error message."""
 
     @property
     def is_fenced(self) -> bool:
@@ -52,20 +51,20 @@ class Beaten(Protocol):
 
     @property
     def should_shut_down(self) -> bool:
-        """Whether it may stop now."""
+        """Whether the broker may stop now."""
 
 
 class Controller(Protocol):
-    """The controller, as a broker that is alive sees it."""
+    """The part of the controller that receives heartbeats."""
 
     async def heartbeat(
         self, broker_id: int, broker_epoch: int, *, want_fence: bool = False, want_shut_down: bool = False
     ) -> Beaten:
-        """Say that a broker is alive, and what it wants."""
+        """Send a heartbeat, with the requested changes of the broker's state."""
 
 
 class Heartbeats:
-    """One run of a broker in a cluster. Used from one event loop."""
+    """The heartbeats of one run of a broker. Used from one event loop."""
 
     def __init__(
         self,
@@ -76,7 +75,9 @@ class Heartbeats:
         settings: LifecycleSettings,
         now: Callable[[], int],
     ) -> None:
-        """`controller` returns the active one; `unreachable` is what it raises; `now` gives milliseconds, steadily."""
+        """`controller` returns the active controller, `unreachable` is the exception that it raises, and `now` returns
+        milliseconds of a monotonic clock.
+        """
         self._node_id = node_id
         self._registration = registration
         self._controller = controller
@@ -84,24 +85,24 @@ class Heartbeats:
         self._settings = settings
         self._now = now
         self._life = Lifecycle(settings, now())
-        # Set when something else is wanted than the last heartbeat said.
+        # Set when the requested state differs from that of the last heartbeat.
         self._due = asyncio.Event()
         self._unfenced = asyncio.Event()
-        # Whether the controller has answered that this broker may stop.
+        # Whether the controller has allowed this broker to stop.
         self._released = False
         self._beating: asyncio.Task[None] | None = None
-        # Why heartbeats fail, None while they do not: that has one line at its begin and one at its end.
+        # Why heartbeats fail, None while they succeed. Only the first failure and the next success are logged.
         self._failure: str | None = None
 
     @property
     def state(self) -> Membership:
-        """How far the broker has come in its cluster."""
+        """The membership state of the broker."""
         return self._life.state
 
     async def register(self, endpoints: Endpoints) -> None:
-        """Register, as often as it takes, and begin to send heartbeats: the broker is fenced until it is `opened`.
+        """Register with retries, and start sending heartbeats. The broker stays fenced until `opened` is called.
 
-        Raises `RegistrationRefusedError` when the time for it is over, or where another try would change nothing.
+        Raises `RegistrationRefusedError` after the timeout, or for an error that is not retried.
         """
         while True:
             try:
@@ -130,7 +131,7 @@ class Heartbeats:
         self._beating.add_done_callback(_note_end)
 
     def opened(self) -> None:
-        """Ask to be unfenced: metadata is read up to the registration, and partitions are open."""
+        """Request to be unfenced: the metadata is replayed up to the registration, and the partitions are open."""
         self._life.step_opened()
         self._due.set()
 
@@ -147,7 +148,7 @@ class Heartbeats:
             self._beating.result()
 
     async def leave(self) -> bool:
-        """Leave in good order; return whether others lead now where this broker did, and not because nobody answers."""
+        """Do a controlled shutdown. Return whether the controller has moved leadership to other brokers."""
         if self._beating is None or self._beating.done():
             return False
         if self._life.state is not Membership.LEAVING:
@@ -158,7 +159,7 @@ class Heartbeats:
         return self._released
 
     async def stop(self) -> None:
-        """Send nothing any more."""
+        """Stop sending heartbeats."""
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.gather(self._beating, return_exceptions=True)
@@ -169,11 +170,11 @@ class Heartbeats:
             await self._is_due(asyncio.sleep(pause_ms / 1000))
             self._due.clear()
             sending = asyncio.ensure_future(self._send(self._life.wish))
-            # What is wanted anew does not wait for the answer to what was wanted before.
+            # A changed request is sent without waiting for the response to the previous heartbeat.
             pause_ms = sending.result() if await self._is_due(sending) else 0
 
     async def _is_due(self, waiting: Awaitable[object]) -> bool:
-        """Wait for something, and return whether it came before something else was wanted."""
+        """Wait for `waiting` or for a changed request. Return whether `waiting` completed."""
         awaited, due = asyncio.ensure_future(waiting), asyncio.ensure_future(self._due.wait())
         try:
             await asyncio.wait({awaited, due}, return_when=asyncio.FIRST_COMPLETED)
@@ -183,7 +184,7 @@ class Heartbeats:
             due.cancel()
 
     async def _send(self, wish: Wish) -> int | None:
-        """Send one heartbeat, and return the pause before the next; None when there is none."""
+        """Send one heartbeat. Return the pause before the next one in milliseconds, None if it was the last."""
         try:
             async with asyncio.timeout(self._life.patience_s):
                 answer = await self._controller().heartbeat(

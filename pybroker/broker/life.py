@@ -1,6 +1,6 @@
-"""A broker's way from start to stop: the steps of a start, and the states that go with them.
+"""The lifecycle of a broker: the steps of its start and stop, with their states.
 
-Owns the state. Must not know what a step does: the node lays it.
+Owns the state. Must not know the work of a step: `pybroker.node` does it.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ log = logging.getLogger("pybroker.broker")
 
 
 class Run(Protocol):
-    """One run of a broker, by the steps of its start in their order."""
+    """The steps of one run of a broker, in their order."""
 
     @property
     def shut_down(self) -> ShutDown:
-        """How the parts end that have been built so far."""
+        """The shutdown steps of the parts built so far."""
 
     async def listen(self) -> None:
-        """Lock directories and open listeners, on which nobody is answered yet."""
+        """Lock directories and open listeners, without serving requests yet."""
 
     async def join(self) -> None:
-        """Become a part of the cluster."""
+        """Join the cluster."""
 
     async def serve(self) -> None:
-        """Answer requests."""
+        """Serve requests."""
 
     async def leave(self) -> None:
-        """Hand over what other nodes can do."""
+        """Move leadership to other nodes."""
 
 
 class Life:
-    """The life of a broker, which may be started again after every end. Used from one event loop."""
+    """The lifecycle of a broker, which can be restarted after a stop. Used from one event loop."""
 
     def __init__(self) -> None:
         self.state = BrokerState.NOT_RUNNING
 
     async def start(self, run: Run) -> None:
-        """Take every step; when one raises, end what has begun and raise the same."""
+        """Run all steps of the start. If one raises, shut down the started parts and raise the same exception."""
         self._happen(BrokerEvent.START)
         try:
             await run.listen()
@@ -58,7 +58,7 @@ class Life:
         self._happen(BrokerEvent.ANSWER)
 
     async def stop(self, run: Run) -> None:
-        """Stop cleanly: what was acknowledged is on disk, and the next start needs no recovery."""
+        """Stop cleanly: acknowledged records are on disk, and the next start needs no recovery."""
         self._happen(BrokerEvent.STOP)
         await run.leave()
         self._happen(BrokerEvent.LEAVE)

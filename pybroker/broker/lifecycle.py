@@ -1,8 +1,7 @@
-"""A broker's life with the controller as a machine without I/O: what it sends next, and when (KIP-631).
+"""A broker's membership as a machine without I/O: which heartbeat to send, and when (KIP-631).
 
-Owns the states between registration and end, as a table, and the pace of requests. Must not send anything or read a
-clock: `pybroker/broker/heartbeat.py` does. What a controller makes of a heartbeat is in
-`pybroker/controller/cluster/broker_control.py`.
+Owns the states between registration and shutdown, as a table, and the intervals of requests. Must not send anything or
+read a clock: `pybroker/broker/heartbeat.py` does. `pybroker/controller/cluster/broker_control.py` handles heartbeats.
 
 Source: Kafka's BrokerLifecycleManager.
 """
@@ -18,24 +17,24 @@ from pybroker.machine.transitions import Transitions
 
 
 class Membership(Enum):
-    """How far a broker has come in its cluster."""
+    """The membership state of a broker."""
 
     REGISTERING = "registering"
-    """It has no broker epoch yet."""
+    """Without a broker epoch yet."""
     CATCHING_UP = "catching_up"
-    """It reads metadata and opens partitions, and wants to be fenced."""
+    """Replays metadata and opens partitions; requests to be fenced."""
     READY = "ready"
-    """It wants to be unfenced."""
+    """Requests to be unfenced."""
     RUNNING = "running"
-    """It is unfenced."""
+    """Unfenced."""
     LEAVING = "leaving"
-    """It wants to stop, and leads until others do."""
+    """Requests to stop, and stays leader until other brokers take over."""
     LEFT = "left"
-    """It sends nothing any more."""
+    """Sends no heartbeats."""
 
 
 class MembershipTrigger(Enum):
-    """What moves a broker."""
+    """An event that changes the membership state."""
 
     REGISTERED = "the controller gave it a broker epoch"
     OPENED = "its metadata is that of its registration, and its partitions are open"
@@ -51,7 +50,7 @@ _S, _T = Membership, MembershipTrigger
 TRANSITIONS = {
     (_S.REGISTERING, _T.REGISTERED): _S.CATCHING_UP,
     (_S.REGISTERING, _T.GIVE_UP): _S.LEFT,
-    # The same incarnation may have been unfenced before; its next heartbeat fences it.
+    # The incarnation may still be unfenced from a previous registration; its next heartbeat fences it.
     (_S.CATCHING_UP, _T.UNFENCED): _S.CATCHING_UP,
     (_S.CATCHING_UP, _T.FENCED): _S.CATCHING_UP,
     (_S.CATCHING_UP, _T.OPENED): _S.READY,
@@ -73,15 +72,17 @@ MEMBERSHIP = Transitions("broker membership", Membership.REGISTERING, TRANSITION
 _FIRST_PAUSE_MS = 10
 _FIRST_BACKOFF_MS = 100
 _LONGEST_PAUSE_OF_LEAVING_MS = 200
-"""A controlled shutdown waits for elections and in-sync replicas, which come at once; heartbeats follow closely."""
+"""Maximum pause between heartbeats in a controlled shutdown, which waits for elections and ISR changes: both take
+little time.
+"""
 _LONGEST_SILENCE_OF_LEAVING_MS = 3_000
-"""A stop waits no longer for a controller that does not answer: it takes less to elect one, where one can be."""
+"""Maximum time that a shutdown waits for a controller that does not respond. An election of a controller takes less."""
 _LONGEST_LEAVING_MS = 5 * 60_000
-"""Kafka's."""
+"""Maximum duration of a controlled shutdown, as in Kafka."""
 
 
 class LifecycleSettings(msgspec.Struct, frozen=True):
-    """The times of a broker's life."""
+    """The intervals and timeouts of the lifecycle."""
 
     heartbeat_interval_ms: int
     """`broker.heartbeat.interval.ms`"""
@@ -90,61 +91,64 @@ class LifecycleSettings(msgspec.Struct, frozen=True):
 
 
 class Wish(NamedTuple):
-    """What a heartbeat asks for."""
+    """The state that a heartbeat requests."""
 
     want_fence: bool
     want_shut_down: bool
 
 
 class Lifecycle:
-    """Where a broker stands. Times are milliseconds of one clock that never goes back."""
+    """The membership of a broker. Times are milliseconds of one monotonic clock."""
 
     def __init__(self, settings: LifecycleSettings, now: int) -> None:
         self._settings = settings
         self.state = Membership.REGISTERING
         self._began = now
-        # When the controller answered last, or when a wait for it began.
+        # Time of the controller's last response, or of the start of the controlled shutdown.
         self._answered = now
-        # Invariant: the pause before the next try; it doubles until something succeeds or is wanted anew.
+        # The pause before the next attempt. It doubles until an attempt succeeds or the requested state changes.
         self._pause_ms = 0
         self._left_at = 0
 
     @property
     def wish(self) -> Wish:
-        """What the next heartbeat asks for."""
+        """The state that the next heartbeat requests."""
         return Wish(want_fence=self.state is Membership.CATCHING_UP, want_shut_down=self.state is Membership.LEAVING)
 
     @property
     def patience_s(self) -> float | None:
-        """How long the answer to the next heartbeat is waited for, in seconds; None: as long as the way to it does."""
+        """Timeout of the next heartbeat in seconds; None for the timeout of the controller channel."""
         return _LONGEST_SILENCE_OF_LEAVING_MS / 1000 if self.state is Membership.LEAVING else None
 
     def step_registered(self) -> None:
-        """Note that the broker is registered; a heartbeat is due."""
+        """Handle the registration of the broker; a heartbeat is due."""
         self._happen(MembershipTrigger.REGISTERED)
         self._pause_ms = 0
 
     def step_unregistered(self, now: int) -> int | None:
-        """Return the pause before another registration, None when the time for it is over."""
+        """Return the pause before the next registration in milliseconds, None after the registration timeout."""
         if now - self._began >= self._settings.registration_timeout_ms:
             self._happen(MembershipTrigger.GIVE_UP)
             return None
         return self._back_off(now)
 
     def step_opened(self) -> None:
-        """Note that the broker can serve; a heartbeat is due that says so."""
+        """Handle that the broker can serve; a heartbeat that requests unfencing is due."""
         if self.state is Membership.CATCHING_UP:
             self._happen(MembershipTrigger.OPENED)
             self._pause_ms = 0
 
     def step_leave(self, now: int) -> None:
-        """Note that the broker is to stop; a heartbeat is due that says so."""
+        """Start the controlled shutdown; a heartbeat that requests it is due."""
         self._happen(MembershipTrigger.LEAVE)
         self._pause_ms = 0
         self._answered = self._left_at = now
 
     def step_answered(self, sent: Wish, now: int, *, is_fenced: bool, should_shut_down: bool) -> int | None:
-        """Note the answer to a heartbeat; return the pause before the next one, None when there is none."""
+        """Handle the response to a heartbeat.
+
+        Return the pause before the next one in milliseconds, None if it was the last.
+        """
         self._answered = now
         if self.state is Membership.LEAVING and sent.want_shut_down and should_shut_down:
             self._happen(MembershipTrigger.RELEASED)
@@ -157,13 +161,13 @@ class Lifecycle:
                 self._happen(MembershipTrigger.GIVE_UP)
                 return None
             return self._pause_longer(_FIRST_PAUSE_MS, _LONGEST_PAUSE_OF_LEAVING_MS)
-        if self.state is Membership.READY:  # as soon as the controller has what it waits for, it unfences
+        if self.state is Membership.READY:  # the controller unfences the broker once it has caught up
             return self._pause_longer(_FIRST_PAUSE_MS, self._settings.heartbeat_interval_ms)
         self._pause_ms = 0
         return self._settings.heartbeat_interval_ms
 
     def step_unanswered(self, now: int) -> int | None:
-        """Note that a heartbeat failed; return the pause before the next one, None when there is none."""
+        """Handle a failed heartbeat. Return the pause before the next one in milliseconds, None if it was the last."""
         if self.state is Membership.LEAVING and now - self._answered >= _LONGEST_SILENCE_OF_LEAVING_MS:
             self._happen(MembershipTrigger.GIVE_UP)
             return None

@@ -1,8 +1,8 @@
-"""The broker's settings while it runs: the changes that the metadata holds for it, over what it was started with.
+"""The settings of a running broker: dynamic configurations of the metadata, over the settings of its start.
 
-Owns when a change is put in force: with the image that has it, before that image's topics. Must not know what a setting
-does; the parts that must act subscribe to changes. One that fails keeps no other from a change: what is revoked has to
-be so everywhere else.
+Owns when a change is applied: with its image, before that image's topics. Must not know the effect of a setting; the
+affected parts subscribe to changes. If one part fails, the others still receive the change: a revoked permission must
+be revoked everywhere else.
 """
 
 from __future__ import annotations
@@ -30,35 +30,38 @@ log = logging.getLogger("pybroker.broker")
 
 
 class Reread(NamedTuple):
-    """What of a properties file that was read again differs from what the broker runs with."""
+    """The differences between a properties file that was read again and the running settings."""
 
     taken: tuple[str, ...]
-    """Keys whose new values are in force, unless a change in the metadata stands over them."""
+    """Keys whose new values are applied, unless a dynamic configuration overrides them."""
     left: tuple[str, ...]
-    """Keys whose new values wait for the next start."""
+    """Keys whose new values need a restart."""
 
 
 class LiveConfig:
-    """Follows the metadata image with the broker's settings. A publisher; it comes before those that use them."""
+    """Applies dynamic configurations of the metadata image.
+
+    A publisher, called before the publishers that use the settings.
+    """
 
     def __init__(self, static: BrokerConfig) -> None:
         self._static = static
         self._subscribers: list[Callable[[BrokerConfig], object]] = []
-        # Invariant: `current` is `_static` with exactly these two layers over it.
+        # Invariant: `current` is `_static` overridden by exactly these two layers.
         self._default: Mapping[str, str] = {}
         self._own: Mapping[str, str] = {}
         self.current = static
 
     def subscribe(self, callback: Callable[[BrokerConfig], object]) -> None:
-        """Call `callback` with the settings after every change from now on, in the order of the subscriptions."""
+        """Register `callback` for changed settings. Callbacks are called in the order of registration."""
         self._subscribers.append(callback)
 
     def stop(self) -> None:
-        """Call nobody any more: the subscribers end, and may know this object."""
+        """Remove all callbacks, which would otherwise keep ended parts referenced."""
         self._subscribers.clear()
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage, /) -> None:
-        """Put changed settings in force."""
+        """Apply changed settings."""
         default, own = image.configs.of_broker(None), image.configs.of_broker(self._static.node_id)
         if default == self._default and own == self._own:
             return
@@ -72,14 +75,14 @@ class LiveConfig:
         self._call()
 
     def _warn_of_custom(self, configs: Mapping[str, str]) -> None:
-        """Log once that custom keys have no effect here, each with the nearest declared key."""
+        """Log once that unknown keys have no effect, each with the most similar declared key."""
         before = {**self._default, **self._own}
         new = [name for name in sorted(custom_keys(self._static, configs)) if name not in before]
         if new:
             log.warning("Keeping unknown broker configurations, which have no effect: %s", ", ".join(map(_named, new)))
 
     def reread(self, read: BrokerConfig) -> Reread:
-        """Take from a properties file that was read again what may change while a broker runs; raises ConfigError."""
+        """Apply the settings of a properties file that may change while a broker runs. Raises ConfigError."""
         before, now = _texts(self._static), _texts(read)
         differing = [name for name in sorted({**before, **now}) if before.get(name) != now.get(name)]
         left = tuple(name for name in differing if is_fixed(self._static, name))
@@ -96,7 +99,7 @@ class LiveConfig:
         return Reread(taken, left)
 
     def _call(self) -> None:
-        """Call every subscriber with the settings in force; raises nothing: a failure of one is logged."""
+        """Call every subscriber with the current settings. A failure is logged and not raised."""
         for callback in self._subscribers:
             try:
                 callback(self.current)
@@ -104,24 +107,26 @@ class LiveConfig:
                 log.critical("Failed to apply changed broker settings to %s", _name_of(callback), exc_info=True)
 
     def _build(self, static: BrokerConfig) -> tuple[BrokerConfig, tuple[str, ...]]:
-        """Return given settings with the stored changes over them, and what is wrong with those that are left out."""
+        """Return `static` overridden by the stored configurations, and messages on the ignored ones."""
         made, ignored = build_dynamic(static, self._default, self._own)
         fault = listener_fault(self.current, made)
         if fault is not None and "listeners" in self._own:
-            # They were changed in a run whose listeners, by the properties file, were others.
+            # The stored listeners were set in a run with other listeners in the properties file.
             own = {name: text for name, text in self._own.items() if name != "listeners"}
             made, ignored = build_dynamic(static, self._default, own)
             ignored = (*ignored, str(RefusedError("listeners", self._own["listeners"], fault)))
         return made, ignored
 
     def broker_fault(self, configs: Mapping[str, str], /, *, broker: int | None) -> str | None:
-        """Return what is wrong with all changes of one broker, or of the default of all (None); None for nothing."""
+        """Return why the dynamic configurations of one broker, or the cluster-wide defaults (None), are invalid, else
+        None.
+        """
         if broker not in (None, self._static.node_id):
             return value_fault(self._static, configs)
         return dynamic_fault(self._static, self.current, configs, is_own=broker is not None)
 
     def topic_fault(self, configs: Mapping[str, str], /) -> str | None:
-        """Return what is wrong with a topic's own configurations, None for nothing."""
+        """Return why a topic's own configurations are invalid, else None."""
         return topic_fault(configs, self.current)
 
     def min_insync_replicas(self, configs: Mapping[str, str], /) -> int:
@@ -133,11 +138,11 @@ class LiveConfig:
         return TopicConfig.stored(configs, self.current)[0].unclean_leader_election_enable
 
     def group_fault(self, configs: Mapping[str, str], /) -> str | None:
-        """Return what is wrong with a group's own configurations, None for nothing."""
+        """Return why a group's own configurations are invalid, else None."""
         return group_fault(configs, self.current)
 
     def list_inherited(self, resource_type: int, name: str, /) -> tuple[str, ...] | None:
-        """Return the items of a list that a resource does not set itself, None for what is no list."""
+        """Return the inherited items of a list configuration, None if the configuration is not a list."""
         if resource_type == CLIENT_METRICS_RESOURCE:
             own = ClientMetricsConfig.keys.get(name)
             return () if own is not None and own.kind is Kind.LIST else None
@@ -158,5 +163,5 @@ def _name_of(callback: Callable[[BrokerConfig], object]) -> str:
 
 
 def _texts(config: BrokerConfig) -> dict[str, str]:
-    """Return every text that a broker was started with and that means something to it."""
+    """Return all settings of the properties file that the broker uses."""
     return {**config.given, **config.of_listeners, **config.of_mechanisms}

@@ -1,10 +1,10 @@
-"""The loggers of this process under Kafka's names, with Kafka's levels, changed while it runs (KIP-412).
+"""The loggers of this process under Kafka's names and with Kafka's levels, which can be changed at run time (KIP-412).
 
-Owns the table of names, and which level holds for a name: its own, else that of the nearest name before it that has
-one, else root's. Kafka's names form another tree than Python's packages, so a level is set on every logger that it
-holds for. Must not know who asks, nor where lines are written.
+Owns the table of names, and the level of a name: its own, else that of its nearest ancestor with one, else root's.
+Kafka's names form another tree than Python's packages, so a level is set on every affected logger. Must not know
+requests, nor log handlers.
 
-Levels are those of the process: what is set here is gone with it, as in Kafka.
+Levels belong to the process and are lost when it ends, as in Kafka.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pybroker.protocol.errors import ErrorCode
 
 ROOT = "root"
 TRACE = 5
-"""The number of Kafka's finest level, which Python's logging does not have."""
+"""The number of Kafka's level TRACE, which Python's logging does not have."""
 
 LEVELS = {
     "FATAL": logging.CRITICAL,
@@ -28,7 +28,7 @@ LEVELS = {
     "DEBUG": logging.DEBUG,
     "TRACE": TRACE,
 }
-"""Kafka's levels, the least talkative first."""
+"""Kafka's levels, the least verbose first."""
 
 KAFKA_NAMES = {
     "asyncio": "asyncio",
@@ -51,27 +51,27 @@ KAFKA_NAMES = {
     "pybroker.storage.cleaner": "org.apache.kafka.storage.internals.log.LogCleaner",
     "pybroker.telemetry": "org.apache.kafka.server.ClientMetricsManager",
 }
-"""Kafka's name of each logger that code here writes to."""
+"""Kafka's name of each logger of this software."""
 
 _NAMES = (ROOT, *sorted({*KAFKA_NAMES.values(), "org.apache.kafka"}))
 
 
 class LevelChange(msgspec.Struct, frozen=True):
-    """What is asked for one logger; no level takes its own one away."""
+    """A change of one logger. A level of None removes the logger's own level."""
 
     name: str
     level: str | None
 
 
 class LevelFault(NamedTuple):
-    """Why a change is refused, in Kafka's words."""
+    """Why a change is rejected: Kafka's error code and message."""
 
     code: ErrorCode
     words: str
 
 
 def kafka_name(name: str) -> str:
-    """Return Kafka's name of a logger of Python; its own where Kafka has no such part."""
+    """Return Kafka's name of a Python logger, or its own name if Kafka has none."""
     head, tail = name, ""
     while head not in KAFKA_NAMES:
         head, _, last = head.rpartition(".")
@@ -82,7 +82,7 @@ def kafka_name(name: str) -> str:
 
 
 def level_name(level: int) -> str:
-    """Return Kafka's name of a level of Python's: of one in between, that of the next lower."""
+    """Return Kafka's name of a Python level: that of the next lower level if there is no exact one."""
     return next((name for name, number in LEVELS.items() if level >= number), "TRACE")
 
 
@@ -90,17 +90,17 @@ class Loggers:
     """The levels of one process."""
 
     def __init__(self) -> None:
-        # Invariant: every logger of KAFKA_NAMES has the level that holds for its name by these; what it had before one
-        # held is in `_before`.
+        # Invariant: each logger of KAFKA_NAMES has the level that `_given` defines for its name. `_before` has its
+        # level from before.
         self._given: dict[str, int] = {}
         self._before: dict[str, int] = {}
 
     def levels(self) -> dict[str, str]:
-        """Return every logger with the level that holds for it, root first."""
+        """Return the effective level of every logger, root first."""
         return {name: level_name(self._level(name)) for name in _NAMES}
 
     def fault(self, changes: list[LevelChange]) -> LevelFault | None:
-        """Return the first of the changes that cannot be made, None where all can."""
+        """Return the error of the first invalid change, None if all are valid."""
         for change in changes:
             if change.name not in _NAMES:
                 return LevelFault(ErrorCode.INVALID_CONFIG, f"Logger {change.name} does not exist!")
@@ -117,7 +117,7 @@ class Loggers:
         return None
 
     def change(self, changes: list[LevelChange]) -> None:
-        """Make changes that `fault` has nothing against."""
+        """Apply changes for which `fault` returned None."""
         for change in changes:
             if change.level is None:
                 self._given.pop(change.name, None)
@@ -147,4 +147,4 @@ class Loggers:
 
 
 LOGGERS = Loggers()
-"""Those of this process: logging has one tree, whatever number of brokers a program embeds."""
+"""The loggers of this process. All brokers in a process share them."""

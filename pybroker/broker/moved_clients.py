@@ -1,8 +1,8 @@
-"""How long a broker whose leadership was moved goes on answering: until its clients have found the new leaders.
+"""The time that a broker still serves after its leadership was moved: until its clients have found the new leaders.
 
-Owns the wait of a controlled shutdown between the controller's word that it may stop and the end of its listeners. A
-client that asks here once more is answered NOT_LEADER_OR_FOLLOWER, with the new leader (KIP-951), and not by a closed
-connection. Must not know what leadership or a connection is: it reads counts (docs/adr/0055).
+Owns the wait of a controlled shutdown between the controller's permission to stop and the end of the listeners. A
+client that sends another request receives NOT_LEADER_OR_FOLLOWER with the new leader (KIP-951), instead of a closed
+connection. Must not know partitions or connections: it reads counters (docs/adr/0055).
 """
 
 from __future__ import annotations
@@ -17,20 +17,23 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.broker")
 
 QUIET_S = 0.2
-"""A client that was refused asks for metadata, and asks the new leader after a retry.backoff.ms of 100 ms, or comes
-back. So long without a refusal, nobody is on its way back.
+"""Seconds without a rejected request after which all clients have moved.
+
+A rejected client requests metadata, and retries after a retry.backoff.ms of 100 ms.
 """
 LONGEST_S = 2.0
-"""Clients that come back for longer have no other leader to go to."""
+"""Maximum wait in seconds. Clients that still send requests have no other leader."""
 _POLL_INTERVAL_S = 0.02
 
 
 class MovedClients:
-    """Sees clients go to other brokers. Used from one event loop."""
+    """Detects when clients have moved to other brokers. Used from one event loop."""
 
     def __init__(self, leads: Callable[[], bool], refused: Callable[[], int], now: Callable[[], float]) -> None:
-        """`leads` returns whether this broker leads a partition, by the metadata in force here. `refused` returns how
-        often it has answered that it does not lead. `now` returns seconds on a clock that never goes back.
+        """`leads` returns whether this broker is the leader of any partition, by its applied metadata.
+
+        `refused` returns the number of NOT_LEADER_OR_FOLLOWER errors so far. `now` returns seconds of a monotonic
+        clock.
         """
         self._leads = leads
         self._refused = refused
@@ -39,7 +42,7 @@ class MovedClients:
         self._changed_at = now()
 
     async def gone(self) -> bool:
-        """Wait until they are gone, or `LONGEST_S` are over; return whether they are."""
+        """Wait until all clients have moved, at most `LONGEST_S`. Return whether they have."""
         end = self._now() + LONGEST_S
         while not self._are_gone():
             if self._now() >= end:

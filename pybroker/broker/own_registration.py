@@ -1,6 +1,6 @@
-"""OwnRegistration: says when a broker that runs is registered no more.
+"""OwnRegistration: logs that a running broker was unregistered.
 
-Owns the line about that. An administrator has unregistered it, and nothing else of it is seen: its process goes on.
+Owns that log message. After UnregisterBroker, the process continues without any other sign of it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ log = logging.getLogger("pybroker.broker")
 
 
 class OwnRegistration:
-    """A publisher of one run of a broker."""
+    """A metadata publisher of one run of a broker."""
 
     def __init__(self, node_id: int) -> None:
         self._node_id = node_id
         self._is_registered = False
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
-        """Compare an image with the one before."""
+        """Log an error if the broker was registered in the previous image, and is not in this one."""
         was, self._is_registered = self._is_registered, self._node_id in image.cluster.brokers
         if was and not self._is_registered:
             log.error(

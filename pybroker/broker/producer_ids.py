@@ -1,7 +1,7 @@
-"""The block of producer ids that this broker gives out (KIP-730).
+"""The block of producer ids that this broker assigns (KIP-730).
 
-Owns the unused rest of one block, and the asking for the next. Must not know what a producer does with its id. Runs on
-the loop thread only.
+Owns the unused ids of one block, and the request for the next block. Must not know producers. Runs on the loop thread
+only.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 class ProducerIds:
-    """Gives out ids, each once."""
+    """Assigns each id once."""
 
     def __init__(self, allocate: Callable[[], Awaitable[range]]) -> None:
         self._allocate = allocate
-        # Invariant: ids of the newest block that nobody has; the block itself is committed as given to this broker.
+        # Unassigned ids of the newest block. Invariant: the allocation of the block to this broker is committed.
         self._free = iter(range(0))
         self._refill = asyncio.Lock()
 
     def take(self) -> int | None:
-        """Return the next id, None when a new block is needed first."""
+        """Return the next id, or None if a new block is needed."""
         return next(self._free, None)
 
     async def take_after_refill(self) -> int:
-        """Return the next id, asking the controller for a block unless another request just did."""
+        """Return the next id, after requesting a block from the controller if needed."""
         while True:
             async with self._refill:
                 producer_id = self.take()

@@ -1,8 +1,8 @@
-"""This broker, as the controller knows it: its registration, its epoch, and what it reports of its log directories.
+"""This broker's registration with the controller: its epoch, and its reports on log directories.
 
-Owns the incarnation id and the broker epoch that every later request to the controller carries (KIP-631). Must not
-decide what follows from a registration or a report: that is the controller's. A single node registers unfenced and
-sends no heartbeats; in a cluster `pybroker/broker/heartbeat.py` registers.
+Owns the incarnation id, and the broker epoch of every later request to the controller (KIP-631). Must not decide the
+effects of a registration or a report: the controller does. A single node registers unfenced and sends no heartbeats; in
+a cluster `pybroker/broker/heartbeat.py` registers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ATTEMPTS_A_WARNING = 300
 
 
 class RegistrationRefusedError(Exception):
-    """The controller refused the broker; the text is one line that says why."""
+    """The controller rejected the registration. The text is one line with the reason."""
 
     def __init__(self, text: str, code: ErrorCode) -> None:
         super().__init__(text)
@@ -42,11 +42,11 @@ class RegistrationRefusedError(Exception):
 
 
 class Reported(Protocol):
-    """The controller's answer to a report."""
+    """The controller's response to a report."""
 
     @property
     def error_code(self) -> ErrorCode:
-        """NONE, or why the report does not count."""
+        """NONE, or why the report is rejected."""
 
     @property
     def error_message(self) -> str | None:
@@ -54,11 +54,11 @@ class Reported(Protocol):
 
 
 class Registered(Protocol):
-    """The controller's answer to a registration."""
+    """The controller's response to a registration."""
 
     @property
     def error_code(self) -> ErrorCode:
-        """NONE, or why the broker is not registered."""
+        """NONE, or why the registration is rejected."""
 
     @property
     def error_message(self) -> str | None:
@@ -70,7 +70,7 @@ class Registered(Protocol):
 
 
 class Registrar(Protocol):
-    """The controller, as a broker that registers sees it. Every method returns when its records are committed."""
+    """The part of the controller for registrations and reports. Every method returns when its records are committed."""
 
     async def register_broker(
         self,
@@ -90,17 +90,17 @@ class Registrar(Protocol):
     async def assign_replicas(
         self, broker_id: int, broker_epoch: int, directories: Mapping[tuple[bytes, int], bytes]
     ) -> Reported:
-        """Note in which log directories a broker has put replicas, by topic id and partition."""
+        """Record the log directories of replicas of a broker, by topic id and partition."""
 
     async def fail_log_directories(self, broker_id: int, broker_epoch: int, directories: Sequence[bytes]) -> Reported:
-        """Note that a broker has lost log directories."""
+        """Record that log directories of a broker have failed."""
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> range:
-        """Give a broker a block of producer ids."""
+        """Allocate a block of producer ids to a broker."""
 
 
 class Endpoints(msgspec.Struct, frozen=True):
-    """What a broker registers for its clients."""
+    """The endpoints in a broker's registration."""
 
     listeners: Mapping[str, tuple[str, int]]
     """Advertised (host, port) by listener name."""
@@ -110,16 +110,16 @@ class Endpoints(msgspec.Struct, frozen=True):
 
 
 class Unreported(msgspec.Struct, frozen=True):
-    """What is to be done where no controller takes the report of a failed log directory."""
+    """The handling of a failed log directory that cannot be reported to a controller."""
 
     within_ms: int
-    """For so long it is tried."""
+    """Time in which the report is retried."""
     give_up: Callable[[str], None]
-    """Called with one line that says why the broker cannot go on."""
+    """Called after that time, with one line that explains why the broker cannot continue."""
 
 
 class Registration:
-    """One run of a broker. Used from the event loop."""
+    """The registration of one run of a broker. Used from the event loop."""
 
     def __init__(
         self,
@@ -129,13 +129,16 @@ class Registration:
         unreachable: type[Exception],
         unreported: Unreported,
     ) -> None:
-        """`registrar` returns the active controller; `unreachable` is what that raises when it cannot be asked."""
+        """`registrar` returns the active controller.
+
+        `unreachable` is the exception for a controller that cannot be reached.
+        """
         self._node_id = node_id
         self._directories = directories
         self._registrar = registrar
         self._unreachable = unreachable
         self._unreported = unreported
-        # Of a run that ended cleanly; read now, as the opening of logs takes what says so away.
+        # The epoch of the previous run if it ended cleanly. Read here, since opening the logs deletes the epoch's file.
         self._previous_epoch = directories.last_broker_epoch
         self._incarnation_id = os.urandom(16)
         self._reports = DirectoryReports()
@@ -143,7 +146,7 @@ class Registration:
         """The broker epoch in force, -1 before the broker is registered."""
 
     async def register(self, endpoints: Endpoints, *, fenced: bool = False) -> None:
-        """Register with the directories that work; raises RegistrationRefusedError. Reports are sent from then on.
+        """Register with the online log directories, and start sending reports. Raises RegistrationRefusedError.
 
         A broker that sends heartbeats registers `fenced`.
         """
@@ -167,10 +170,10 @@ class Registration:
         self._reports.registered()
 
     def follow(self, image: MetadataImage) -> bool:
-        """Take the epoch that an image has of this incarnation; return whether it is newer than the one in force.
+        """Take over a newer epoch of this incarnation from an image. Return whether there was one.
 
-        A registration that was sent twice, as the first answer did not come, may be done twice, and the answer that
-        came is then not that of the later one. What this broker said with the older epoch would be refused for ever.
+        A registration whose response was lost is sent again, and may be committed twice. If the broker then used the
+        older of the two epochs, the controller would reject all its requests.
         """
         known = image.cluster.brokers.get(self._node_id)
         if known is None or known.incarnation_id != self._incarnation_id or known.epoch <= self.epoch:
@@ -180,15 +183,17 @@ class Registration:
         return True
 
     async def allocate_producer_ids(self) -> range:
-        """Return a block of producer ids that is this broker's alone."""
+        """Return a block of producer ids allocated to this broker."""
         return await self._registrar().allocate_producer_ids(self._node_id, self.epoch)
 
     def report_placed(self, placed: Mapping[tuple[bytes, int], bytes]) -> None:
-        """Report where partitions lie: the ids of their directories, by topic id and index."""
+        """Report the log directory ids of partitions, by topic id and index."""
         self._report(lambda: self._registrar().assign_replicas(self._node_id, self.epoch, placed))
 
     async def report_lost(self, replicas: Sequence[tuple[bytes, int]]) -> None:
-        """Report the replicas, by topic id and index, that lost records, until the controller has noted them.
+        """Report the replicas, by topic id and index, that lost records.
+
+        Retries until the controller accepts the report.
 
         The controller removes them from the ISR where another replica can lead (KIP-966). Kafka's AssignReplicasToDirs
         with `DirectoryId.LOST` has this effect. A later report of their directories lets them catch up.
@@ -204,15 +209,15 @@ class Registration:
                 if not reported.error_code:
                     return
                 failure = f"{reported.error_code.name}: {reported.error_message or reported.error_code.message}"
-            # A warning for each 30 s: the broker stays fenced meanwhile.
+            # Log a warning every 30 s. The broker stays fenced meanwhile.
             level = logging.DEBUG if next(attempts) % _ATTEMPTS_A_WARNING else logging.WARNING
             log.log(level, "%d replicas that lost records could not be reported: %s; retrying", len(replicas), failure)
             await asyncio.sleep(_REPORT_AGAIN_S)
 
     def report_failed_directories(self) -> None:
-        """Report which log directories failed; the controller knows those that were reported before.
+        """Report all failed log directories; the controller ignores those that were reported before.
 
-        The broker gives up after `log.dir.failure.timeout.ms`: who does not know of the failure may have it lead
+        After `log.dir.failure.timeout.ms` the broker stops: a controller without the report may elect it leader of
         partitions that it cannot serve (KIP-858).
         """
         offline = [it for it in self._directories.logs if it.offline and it.meta is not None]
@@ -230,11 +235,11 @@ class Registration:
         )
 
     async def stop(self) -> None:
-        """Report nothing more; wait for the report that is under way."""
+        """Send no further report, and wait for the one in flight."""
         await self._reports.stop()
 
     async def _report_failed(self, ids: Sequence[bytes], *, is_first: bool) -> bool:
-        """Return whether the controller knows of these failed directories."""
+        """Send a report of failed directories. Return whether the controller accepted it."""
         try:
             reported = await self._registrar().fail_log_directories(self._node_id, self.epoch, ids)
         except self._unreachable as error:
@@ -252,7 +257,7 @@ class Registration:
             try:
                 await send()
             except self._unreachable as error:
-                # The broker ends with its controller, and says at its next registration which directories work.
+                # The next registration contains the online directories.
                 log.warning("Failed to report the log directories to the controller: %s", error)
 
         self._reports.add(report)

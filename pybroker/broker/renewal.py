@@ -1,6 +1,6 @@
-"""A registration that is renewed, as the broker's listeners have changed.
+"""The renewal of a registration after the broker's listeners have changed.
 
-Owns the tries. Must not know what a registration holds, nor why it is renewed.
+Owns the retries. Must not know the content of a registration, nor the reason of the renewal.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ _PAUSE_S = 1.0
 
 
 class Renewal:
-    """One run of a broker. Used from the event loop."""
+    """The renewals of one run of a broker. Used from the event loop."""
 
     def __init__(self, register: Callable[[], Awaitable[None]], unreachable: type[Exception]) -> None:
-        """`register` registers what is true then; `unreachable` is raised where the controller cannot be asked."""
+        """`register` registers the current listeners. It raises `unreachable` if the controller cannot be reached."""
         self._register = register
         self._unreachable = unreachable
         self._wanted = False
         self._work: asyncio.Task[None] | None = None
 
     def want(self) -> None:
-        """Register anew, as often as it takes."""
+        """Register again, with retries."""
         self._wanted = True
         if self._work is None or self._work.done():
             self._work = asyncio.get_running_loop().create_task(self._renew())
 
     async def done(self) -> None:
-        """Wait until nothing is to be registered."""
+        """Wait until all requested renewals are done."""
         if self._work is not None:
             await asyncio.gather(self._work, return_exceptions=True)
 
     async def stop(self) -> None:
-        """Register nothing more."""
+        """Stop renewals."""
         if self._work is not None:
             self._work.cancel()
             await self.done()

@@ -1,7 +1,7 @@
-"""The end of a broker: which part ends after which, and what follows from one that fails.
+"""The shutdown of a broker: the order in which parts end, and the handling of failures.
 
-Owns the order of the stages, and whether the stop is clean so far. Must not know the parts: the code that builds one
-says how it ends, and in which stage.
+Owns the order of the stages, and whether the shutdown is clean so far. Must not know the parts: the code that builds a
+part registers its end and stage.
 """
 
 from __future__ import annotations
@@ -19,38 +19,39 @@ log = logging.getLogger("pybroker.broker")
 
 
 class Stage(IntEnum):
-    """When a part ends: it may need what ends in a later stage, and nothing needs it that ends in one."""
+    """The stage in which a part ends. A part may use parts that end in later stages, but not the reverse."""
 
     UPKEEP = 1
-    """What works on logs by itself begins nothing new."""
+    """Background tasks of logs start no new work."""
     ACCEPTING = 2
-    """Listeners take no more connections."""
+    """Listeners accept no more connections."""
     PARKED_REQUESTS = 3
-    """Members that wait for a rebalance are answered, and do not hold up the stop."""
+    """Delayed requests, such as those of members in a rebalance, are completed so that they do not delay the shutdown.
+    """
     REQUESTS = 4
-    """Requests that have begun are answered."""
+    """Requests in progress are completed."""
     CONNECTIONS = 5
-    """Connections are closed; those that ask meanwhile are answered."""
+    """Connections are closed. Requests that still arrive are served."""
     EVENTS = 6
-    """The data plane's events are not taken any more."""
+    """Events of the data plane are no more handled."""
     ROLES = 7
-    """Partitions change no more."""
+    """Partitions do not change their roles any more."""
     REPORTS = 8
-    """The controller receives no more reports."""
+    """No more reports are sent to the controller."""
     FLUSHES = 9
-    """Flushes that are under way have ended."""
+    """Flushes in progress are completed."""
     LOGS = 10
-    """Logs are closed, and what vouches for them is written."""
+    """Logs are closed, and the files that mark a clean shutdown are written."""
     CONTROLLER_REQUESTS = 11
-    """Other nodes' requests to this node's controller that have begun are answered."""
+    """Requests of other nodes to this controller that are in progress are completed."""
     CONTROLLER_CONNECTIONS = 12
-    """Their connections are closed, and nobody asks this node's controller any more."""
+    """Connections of other nodes to this controller are closed."""
     METADATA_LOG = 13
     """The controller's log is closed."""
     WORKERS = 14
-    """No thread works on disks any more."""
+    """Worker threads end."""
     DIRECTORIES = 15
-    """Locks are given back."""
+    """Directory locks are released."""
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -60,27 +61,27 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class ShutDown:
-    """The parts of a broker that run, and how each of them ends."""
+    """The running parts of a broker and their ends."""
 
     def __init__(self) -> None:
-        # Invariant: the parts that have begun and not ended, in the order of their beginning.
+        # Invariant: the parts that are started and not ended, in the order of their start.
         self._parts: list[_Part] = []
         self._is_clean = True
 
     @property
     def is_clean(self) -> bool:
-        """Whether the broker has run and every part so far has ended without a failure."""
+        """Whether the broker has served, and all parts so far have ended without a failure."""
         return self._is_clean
 
     def add(self, stage: Stage, part: object, end: Callable[[], Awaitable[object] | None]) -> None:
-        """Take a part that has begun; `end` ends it. What a failure is logged with is `part`, or its class's name."""
+        """Register a started part; `end` ends it. `part`, or the name of its class, is used in log messages."""
         self._parts.append(_Part(stage, part if isinstance(part, str) else type(part).__name__, end))
 
     async def run(self, *, clean: bool) -> None:
-        """End every part by its stage, those of one stage in the order of their beginning.
+        """End all parts by stage, and within a stage in the order of their start.
 
-        A part that fails is logged and does not keep the others, but what is closed after it is not called clean: the
-        next start reads it. `clean` is whether the broker has run.
+        A failure is logged, and the other parts are still ended. Logs that are closed after a failure are not marked as
+        clean, so the next start recovers them. `clean` is whether the broker has served.
         """
         self._is_clean = clean
         parts, self._parts = sorted(self._parts, key=lambda part: part.stage), []

@@ -1,10 +1,10 @@
-"""TransactionVerification: whether partitions are part of a transaction, as its coordinator says before a record goes.
+"""TransactionVerification: verifies with the transaction coordinator that partitions are part of a transaction.
 
-Owns the questions of this broker to coordinators (KIP-890): one AddPartitionsToTxn to a broker at a time, with every
-transaction that waited meanwhile, and which error an answer is for the client that waits for it. Must not know logs,
-nor what follows from an answer.
+Owns the requests of this broker to coordinators (KIP-890): one AddPartitionsToTxn at a time to each broker, with all
+transactions that waited meanwhile. Owns the mapping of its errors to errors for the client. Must not know logs, nor the
+consequences of an error.
 
-Source: Kafka's AddPartitionsToTxnManager, and ReplicaManager's handling of what it answers.
+Source: Kafka's AddPartitionsToTxnManager, and ReplicaManager's handling of its results.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ log = logging.getLogger("pybroker.broker")
 
 TopicPartition = tuple[str, int]
 Errors = dict[TopicPartition, ErrorCode]
-"""Of each partition that was asked about; NONE for one that is part of the transaction."""
+"""The error of each requested partition; NONE if it is part of the transaction."""
 
 _BACKOFF_S, _LONGEST_S = 0.02, 0.1
 """`add.partitions.to.txn.retry.backoff.ms` and `add.partitions.to.txn.retry.backoff.max.ms`."""
 _ADDS_FROM_PRODUCE, _ABORTABLE_FROM_PRODUCE = 12, 11
-"""First versions of Produce that have partitions added, and whose clients know TRANSACTION_ABORTABLE."""
+"""The first Produce version that adds partitions implicitly, and the first whose clients know TRANSACTION_ABORTABLE."""
 _ADDS_FROM_COMMIT, _ABORTABLE_FROM_COMMIT = 5, 4
-"""The same of TxnOffsetCommit."""
+"""The same versions of TxnOffsetCommit."""
 _UNVERIFIED = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
@@ -50,11 +50,14 @@ _UNVERIFIED = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-"""What a producer of old does not try again: it gets NOT_ENOUGH_REPLICAS instead, which asks for no metadata."""
+"""Errors that older producers do not retry.
+
+They receive NOT_ENOUGH_REPLICAS instead, which is retried without a metadata update.
+"""
 
 
 class Wish(Enum):
-    """What the client's request has done."""
+    """The operation on the transaction that a client's request needs."""
 
     VERIFY_OR_STATE = "verify; the client does not know TRANSACTION_ABORTABLE"
     VERIFY = "verify"
@@ -62,12 +65,12 @@ class Wish(Enum):
 
     @staticmethod
     def of_produce(version: int) -> Wish:
-        """Return the wish of a Produce of that version."""
+        """Return the operation of a Produce version."""
         return _wish(version, _ADDS_FROM_PRODUCE, _ABORTABLE_FROM_PRODUCE)
 
     @staticmethod
     def of_txn_offset_commit(version: int) -> Wish:
-        """Return the wish of a TxnOffsetCommit of that version."""
+        """Return the operation of a TxnOffsetCommit version."""
         return _wish(version, _ADDS_FROM_COMMIT, _ABORTABLE_FROM_COMMIT)
 
 
@@ -78,7 +81,7 @@ def _wish(version: int, adds_from: int, abortable_from: int) -> Wish:
 
 
 class Producer(msgspec.Struct, frozen=True):
-    """Who writes in a transaction."""
+    """The producer of a transaction."""
 
     transactional_id: str
     producer_id: int
@@ -86,24 +89,24 @@ class Producer(msgspec.Struct, frozen=True):
 
 
 class TransactionVerification:
-    """Asks coordinators of transactions. Used from one event loop."""
+    """Sends verification requests to transaction coordinators. Used from one event loop."""
 
     def __init__(
         self, channel: BrokerChannel, coordinator_of: Callable[[str], int | None], *, timeout_ms: Callable[[], int]
     ) -> None:
-        """`coordinator_of` returns the broker that coordinates a transactional id, None where nobody does now."""
+        """`coordinator_of` returns the id of a transactional id's coordinator, None if there is none."""
         self._channel = channel
         self._coordinator_of = coordinator_of
         self._timeout_ms = timeout_ms
-        # By broker. Invariant: a key is here while a question to that broker is under way, and only then.
+        # Waiting verifications by broker. Invariant: a broker is a key exactly while a request to it is in flight.
         self._next: dict[int, dict[str, _Question]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def verify(self, producer: Producer, partitions: Sequence[TopicPartition], wish: Wish) -> Errors:
-        """Return what the coordinator says of each partition, as an error for the client. Raises nothing.
+        """Return the coordinator's result for each partition, as an error for the client. Raises nothing.
 
-        An answer that another transaction is not over yet is asked for again, where partitions are added: that costs
-        less than the client's next try.
+        If partitions are added, CONCURRENT_TRANSACTIONS is retried here for a short time, which costs less than a retry
+        of the client.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + min(_LONGEST_S, self._timeout_ms() / 1000)
@@ -117,7 +120,7 @@ class TransactionVerification:
     async def of_produce(
         self, producer: Producer, version: int, partitions: Sequence[TopicPartition]
     ) -> list[tuple[int, str | None] | None]:
-        """Return why nothing may be appended to each partition, as code and words; None where it is verified."""
+        """Return for each partition the error code and message that reject the append, or None if it is verified."""
         wish = Wish.of_produce(version)
         errors = await self.verify(producer, partitions, wish)
         return [_refusal(errors[partition], wish) for partition in partitions]
@@ -131,7 +134,10 @@ class TransactionVerification:
         return await question.answer
 
     def _enqueue(self, broker: int, question: _Question) -> None:
-        """Ask with the next request to a broker. Of two questions of one transaction the newer producer's is asked."""
+        """Add a verification to the next request to a broker.
+
+        Of two for one transactional id, the newer producer epoch wins.
+        """
         waiting = self._next.get(broker)
         if waiting is None:
             self._next[broker] = {}
@@ -143,7 +149,7 @@ class TransactionVerification:
             if newer < older:
                 question.refuse(ErrorCode.INVALID_PRODUCER_EPOCH)
                 return
-            # The client of the same epoch has most likely sent it again.
+            # With the same epoch, the client has most likely retried.
             before.refuse(ErrorCode.NETWORK_EXCEPTION if newer == older else ErrorCode.INVALID_PRODUCER_EPOCH)
         waiting[question.producer.transactional_id] = question
 
@@ -159,13 +165,14 @@ class TransactionVerification:
             log.warning("Verifying transactions at broker %d failed: no response: %s", broker, error)
 
     def _end(self, asked: asyncio.Task[None], broker: int, questions: list[_Question]) -> None:
-        """Refuse what has no answer, and ask what came meanwhile.
+        """Fail verifications without a result, and send those that waited meanwhile.
 
-        It is the task's callback and no `finally` in it: a coroutine that is collected has no loop to answer on.
+        This is the task's callback instead of a `finally`, because a garbage-collected coroutine has no loop for
+        responses.
         """
         self._tasks.discard(asked)
         for question in questions:
-            question.refuse(ErrorCode.NETWORK_EXCEPTION)  # Those that are answered stay so.
+            question.refuse(ErrorCode.NETWORK_EXCEPTION)  # Has no effect on verifications with a result.
         following = list(self._next.pop(broker).values())
         if following:
             self._next[broker] = {}
@@ -175,7 +182,7 @@ class TransactionVerification:
         request = AddPartitionsToTxnRequest(transactions=[question.transaction() for question in questions])
         response = await self._channel.send(broker, request, AddPartitionsToTxnResponse, timeout_ms=self._timeout_ms())
         if response.error_code:
-            # That this broker may not ask is none of the client's business.
+            # The missing authorization is this broker's, not the client's.
             refused = response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             log.error("Verifying transactions at broker %d failed: %s", broker, ErrorCode(response.error_code).name)
             for question in questions:
@@ -195,7 +202,7 @@ class TransactionVerification:
 
 
 class _Question(msgspec.Struct, frozen=True):
-    """One transaction's partitions, and who waits for the answer."""
+    """A verification: one transaction's partitions, and the future of the result."""
 
     producer: Producer
     partitions: Sequence[TopicPartition]
@@ -203,7 +210,7 @@ class _Question(msgspec.Struct, frozen=True):
     answer: asyncio.Future[Errors]
 
     def transaction(self) -> AddPartitionsToTxnTransaction:
-        """Return it as a request has it."""
+        """Return the verification as an element of a request."""
         topics: dict[str, list[int]] = {}
         for topic, index in self.partitions:
             topics.setdefault(topic, []).append(index)
@@ -216,17 +223,17 @@ class _Question(msgspec.Struct, frozen=True):
         )
 
     def refuse(self, code: ErrorCode) -> None:
-        """Answer with one error for all partitions, unless it is answered."""
+        """Complete with one error for all partitions, unless it is complete."""
         if not self.answer.done():
             self.answer.set_result(dict.fromkeys(self.partitions, code))
 
     def settle(self, said: Errors) -> None:
-        """Answer with what the coordinator said, in the errors that the client expects."""
+        """Complete with the coordinator's errors, mapped to errors that the client expects."""
         if self.answer.done():
             return
         errors: Errors = {}
         for partition in self.partitions:
-            # A partition that the coordinator leaves out is none that it has verified.
+            # A partition that is missing in the response is not verified.
             code = said.get(partition, ErrorCode.INVALID_TXN_STATE)
             if code == ErrorCode.PRODUCER_FENCED:
                 code = ErrorCode.INVALID_PRODUCER_EPOCH

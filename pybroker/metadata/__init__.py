@@ -1,5 +1,5 @@
-"""The cluster's metadata as every broker sees it: one immutable image, made from committed records.
+"""The cluster's metadata: an immutable image, made from committed records of the metadata log.
 
-Owns the image, the change from one image to the next, and who is notified of it. Must not know how records are agreed
-on (`pybroker.controller`) nor what a broker does about a change. Handlers read one image for the whole of a request.
+Owns the image, the delta between two images, and the publishers. Must not know how records are committed
+(`pybroker.controller`), nor the reactions of brokers to a change. A handler reads one image for the whole request.
 """

@@ -1,7 +1,6 @@
-"""The change of brokers and controllers.
+"""The delta of brokers and controllers.
 
-Owns what RegisterBrokerRecord, UnregisterBrokerRecord, BrokerRegistrationChangeRecord and RegisterControllerRecord
-mean.
+Applies RegisterBrokerRecord, UnregisterBrokerRecord, BrokerRegistrationChangeRecord and RegisterControllerRecord.
 """
 
 from __future__ import annotations
@@ -21,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class ClusterDelta:
-    """Brokers and controllers as they become. `changed` names the brokers; None is one that is gone."""
+    """The changed brokers and controllers.
+
+    `changed` maps a broker id to its registration, or to None if it is unregistered.
+    """
 
     __slots__ = ("_base", "_kept", "changed", "controllers")
 
@@ -29,7 +31,7 @@ class ClusterDelta:
         self._base = base
         self.changed: dict[int, BrokerRegistration | None] = {}
         self.controllers: dict[int, ControllerRegistration] = {}
-        # Controllers of the base image that stay where none of `controllers` stands for them.
+        # Controllers of the base image, unless `controllers` has a newer registration.
         self._kept = base.controllers
 
     def apply_register(self, record: RegisterBrokerRecord) -> None:
@@ -51,12 +53,12 @@ class ClusterDelta:
         )
 
     def apply_unregister(self, record: UnregisterBrokerRecord) -> None:
-        """Forget a broker."""
+        """Remove a broker."""
         self._incarnation(record.broker_id, record.broker_epoch, record)
         self.changed[record.broker_id] = None
 
     def apply_change(self, record: BrokerRegistrationChangeRecord) -> None:
-        """Fence or unfence a broker, begin its controlled shutdown, or name its log directories anew."""
+        """Fence or unfence a broker, start its controlled shutdown, or replace its log directories."""
         broker = self._incarnation(record.broker_id, record.broker_epoch, record)
         self.changed[record.broker_id] = msgspec.structs.replace(
             broker,
@@ -80,7 +82,7 @@ class ClusterDelta:
         )
 
     def become(self, image: ClusterImage) -> None:
-        """Change to what an image has, of a delta without changes."""
+        """Record the changes from the base to `image`, in a delta without changes."""
         for broker in self._base.brokers.keys() | image.brokers.keys():
             registration = image.brokers.get(broker)
             if registration != self._base.brokers.get(broker):
@@ -89,7 +91,7 @@ class ClusterDelta:
             self._kept, self.controllers = {}, dict(image.controllers)
 
     def build(self) -> ClusterImage:
-        """Make the image; the base itself when nothing happened."""
+        """Return the new image; the base itself without changes."""
         brokers, controllers = self._base.brokers, self._kept
         if not self.changed and not self.controllers and controllers is self._base.controllers:
             return self._base

@@ -1,11 +1,11 @@
-"""The change from one metadata image to the next, one record at a time.
+"""The delta from one metadata image to the next, made of records.
 
-Owns which part of the image each metadata record changes; topics, brokers, users, quotas and tokens have deltas of
-their own. Must not know who wrote the records or why. `apply` is the only code that says how a record changes metadata:
-the controller's machine, its replay and every broker run it.
+Owns the mapping from record types to parts of the image. Topics, brokers, users, quotas and tokens have deltas of their
+own. Must not know the writer of the records. `apply` is the only code that applies records to metadata: the
+controller's machine, its replay and every broker call it.
 
-A delta copies a mapping once, when it is built, however many records changed it. Of the delegation tokens, which are
-created one at a time by the thousand, it copies the changed part (`pybroker.metadata.persistent_map`).
+A delta copies a changed mapping once, when it is built. Of the delegation tokens, which are many and created one at a
+time, only the changed part is copied (`pybroker.metadata.persistent_map`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class MetadataDelta:
-    """A base image and the records applied to it since."""
+    """A base image and the changes by records applied to it."""
 
     __slots__ = (
         "_epoch",
@@ -68,13 +68,13 @@ class MetadataDelta:
         self.topics = TopicsDelta(base.topics)
         self.scram = ScramDelta(base.scram)
         self.quotas = ClientQuotasDelta(base.quotas)
-        # Configurations as they become of each resource that something happened to; empty where none are left.
+        # All configurations of each changed resource; empty if none are left.
         self.configs: dict[ConfigResource, dict[str, str]] = {}
-        # Entries that are new, and None for those that are gone, by id.
+        # New entries by id; None for removed entries.
         self.acls: dict[bytes, AccessControlEntry | None] = {}
         self.tokens = TokensDelta(base.delegation_tokens)
         self._features: dict[str, int] | None = None
-        # Invariant: the offset of the batch that changed a level last; None while that batch's end is not reached.
+        # Invariant: the offset of the last batch that changed a level; None until that batch's end is reached.
         self._features_epoch: int | None = base.features.epoch
         self._kraft_version = base.features.kraft_version
         self._next_producer_id = base.producer_ids.next_producer_id
@@ -82,23 +82,23 @@ class MetadataDelta:
         self._epoch = base.epoch
 
     def apply(self, record: Message) -> None:
-        """Apply one record; raises `RecordError`, after which the delta is not to be built."""
+        """Apply one record. Raises `RecordError`; the delta must not be built after that."""
         change = _CHANGES.get(type(record).__name__)
         if change is None:
             raise RecordError(f"{record}: not a metadata record that is known here")
         change(self, record)
 
     def reach(self, offset: int, epoch: int) -> None:
-        """Say up to which offset, the end of a batch, and which leader epoch there, records have been applied."""
+        """Set the offset and leader epoch of the last applied record. The offset is the end of a batch."""
         if self._features_epoch is None:
             self._features_epoch = offset
         self._offset = offset
         self._epoch = epoch
 
     def changed_partitions(self, image: MetadataImage) -> Iterator[tuple[bytes, int, PartitionImage, PartitionImage]]:
-        """Return the partitions that are in the base and in `image` and differ.
+        """Yield the partitions that differ between the base and `image`, without new and removed ones.
 
-        `image` is what this delta was built into. Each element is topic id, index, and the partition before and after.
+        `image` is the result of `build`. Each element is topic id, index, and the partition before and after.
         """
         for topic_id in self.topics.changed:
             old, new = self.base.topics.by_id.get(topic_id), image.topics.by_id.get(topic_id)
@@ -110,12 +110,12 @@ class MetadataDelta:
                     yield topic_id, index, before, after
 
     def note_kraft_version(self, level: int) -> None:
-        """Say the level of kraft.version, of which no metadata record is."""
+        """Set the level of kraft.version, which is in no metadata record."""
         if level != self._kraft_version:
             self._kraft_version, self._features_epoch = level, None
 
     def become(self, image: MetadataImage) -> None:
-        """Change to what an image has, of a delta without changes: what a snapshot leaves out is gone."""
+        """Record the changes from the base to a snapshot's `image`, in a delta without changes."""
         base = self.base
         self.cluster.become(image.cluster)
         self.topics.become(image.topics)
@@ -136,7 +136,7 @@ class MetadataDelta:
         self._offset, self._epoch = image.offset, image.epoch
 
     def build(self) -> MetadataImage:
-        """Make the image; parts to which nothing happened are the base's own objects."""
+        """Return the new image. Unchanged parts are the base's objects."""
         base = self.base
         return MetadataImage(
             offset=self._offset,
@@ -187,7 +187,7 @@ class MetadataDelta:
             configs[record.name] = record.value
 
     def _apply_remove_topic(self, record: RemoveTopicRecord) -> None:
-        # No record says so: removing a topic removes its configurations, as in Kafka.
+        # Removing a topic removes its configurations without records of their own, as in Kafka.
         resource = ConfigResource(TOPIC_RESOURCE, self.topics.apply_remove_topic(record))
         if resource in self.configs or resource in self.base.configs.by_resource:
             self.configs[resource] = {}
@@ -225,10 +225,10 @@ class MetadataDelta:
         return self.acls[acl_id] if acl_id in self.acls else self.base.acls.by_id.get(acl_id)
 
     def _apply_nothing(self, record: Message) -> None:
-        """Keep the log moving (KIP-835): the record says nothing about metadata."""
+        """Change nothing: a NoOpRecord only advances the log (KIP-835)."""
 
 
-# By class name, so that the modules of records that never occur are not imported.
+# By class name, so that modules of unused record types are not imported.
 _CHANGES: dict[str, Callable[[MetadataDelta, Any], None]] = {
     "AccessControlEntryRecord": MetadataDelta._apply_acl,
     "BrokerRegistrationChangeRecord": lambda delta, record: delta.cluster.apply_change(record),

@@ -1,15 +1,15 @@
-"""What this package raises.
+"""Exceptions of this package.
 
 MetadataError
-└── RecordError    a record that cannot follow the records before it: the log is damaged, or this is a bug
+└── RecordError    a record contradicts the records before it: the log is damaged, or this is a bug
 """
 
 from __future__ import annotations
 
 
 class MetadataError(Exception):
-    """Base of what this package raises."""
+    """Base of this package's exceptions."""
 
 
 class RecordError(MetadataError):
-    """A record that cannot follow the ones before it; the text names record and reason."""
+    """The record contradicts the records before it. The text has the record and the reason."""

@@ -1,19 +1,19 @@
-"""The features whose levels a cluster agrees on (KIP-584), and the levels that this software supports.
+"""The features with finalized levels (KIP-584), and the levels that this software supports.
 
-Owns the ranges alone. The level in force is in the image, put there by `FeatureLevelRecord`s.
+Owns the ranges only. The finalized levels are in the image, from `FeatureLevelRecord`s.
 """
 
 from __future__ import annotations
 
 ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
-"""At 1 replicas that left the ISR and have all that is committed may lead when nobody is in sync (KIP-966)."""
+"""At 1, replicas outside the ISR that have all committed records may become leader if the ISR is empty (KIP-966)."""
 GROUP_VERSION = "group.version"
-"""At 1 the group coordinator serves the consumer protocol (KIP-848)."""
+"""At 1, the group coordinator serves the consumer protocol (KIP-848)."""
 KRAFT_VERSION = "kraft.version"
-"""At 1 the log names the voters of the metadata quorum (KIP-853). Its level is in control records, not in the image."""
+"""At 1, the log contains the voter set of the metadata quorum (KIP-853). The level is in control records."""
 METADATA_VERSION = "metadata.version"
 TRANSACTION_VERSION = "transaction.version"
-"""At 1 records of `__transaction_state` are flexible; at 2 the end of a transaction raises the epoch (KIP-890)."""
+"""At 1, records of `__transaction_state` are flexible. At 2, the end of a transaction bumps the epoch (KIP-890)."""
 
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
@@ -24,18 +24,20 @@ SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
 }
 """Lowest and highest level by name. 30 is Kafka's 4.3-IV0.
 
-Levels 26 to 29 change what a new cluster begins with (eligible leader replicas, share and streams groups) and which
-Fetch followers send, no record. Level 30 brings records of cordoned log directories: `cordoned.log.dirs` is refused, so
-that there are none to be written."""
+Levels 26 to 29 change defaults of new clusters (eligible leader replicas, share and streams groups) and followers'
+Fetch version, but no record. Level 30 adds records of cordoned log directories. They are never written, since
+`cordoned.log.dirs` is rejected.
+"""
 
 LEFT_OUT = frozenset({"share.version", "streams.version"})
-"""Kafka's features of parts that are not here.
+"""Kafka's features that pybroker does not implement.
 
-A log that Kafka has written may give them levels. The levels stay in the image, so that Kafka finds them when it comes
-back, and they bind no broker here."""
+A log written by Kafka may have levels of them. They stay in the image, so that Kafka finds them if the cluster returns
+to Kafka. They have no effect on pybroker's brokers.
+"""
 
 INITIAL_LEVELS: dict[str, int] = {METADATA_VERSION: 25, GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
-"""What a new cluster begins with: the newest level all of whose meaning is there, Kafka's 4.0-IV3."""
+"""The levels of a new cluster: the newest ones that are fully implemented, for metadata.version Kafka's 4.0-IV3."""
 
 RECORD_VERSIONS: dict[str, int] = {
     "AccessControlEntryRecord": 0,
@@ -59,4 +61,4 @@ RECORD_VERSIONS: dict[str, int] = {
     "UnregisterBrokerRecord": 0,
     "UserScramCredentialRecord": 0,
 }
-"""The version in which each metadata record is written: those of metadata.version 25."""
+"""The version in which each metadata record is written: that of metadata.version 25."""

@@ -1,9 +1,9 @@
 """The metadata image: brokers, topics, configurations, features, producer ids, SCRAM users, ACLs, delegation tokens and
 client quotas at one offset of the metadata log.
 
-Owns the shapes alone. Every class is frozen, every mapping is never written after it is in an image, and what did not
-change is the same object in the next image: `is not` distinguishes a changed topic, or changed configurations, from
-others. Must not know records; `delta` makes one image from another.
+Owns the data types only. Every class is frozen, and a mapping is never written once it is in an image. Unchanged parts
+are the same objects in the next image, so `is not` detects a changed topic or changed configurations. Must not know
+records; `delta` makes one image from another.
 """
 
 from __future__ import annotations
@@ -24,55 +24,55 @@ NO_LEADER = -1
 TOPIC_RESOURCE = 2
 """Kafka's `ConfigResource.Type.TOPIC`."""
 BROKER_RESOURCE = 4
-"""Kafka's `ConfigResource.Type.BROKER`; the resource named "" is the default of all brokers."""
+"""Kafka's `ConfigResource.Type.BROKER`. The resource with the name "" is the cluster-wide default of brokers."""
 BROKER_LOGGER_RESOURCE = 8
-"""Kafka's `ConfigResource.Type.BROKER_LOGGER`; the levels of loggers are kept by each process, not in the metadata."""
+"""Kafka's `ConfigResource.Type.BROKER_LOGGER`. Logger levels belong to a process and are not in the metadata."""
 CLIENT_METRICS_RESOURCE = 16
-"""Kafka's `ConfigResource.Type.CLIENT_METRICS`: what clients are asked to push (KIP-714)."""
+"""Kafka's `ConfigResource.Type.CLIENT_METRICS`: subscriptions to client metrics (KIP-714)."""
 GROUP_RESOURCE = 32
-"""Kafka's `ConfigResource.Type.GROUP`; the group need not exist."""
+"""Kafka's `ConfigResource.Type.GROUP`. The group need not exist."""
 
 
 class ConfigResource(NamedTuple):
-    """What configurations belong to: a topic, a broker, all brokers, a group, or a subscription to clients' metrics."""
+    """The owner of configurations: a topic, a broker, all brokers, a group, or a client metrics subscription."""
 
     type: int
     name: str
 
 
 class BrokerRegistration(msgspec.Struct, frozen=True):
-    """One broker as it registered itself (KIP-631)."""
+    """The registration of one broker (KIP-631)."""
 
     id: int
     incarnation_id: bytes
-    """Made anew at each start of the broker's process, 16 bytes."""
+    """16 random bytes, chosen at each start of the broker's process."""
     epoch: int
-    """Given to the broker at its registration; a request with another epoch comes from an older incarnation."""
+    """Assigned at the registration. A request with another epoch is from an older incarnation."""
     listeners: Mapping[str, tuple[str, int]]
     """Advertised (host, port) by listener name."""
     security_protocols: Mapping[str, int]
     """Kafka's number of the security protocol by listener name."""
     rack: str | None = None
     fenced: bool = True
-    """A fenced broker leads nothing and is not shown to clients."""
+    """A fenced broker is no leader, and Metadata does not list it."""
     in_controlled_shutdown: bool = False
     log_dirs: tuple[bytes, ...] = ()
     features: Mapping[str, tuple[int, int]] = {}
-    """Lowest and highest level that the broker supports, by feature."""
+    """Minimum and maximum supported level by feature."""
 
 
 class ControllerRegistration(msgspec.Struct, frozen=True):
-    """One controller as it registered itself (KIP-919)."""
+    """The registration of one controller (KIP-919)."""
 
     id: int
     incarnation_id: bytes
-    """Made anew at each start of the controller's process, 16 bytes."""
+    """16 random bytes, chosen at each start of the controller's process."""
     listeners: Mapping[str, tuple[str, int]]
     """(host, port) by listener name."""
     security_protocols: Mapping[str, int]
     """Kafka's number of the security protocol by listener name."""
     features: Mapping[str, tuple[int, int]] = {}
-    """Lowest and highest level that the controller supports, by feature."""
+    """Minimum and maximum supported level by feature."""
 
 
 class ClusterImage(msgspec.Struct, frozen=True):
@@ -83,30 +83,30 @@ class ClusterImage(msgspec.Struct, frozen=True):
 
 
 class PartitionImage(msgspec.Struct, frozen=True, gc=False):
-    """One partition's replicas and leader. It is part of no reference cycle, so the garbage collector skips it."""
+    """One partition's replicas and leader. Not tracked by the garbage collector, as it has no reference cycles."""
 
     leader: int
-    """Broker id, `NO_LEADER` where there is none."""
+    """Broker id, or `NO_LEADER`."""
     leader_epoch: int
-    """Grows with every change of leader."""
+    """Incremented at every change of the leader."""
     partition_epoch: int
-    """Grows with every change of the partition."""
+    """Incremented at every change of the partition."""
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     directories: tuple[bytes, ...] = ()
-    """Id of the log directory of each replica (KIP-858), in the order of `replicas`; zero where it is not known."""
+    """Id of the log directory of each replica (KIP-858), in the order of `replicas`; zero if unknown."""
     removing_replicas: tuple[int, ...] = ()
     adding_replicas: tuple[int, ...] = ()
     leader_recovery_state: int = 0
     """1 after an unclean election, until the leader has recovered (KIP-704)."""
     eligible_leader_replicas: tuple[int, ...] = ()
-    """Replicas that are not in sync and have all that is committed: they may lead without loss (KIP-966)."""
+    """Replicas outside the ISR that have all committed records: they may become leader without loss (KIP-966)."""
     last_known_elr: tuple[int, ...] = ()
-    """Who had a leader's part last, while nobody is in sync (KIP-966)."""
+    """The last known leader, while no replica is in sync (KIP-966)."""
 
 
 class TopicImage(msgspec.Struct, frozen=True):
-    """One topic. Another topic that later has the same name has another id."""
+    """One topic. A topic created again with the same name has another id."""
 
     name: str
     topic_id: bytes
@@ -120,19 +120,19 @@ class TopicsImage(msgspec.Struct, frozen=True):
     by_name: Mapping[str, TopicImage] = {}
     by_id: Mapping[bytes, TopicImage] = {}
     index: PartitionIndex = EMPTY_INDEX
-    """Which partitions a broker that comes or goes concerns; follows from the topics (`build_index`)."""
+    """The partitions by broker, derived from the topics (`build_index`)."""
 
 
 _NO_CONFIGS: Mapping[str, str] = {}
 
 
 class ConfigsImage(msgspec.Struct, frozen=True):
-    """The configurations that somebody set, by resource; what nobody set is not here."""
+    """The configurations set by users, by resource. Defaults are not included."""
 
     by_resource: Mapping[ConfigResource, Mapping[str, str]] = {}
 
     def of(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """Return what is set for a resource; the same object as long as nothing changes."""
+        """Return the configurations of a resource: the same object as long as they do not change."""
         return self.by_resource.get(ConfigResource(resource_type, name), _NO_CONFIGS)
 
     def of_topic(self, name: str) -> Mapping[str, str]:
@@ -144,11 +144,11 @@ class ConfigsImage(msgspec.Struct, frozen=True):
         return self.of(GROUP_RESOURCE, name)
 
     def of_groups(self) -> dict[str, Mapping[str, str]]:
-        """Return the configurations of all groups that have any, by group."""
+        """Return the configurations by group, of groups with any."""
         return self._of_type(GROUP_RESOURCE)
 
     def of_client_metrics(self) -> dict[str, Mapping[str, str]]:
-        """Return the subscriptions to clients' metrics, by name."""
+        """Return the client metrics subscriptions by name."""
         return self._of_type(CLIENT_METRICS_RESOURCE)
 
     def _of_type(self, resource_type: int) -> dict[str, Mapping[str, str]]:
@@ -157,7 +157,7 @@ class ConfigsImage(msgspec.Struct, frozen=True):
         }
 
     def of_broker(self, broker_id: int | None) -> Mapping[str, str]:
-        """Return the dynamic configurations of one broker, or with None the default of all."""
+        """Return the dynamic configurations of a broker, or for None the cluster-wide defaults."""
         return self.of(BROKER_RESOURCE, "" if broker_id is None else str(broker_id))
 
 
@@ -165,27 +165,27 @@ class FeaturesImage(msgspec.Struct, frozen=True):
     """The finalized feature levels (KIP-584)."""
 
     levels: Mapping[str, int] = {}
-    """By name; 0 is a feature that somebody has removed, which is not one that the log never named."""
+    """By name. 0 is a feature that was removed, unlike a feature that the log never contained."""
     epoch: int = -1
-    """Offset of the record that changed a level last; grows with every change."""
+    """Offset of the last batch that changed a level."""
     kraft_version: int = 0
-    """The level of kraft.version (KIP-853), of which control records are: 1 where the log names the voters."""
+    """The level of kraft.version (KIP-853), from control records: 1 if the log contains the voter set."""
 
 
 class ProducerIdsImage(msgspec.Struct, frozen=True):
-    """Where the next block of producer ids begins (KIP-730)."""
+    """The start of the next block of producer ids (KIP-730)."""
 
     next_producer_id: int = 0
 
 
 class ScramCredential(msgspec.Struct, frozen=True):
-    """What a broker keeps of a user's password (RFC 5802): enough to check it, not to log in with."""
+    """A SCRAM credential of a user (RFC 5802): sufficient to verify a password, but not to log in."""
 
     salt: bytes
     stored_key: bytes
-    """What the broker checks the client by."""
+    """Used by the broker to authenticate the client."""
     server_key: bytes
-    """What the client checks the broker by."""
+    """Used by the client to authenticate the broker."""
     iterations: int
 
     def __repr__(self) -> str:
@@ -193,13 +193,13 @@ class ScramCredential(msgspec.Struct, frozen=True):
 
 
 class ScramImage(msgspec.Struct, frozen=True):
-    """The users that can log in by SCRAM (KIP-554)."""
+    """The SCRAM credentials of all users (KIP-554)."""
 
     by_mechanism: Mapping[int, Mapping[str, ScramCredential]] = {}
-    """By Kafka's number of the mechanism, then by user; a mechanism that nobody has is not here."""
+    """By Kafka's number of the mechanism, then by user. A mechanism without users is not included."""
 
     def of(self, mechanism: int) -> Mapping[str, ScramCredential]:
-        """Return the users of a mechanism; the same object as long as nothing of it changes."""
+        """Return the credentials of a mechanism by user: the same object as long as they do not change."""
         return self.by_mechanism.get(mechanism, _NO_CREDENTIALS)
 
 
@@ -207,12 +207,12 @@ _NO_CREDENTIALS: Mapping[str, ScramCredential] = {}
 
 
 class AccessControlEntry(NamedTuple):
-    """A rule: who may do, or may not do, what to which resources (Kafka's StandardAcl)."""
+    """A rule that allows or denies a principal an operation on resources (Kafka's StandardAcl)."""
 
     resource_type: int
     resource_name: str
     pattern_type: int
-    """3 for a literal name, 4 for what names begin with."""
+    """3 for a literal name, 4 for a prefix of names."""
     principal: str
     host: str
     """An address, or `*`."""
@@ -222,13 +222,13 @@ class AccessControlEntry(NamedTuple):
 
 
 class AclsImage(msgspec.Struct, frozen=True):
-    """The access control entries, by their ids of 16 bytes. Entries of two ids differ."""
+    """The access control entries by their 16-byte ids. No two entries are equal."""
 
     by_id: Mapping[bytes, AccessControlEntry] = {}
 
 
 class DelegationToken(msgspec.Struct, frozen=True):
-    """A token that stands for a user's password for a while (KIP-48). Principals are texts: `User:alice`."""
+    """A delegation token: a temporary credential of its owner (KIP-48). Principals are strings such as `User:alice`."""
 
     token_id: str
     owner: str
@@ -237,21 +237,21 @@ class DelegationToken(msgspec.Struct, frozen=True):
     issued_ms: int
     """Times are milliseconds since 1970."""
     expires_ms: int
-    """When it ends unless it is renewed."""
+    """Expiry time unless the token is renewed."""
     ends_ms: int
-    """When it ends for good."""
+    """Maximum lifetime, which a renewal cannot exceed."""
 
 
 class DelegationTokensImage(msgspec.Struct, frozen=True):
-    """The delegation tokens, by id. What they are proved by is not in the log."""
+    """The delegation tokens by id. Their HMACs are not in the log."""
 
     by_id: PersistentMap[DelegationToken] = PersistentMap()
     owned: PersistentMap[int] = PersistentMap()
-    """How many tokens each owner has; follows from the tokens (`tokens_delta`)."""
+    """Number of tokens by owner, derived from the tokens (`tokens_delta`)."""
 
 
 class MetadataImage(msgspec.Struct, frozen=True):
-    """Everything the metadata log says up to an offset."""
+    """The metadata up to an offset of the metadata log."""
 
     offset: int = -1
     """Offset of the last record in the image; -1 before the first."""

@@ -1,11 +1,10 @@
-"""An image as the records that make it: what a snapshot of the metadata log holds.
+"""Convert an image to records: the content of a snapshot of the metadata log.
 
-Owns the order of the records, which is that of Kafka's `MetadataImage.write`: levels of features first, as they say in
-which versions the rest is written, then brokers and controllers, topics each with its partitions, configurations,
-client quotas, producer ids, SCRAM users, access control entries, delegation tokens. Applied to an empty image in this
-order they make the image again. Must not know files, offsets or batches, nor in which version a record is written.
-
-Yields one record after the other, so that the encoder can stop between any two.
+Owns the order of the records, that of Kafka's `MetadataImage.write`: feature levels first, as they define the versions
+of the others, then brokers, controllers, topics each with its partitions, configurations, client quotas, producer ids,
+SCRAM users, access control entries, delegation tokens. Replaying them from an empty image restores the image. Must not
+know files, offsets, batches or record versions. The records are generated one by one, so that the encoder can pause
+between any two.
 """
 
 from __future__ import annotations
@@ -51,23 +50,23 @@ if TYPE_CHECKING:
     from pybroker.protocol.schema import Message
 
 NO_BROKER = -1
-"""Who has asked for the block of producer ids: a snapshot does not say, as in Kafka."""
+"""The broker of the block of producer ids: not stored in a snapshot, as in Kafka."""
 
 
 def image_records(image: MetadataImage) -> Iterator[Message]:
-    """Make the records of a whole image; those of the levels of features come first."""
+    """Yield the records of a whole image, feature levels first."""
     yield from feature_records(image.features)
     yield from state_records(image)
 
 
 def feature_records(features: FeaturesImage) -> Iterator[FeatureLevelRecord]:
-    """Make the records of the levels, metadata.version first and the others by name."""
+    """Yield the records of the feature levels: metadata.version first, the others by name."""
     for name in sorted(features.levels, key=lambda name: (name != METADATA_VERSION, name)):
         yield FeatureLevelRecord(name=name, feature_level=features.levels[name])
 
 
 def state_records(image: MetadataImage) -> Iterator[Message]:
-    """Make the records of what is not a level of a feature."""
+    """Yield all other records."""
     yield from _cluster_records(image.cluster)
     yield from _topic_records(image.topics)
     yield from _config_records(image.configs)
@@ -141,7 +140,7 @@ def _partition_record(topic_id: bytes, index: int, partition: PartitionImage) ->
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
         directories=list(partition.directories),
-        # As in Kafka, which writes neither where there is none.
+        # As in Kafka, which omits empty lists.
         eligible_leader_replicas=list(partition.eligible_leader_replicas) or None,
         last_known_elr=list(partition.last_known_elr) or None,
     )
@@ -160,7 +159,7 @@ def _quota_records(quotas: ClientQuotasImage) -> Iterator[ClientQuotaRecord]:
 
 
 def _producer_id_records(producer_ids: ProducerIdsImage) -> Iterator[ProducerIdsRecord]:
-    # Ids begin at 0: an image that names no later one has given out no block.
+    # Ids begin at 0: no block is allocated yet.
     if producer_ids.next_producer_id > 0:
         yield ProducerIdsRecord(broker_id=NO_BROKER, broker_epoch=-1, next_producer_id=producer_ids.next_producer_id)
 

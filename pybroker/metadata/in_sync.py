@@ -1,7 +1,7 @@
-"""What a leader asks the controller about the in-sync replicas of a partition, and what it is answered (KIP-497).
+"""The leader's request to change a partition's ISR, and the controller's result (KIP-497).
 
-Owns the two shapes, which the data plane's events, the channel to the controller and the cluster machine share. Must
-not know who decides: that is `controller.cluster`.
+Owns both data types, which the data plane's events, the channel to the controller and the cluster machine share. Must
+not decide about a change: `controller.cluster` does.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ import msgspec
 from pybroker.protocol.errors import ErrorCode
 
 NO_BROKER_EPOCH = -1
-"""Stands for the epoch of an in-sync replica where the leader does not know it: it is not compared."""
+"""Unknown broker epoch of an in-sync replica. The controller does not check it."""
 
 
 class InSyncChange(msgspec.Struct, frozen=True):
-    """The in-sync replicas that the leader of a partition wants, as of the epochs that it knows."""
+    """A new ISR proposed by a partition's leader, with the leader's epochs."""
 
     topic_id: bytes
     partition: int
     leader_epoch: int
     partition_epoch: int
     isr: tuple[tuple[int, int], ...]
-    """Broker id and broker epoch of each, `NO_BROKER_EPOCH` where the epoch is not to be compared."""
+    """Broker id and broker epoch of each replica; `NO_BROKER_EPOCH` if the epoch is not to be checked."""
     leader_recovery_state: int = 0
     """1 while the leader recovers from an unclean election, else 0 (KIP-704)."""
 
 
 class InSyncResult(msgspec.Struct, frozen=True):
-    """What became of an `InSyncChange`: the partition as the controller has it, unless there is an error."""
+    """The result of an `InSyncChange`: an error, or the partition's new state at the controller."""
 
     topic_id: bytes
     partition: int

@@ -1,7 +1,7 @@
-"""The change of the partitions' index.
+"""The delta of the partition index.
 
-Owns how the sets follow a change of partitions. A set that nothing happened to is the same object afterwards, so that a
-broker's death costs what that broker has, and not what the cluster has (Kafka's BrokersToIsrs).
+Owns the update of the sets after changes of partitions. Unchanged sets are not copied, so the failure of a broker costs
+time proportional to its own partitions, not the cluster's (Kafka's BrokersToIsrs).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NONE: AbstractSet[PartitionKey] = frozenset()
 
 
 class IndexDelta:
-    """An index as it becomes; copies a set once, at the first change of it."""
+    """The changed sets of an index. Each is copied once, at its first change."""
 
     __slots__ = ("_base", "_brokers", "_displaced", "_leaderless")
 
@@ -35,7 +35,10 @@ class IndexDelta:
     def replace(
         self, topic_id: bytes, before: Mapping[int, PartitionImage], after: Mapping[int, PartitionImage]
     ) -> None:
-        """Follow a topic from its partitions `before` to those `after`; there are none where it is new, or gone."""
+        """Replace a topic's partitions `before` by those `after`.
+
+        `before` is empty for a new topic, `after` for a removed one.
+        """
         if not before:
             self._add_all(topic_id, after)
             return
@@ -48,7 +51,7 @@ class IndexDelta:
                 self._change((topic_id, index), old, None)
 
     def _add_all(self, topic_id: bytes, partitions: Mapping[int, PartitionImage]) -> None:
-        """Add the partitions of a new topic, of which a start has very many."""
+        """Add the partitions of a new topic. A fast path, since replaying a log adds very many."""
         for index, partition in partitions.items():
             key = (topic_id, index)
             for broker in _members(partition):
@@ -59,7 +62,7 @@ class IndexDelta:
                     self._leaderless_keys().add(key)
 
     def build(self) -> PartitionIndex:
-        """Make the index; the base itself where nothing happened."""
+        """Return the new index; the base itself without changes."""
         base = self._base
         if not self._brokers and self._leaderless is None and self._displaced is None:
             return base
@@ -112,7 +115,7 @@ class IndexDelta:
 
 
 def build_index(topics: Iterable[TopicImage]) -> PartitionIndex:
-    """Make the index of topics from nothing."""
+    """Return the index of the given topics."""
     change = IndexDelta(EMPTY_INDEX)
     for topic in topics:
         change.replace(topic.topic_id, {}, topic.partitions)

@@ -1,4 +1,4 @@
-"""Kafka's own topics: coordinators alone write to them, and consumers by pattern pass them over."""
+"""Kafka's internal topics: only coordinators write to them, and pattern subscriptions exclude them."""
 
 from __future__ import annotations
 

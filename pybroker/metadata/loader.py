@@ -1,11 +1,11 @@
-"""From committed records to a published image.
+"""Builds images from committed records and publishes them.
 
-Owns `image`, the only mutable reference to the newest image, and the list of publishers. Owns the transactions of a
-log that Kafka has written (KIP-866): their records count together at their end, or not at all. Must not know where
-records come from. Runs on the loop thread only, so that between two awaits of a handler the image stands still.
+Owns `image`, the only mutable reference to the newest image, and the list of publishers. Owns the metadata transactions
+of a log written by Kafka (KIP-866): their records are applied together at the end, or never. Must not know the source
+of records. Runs on the loop thread only, so the image does not change between two awaits of a handler.
 
-A publisher that fails is logged and counted, as in Kafka, and keeps neither the others from the image nor the node from
-the next one: what is wrong in one record would end every node, and again at every start.
+A failed publisher is logged and counted, as in Kafka. The other publishers are still called, and the node continues:
+otherwise one bad record would stop every node, at every start.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.metadata")
 
 _BEGIN, _END, _ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
-# By class name, so that the modules of records that no broker of ours writes are not imported.
+# By class name, so that modules of record types that pybroker never writes are not imported.
 _OF_TRANSACTIONS = frozenset({_BEGIN, _END, _ABORT})
 
 
 class Loader:
-    """Turns batches of committed records into images and calls the publishers."""
+    """Applies batches of committed records to images, and calls the publishers."""
 
     def __init__(self, publishers: Iterable[Publisher] = ()) -> None:
         self._publishers = list(publishers)
         self.image = EMPTY_IMAGE
-        """The newest published image; nobody else assigns it. Read for every request."""
+        """The newest published image, assigned only by this class. Read for every request."""
         self.failures = 0
-        """How many times a publisher could not put an image in force."""
-        # Invariant: None exactly when `image` shows every record that was loaded.
+        """Number of failed calls of publishers."""
+        # Invariant: None exactly when `image` has every loaded record.
         self._pending: MetadataDelta | None = None
-        # Records of a transaction that has not ended, None outside of one.
+        # Records of an open metadata transaction, None without one.
         self._transaction: list[Message] | None = None
 
     @property
     def is_in_transaction(self) -> bool:
-        """Whether the records loaded last are of a transaction whose end has not come."""
+        """Whether a metadata transaction is open."""
         return self._transaction is not None
 
     def load(self, records: Iterable[Message], offset: int, epoch: int) -> None:
-        """Take the committed records of one batch, the last of which has `offset` in leader epoch `epoch`.
+        """Apply the committed records of one batch. `offset` and `epoch` are those of the last record.
 
-        Nothing is seen of them until `publish`. Raises `RecordError`.
+        They are not visible before `publish`. Raises `RecordError`.
         """
         if self._pending is None:
             self._pending = MetadataDelta(self.image)
@@ -68,7 +68,7 @@ class Loader:
         self._pending.reach(offset, epoch)
 
     def note_kraft_version(self, level: int) -> None:
-        """Take the level of kraft.version, which control records say; seen from `publish` on, as records are."""
+        """Set the level of kraft.version, from a control record. Not visible before `publish`."""
         if self._pending is None:
             if level == self.image.features.kraft_version:
                 return
@@ -76,24 +76,24 @@ class Loader:
         self._pending.note_kraft_version(level)
 
     def replace(self, image: MetadataImage) -> None:
-        """Take the image of a snapshot for all that was loaded here before.
+        """Replace all loaded records by the image of a snapshot.
 
-        Nothing is seen of it until `publish`; publishers learn only what is not as it was.
+        It is not visible before `publish`. Publishers receive only the differences.
         """
         self._pending = MetadataDelta(self.image)
         self._pending.become(image)
         self._transaction = None
 
     def stop(self) -> None:
-        """Call no publisher any more; the image stays."""
+        """Remove the publishers; keep the image."""
         self._publishers.clear()
 
     def peek(self) -> MetadataImage:
-        """Return the image that `publish` would make visible."""
+        """Return the image that `publish` would publish."""
         return self.image if self._pending is None else self._pending.build()
 
     def publish(self) -> MetadataImage:
-        """Make the loaded records visible, call the publishers if there are any, and return the newest image."""
+        """Publish the loaded records: replace the image, call the publishers, and return the image."""
         delta = self._pending
         if delta is not None:
             self._pending = None
@@ -108,7 +108,7 @@ class Loader:
         return self.image
 
     def _step_transaction(self, delta: MetadataDelta, kind: str) -> None:
-        """Begin a transaction, or end it; raises `RecordError`."""
+        """Begin or end a metadata transaction. Raises `RecordError`."""
         records = self._transaction
         if (kind == _BEGIN) != (records is None):
             state = "outside of one" if records is None else "inside of one"

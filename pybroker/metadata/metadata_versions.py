@@ -1,6 +1,6 @@
-"""The levels of metadata.version and the releases of Kafka that brought them, by which people name them.
+"""The levels of metadata.version, and their names after Kafka's releases.
 
-Owns the names. Must not know which levels this software supports: those are in `features`.
+Owns the names. Must not know the supported levels: those are in `features`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,14 @@ NAMES: dict[int, str] = {
     30: "4.3-IV0",
     31: "4.4-IV0",
 }
-"""The release's name of each level."""
+"""The name of each level."""
 
 
 def level_of(release: str) -> int | None:
-    """Return the level of `4.0-IV3`, or of `4.0` and `4.0.1`, which are its last; None for what is no release."""
+    """Return the level of a name such as `4.0-IV3`, or the last level of a release such as `4.0` or `4.0.1`.
+
+Returns None for an unknown release.
+    """
     for level, name in NAMES.items():
         if name == release:
             return level

@@ -1,6 +1,6 @@
-"""Partitions by what somebody has to do about them: by broker, without leader, with another leader than the preferred.
+"""An index of partitions: by broker, without leader, and without their preferred leader.
 
-Owns the sets alone; `index_delta` makes them follow a change of partitions. Must not know topics.
+Owns the sets only; `index_delta` updates them after changes of partitions. Must not know topics.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
 PartitionKey = tuple[bytes, int]
-"""Topic id and index."""
+"""Topic id and partition index."""
 
 _NONE: AbstractSet[PartitionKey] = frozenset()
 
 
 class PartitionIndex(msgspec.Struct, frozen=True):
-    """Sets of partitions. None of them is written after it is in an index."""
+    """Sets of partitions. A set is not modified once it is in an index."""
 
     by_broker: Mapping[int, AbstractSet[PartitionKey]] = {}
-    """Where a broker is in sync, or an eligible leader; no broker has an empty set."""
+    """The partitions whose ISR or ELR includes a broker. No set is empty."""
     leaderless: AbstractSet[PartitionKey] = frozenset()
     displaced: AbstractSet[PartitionKey] = frozenset()
-    """Whose leader is another than the first replica, those without leader included."""
+    """Partitions whose leader is not the first replica, including those without leader."""
 
     def of_broker(self, broker: int) -> list[PartitionKey]:
-        """Return in order where a broker is in sync, or an eligible leader."""
+        """Return the sorted partitions whose ISR or ELR includes the broker."""
         return sorted(self.by_broker.get(broker, _NONE))
 
 

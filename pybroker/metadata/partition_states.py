@@ -1,8 +1,8 @@
-"""The states of a partition, as Kafka's controller has named them since it had state machines.
+"""The states of a partition, with the names of Kafka's controller.
 
-Owns the table, and which state an image shows: descriptions print it, and tests hold the decisions of the controller
-against it. No state is kept, as the image says it all. A deletion is one record, within which a partition that has a
-leader loses it.
+Owns the transition table, and the derivation of a state from an image. Descriptions print the states, and tests check
+the controller's decisions against the table. No state is stored. A deletion is one record, which also ends the
+partition's leadership.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 class PartitionState(Enum):
-    """A partition, seen from the controller."""
+    """The state of a partition at the controller."""
 
     NON_EXISTENT = "NonExistentPartition"
-    """Never made, or made and deleted."""
+    """Never created, or deleted."""
     NEW = "NewPartition"
-    """It has replicas, and never had a leader."""
+    """Has replicas, but never had a leader."""
     ONLINE = "OnlinePartition"
-    """It has a leader."""
+    """Has a leader."""
     OFFLINE = "OfflinePartition"
-    """It had one."""
+    """Lost its leader."""
 
 
 class PartitionTrigger(Enum):
-    """What happens to a partition."""
+    """An event of a partition."""
 
     CREATED = "created"
     ELECTED = "elected"
@@ -56,7 +56,7 @@ PARTITION_STATES = Transitions("partition", _S.NON_EXISTENT, TRANSITIONS)
 
 
 def partition_state(partition: PartitionImage | None) -> PartitionState:
-    """Return the state that an image shows; None is a partition that it lacks."""
+    """Return the state of a partition in an image; None is a partition that is not in the image."""
     if partition is None:
         return PartitionState.NON_EXISTENT
     if partition.leader != NO_LEADER:

@@ -1,7 +1,7 @@
-"""PersistentMap: an immutable mapping from texts, of which a changed copy costs the same whatever its size.
+"""PersistentMap: an immutable mapping from strings. The cost of a changed copy does not depend on its size.
 
 Owns the structure, a hash trie (Bagwell, *Ideal Hash Trees*, 2001): a copy shares every node with the original except
-those between the root and a changed entry. Must not know what is in it.
+those between the root and a changed entry. Must not know the values.
 
 The hash is a CRC, so that two nodes of a cluster iterate over the same entries in the same order.
 """
@@ -26,7 +26,7 @@ _Change = tuple[int, str, V | None]
 
 
 class PersistentMap(Mapping[str, V], Generic[V]):
-    """A mapping that never changes. No value is None."""
+    """An immutable mapping. Values are not None."""
 
     __slots__ = ("_root", "_size")
 
@@ -38,14 +38,14 @@ class PersistentMap(Mapping[str, V], Generic[V]):
             self._size = len(entries)
 
     def with_changes(self, changes: Mapping[str, V | None]) -> PersistentMap[V]:
-        """Return a copy with these values, and without the keys whose value is None."""
+        """Return a copy with the changed values. A value of None removes the key."""
         copy: PersistentMap[V] = PersistentMap()
         copy._root = _with_changes(self._root, [(_hash(key), key, value) for key, value in changes.items()])
         copy._size = self._size + sum((changes[key] is not None) - (key in self) for key in changes)
         return copy
 
     def keys_changed_since(self, before: PersistentMap[V]) -> Iterator[str]:
-        """Return the keys that one of both lacks, or whose value is another object; shared nodes are not visited."""
+        """Yield the keys that only one of the maps has, or whose value is another object. Skips shared nodes."""
         return _differing(before._root, self._root)
 
     def __getitem__(self, key: str) -> V:
@@ -69,7 +69,7 @@ def _hash(key: str) -> int:
 
 
 def _with_changes(node: _Node[V], changes: list[_Change[V]], used: int = 0) -> _Node[V]:
-    """Return the node changed; `used` bits of hashes lead to it."""
+    """Return the changed node. The path to it consumed `used` bits of the hash."""
     if isinstance(node, dict):
         leaf = dict(node)
         for _, key, value in changes:

@@ -1,6 +1,6 @@
-"""Who is notified of a new image.
+"""The interface of metadata publishers, which are notified of each new image.
 
-Owns the shape of a publisher. The loader calls publishers in the order of their registration, on the loop thread.
+The loader calls publishers in the order of their registration, on the loop thread.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Publisher(Protocol):
-    """Makes a part of the broker agree with the metadata."""
+    """Applies changes of the metadata to a part of the node."""
 
     def publish(self, delta: MetadataDelta, image: MetadataImage, /) -> None:
-        """Put an image in force, with what changed since the one before; must not block and must not fail."""
+        """Apply an image. `delta` has its changes since the previous image. Must not block and must not fail."""

@@ -1,7 +1,6 @@
-"""Which entities of client quotas somebody asks about (KIP-546).
+"""Filters of client quota entities in DescribeClientQuotas (KIP-546).
 
-Owns what a filter matches and what is wrong with one, in the words of Kafka's ClientQuotasImage. Pure functions of
-values.
+Owns the matching and the validation of filters, with the messages of Kafka's ClientQuotasImage. Pure functions.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ if TYPE_CHECKING:
     from pybroker.metadata.quotas import QuotaEntity
 
 EXACT, DEFAULT, ANY = 0, 1, 2
-"""How a part is matched: by its name, as the default entity, by its type alone."""
+"""The match type of a component: an exact name, the default entity, or any name of the type."""
 
 
 class Component(msgspec.Struct, frozen=True):
-    """What one part of an entity has to be."""
+    """The filter of one part of an entity."""
 
     type: str
     match_type: int
@@ -28,13 +27,13 @@ class Component(msgspec.Struct, frozen=True):
 
 
 class QuotaFilter(msgspec.Struct, frozen=True):
-    """What an entity has to have; a `strict` one matches those that have nothing else."""
+    """Matches entities that have all components. A `strict` filter matches only entities without other parts."""
 
     components: tuple[Component, ...]
     strict: bool
 
     def fault(self) -> str | None:
-        """Return Kafka's words for what is wrong; an unknown type is `unknown_type`'s."""
+        """Return Kafka's message if the filter is invalid, else None. `unknown_type` detects unknown types."""
         seen: set[str] = set()
         for one in self.components:
             if not one.type:
@@ -53,14 +52,14 @@ class QuotaFilter(msgspec.Struct, frozen=True):
         return None
 
     def unknown_type(self) -> str | None:
-        """Return the first type that no entity has, where no fault comes before it."""
+        """Return the first unknown entity type, unless a component before it is invalid."""
         for place, one in enumerate(self.components):
             if one.type and one.type not in (USER, CLIENT_ID, IP):
                 return one.type if QuotaFilter(self.components[:place], self.strict).fault() is None else None
         return None
 
     def matches(self, entity: QuotaEntity) -> bool:
-        """Whether an entity is asked about. A strict filter without parts matches none."""
+        """Return whether the filter matches an entity. A strict filter without components matches none."""
         names = dict(entity)
         if self.strict and len(names) != len(self.components):
             return False

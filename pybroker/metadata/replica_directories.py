@@ -1,7 +1,7 @@
-"""Which log directory each replica lies in, and which replicas are offline for it (KIP-858).
+"""The log directory of each replica, and the replicas that are offline (KIP-858).
 
-Owns the ids with a meaning of their own and the question whether a directory works. A broker reports at its
-registration which directories work, and later which have failed; a replica in another one is offline.
+Owns the reserved directory ids, and the rule whether a directory is online. A broker reports its online directories at
+its registration, and failed ones later. A replica in any other directory is offline.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import ClusterImage, PartitionImage
 
 UNASSIGNED_DIRECTORY = ZERO_UUID
-"""Kafka's `DirectoryId.UNASSIGNED`: the broker has not reported where it put the replica."""
+"""Kafka's `DirectoryId.UNASSIGNED`: the broker has not reported the replica's directory."""
 LOST_DIRECTORY = (1).to_bytes(16)
-"""Kafka's `DirectoryId.LOST`: wherever it was put, it cannot be served."""
+"""Kafka's `DirectoryId.LOST`: the replica's directory has failed."""
 MIGRATING_DIRECTORY = (2).to_bytes(16)
-"""Kafka's `DirectoryId.MIGRATING`: from before brokers reported directories."""
+"""Kafka's `DirectoryId.MIGRATING`: assigned before brokers reported directories."""
 
 _RESERVED = 100
-"""Ids below this number are Kafka's own, with a meaning or to get one."""
+"""Ids below this number are reserved by Kafka."""
 _NEVER_OFFLINE = frozenset({UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY})
 
 
 def is_reserved(directory: bytes) -> bool:
-    """Return whether an id cannot be that of a directory."""
+    """Return whether an id is reserved, so that no directory has it."""
     return int.from_bytes(directory) < _RESERVED
 
 
 def is_online(directory: bytes, log_dirs: Collection[bytes]) -> bool:
-    """Return whether a directory works, given those that work as its broker says.
+    """Return whether a directory is online, given the online directories that its broker reported.
 
-    A broker that names none is not doubted.
+    If the broker reported none, all directories except `LOST_DIRECTORY` are online.
     """
     if directory in _NEVER_OFFLINE or directory in log_dirs:
         return True
@@ -50,12 +50,12 @@ def directory_of(partition: PartitionImage, replica: int) -> bytes:
 
 
 def directories_by_broker(cluster: ClusterImage) -> Mapping[int, Collection[bytes]]:
-    """Return the directories of each broker that serves clients: what `offline_replicas` asks for."""
+    """Return the online directories of each unfenced broker, for `offline_replicas`."""
     return {broker.id: broker.log_dirs for broker in cluster.brokers.values() if not broker.fenced}
 
 
 def offline_replicas(partition: PartitionImage, working: Mapping[int, Collection[bytes]]) -> list[int]:
-    """Return the replicas whose broker, or whose directory there, is not at work."""
+    """Return the replicas whose broker is fenced or not registered, or whose directory is offline."""
     return [replica for replica, directory in _placed(partition) if not _works(replica, directory, working)]
 
 

@@ -1,8 +1,8 @@
-"""The states of a replica, as Kafka's controller has named them since it had state machines.
+"""The states of a replica, with the names of Kafka's controller.
 
-Owns the table, and which state an image shows: descriptions print it, and tests hold the decisions of the controller
-against it. No state is kept, as the image says it all. A deletion is one record, and a broker that was away removes
-its logs when it sees that record: the states of a deletion are passed within it.
+Owns the transition table, and the derivation of a state from an image. Descriptions print the states, and tests check
+the controller's decisions against the table. No state is stored. A deletion is one record, which passes all states of a
+deletion. A broker that was offline deletes its logs when it replays that record.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 class ReplicaState(Enum):
-    """A replica, seen from the controller."""
+    """The state of a replica at the controller."""
 
     NON_EXISTENT = "NonExistentReplica"
     NEW = "NewReplica"
-    """A reassignment adds it, and it is not in sync yet."""
+    """Added by a reassignment, and not in sync yet."""
     ONLINE = "OnlineReplica"
     OFFLINE = "OfflineReplica"
     """Its broker is fenced, or its log directory has failed."""
     DELETION_STARTED = "ReplicaDeletionStarted"
     DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
     DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
-    """It could not be deleted; it is tried again when its broker is back."""
+    """The deletion failed, and is retried when the broker is online again."""
 
 
 class ReplicaTrigger(Enum):
-    """What happens to a replica."""
+    """An event of a replica."""
 
     ASSIGNED = "assigned"
     STARTED = "started"

@@ -1,6 +1,6 @@
-"""The change of the users that can log in by SCRAM.
+"""The delta of SCRAM credentials.
 
-Owns what UserScramCredentialRecord and RemoveUserScramCredentialRecord mean.
+Applies UserScramCredentialRecord and RemoveUserScramCredentialRecord.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class ScramDelta:
-    """Credentials as they become."""
+    """The changed credentials."""
 
     __slots__ = ("_base", "changed")
 
     def __init__(self, base: ScramImage) -> None:
         self._base = base
-        # By mechanism and user, of those that something happened to; None is one that is gone.
+        # Changed credentials by mechanism and user; None for removed ones.
         self.changed: dict[tuple[int, str], ScramCredential | None] = {}
 
     def apply(self, record: UserScramCredentialRecord) -> None:
@@ -35,14 +35,14 @@ class ScramDelta:
         )
 
     def apply_remove(self, record: RemoveUserScramCredentialRecord) -> None:
-        """Remove a credential that there is."""
+        """Remove a credential. Raises `RecordError` if it does not exist."""
         key = (record.mechanism, record.name)
         if (self.changed[key] if key in self.changed else self._base.of(key[0]).get(key[1])) is None:
             raise RecordError(f"{record}: there is no such credential")
         self.changed[key] = None
 
     def become(self, image: ScramImage) -> None:
-        """Change to what an image has, of a delta without changes."""
+        """Record the changes from the base to `image`, in a delta without changes."""
         for scram in (self._base, image):
             for mechanism, users in scram.by_mechanism.items():
                 for name in users:
@@ -51,7 +51,7 @@ class ScramDelta:
                         self.changed[mechanism, name] = credential
 
     def build(self) -> ScramImage:
-        """Make the image; the base itself when nothing happened."""
+        """Return the new image; the base itself without changes."""
         if not self.changed:
             return self._base
         became = {number: dict(users) for number, users in self._base.by_mechanism.items()}

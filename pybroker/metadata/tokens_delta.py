@@ -1,6 +1,6 @@
-"""The change of the delegation tokens.
+"""The delta of delegation tokens.
 
-Owns what DelegationTokenRecord and RemoveDelegationTokenRecord mean, and how many tokens each owner has.
+Applies DelegationTokenRecord and RemoveDelegationTokenRecord, and counts the tokens of each owner.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class TokensDelta:
-    """Tokens as they become."""
+    """The changed tokens."""
 
     __slots__ = ("_base", "changed")
 
     def __init__(self, base: DelegationTokensImage) -> None:
         self._base = base
-        # By id, of those that something happened to; None is one that was removed.
+        # Changed tokens by id; None for removed ones.
         self.changed: dict[str, DelegationToken | None] = {}
 
     def apply(self, record: DelegationTokenRecord) -> None:
@@ -40,21 +40,21 @@ class TokensDelta:
         )
 
     def apply_remove(self, record: RemoveDelegationTokenRecord) -> None:
-        """Remove a token that there is; raises `RecordError`."""
+        """Remove a token. Raises `RecordError` if it does not exist."""
         token_id = record.token_id
         if (self.changed[token_id] if token_id in self.changed else self._base.by_id.get(token_id)) is None:
             raise RecordError(f"{record}: there is no delegation token with this id")
         self.changed[token_id] = None
 
     def become(self, image: DelegationTokensImage) -> None:
-        """Change to what an image has, of a delta without changes."""
+        """Record the changes from the base to `image`, in a delta without changes."""
         before, after = self._base.by_id, image.by_id
         for token_id in after.keys_changed_since(before):
             if before.get(token_id) != after.get(token_id):
                 self.changed[token_id] = after.get(token_id)
 
     def build(self) -> DelegationTokensImage:
-        """Make the image; the base itself when nothing happened."""
+        """Return the new image; the base itself without changes."""
         if not self.changed:
             return self._base
         base, counts = self._base, dict[str, int]()
@@ -70,7 +70,7 @@ class TokensDelta:
 
 
 def tokens_image(tokens: Iterable[DelegationToken]) -> DelegationTokensImage:
-    """Return the image that has these tokens."""
+    """Return an image of these tokens."""
     delta = TokensDelta(DelegationTokensImage())
     delta.changed.update((token.token_id, token) for token in tokens)
     return delta.build()

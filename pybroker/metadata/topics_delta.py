@@ -1,6 +1,6 @@
-"""The change of topics and partitions.
+"""The delta of topics and partitions.
 
-Owns what TopicRecord, PartitionRecord, PartitionChangeRecord, ClearElrRecord and RemoveTopicRecord mean.
+Applies TopicRecord, PartitionRecord, PartitionChangeRecord, ClearElrRecord and RemoveTopicRecord.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _LEADER_UNCHANGED = -2
 
 
 class TopicsDelta:
-    """Topics as they become. `changed` names them; what is not in it is as it was."""
+    """The created, changed and removed topics."""
 
     __slots__ = ("_base", "_names", "changed", "removed")
 
     def __init__(self, base: TopicsImage) -> None:
         self._base = base
-        # Partitions as they become of each topic that something happened to, new topics included.
+        # All partitions of each created or changed topic.
         self.changed: dict[bytes, dict[int, PartitionImage]] = {}
-        # Topics of the base image that are gone. Invariant: no id is in both.
+        # Removed topics of the base image. Invariant: no id is also in `changed`.
         self.removed: dict[bytes, TopicImage] = {}
-        # Names of the topics in `changed`, and no others.
+        # Invariant: the names of exactly the topics in `changed`.
         self._names: dict[bytes, str] = {}
 
     @property
     def created(self) -> list[bytes]:
-        """Ids of the topics that the base image lacks."""
+        """Ids of the topics that are not in the base image."""
         return [topic_id for topic_id in self.changed if topic_id not in self._base.by_id]
 
     def apply_topic(self, record: TopicRecord) -> None:
@@ -50,7 +50,7 @@ class TopicsDelta:
         self._names[record.topic_id] = record.name
 
     def apply_partition(self, record: PartitionRecord) -> None:
-        """Add a partition, or replace it whole."""
+        """Add or replace a partition."""
         self._partitions_of(record.topic_id, record)[record.partition_id] = PartitionImage(
             leader=record.leader,
             leader_epoch=record.leader_epoch,
@@ -66,7 +66,7 @@ class TopicsDelta:
         )
 
     def apply_partition_change(self, record: PartitionChangeRecord) -> None:
-        """Change what the record names; a named leader always begins a leader epoch (KIP-631)."""
+        """Change the fields that the record has. A record with a leader always starts a leader epoch (KIP-631)."""
         partitions = self._partitions_of(record.topic_id, record)
         before = partitions.get(record.partition_id)
         if before is None:
@@ -88,13 +88,13 @@ class TopicsDelta:
         )
 
     def apply_clear_elr(self, record: ClearElrRecord) -> None:
-        """Forget who may lead without being in sync (KIP-966), of one topic or of all."""
+        """Clear the eligible leader replicas (KIP-966) of one topic or of all."""
         for topic_id, name in self._there():
             if record.topic_name in ("", name):
                 self._clear_elr(topic_id, record)
 
     def _there(self) -> list[tuple[bytes, str]]:
-        """Return id and name of every topic."""
+        """Return the id and name of every existing topic."""
         base = ((topic.topic_id, topic.name) for topic in self._base.by_id.values())
         gone = self._names.keys() | self.removed.keys()
         old = [(topic_id, name) for topic_id, name in base if topic_id not in gone]
@@ -112,7 +112,7 @@ class TopicsDelta:
                 )
 
     def apply_remove_topic(self, record: RemoveTopicRecord) -> str:
-        """Remove a topic and return the name that it had."""
+        """Remove a topic and return its name."""
         topic = self._base.by_id.get(record.topic_id)
         changed = self.changed.pop(record.topic_id, None)
         if changed is None and (topic is None or record.topic_id in self.removed):
@@ -124,7 +124,10 @@ class TopicsDelta:
         return self._names.pop(record.topic_id)
 
     def become(self, image: TopicsImage) -> None:
-        """Change to what an image has, of a delta without changes; partitions that are equal stay the same objects."""
+        """Record the changes from the base to `image`, in a delta without changes.
+
+        Equal partitions stay the same objects.
+        """
         for topic_id, topic in self._base.by_id.items():
             kept = image.by_id.get(topic_id)
             if kept is None or kept.name != topic.name:
@@ -141,7 +144,7 @@ class TopicsDelta:
             self._names[topic_id] = topic.name
 
     def build(self) -> TopicsImage:
-        """Make the image; the base itself when nothing happened."""
+        """Return the new image; the base itself without changes."""
         if not self.changed and not self.removed:
             return self._base
         by_name, by_id = dict(self._base.by_name), dict(self._base.by_id)

@@ -3,19 +3,19 @@
 Owns the order in which parts are built, and their dependencies. Must not contain behaviour of a part. No request passes
 through this package.
 
-    node               Node: its start and its stop, by the roles that it has
-    foundation         what both roles stand on: directories, identity, settings in force, failures
-    controller_part    the controller: its voter, and the listeners of controllers
-    observer_part      in its place in a node that is a broker alone: a follower of the quorum's log
-    snapshot_policy    when either makes snapshots
-    controller_access  the way to the active controller, wherever it is
-    listening          the listeners of clients, their certificates and limits
+    node               Node: its start and stop, with its roles
+    foundation         the parts that both roles share: directories, identity, settings in force, failures
+    controller_part    the controller: its voter, and the controller listeners
+    observer_part      instead of it in a node without that role: an observer of the quorum's log
+    snapshot_policy    when both make snapshots
+    controller_access  access to the active controller, in this process or elsewhere
+    listening          the broker listeners, their certificates and limits
     membership         the broker's registration and heartbeats
-    replicas           its logs, and what follows the metadata with them
-    coordinators       of groups and of transactions
-    broker_part        the broker, of these stages; none is changed once it is built
-    serving            the last steps of its start, to a pipeline that has begun
-    measuring          the metrics that each part registers where it is built
+    replicas           its logs, and their metadata publisher
+    coordinators       the group and the transaction coordinator
+    broker_part        the broker, made of these stages; none is changed once it is built
+    serving            the last steps of its start, up to a started pipeline
+    measuring          the metrics that the parts register
 """
 
 from pybroker.node.node import Node as Node
